@@ -290,7 +290,7 @@ impl Faulty {
         self.disk().has_lost
     }
 
-    /// Ends the process, whose open files do nothing any more, and starts another one on a disk without faults.
+    /// Ends the process, whose open files have no effect any more, and starts another one on a disk without faults.
     pub fn crash(&self, crash: Crash) {
         let mut disk = self.disk();
         disk.dead = false;

@@ -101,7 +101,7 @@ impl FileHead {
         }
     }
 
-    /// The number of a record of this file, of which groups have the low half.
+    /// The full number of a record of this file; groups contain the low half.
     fn number(&self, low: u32) -> u64 {
         let steps = low.wrapping_sub(self.first as u32);
         self.first.saturating_add(steps.into())
@@ -385,8 +385,8 @@ pub(crate) struct Behind {
     pub durable: Option<(u64, u64)>,
 }
 
-/// Searches the rest of a file for groups: one that states the bytes at `at` to be durable proves that they have
-/// changed since. Looks at every eighth byte.
+/// Searches the rest of a file for groups. A group that states that the bytes at `at` were durable proves that they
+/// have changed since. Checks every eighth byte.
 pub(crate) fn groups_behind(file: &[u8], at: usize, head: &FileHead) -> Behind {
     let mut behind = Behind::default();
     let mut next = at + 8;

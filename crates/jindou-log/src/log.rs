@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Bytes of the file that tests whether the log's disk has room: the least, and the most.
+/// Smallest and largest size of the file that tests whether the log's disk has space.
 const PROBE: usize = 4096;
 const LARGEST_PROBE: usize = 16 << 20;
 
@@ -38,7 +38,7 @@ struct LogShared {
     state: Mutex<LogQueue>,
     /// Wakes the thread when there is work.
     work: Condvar,
-    /// Wakes appenders when there is room, and [`Log::reset`] when the thread is idle.
+    /// Wakes appenders when the queue has space, and [`Log::reset`] when the thread is idle.
     room: Condvar,
     writer: Mutex<LogWriter>,
     options: LogOptions,
@@ -64,7 +64,7 @@ struct LogQueue {
     durable: u64,
     files: u64,
     file_bytes: u64,
-    /// Number of records in the queue before which the thread does not look at it, unless some time has passed.
+    /// Number of queued records for which the thread waits before it processes the queue, unless some time has passed.
     wanted: usize,
 }
 

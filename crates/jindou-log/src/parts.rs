@@ -22,11 +22,11 @@ pub struct LogPart {
 }
 
 /// The parts of an epoch's log with all durable records after `after`: up to the group of record `acknowledged`, which
-/// was confirmed to a caller, or, if that is not known, as far as the log itself proves that they are durable. The log
-/// may be in use.
+/// was confirmed to a caller, or, if that is not known, as far as the log itself proves durability. The log may be in
+/// use.
 ///
 /// # Errors
-/// [`Error::Damaged`] for damage, with its place; [`Error::Io`]. For a log in use, either may go away on a retry.
+/// [`Error::Damaged`] for damage, with its position; [`Error::Io`]. For a log in use, either may disappear on a retry.
 pub fn parts(
     files: &dyn Files,
     epoch: u64,

@@ -376,8 +376,8 @@ impl LogWriter {
         }
     }
 
-    /// Records that this file is the newest. After an error no caller was told of anything in it; it is removed, unless
-    /// it may already be the recorded one.
+    /// Records that this file is the newest. After an error no caller was told of any record in it; it is removed,
+    /// unless it may already be the recorded one.
     fn say_end(&mut self, sequence: u64, first: u64) -> Result<(), LogFailure> {
         let end = LogEnd {
             epoch: self.epoch,

@@ -76,7 +76,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracked<A> {
     }
 }
 
-/// Largest piece in bytes that [`BySize`] takes from the allocator for small ones.
+/// Largest allocation in bytes that [`BySize`] requests from the allocator for small ones.
 const SMALL: usize = 4096;
 
 /// Global allocator that combines two: one for pieces of up to 4 KiB, such as a plan's nodes, and by default the

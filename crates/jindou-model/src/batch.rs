@@ -90,7 +90,7 @@ pub struct CancellableSource<'c, S> {
 }
 
 impl<'c, S: QuadSource> CancellableSource<'c, S> {
-    /// A source, and the token to look at before each batch.
+    /// A source, and the token that is checked before each batch.
     pub fn new(source: S, cancel: &'c CancelToken) -> Self {
         Self { source, cancel }
     }

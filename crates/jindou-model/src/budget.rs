@@ -80,7 +80,7 @@ impl Holder {
     }
 }
 
-/// The budget that has no room: a query's own, or the whole of which it is a part.
+/// The exhausted budget: a query's own, or the one that it is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     Own,
@@ -95,14 +95,14 @@ pub struct MemoryBudget {
 
 /// Most bytes that a part reserves from its parent in advance: enough for a small query.
 const ADVANCE: u64 = 64 << 10;
-/// Divisor for smaller wholes: at most one part in this many is reserved in advance.
+/// Largest share (1/n) of a small budget that is reserved in advance for one part.
 const ADVANCE_SHARE: u64 = 1024;
-/// Divisor for the reserve: once more than one part in this many of the whole is taken, nothing is reserved in advance,
-/// since parts that use nothing must not keep others from the rest.
+/// Once more than this share (1/n) of a budget is used, nothing is reserved in advance, since parts that use nothing
+/// must not keep others from the rest.
 const ADVANCED_SHARE: u64 = 8;
 /// Divisor for the last bytes of a whole, which parts that leave them do not get unless they are small.
 const LAST_SHARE: u64 = 16;
-/// Divisor for a small part: at most one in this many of the whole.
+/// Largest share (1/n) of a budget that a small part uses.
 const SMALL_SHARE: u64 = 256;
 
 #[derive(Debug)]
@@ -113,14 +113,14 @@ struct BudgetInner {
     peak: AtomicU64,
     /// The share of each [`Holder`] in `used`.
     held: [AtomicU64; Holder::ALL.len()],
-    /// Bytes of small parts that were taken from the last ones, which no other parts take that leave them.
+    /// Bytes of small parts that were taken from the last sixteenth, which other parts leave free.
     reserve: AtomicU64,
-    /// The budget to which this one's bytes are charged as well.
+    /// The budget that this one's bytes are charged to as well.
     whole: Option<ParentBudget>,
 }
 
-/// The budget of which another one is a part. It was charged `advance` for the part in advance, and is charged for the
-/// part's use above that: so small queries do not contend for the whole's counters.
+/// The budget that another one is a part of. It was charged `advance` for the part in advance, and is charged for the
+/// part's use above that, so small queries do not contend for its counters.
 #[derive(Debug)]
 struct ParentBudget {
     budget: MemoryBudget,
@@ -151,14 +151,14 @@ impl ParentBudget {
         }
     }
 
-    /// True if the reserve has room for this many bytes more.
+    /// True if this many more bytes fit into the reserve.
     fn reserve_fits(&self, reserved: u64, bytes: u64) -> bool {
         let last = self.budget.inner.limit / LAST_SHARE;
         reserved.saturating_add(bytes) <= last
     }
 
-    /// Charges the part's bytes to the whole. Those of a small part may come from the reserve: what was measured after it was allocated
-    /// is charged whether it fits or not, so that large parts hold more than they may until they end.
+    /// Charges the part's bytes to the whole. Those of a small part may come from the reserve. Memory that was measured
+    /// after it was allocated is charged whether it fits or not, so large parts may temporarily exceed their limit.
     fn charge(&self, bytes: u64, held: bool, after: u64) -> std::result::Result<(), Full> {
         let is_small = self.is_small(after);
         if !is_small {
@@ -219,17 +219,18 @@ impl MemoryBudget {
     }
 
     /// A budget of `limit` bytes that is a part of this one: bytes charged to the part are charged to the whole as
-    /// well, and refused if either has no room. For many queries that share a process. While less than an eighth of the
-    /// whole is taken, it is charged for the part's first bytes in advance: 64 KiB, or a thousandth of its limit if
+    /// well, and rejected if either is exhausted. For many queries that share a process. While less than an eighth of
+    /// the whole is used, it is charged for the part's first bytes in advance: 64 KiB, or a thousandth of its limit if
     /// that is less.
     #[must_use]
     pub fn part(&self, limit: u64) -> Self {
         self.part_that(limit, false)
     }
 
-    /// As [`Self::part`], but the part takes none of the last sixteenth of the whole once it uses more than a 256th of it. So small
-    /// queries are answered while a few large ones take all that they can, also in the moments in which these hold more than they may.
-    /// Where parts of the other kind fill the whole, such as bodies that are received, small ones hold up to that sixteenth beyond its limit.
+    /// As [`Self::part`], but once the part uses more than a 256th of the whole, it leaves the last sixteenth free. So
+    /// small queries are answered while a few large ones use all that they can, even in moments when these exceed their
+    /// limits. If parts of the other kind fill the whole, such as bodies being received, small ones may exceed its
+    /// limit by up to that sixteenth.
     #[must_use]
     pub fn modest_part(&self, limit: u64) -> Self {
         self.part_that(limit, true)
@@ -277,7 +278,7 @@ impl MemoryBudget {
         self.charge_for(Holder::Rest, bytes)
     }
 
-    /// Charges `bytes` on behalf of a holder. A refusal names the holder with the most bytes, which need not be this
+    /// Charges `bytes` on behalf of a holder. The error names the holder with the most bytes, which need not be this
     /// one.
     pub fn charge_for(&self, holder: Holder, bytes: u64) -> Result<()> {
         if !self.try_charge(bytes) {
@@ -382,8 +383,8 @@ impl MemoryBudget {
     }
 
     /// Charges `bytes` to this budget and to the whole, or to neither. Bytes that do not fit here are never requested
-    /// from the whole, and bytes that do not fit there are never charged here, so other charges are not refused because
-    /// of them. Takes one compare-and-swap per budget, and only this budget's while its bytes were reserved in advance.
+    /// from the whole, and bytes that do not fit there are never charged here, so they never cause other charges to
+    /// fail. Takes one compare-and-swap per budget, and only this budget's while its bytes were reserved in advance.
     ///
     /// `limit` is this budget's, or less. Bytes that are already `held` are charged in any case; the error is the same.
     fn take(&self, bytes: u64, held: bool, limit: u64) -> std::result::Result<(), Full> {

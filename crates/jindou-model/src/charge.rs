@@ -73,11 +73,11 @@ impl Drop for Charge {
     }
 }
 
-/// Bytes that a [`TextRoom`] charges at least at a time.
+/// Smallest number of bytes that a [`TextRoom`] charges at a time.
 const BLOCK: u64 = 64 << 10;
 
-/// Memory of growing texts, charged to a budget before they grow: in blocks, so that short texts cost few charges. Counts
-/// what is written as [work](scope::worked).
+/// Memory of growing texts, charged to a budget before they grow, in blocks, so that short texts cost few charges.
+/// Counts the written bytes as [work](scope::worked).
 #[derive(Debug)]
 pub struct TextRoom {
     charge: Charge,
@@ -95,10 +95,10 @@ impl TextRoom {
         }
     }
 
-    /// Makes room for `more` bytes in a text, all of whose memory is counted here.
+    /// Reserves capacity for `more` bytes in a text, all of whose memory is counted here.
     ///
     /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses, and those of [`scope::worked`].
+    /// [`Error::Limit`](crate::Error::Limit) if the budget is exhausted, and those of [`scope::worked`].
     #[inline]
     pub fn reserve(&mut self, text: &mut Vec<u8>, more: usize) -> Result<()> {
         scope::worked(more)?;
@@ -168,9 +168,9 @@ pub const WORTH_TRIMMING: u64 = 16 << 20;
 /// Shortest time between two trims, in milliseconds: each walks the allocator's free lists.
 const APART: u64 = 100;
 
-/// Returns free memory to the system, unless it did so a moment ago. Allocators keep freed memory for the next
+/// Returns free memory to the system, unless that was done a moment ago. Allocators keep freed memory for the next
 /// allocation, so that after a query of hundreds of megabytes other processes cannot use it. Takes some milliseconds
-/// per gigabyte. False if memory was returned so short a time ago that nothing was done.
+/// per gigabyte. Returns false if nothing was done.
 pub fn trim() -> bool {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -79,7 +79,7 @@ impl Suggestion {
         }
     }
 
-    /// Adds a text to write in place of these bytes.
+    /// Adds a suggested replacement for these bytes.
     #[must_use]
     pub fn replacing(mut self, range: Range<usize>, with: impl Into<String>) -> Self {
         self.replacement = Some(Replacement {
@@ -91,7 +91,7 @@ impl Suggestion {
     }
 }
 
-/// Text to write in place of other text.
+/// A suggested replacement for a range of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Replacement {
@@ -103,7 +103,7 @@ pub struct Replacement {
     pub with: String,
 }
 
-/// An error in a text, with its place. Lines and columns count from 1, columns count characters, offsets count bytes
+/// An error in a text, with its position. Lines and columns count from 1, columns count characters, offsets count bytes
 /// from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
@@ -123,7 +123,7 @@ pub struct Diagnostic {
     pub end_line: u64,
     /// Column after the last character.
     pub end_column: u64,
-    /// The token at the place, described for people.
+    /// A description of the token at this position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// Tokens or constructs that would be allowed there, described for people.
@@ -131,14 +131,14 @@ pub struct Diagnostic {
     pub expected: Option<String>,
     /// Remedies, the likeliest first.
     pub suggestions: Vec<Suggestion>,
-    /// The line of the text around the place, and the markers below it.
+    /// The line around the position, and the markers below it.
     #[serde(skip)]
     excerpt: (String, String),
 }
 
 /// Most characters of a line in an excerpt.
 const WIDTH: usize = 96;
-/// Most of these characters before the place.
+/// Largest number of these characters before the position.
 const BEFORE: usize = 40;
 
 impl Diagnostic {
@@ -266,7 +266,7 @@ impl Diagnostics {
         }
     }
 
-    /// A copy of these errors with their places in `text`, given those in `longer`, which ends with it.
+    /// A copy of these errors with their positions in `text`, given those in `longer`, which ends with it.
     #[doc(hidden)]
     #[must_use]
     pub fn moved(&self, text: &str, longer: &str) -> Self {
@@ -318,7 +318,8 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Line and column of a byte. A line ends with LF, CR LF or CR. O(bytes before it); some place once the [scope] is over.
+/// Line and column of a byte. A line ends with LF, CR LF or CR. O(bytes before it). An arbitrary position once the
+/// [scope] is over.
 #[must_use]
 pub fn place(text: &str, at: usize) -> (u64, u64) {
     if scope::is_over() {
@@ -343,7 +344,7 @@ fn line_ends(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
         .filter(|&i| bytes[i] == b'\n' || bytes.get(i + 1) != Some(&b'\n'))
 }
 
-/// The line with the place, shortened around it, and the markers below it. Tabs stay tabs, so that the markers are
+/// The line at the position, shortened around it, and the markers below it. Tabs stay tabs, so that the markers are
 /// aligned; other control characters, and those that change the direction of writing, are escaped.
 fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
     let bytes = text.as_bytes();
@@ -401,7 +402,7 @@ fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
     (shown, marks)
 }
 
-/// A text for a message: its first `most` characters, and `…` for more.
+/// The first `most` characters of a text, followed by `…` if there are more.
 #[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

@@ -57,7 +57,7 @@ pub struct Limit {
     pub resource: Resource,
     /// The amount of the resource, if it is a number.
     pub limit: Option<u64>,
-    /// For memory: the holder of most of it, with the bytes that it would hold; `None` if none stands out.
+    /// For memory: the holder of most of it, with the bytes that it would hold; `None` if no holder dominates.
     pub holder: Option<(Holder, u64)>,
     message: String,
 }
@@ -251,7 +251,7 @@ pub enum Error {
     /// A snapshot that may be older than the query allows, for this reason.
     #[error("{0}")]
     Stale(String),
-    /// An update that may or may not have been made; with the same name it can be asked again.
+    /// Unknown outcome: the update may or may not have been executed; a retry with the same key tells.
     #[error("{0}")]
     OutcomeUnknown(String),
     /// The caller cancelled.

@@ -30,7 +30,7 @@ pub const DEFAULT_GRAPH: u32 = 0;
 pub const MAX_BASE_VERTICES: u32 = FIRST_TAIL_ID - 1;
 /// First id of the tail: terms added by updates.
 pub const FIRST_TAIL_ID: u32 = 0xE000_0000;
-/// First id that a query may assign to a term that it makes.
+/// First id that a query may assign to a term that it computes.
 pub const FIRST_QUERY_ID: u32 = 0xF000_0000;
 
 /// The end of an edge that is the key of a segment.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The place of this thread's last panic.
+    /// Source location of this thread's last panic.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -33,7 +33,7 @@ macro_rules! invariant {
     };
 }
 
-/// Panics with the caller's place.
+/// Panics with the caller's source location.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -66,7 +66,7 @@ impl<T> Invariant for Option<T> {
 
 /// Runs the work of one query, update or request. A panic ends only that work, with an [`Error::Internal`].
 ///
-/// The first call adds a panic hook to the process, which records the place and calls the previous hook.
+/// The first call adds a panic hook to the process, which records the source location and calls the previous hook.
 ///
 /// # Errors
 /// The errors of `work`; [`Error::Internal`] if it panics.
@@ -75,7 +75,7 @@ pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
 }
 
-/// The error for a caught panic, with its text, and its place if it happened on this thread. Counts it.
+/// The error for a caught panic, with its text, and its source location if it happened on this thread. Counts it.
 #[must_use]
 pub fn error_of(panic: &(dyn Any + Send)) -> Error {
     ENDED.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +95,7 @@ pub fn ended() -> u64 {
     ENDED.load(Ordering::Relaxed)
 }
 
-/// Makes panics record their place from here on.
+/// Makes panics record their source location from here on.
 #[inline]
 fn note_places() {
     static HOOK: Once = Once::new();

@@ -17,10 +17,10 @@ pub enum ResolveError {
     TwoSlashes,
 }
 
-/// The IRI that a reference means. An absolute IRI means itself, with its dot segments: only what is relative is resolved.
+/// Resolves a reference. An absolute IRI is returned unchanged, with its dot segments.
 ///
 /// # Errors
-/// The fault in the reference, or in the IRI that it leads to.
+/// The fault in the reference, or in the resulting IRI.
 pub fn resolve<B: Deref<Target = str>>(
     base: &Iri<B>,
     reference: &str,
@@ -235,7 +235,8 @@ mod tests {
         assert!(resolve_into(&base, "a b", &mut out).is_err() && out == "<");
     }
 
-    /// Bases, references and IRIs as `urijoin` of Python's `uritools` 7.0 makes them; `JINDOU_REFERENCES` names another file of them.
+    /// Bases, references and IRIs as resolved by `urijoin` of Python's `uritools` 7.0; `JINDOU_REFERENCES` names
+    /// another file of them.
     #[test]
     fn references_as_another_implementation_resolves_them() {
         let own = include_str!("../tests/data/references.tsv");

@@ -33,7 +33,7 @@ impl Machine {
     }
 }
 
-/// Lets the disk serve the reads of other threads before those of this one, where its scheduler knows priorities.
+/// Gives this thread's disk reads a low priority, if the disk's scheduler supports priorities.
 pub fn read_after_others() {
     #[cfg(target_os = "linux")]
     set_priority(3 << 13);
@@ -59,7 +59,7 @@ fn total(meminfo: &Path) -> Option<u64> {
     bytes_of(meminfo, "MemTotal:")
 }
 
-/// The bytes that a line of this name says in KiB.
+/// The value in bytes of a `meminfo` line with this name.
 fn bytes_of(meminfo: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(meminfo).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix(name))?;

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most prefixes of data that a store keeps, and most that can be set.
+/// Largest number of prefixes of data that a store keeps, and of those that can be set.
 pub const MOST_PREFIXES: usize = 4096;
 /// Longest name of a prefix that is kept, in bytes.
 pub const LONGEST_PREFIX: usize = 256;
@@ -53,8 +53,8 @@ pub enum PrefixChange {
     Remove(Box<str>),
 }
 
-/// Returns true for what may stand before the colon of a prefixed name (`PN_PREFIX` in SPARQL and Turtle), or nothing at all,
-/// unless it is too long to be kept.
+/// True if the name may precede the colon of a prefixed name (`PN_PREFIX` in SPARQL and Turtle), the empty name
+/// included, and is not too long to be kept.
 #[must_use]
 pub fn is_prefix_name(name: &str) -> bool {
     let base = |c: char| {
@@ -80,7 +80,7 @@ pub fn is_namespace(iri: &str) -> bool {
     iri.len() <= LONGEST_NAMESPACE && oxrdf::NamedNode::new(iri).is_ok()
 }
 
-/// The prefixes of a store, by name. Each table that is made has a version of its own.
+/// The prefixes of a store, by name. Each table has a version of its own.
 #[derive(Clone, Debug, Default)]
 pub struct PrefixTable {
     data: BTreeMap<Box<str>, Box<str>>,
@@ -107,10 +107,11 @@ impl PrefixTable {
         Self::default()
     }
 
-    /// Ok for a prefix that can be set, given without its colon.
+    /// Checks that a prefix, given without its colon, can be set.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that cannot stand before a colon, or an IRI that is not absolute, and for what is too long.
+    /// [`Error::Usage`] for a name that cannot precede a colon, an IRI that is not absolute, and names and IRIs that
+    /// are too long.
     pub fn check(name: &str, iri: &str) -> Result<()> {
         let shown = |text| shortened(text, MOST_SHOWN);
         if !is_prefix_name(name) {
@@ -188,7 +189,7 @@ impl PrefixTable {
         self.set.iter().map(|(name, iri)| (&**name, &**iri))
     }
 
-    /// Changes that have an effect, in order, when they are made one after the other. For the store.
+    /// The changes that have an effect if they are applied in order.
     #[doc(hidden)]
     #[must_use]
     pub fn effective(&self, changes: impl IntoIterator<Item = PrefixChange>) -> Vec<PrefixChange> {
@@ -258,8 +259,8 @@ impl PrefixTable {
 /// Place of a declaration: the number of its document, and of the declaration in it.
 pub type PrefixPlace = [u64; 2];
 
-/// Declarations of several documents, which come in any order: of each name the first one by its place, and the first
-/// [`MOST_PREFIXES`] of all.
+/// Declarations of several documents, which arrive in any order: for each name the first one by its position, and the
+/// first [`MOST_PREFIXES`] of all.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredPrefixes {
     by_name: HashMap<Box<str>, (PrefixPlace, Box<str>)>,

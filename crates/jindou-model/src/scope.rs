@@ -18,15 +18,15 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
-/// Bytes that a thread takes or gives back before it reports to its scope.
+/// Net bytes allocated after which a thread reports to its scope.
 const STEP: isize = 64 << 10;
-/// Bytes allocated, whether given back or not, after which a thread looks at the clock.
+/// Bytes allocated in total after which a thread checks the clock.
 const CLOCK: usize = 1 << 20;
 
 /// Factor between a text's length and the assumed memory for parsing and planning it, if nothing is measured: more than
 /// nearly all texts need.
 const FACTOR: u64 = 256;
-/// Bytes that any text takes in addition.
+/// Bytes that are added for any text.
 const LEAST: u64 = 16 << 10;
 /// Divisor for the charge by length: the share that is kept for the result.
 const KEPT_SHARE: u64 = 8;
@@ -50,11 +50,10 @@ struct ScopeShared {
     cancel: CancelToken,
     /// True if charges to the budget are offset against allocations.
     beside_charges: bool,
-    /// Bytes taken less bytes given back. Negative while bytes are given back that were not taken here, or that were
-    /// charged and are not taken yet.
+    /// Bytes allocated minus bytes freed. Negative while bytes are freed that were not allocated here, or that were
+    /// charged and are not allocated yet.
     ///
-    /// The budget is charged for this number if it is positive, and at least for it at any time: it is charged before
-    /// the number grows, and released after it shrinks.
+    /// If it is positive, the budget is charged for this number: before it grows, and released after it shrinks.
     net: AtomicI64,
     /// The part that was charged for a text's length because nothing is measured.
     by_length: u64,
@@ -68,22 +67,22 @@ struct ThreadState {
     scope: Cell<*const ScopeShared>,
     /// Bytes that have not been reported to the scope.
     pending: Cell<isize>,
-    /// Bytes allocated since the last look at the clock.
+    /// Bytes allocated since the last check of the clock.
     work: Cell<usize>,
     /// Bytes [worked on](worked) since the last check of the token.
     text: Cell<usize>,
     /// Token of the query that the thread works for; null without one. Points to a token that lives until the thread
     /// has left [`Scope::run`] or [`timed`].
     token: Cell<*const CancelToken>,
-    /// Numbers of checks of tokens, of looks at what was measured, of stays begun and ended, and of bytes charged less those
-    /// released, so far.
+    /// Counters of a thread so far: checks of tokens, checks of the measured memory, scopes entered and left, and bytes
+    /// charged minus those released.
     checks: Cell<u64>,
     looks: Cell<u64>,
     stay: Cell<u64>,
     charged: Cell<i64>,
-    /// Bytes charged less those released when the present stay began.
+    /// Bytes charged minus those released when the current scope was entered.
     charged_before: Cell<i64>,
-    /// True if the allocator has looked at the clock since the last call of [`was_over`].
+    /// True if the allocator has checked the clock since the last call of [`was_over`].
     has_looked: Cell<bool>,
 }
 
@@ -146,8 +145,8 @@ pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     });
 }
 
-/// Bytes that a piece takes of the heap, including the allocator's overhead: glibc's rule, which is close to that of
-/// other allocators.
+/// Bytes of the heap that an allocation takes, including the allocator's overhead: glibc's rule, which is close to that
+/// of other allocators.
 #[inline(always)]
 fn piece(size: usize) -> isize {
     const OWN: usize = 8;
@@ -158,7 +157,7 @@ fn piece(size: usize) -> isize {
 }
 
 impl ThreadState {
-    /// Counts a stay that begins, or goes on after another one.
+    /// Counts that a scope is entered, or entered again.
     fn turn(&self) {
         self.stay.set(self.stay.get() + 1);
         self.charged_before.set(self.charged.get());
@@ -277,9 +276,9 @@ pub fn timed<T>(cancel: &CancelToken, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Counts bytes of text that the thread has read, compared, converted or written for its query, and looks at the
-/// query's token after every mebibyte. To be called for each block of a text that may be long, *before* the work, with
-/// a multiple of the block's length if the work is slower than copying.
+/// Counts bytes of text that the thread has read, compared, converted or written for its query, and checks the query's
+/// token after every mebibyte. Called for each block of a text that may be long, *before* the work, with a multiple of
+/// the block's length if the work is slower than copying.
 ///
 /// # Errors
 /// As [`look`], or those of the token for a query without a scope.
@@ -301,12 +300,12 @@ pub(crate) fn checked() {
     LOCAL.with(|local| local.checks.set(local.checks.get().wrapping_add(1)));
 }
 
-/// Counts a look at the memory that was measured.
+/// Counts a check of the measured memory.
 fn looked() {
     LOCAL.with(|local| local.looks.set(local.looks.get().wrapping_add(1)));
 }
 
-/// Account of a thread, for tools that look for memory that is not charged and for long work without checks.
+/// Statistics of a thread, for tools that look for memory that is not charged and for long work without checks.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ThreadAccount {
@@ -318,9 +317,9 @@ pub struct ThreadAccount {
     pub looks: u64,
     /// Changes whenever the thread enters or leaves a scope, or [the outside](outside).
     pub stay: u64,
-    /// Bytes charged less bytes released so far, to whatever budget.
+    /// Bytes charged minus bytes released so far, to any budget.
     pub charged: i64,
-    /// The same when the present stay began.
+    /// The same when the current scope was entered.
     pub charged_before: i64,
     /// The scope that the thread is in.
     pub scope: Option<ScopeAccount>,
@@ -366,12 +365,12 @@ fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Runs work whose allocations are charged to no scope, since they are charged otherwise or outlive the query.
+/// Runs work whose allocations are charged to no scope, since they are charged elsewhere or outlive the query.
 pub fn outside<T>(run: impl FnOnce() -> T) -> T {
     inside(ptr::null(), run)
 }
 
-/// The same function for another thread, which then runs it inside the scope of the calling thread.
+/// Wraps a function for another thread, which then runs it inside the scope of the calling thread.
 pub fn carry<T>(run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let scope = Scope::current();
     move || match scope {
@@ -409,16 +408,15 @@ fn with_current<T>(ask: impl FnOnce(&ScopeShared) -> T) -> Option<T> {
     shared.map(ask)
 }
 
-/// True once the scope that the thread is in has no memory or no time left, or its result is no longer wanted. Reads
-/// the clock (about 25 ns). A caller that gets true skips the remaining work, which then ends with the error of
-/// [`look`].
+/// True once the thread's scope has no memory or no time left, or its result is no longer needed. Reads the clock
+/// (about 25 ns). If it returns true, the caller skips the remaining work, which then ends with the error of [`look`].
 #[must_use]
 pub fn is_over() -> bool {
     with_current(ScopeShared::is_over).unwrap_or(false)
 }
 
-/// [`is_over`] without a look at the clock, which the allocator takes every mebibyte. For loops in which any round may
-/// allocate much memory, but few do.
+/// As [`is_over`], without reading the clock, which the allocator does every mebibyte. For loops in which any iteration
+/// may allocate much memory, but few do.
 #[inline]
 #[must_use]
 pub fn was_over() -> bool {
@@ -441,10 +439,10 @@ pub fn look() -> Result<()> {
     with_current(ScopeShared::look).unwrap_or(Ok(()))
 }
 
-/// Checks that there is room before a large piece is allocated and written to.
+/// Checks that memory is available before a large allocation is made and written to.
 ///
 /// # Errors
-/// As [`look`], and also when there is no room for this many more bytes.
+/// As [`look`], and also if this many more bytes are not available.
 pub fn look_for(bytes: u64) -> Result<()> {
     with_current(|s| s.look_for(bytes)).unwrap_or(Ok(()))
 }
@@ -487,7 +485,7 @@ pub fn is_measured() -> bool {
 }
 
 impl Scope {
-    /// Work for which `holder` takes memory from a budget, until the token ends it.
+    /// A scope for work for which `holder` takes memory from a budget, until the token ends it.
     #[must_use]
     pub fn new(holder: Holder, budget: &MemoryBudget, cancel: &CancelToken) -> Self {
         Self {
@@ -513,7 +511,7 @@ impl Scope {
         scope
     }
 
-    /// A scope for parsing and planning a text of this many bytes. If nothing is measured, it charges 256 times the
+    /// A scope for parsing and planning a text of this many bytes. If memory is not measured, it charges 256 times the
     /// length, which is more than nearly all texts need, and an eighth of that for the result of [`make`](Self::make).
     ///
     /// # Errors
@@ -596,7 +594,7 @@ impl Scope {
         u64::try_from(self.shared.net.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Ends the work: bytes that it took and did not give back pass to the charge.
+    /// Ends the work: bytes that it allocated and did not free are transferred to the charge.
     fn take(&self) -> Charge {
         let shared = &self.shared;
         let net = shared.net.swap(0, Ordering::AcqRel);

@@ -4,15 +4,15 @@ use jindou_model::prefixes::{LONGEST_NAMESPACE, LONGEST_PREFIX, MOST_PREFIXES};
 use jindou_model::{QuadSink, Result};
 use std::collections::HashSet;
 
-/// Up to this many prefixes, a parser's table is looked at whenever it has grown. From then on it has to grow by an eighth, so that a
-/// document of nothing but declarations is read in linear time.
+/// Up to this many prefixes, a parser's table is examined whenever it has grown. Beyond that it must have grown by an
+/// eighth, so that a document of nothing but declarations is read in linear time.
 const FEW: usize = 64;
 
-/// The prefixes of a document that the sink was told.
+/// The prefixes of a document that were passed to the sink.
 pub(crate) struct Declared {
     document: u64,
     names: HashSet<Box<str>>,
-    /// Size of the parser's table from which it is looked at.
+    /// Size of the parser's table at which it is examined again.
     due: usize,
 }
 
@@ -25,7 +25,7 @@ impl Declared {
         }
     }
 
-    /// True if a parser's table of this size has to be looked at.
+    /// True if a parser's table of this size must be examined.
     #[inline]
     pub(crate) fn is_due(&self, size: usize) -> bool {
         size >= self.due
@@ -44,7 +44,7 @@ impl Declared {
         sink.prefix(place, name, iri)
     }
 
-    /// Tells the sink of what is new in a parser's table.
+    /// Passes the new prefixes in a parser's table to the sink.
     #[cold]
     pub(crate) fn all<'p>(
         &mut self,

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Prefixes that are passed on between two looks at the time.
+/// Number of prefixes passed on between two checks of the time.
 const LOOK: usize = 4096;
 
 /// State and limits shared by all documents of a run.
@@ -257,7 +257,8 @@ impl DocumentReading<'_> {
         }
     }
 
-    /// JSON-LD: a lenient run skips the entries of nodes that have mistakes, and the rest if the JSON is broken.
+    /// JSON-LD: a lenient run skips the entries of nodes that have mistakes, or the rest of the document if the JSON is
+    /// malformed.
     fn json_ld(&mut self, opened: OpenedDocument) -> Result<()> {
         let base = self.document.base.clone().map(Iri::parse).transpose();
         let base = base.map_err(|e| self.bad_base(&e.to_string()))?;
@@ -342,7 +343,7 @@ impl DocumentReading<'_> {
         self.run.bad(self.document.number, offset, |_| describe())
     }
 
-    /// Counts the text after the place where a document is given up. Reads that text again; unreadable text is not
+    /// Counts the text after the position where a document is abandoned, by reading it again. Unreadable text is not
     /// counted.
     fn give_up(&self, offset: u64) -> Result<()> {
         let counter = Arc::default();

@@ -13,7 +13,8 @@ use std::rc::Rc;
 const BATCH_QUADS: usize = 4096;
 /// Number of bytes at which a batch is also full.
 const BATCH_BYTES: usize = 1 << 20;
-/// Bytes of terms between two looks at the clock: a term of megabytes that every statement repeats never fills a batch.
+/// Bytes of terms between two checks of the clock: a term of megabytes that every statement repeats never fills a
+/// batch.
 const WORK: usize = 8 << 20;
 
 /// Turns parsed quads into batches of canonical bytes.
@@ -21,13 +22,13 @@ pub(crate) struct QuadEmitter<'a> {
     pub(crate) labels: LabelScope,
     pub(crate) meter: Rc<Meter>,
     pub(crate) batch: &'a mut QuadBatch,
-    /// Canonical bytes of the graph for statements that name none; empty for the default graph.
+    /// Canonical bytes of the graph for statements without a graph name; empty for the default graph.
     pub(crate) graph: &'a [u8],
     /// Span of `graph` in the current batch, once it has been added.
     pub(crate) default_graph: Option<Span>,
     /// The last quad of the current batch.
     pub(crate) last: [Span; 4],
-    /// Bytes of terms since the last look at the clock.
+    /// Bytes of terms since the last check of the clock.
     pub(crate) worked: usize,
     pub(crate) declared: Declared,
     pub(crate) run: &'a ReadContext<'a>,
@@ -55,7 +56,7 @@ impl QuadEmitter<'_> {
         self.declared.one(name, iri, self.sink)
     }
 
-    /// The prefixes that a parser knows by now.
+    /// Passes the prefixes that a parser has read so far to the sink.
     #[cold]
     pub(crate) fn prefixes<'p>(
         &mut self,
@@ -156,7 +157,7 @@ impl QuadEmitter<'_> {
         Ok(self.batch.push_term(bytes))
     }
 
-    /// Span of the graph for statements that name none.
+    /// Span of the graph for statements without a graph name.
     fn graph_of_all(&mut self) -> Span {
         if self.graph.is_empty() {
             return Span::default();

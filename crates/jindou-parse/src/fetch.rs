@@ -15,8 +15,8 @@ pub enum Document {
     Text(Arc<[u8]>, Format, Option<String>),
 }
 
-/// Finds the documents that requests name. The source decides which may be read, since a request's text can come from
-/// anyone.
+/// Fetches the documents that requests name. The source decides which may be read, since requests may come from any
+/// client.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
     /// Fetches the document of an IRI.
     ///

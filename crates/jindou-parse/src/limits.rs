@@ -100,7 +100,7 @@ impl Meter {
     }
 }
 
-/// The budget's refusal, naming what was too long.
+/// The budget's error, naming the text that was too long.
 pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
     let long = format!(
         "a literal, comment, line or name has {} MiB and has not ended yet",
@@ -109,7 +109,7 @@ pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
     because(error, long)
 }
 
-/// The budget's refusal, naming what there is no room for.
+/// The budget's error, naming the data that did not fit.
 fn because(error: Error, what: String) -> Error {
     match error {
         Error::Limit(why) => Error::Limit(why.told(|why| format!("{what}: {why}"))),

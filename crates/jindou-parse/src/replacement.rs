@@ -6,8 +6,9 @@ use jindou_model::{
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Documents that take the place of a graph or of a whole store. Reading them ends with an error if statements are skipped and
-/// none is left: a document in another format than was declared must not empty what is stored. An empty document may.
+/// Documents that replace the content of a graph or of a whole store. If statements were skipped and none is left,
+/// reading them ends with an error: a document in another format than declared must not empty the stored data. An empty
+/// document may.
 pub struct Replacement<'s> {
     source: &'s dyn QuadSource,
     documents: &'s Sources,
@@ -19,7 +20,7 @@ pub struct Replacement<'s> {
 }
 
 impl<'s> Replacement<'s> {
-    /// Documents that are read once, through `source`, in place of `replaced`: "the graph", "the store".
+    /// Documents that are read once, through `source`, to replace `replaced`: "the graph", "the store".
     pub fn new(source: &'s dyn QuadSource, documents: &'s Sources, replaced: &'static str) -> Self {
         Self {
             source,

@@ -107,7 +107,7 @@ impl std::fmt::Display for BadStatement {
     }
 }
 
-/// The unread rest of the documents that a lenient load had to give up at an error.
+/// The unread rest of the documents that a lenient load had to abandon at an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     /// Number of documents.
@@ -206,7 +206,7 @@ impl Skipped {
         first.iter().map(|(_, _, bad)| bad.clone()).collect()
     }
 
-    /// Counts the rest of a document that is given up.
+    /// Counts the rest of a document that is abandoned.
     pub(crate) fn add_rest(&self, bytes: u64, elements: u64) {
         let mut rest = sync::lock(&self.rest);
         rest.documents += 1;

@@ -100,9 +100,9 @@ impl Restart {
         Ok(found)
     }
 
-    /// The position after the line in which an unclosed string began, if the error at `offset` is one. The text after
-    /// it consists of statements; if it only looks like statements, it is reported when it is not. `at_end` says that
-    /// the document ended in the string.
+    /// The position after the line in which an unterminated string began, if the error at `offset` is one. The text
+    /// after it consists of statements; if it only looks like statements, parsing it reports an error. `at_end` is true
+    /// if the document ended in the string.
     pub(crate) fn after_open_string(&mut self, offset: u64, at_end: bool) -> Result<Option<u64>> {
         let (mut first, mut at, mut found) = (None, offset, None);
         self.scan(offset, u64::MAX, &mut |bytes| {

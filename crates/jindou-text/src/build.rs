@@ -13,11 +13,12 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Words of the texts that lie in one spill: up to that many.
 const CLASSES: [usize; 6] = [1, 2, 3, 4, 7, usize::MAX];
-/// Memory of the spills, each of which has a mebibyte at hand.
+/// Memory of the spills, each of which has a buffer of a mebibyte.
 const FOR_SPILLS: u64 = (CLASSES.len() as u64 + 1) << 20;
-/// Most memory of a segment that is being made. Larger segments are searched a little faster, and take longer to begin with.
+/// Largest memory of a segment under construction. Larger segments are searched a little faster, but take longer to
+/// open.
 const MOST: u64 = 384 << 20;
-/// Texts between two looks at whether the load goes on.
+/// Number of texts between two checks for cancellation.
 const CHECK: usize = 1024;
 
 /// The files of a segment, in the order of the table.

@@ -14,7 +14,7 @@ pub(crate) enum Docs {
 /// The documents of several lists, each once.
 pub(crate) struct Any {
     lists: Vec<Docs>,
-    /// Where each list that has not ended is, the least first.
+    /// The current document of each list that has not ended, smallest first.
     open: BinaryHeap<Reverse<(u32, usize)>>,
 }
 

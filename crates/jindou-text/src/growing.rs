@@ -6,18 +6,18 @@ use crate::{Folder, SearchedTerms, WordQuery, caught, count, folded};
 use jindou_model::{Charge, Holder, MemoryBudget, Result};
 use std::sync::Arc;
 
-/// Terms of a block. Those that fill none yet are looked through by each search.
+/// Number of terms in a block. Terms that do not fill a block yet are scanned by each search.
 pub const BLOCK: u32 = 1 << 13;
 /// Blocks that become one.
 const BLOCKS: u32 = 8;
-/// Memory in bytes per term that making a block takes for a while.
+/// Temporary memory in bytes per term for building a block.
 const WHILE_MAKING: u64 = 600;
 
 /// Consecutive terms.
 struct TermBlock {
     /// Number of the first term, and after the last.
     terms: [u32; 2],
-    /// Literals, IRIs; nothing where there are none.
+    /// Segments for literals and for IRIs; `None` if there are none.
     kinds: [Option<(WordSegment, Vec<u32>)>; 2],
     _charge: Charge,
 }
@@ -80,7 +80,7 @@ impl TermBlock {
 }
 
 impl Growing {
-    /// Terms that it has: those with smaller numbers.
+    /// Number of indexed terms: those with smaller numbers.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.blocks.last().map_or(0, |b| b.terms[1])
@@ -92,11 +92,12 @@ impl Growing {
         self.blocks.is_empty()
     }
 
-    /// This index with one block more; `None` where `all` terms make no further block. `term` gives the canonical bytes of a term by
-    /// its number, whose id is `first_id` more. Some tens of milliseconds; every eighth time some hundred.
+    /// This index extended by one block; `None` if `all` terms do not fill a further block. `term` returns the
+    /// canonical bytes of a term by its number; its id is that number plus `first_id`. Takes some tens of milliseconds;
+    /// every eighth time some hundred.
     ///
     /// # Errors
-    /// `Limit` where the memory does not suffice.
+    /// `Limit` if there is not enough memory.
     pub fn grown<'t>(
         &self,
         all: u32,

@@ -63,7 +63,7 @@ impl SearchedTerms {
     pub const ALL: [Self; 2] = [Self::Literals, Self::Iris];
 }
 
-/// Sets `out` to a term's folded text, and says of what kind the term is; `None` for terms that are not indexed.
+/// Sets `out` to a term's folded text, and returns the kind of the term; `None` for terms that are not indexed.
 pub fn folded(canonical: &[u8], folder: &mut Folder, out: &mut String) -> Option<SearchedTerms> {
     if canonical.len() > MAX_TEXT + 64 {
         return None;
@@ -82,7 +82,7 @@ pub fn folded(canonical: &[u8], folder: &mut Folder, out: &mut String) -> Option
     (!out.is_empty()).then_some(kind)
 }
 
-/// The test of one term after the other for what is asked.
+/// Tests terms one by one against the searched words.
 pub struct TermJudge<'a> {
     asked: &'a WordQuery,
     kind: SearchedTerms,
@@ -111,7 +111,7 @@ impl<'a> TermJudge<'a> {
         }
     }
 
-    /// The way in which a term has the words, and the number of its own; `None` for terms that lack one or are of the
+    /// How well a term matches the words, and its own number of words; `None` for terms that lack one or are of the
     /// other kind.
     pub fn fit(&mut self, canonical: &[u8]) -> Option<(Fit, usize)> {
         let tag = canonical.first()?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tantivy::index::SegmentId;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes that are hashed between two looks at the clock.
+/// Bytes that are hashed between two checks of the clock.
 const PIECE: usize = 1 << 20;
 /// Documents that are found at a time.
 pub(crate) const BATCH: usize = 64;
@@ -123,7 +123,7 @@ impl OpenText {
         Some(*self.sound.get_or_init(|| sound))
     }
 
-    /// Compares the file with its hash, as far as `stop` lets it, for searches to begin at once.
+    /// Verifies the file against its hash until `stop` returns true, so that searches need not wait for that.
     pub fn prepare(&self, stop: &mut dyn FnMut() -> bool) {
         let _ = self.is_sound(stop);
     }
@@ -152,9 +152,10 @@ impl OpenText {
         Ok(row.opened.get_or_init(|| opened))
     }
 
-    /// Calls `f` with ids of the base's terms of a kind that have what is asked, until it returns false: those that have the last
-    /// word as a whole word, then (and among others, again) those that only begin one so; of either, texts of few words first. Returns
-    /// whether that were all; not if `stop` was heeded, which is asked every now and then.
+    /// Calls `f` with ids of the base's terms of a kind that match the words, until it returns false. Terms that have
+    /// the last word as a whole word come first, then those with a word that begins with it (the former may be
+    /// repeated); within each group, texts with few words come first. Returns true if those were all, false if `stop`,
+    /// which is called regularly, returned true.
     ///
     /// # Errors
     /// [`Error::Damaged`].

@@ -19,11 +19,11 @@ use tantivy::{TERMINATED, Term};
 const MARKED: usize = 3;
 /// The mark before a beginning: a character that words do not have.
 const MARK: char = '\u{1}';
-/// Words with one beginning that are looked up at most.
+/// Largest number of words with a common prefix that are looked up.
 const MOST_WORDS: usize = 20_000;
-/// Words with one beginning whose lists are followed rather than copied.
+/// Up to this many words with a common prefix, their lists are merged on the fly rather than copied.
 const FEW_WORDS: usize = 48;
-/// Documents that are copied at most.
+/// Largest number of documents that are copied.
 const MOST_COPIED: usize = 2_000_000;
 
 /// An error of tantivy's as one of ours.
@@ -39,7 +39,7 @@ struct FoldedTokens {
 
 struct FoldedStream<'a> {
     rest: &'a str,
-    /// The word whose beginnings come next, and how many of its letters came last.
+    /// The word whose prefixes come next, and the number of letters of the last prefix.
     word: &'a str,
     letters: usize,
     token: &'a mut Token,
@@ -187,7 +187,7 @@ pub(crate) struct WordSegment {
     documents: u32,
 }
 
-/// The documents of a segment that have what is asked, ascending.
+/// Iterates over the matching documents of a segment, ascending.
 pub(crate) struct MatchWalk {
     /// The shortest list first.
     lists: Vec<Docs>,
@@ -217,7 +217,7 @@ impl WordSegment {
         Ok(list.map_err(failed)?.map(Docs::one))
     }
 
-    /// Documents with all words: with the last one as a word, or with one that begins so. `None` where there is none.
+    /// Documents with all words; the last one must occur as a word, or as a word's prefix. `None` if there are none.
     pub fn walk(
         &self,
         asked: &WordQuery,
@@ -309,7 +309,7 @@ impl WordSegment {
         Ok(Some(Docs::any(lists)))
     }
 
-    /// All words in order, for those who check it. `f` gets a word, and how many documents have it.
+    /// Calls `f` with all words in order and their numbers of documents, for checks.
     pub fn each_word(&self, f: &mut dyn FnMut(&[u8], u32)) -> Result<()> {
         let mut stream = self.words.terms().stream().map_err(failed)?;
         while stream.advance() {

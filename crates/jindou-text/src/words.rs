@@ -28,7 +28,7 @@ pub const VERSION: u32 = 2;
 pub const MAX_TEXT: usize = 512;
 /// Longest word in bytes; of longer ones the beginning counts.
 const MAX_WORD: usize = 64;
-/// Most words that are asked for.
+/// Largest number of words in a search.
 const MAX_ASKED: usize = 16;
 
 const DECOMPOSED: DecomposingNormalizerBorrowed<'static> =
@@ -42,8 +42,8 @@ const IGNORABLE: CodePointSetDataBorrowed<'static> =
 /// Lengthens a line of Arabic; no letter.
 const TATWEEL: char = '\u{640}';
 
-/// True for a mark that may be left out in writing: an accent, a Hebrew point, an Arabic vowel. Marks of other scripts are vowels and
-/// tones, or make another letter (of the kana, those that voice).
+/// True for a mark that may be omitted in writing: an accent, a Hebrew point, an Arabic vowel. Marks of other scripts
+/// are vowels and tones, or make another letter (those that voice kana).
 fn is_accent(c: char) -> bool {
     type Class = CanonicalCombiningClass;
     CATEGORIES.get(c) == GeneralCategory::NonspacingMark
@@ -64,7 +64,7 @@ fn is_accent(c: char) -> bool {
         )
 }
 
-/// Sets `out` to a text in normal form without accents and without what is not shown.
+/// Sets `out` to a text in normal form without accents and invisible characters.
 fn normalize(text: &str, out: &mut String) {
     out.clear();
     let is_kept =
@@ -166,7 +166,7 @@ pub fn local_name(iri: &str) -> &str {
 }
 
 impl Folder {
-    /// A text in lower case and without accents, as words are folded, with all that stands between them.
+    /// A text in lower case and without accents, folded like words, with the characters between words.
     pub fn line(&mut self, text: &str) -> String {
         if text.is_ascii() {
             return text.to_ascii_lowercase();
@@ -194,7 +194,8 @@ impl Folder {
         }
     }
 
-    /// Appends a run's folded form and a space; nothing for a run that has none. Returns whether there was one.
+    /// Appends a run's folded form and a space; nothing if the folded form is empty. Returns true if something was
+    /// appended.
     fn push(&mut self, run: &str, out: &mut String) -> bool {
         self.lower(run);
         let word = &mut self.word;
@@ -279,10 +280,10 @@ pub struct WordQuery {
     needles: Vec<String>,
 }
 
-/// How well a text has what is asked; smaller is better.
+/// How well a text matches the searched words; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
-    /// The text is what is asked.
+    /// The text equals the searched text.
     Same,
     /// The text begins with the words.
     Whole,
@@ -293,7 +294,7 @@ pub enum Fit {
 }
 
 impl WordQuery {
-    /// The words of a text, at most sixteen of them; `None` without one.
+    /// The words of a search text, at most sixteen; `None` if there are none.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let mut whole = String::new();
@@ -325,7 +326,7 @@ impl WordQuery {
         self.needles.last().map_or("", |w| w.trim())
     }
 
-    /// The way in which a folded text has all words; `None` if it lacks one.
+    /// How well a folded text matches all words; `None` if it lacks one.
     #[must_use]
     pub fn fit(&self, folded: &str) -> Option<Fit> {
         if !self

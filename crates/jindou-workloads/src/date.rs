@@ -6,7 +6,7 @@ use crate::decimal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Day(pub i32);
 
-/// Days of 400 years, and what lies between 0000-03-01 and 1970-01-01.
+/// Days of 400 years, and days from 0000-03-01 to 1970-01-01.
 const ERA: i32 = 146_097;
 const EPOCH: i32 = 719_468;
 

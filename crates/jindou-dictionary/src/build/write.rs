@@ -262,8 +262,8 @@ mod tests {
     use crate::{Dictionary, TagRanges};
     use jindou_model::VertexId;
 
-    /// A dictionary that is too large to be compact takes too long for a test, so both kinds are made from the same
-    /// terms.
+    /// A dictionary that is too large for compact buckets takes too long for a test, so both kinds are built from the
+    /// same terms.
     #[test]
     fn both_kinds_of_tables_find_the_same() {
         let terms: Vec<Vec<u8>> = (0..5000)

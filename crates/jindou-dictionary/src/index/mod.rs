@@ -47,15 +47,15 @@ pub trait Index: Send + Sync {
         true
     }
 
-    /// True for an index that a reclustering builds only where the base has it, or where it is asked to. Other kinds are built
+    /// True for an index that a reclustering builds only if the base has it, or on request. Other indexes are built
     /// whenever the database was opened with them.
     fn on_demand(&self) -> bool {
         false
     }
 
-    /// True for an index that may be built over the terms of each shard of a store: one that is asked by programs alone
+    /// True for an index that may be built over the terms of each shard of a store: one that only programs use
     /// ([`OpenIndex::as_any`]), shard by shard. Ids are then numbers of the shard's own dictionary. Queries over shards
-    /// ask no index.
+    /// use no index.
     fn in_shards(&self) -> bool {
         false
     }
@@ -117,8 +117,8 @@ pub trait Probe: Send {
     /// next call.
     fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]);
 
-    /// All ids of the base that are true or unsettled, possibly with others, in any order; `None` if they are unknown
-    /// or may be more than `limit`. Exploration starts from them if that is cheap.
+    /// All ids of the base for which the answer is true or unsettled, possibly with others, in any order; `None` if
+    /// they are unknown or may be more than `limit`. Exploration starts from them if that is cheap.
     fn ids(&mut self, _limit: usize) -> Option<Vec<u32>> {
         None
     }

@@ -130,8 +130,8 @@ impl OpenIndexes {
         &self.kinds
     }
 
-    /// The kinds that the next base is to have: all of [`Self::kinds`], without what is built on demand and is not there. A file of
-    /// another version is there.
+    /// The indexes that the next base should have: all of [`Self::kinds`], except those built on demand that this base
+    /// lacks. An index of another version counts as present.
     #[must_use]
     pub fn to_build(&self) -> Indexes {
         let is_open = |name: &str| self.open.iter().any(|o| o.kind.name() == name);

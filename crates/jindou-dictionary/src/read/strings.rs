@@ -294,7 +294,7 @@ impl<'a> BlockWalk<'a> {
 
 /// Suffixes up to this length are copied at this length.
 const SHORT: usize = 16;
-/// Bytes of a block's rest from which only those of the wanted term are copied.
+/// From this many remaining bytes of a block on, only those of the requested term are copied.
 const LONG_BLOCK: usize = 1 << 14;
 
 /// Decodes terms; continuing inside a block does not start at its head again.
@@ -361,8 +361,8 @@ impl StringCursor {
         true
     }
 
-    /// Goes to the term at `lex`, some terms ahead, without decoding those in between: of each only the bytes are copied that
-    /// the term shares.
+    /// Skips to the term at `lex`, some terms ahead, without decoding those in between: of each, only the bytes that
+    /// the requested term shares are copied.
     #[cold]
     fn leap(&mut self, block: &[u8], lex: u32) -> Option<()> {
         // For each record, the bytes it shares with the one before, and where its own begin.

@@ -224,7 +224,7 @@ fn small_parts_have_the_reserve_while_large_ones_hold_too_much() {
     assert!(measured.try_charge(60 * MIB) && !measured.try_charge(1));
 }
 
-/// Small parts by themselves fill the whole, and pass its limit no more than others do.
+/// Small parts by themselves fill the whole, and exceed its limit no more than others do.
 #[test]
 fn small_parts_never_pass_the_limit_together() {
     const MIB: u64 = 1 << 20;

@@ -84,11 +84,11 @@ impl MappedFile {
         Ok(opened)
     }
 
-    /// Ok if everything that was read so far is what the file had when it was opened. To be called before what was read counts.
-    /// Some nanoseconds.
+    /// Ok if everything read so far is the file's content when it was opened. Must be called before data that was read
+    /// is used. Takes some nanoseconds.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the file, what became of it, and what to do: for good, once it has failed.
+    /// [`Error::Damaged`] with the file, what happened to it, and what to do; permanent once it has failed.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.is_whole() {

@@ -12,8 +12,8 @@ static LEFT_ALONE: AtomicBool = AtomicBool::new(false);
 /// The action that was there before, or the number of the error that kept ours out.
 static BEFORE: OnceLock<std::result::Result<libc::sigaction, i32>> = OnceLock::new();
 
-/// Leaves SIGBUS to the program: no handler is installed from here on. To be called before anything is opened. What
-/// becomes of signals is the whole process', so this is as well.
+/// Leaves SIGBUS to the program: no handler is installed from here on. Must be called before anything is opened.
+/// Applies to the whole process.
 ///
 /// Such a program should call [`handle_fault`] first in a handler of its own; otherwise a store's file that shrinks or
 /// cannot be read ends the process.
@@ -75,11 +75,12 @@ pub(crate) fn install(path: &Path) -> Result<()> {
 /// devices (`BUS_OBJERR`), failed memory that is needed now (`BUS_MCEERR_AR`, Linux).
 const CODES: std::ops::RangeInclusive<i32> = 2..=4;
 
-/// Handles a SIGBUS whose address is in a mapped file: marks the file as failed and puts zero pages in place of what cannot be
-/// read. True if it did: then the handler should return, and the read goes on. False for every other signal. Async-signal-safe.
+/// Handles a SIGBUS whose address is in a mapped file: marks the file as failed and maps zero pages in place of those
+/// that cannot be read. Returns true if it did; then the handler should return, and the read continues. Returns false
+/// for every other signal. Async-signal-safe.
 ///
 /// # Safety
-/// `info` must be what the system gave a handler of SIGBUS that was installed with `SA_SIGINFO`, on the thread that faulted.
+/// `info` must be the argument of a handler of SIGBUS that was installed with `SA_SIGINFO`, on the thread that faulted.
 pub unsafe fn handle_fault(info: *const libc::siginfo_t) -> bool {
     // SAFETY: the caller's promise.
     let Some(info) = (unsafe { info.as_ref() }) else {
@@ -155,7 +156,7 @@ fn before(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     }
 }
 
-/// The number of the last failed call, which what was interrupted may be about to read.
+/// Saves and restores `errno`, which the interrupted code may be about to read.
 struct Errno(i32);
 
 impl Errno {

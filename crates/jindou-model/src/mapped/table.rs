@@ -60,13 +60,14 @@ static BLOCKS: AtomicPtr<SlotBlock> = AtomicPtr::new(ptr::null_mut());
 /// Slots that no region has.
 static FREE: Mutex<Vec<&'static RegionSlot>> = Mutex::new(Vec::new());
 
-/// A place in the table; given back when dropped, which must be before the memory is unmapped.
+/// A slot of the table; released on drop, which must be before the memory is unmapped.
 pub(crate) struct Region {
     slot: &'static RegionSlot,
 }
 
 impl Region {
-    /// Enters a mapping whose first byte is at the start of a page. Faults anywhere in its pages are this region's.
+    /// Registers a mapping whose first byte is at the start of a page. Faults anywhere in its pages belong to this
+    /// region.
     pub(crate) fn new(mapping: &[u8]) -> Self {
         let mut free = sync::lock(&FREE);
         if free.is_empty() {

@@ -148,8 +148,8 @@ impl<R: Read> Guard<R> {
         Rc::clone(&self.tail)
     }
 
-    /// Puts text that was read to the text that is ready, with its replacements, as far as it need not wait. Returns
-    /// false, and does nothing, if the text can be given to the parser as it is.
+    /// Appends the read text to the text that is ready, with its replacements, as far as it need not wait for more.
+    /// Returns false, and does nothing, if the text can be passed to the parser unchanged.
     fn rewrite(&mut self, bytes: &[u8]) -> bool {
         let waits_from = self.watch.waits_from().filter(|_| !bytes.is_empty());
         let rewriter = &mut self.watch.rewriter;

@@ -11,7 +11,7 @@ use oxiri::{Iri, IriRef};
 /// Longest reference that is replaced. Longer ones are left to the parser.
 const MAX_REFERENCE: usize = 1 << 16;
 
-/// A change of the text: the bytes of a range of the document become others.
+/// A change of the text: a range of the document is replaced by other bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) from: u64,
@@ -23,7 +23,7 @@ pub(super) struct Edit {
 #[derive(Default)]
 pub(super) struct Rewriter {
     base: Option<Iri<String>>,
-    /// True if the parser's way to resolve references is wrong for this base.
+    /// True if the parser resolves references incorrectly for this base.
     is_odd: bool,
     /// Position of the `<` of the reference that is read, if it may have to be replaced, and its text.
     begun: Option<u64>,
@@ -88,7 +88,7 @@ impl Rewriter {
         self.reference = text;
     }
 
-    /// The IRI in place of a reference; `None` if the parser finds it, or the fault in it, by itself.
+    /// The IRI to write in place of a reference; `None` if the parser resolves it correctly, or reports its error.
     fn replacement(&mut self, text: &[u8], is_base: bool) -> Option<String> {
         let text = unescaped(std::str::from_utf8(text).ok()?)?;
         let given = IriRef::parse(text.as_str()).ok()?;
@@ -137,14 +137,15 @@ fn unescaped(text: &str) -> Option<String> {
     Some(made)
 }
 
-/// Positions in a document by those in the text that the parser was given.
+/// Maps positions in the text that the parser was given to positions in the document.
 #[derive(Default)]
 pub(super) struct Shifts {
-    /// Of each place after which the two differ by another number: the position in the given text, and in the document.
+    /// For each position after which the offset between the two changes: the position in the given text, and in the
+    /// document.
     all: Vec<(u64, u64)>,
 }
 
-/// Shifts that are kept. They reach back further than the parser, which has read less text ahead than these changes stand in.
+/// Number of shifts that are kept, enough for all positions that the parser may still report.
 const MOST_SHIFTS: usize = 1 << 20;
 
 impl Shifts {

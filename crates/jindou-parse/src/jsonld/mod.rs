@@ -227,7 +227,7 @@ impl JsonLdReading<'_> {
         again.restart.from(to)
     }
 
-    /// Counts what was read of a document before its bytes were counted.
+    /// Counts the bytes of a document that were read and not counted yet.
     fn count_rest(&self, counted: u64) -> Step<()> {
         if let Some(again) = &*self.restart.borrow()
             && again.counts
@@ -260,7 +260,7 @@ impl JsonLdReading<'_> {
         })
     }
 
-    /// Reads the document again up to a place, if that is possible.
+    /// Reads the document again up to a position, if that is possible.
     fn scan(&self, at: u64) -> Result<Option<Tail>> {
         let again = &mut *self.restart.borrow_mut();
         let (mut source, start) = match (again, &self.document.origin) {

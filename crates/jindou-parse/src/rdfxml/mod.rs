@@ -30,10 +30,10 @@ const MAX_DEPTH: usize = 1000;
 const MAX_ATTRIBUTES: usize = 1000;
 /// Bytes of text and terms that may be held without a charge.
 const FREE: usize = 1 << 20;
-/// Bytes of something invalid with its place and its line.
+/// Bytes for an error with its position and its line.
 const BAD: usize = 1 << 10;
 
-/// The way in which a document ended.
+/// How a document ended.
 pub(crate) enum DocumentEnd {
     /// All of it was read, or another worker stopped the run.
     Whole,
@@ -205,7 +205,7 @@ impl RdfXmlParser<'_, '_> {
         }
     }
 
-    /// Reports the place of invalid terms, and the statements that are lost because of them.
+    /// Reports the position of invalid terms, and the statements that are lost because of them.
     #[cold]
     fn lose(&mut self, reader: &Reader<'_>) -> Result<()> {
         let state = &mut self.state;
@@ -291,7 +291,7 @@ impl StatementState<'_, '_> {
             + self.bads.len() * BAD
     }
 
-    /// Records something invalid; its place is found once the event has been processed.
+    /// Records an error; its position is determined once the event has been processed.
     #[cold]
     fn bad(&mut self, message: impl Into<String>) -> ElementTerm {
         let number = self.bads.len() as u32;

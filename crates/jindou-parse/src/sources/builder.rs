@@ -21,7 +21,7 @@ pub struct Input {
     pub path: PathBuf,
     /// Its syntax, whatever its name indicates. Ignored for a folder.
     pub format: Option<Format>,
-    /// IRI of the graph for its statements that name none.
+    /// IRI of the graph for its statements without a graph name.
     pub graph: Option<String>,
 }
 
@@ -133,7 +133,7 @@ impl SourcesBuilder {
         self
     }
 
-    /// IRI of the graph for statements that name none, for inputs without a graph of their own.
+    /// IRI of the graph for statements without a graph name, for inputs without a graph of their own.
     #[must_use]
     pub fn graph(mut self, graph: Option<String>) -> Self {
         self.graph = graph;
@@ -337,7 +337,8 @@ fn absolute_iri<'a>(what: &str, iri: &'a str) -> Result<&'a str> {
     }
 }
 
-/// An absolute path without `.` and `..`: those after a symbolic link lead away from its target, as they do for the system.
+/// An absolute path without `.` and `..`. As in the operating system, a `..` after a symbolic link refers to the parent
+/// of its target.
 fn without_dots(path: &Path) -> PathBuf {
     let mut made = PathBuf::new();
     for part in path.components() {

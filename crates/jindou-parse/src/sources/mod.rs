@@ -27,7 +27,7 @@ pub(crate) struct SourceDocument {
     pub(crate) format: Format,
     /// Compression indicated by its name.
     pub(crate) compression: Option<Compression>,
-    /// Canonical bytes of the graph for statements that name none; empty for the default graph.
+    /// Canonical bytes of the graph for statements without a graph name; empty for the default graph.
     pub(crate) graph: Vec<u8>,
     pub(crate) base: Option<String>,
     /// The encoding declared with it.
@@ -104,7 +104,7 @@ impl Sources {
         self.skipped.total()
     }
 
-    /// The unread rest, so far, of the documents that a lenient run had to give up at an error.
+    /// The unread rest of the documents that a lenient run has had to abandon at an error so far.
     #[must_use]
     pub fn rest(&self) -> Rest {
         self.skipped.rest()

@@ -6,7 +6,8 @@ const NAME_START: u8 = 1;
 const NAME: u8 = 2;
 /// Blank, tab, line feed, carriage return.
 const SPACE: u8 = 4;
-/// Ends a stretch of an attribute's value that is taken as it stands: quotation marks, `<`, `&`, white space but the blank.
+/// Ends a part of an attribute's value that is copied unchanged: quotation marks, `<`, `&`, white space except the
+/// blank.
 const VALUE_STOP: u8 = 8;
 
 static CLASS: [u8; 256] = {
@@ -45,7 +46,7 @@ pub(crate) fn spaces(bytes: &[u8]) -> usize {
     count.unwrap_or(bytes.len())
 }
 
-/// Position of the first byte at which an attribute's value needs a closer look.
+/// Position of the first byte of an attribute's value that needs processing.
 #[inline]
 pub(crate) fn value_stop(bytes: &[u8]) -> usize {
     let stop = bytes
@@ -88,8 +89,7 @@ pub fn is_ncname(text: &str) -> bool {
     !text.is_empty() && name(text) == text.len() && !text.contains(':')
 }
 
-/// True for characters that XML 1.0 documents may contain. What it leaves out cannot be written either, not even as a
-/// reference.
+/// True for characters that XML 1.0 documents may contain. Other characters cannot be written as a reference either.
 #[must_use]
 pub fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
@@ -136,7 +136,7 @@ pub(crate) fn is_public(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b" \r\n-'()+,./:=?;!*#@$_%".contains(&b)
 }
 
-/// The character that a reference's digits mean: what stands between `&#` and `;`.
+/// The character of a numeric reference; `digits` is the text between `&#` and `;`.
 pub(crate) fn referred(digits: &str) -> Option<char> {
     let (digits, radix) = match digits.strip_prefix('x') {
         Some(hex) => (hex, 16),
@@ -155,7 +155,7 @@ pub(crate) fn referred(digits: &str) -> Option<char> {
     char::from_u32(code).filter(|&c| is_char(c))
 }
 
-/// Appends text whose line ends become line feeds.
+/// Appends text with line ends converted to line feeds.
 pub(crate) fn push_lines(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\r', rest.as_bytes()) {

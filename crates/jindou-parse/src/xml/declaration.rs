@@ -6,11 +6,11 @@ use crate::xml::chars;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaration {
     pub(crate) encoding: Option<String>,
-    /// True if the document says that declarations outside of it do not matter.
+    /// True if the document declares that external declarations do not matter (`standalone="yes"`).
     pub(crate) standalone: bool,
 }
 
-/// Reads what stands between `<?xml` and `?>`. An error has its byte there.
+/// Parses the text between `<?xml` and `?>`. An error has its byte offset there.
 pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
     let mut parser = DeclarationParser { text, at: 0 };
     let mut declaration = Declaration::default();
@@ -67,7 +67,7 @@ impl<'t> DeclarationParser<'t> {
         count
     }
 
-    /// White space, `name = "value"`: the value and its place, if the name comes next.
+    /// Parses white space and `name = "value"`. Returns the value and its position, if this name comes next.
     fn attribute(&mut self, name: &str) -> Result<Option<(usize, &'t str)>, (usize, String)> {
         let before = self.at;
         if self.spaces() == 0 || !self.rest().starts_with(name) {

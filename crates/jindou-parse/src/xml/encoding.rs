@@ -7,7 +7,7 @@ use encoding_rs::{DecoderResult, Encoding};
 pub(crate) enum Family {
     /// UTF-8 with a byte order mark.
     Utf8Marked,
-    /// ASCII characters are single bytes: the declaration can be read, and says more.
+    /// ASCII characters are single bytes, so the declaration can be read and names the encoding.
     Ascii,
     Utf16Le,
     Utf16Be,
@@ -31,16 +31,16 @@ pub(crate) fn family(head: &[u8]) -> Result<(Family, usize), &'static str> {
     })
 }
 
-/// Turns a document's bytes into UTF-8 as they come.
+/// Decodes a document's bytes to UTF-8 incrementally.
 pub(crate) enum DocumentDecoder {
     Utf8,
-    /// One character a byte; U+FFFD where there is none.
+    /// One character per byte; U+FFFD for undefined bytes.
     Single(Box<[char; 256]>),
     /// Little-endian or big-endian.
     Utf16 {
         little: bool,
     },
-    /// Another decoder, until it was told that nothing follows: then it may not be asked again.
+    /// Another decoder, until it was told that the input ends; it must not be used afterwards.
     Other(Option<Box<encoding_rs::Decoder>>),
 }
 
@@ -69,7 +69,7 @@ fn is_utf16(label: &str) -> bool {
 
 /// Outcome of decoding some bytes.
 pub(crate) struct DecodeOutcome {
-    /// Bytes that were taken; the others wait for what follows.
+    /// Number of bytes consumed; the others need more input.
     pub(crate) taken: usize,
     /// True when the bytes after them are not text in this encoding.
     pub(crate) malformed: bool,
@@ -96,7 +96,7 @@ impl DocumentDecoder {
         }
     }
 
-    /// The decoder of a family's documents that declare an encoding, or none.
+    /// The decoder for documents of a family with this declared encoding, or without one.
     pub(crate) fn new(family: Family, declared: Option<&str>) -> Result<Self, Unfit> {
         let label = declared.map(str::to_ascii_lowercase);
         let label = label.as_deref();
@@ -122,7 +122,7 @@ impl DocumentDecoder {
         }
     }
 
-    /// The decoder of a label in lower case, of an encoding whose ASCII characters are single bytes.
+    /// The decoder for a lower-case label of an encoding whose ASCII characters are single bytes.
     fn by_label(label: &str) -> Result<Self, Unfit> {
         // For browsers ISO-8859-1, -9 and -11 and US-ASCII are other names of Windows code pages, which have characters where these have
         // controls or nothing.
@@ -182,7 +182,7 @@ impl DocumentDecoder {
         Ok(Self::Single(table))
     }
 
-    /// Appends what `raw` says; `last` says that nothing follows.
+    /// Decodes `raw` and appends the text; `last` is true if no input follows.
     pub(crate) fn decode(&mut self, raw: &[u8], last: bool, out: &mut String) -> DecodeOutcome {
         match self {
             Self::Utf8 => match std::str::from_utf8(raw) {
@@ -243,7 +243,7 @@ impl DocumentDecoder {
         }
     }
 
-    /// How many bytes of the document a decoded text took, where that can be told from the text.
+    /// Number of bytes of the document for a decoded text, if that can be computed from the text.
     pub(crate) fn bytes_of(&self, text: &str) -> u64 {
         (match self {
             Self::Utf8 | Self::Other(_) => text.len(),

@@ -3,14 +3,15 @@
 use std::fmt;
 use thiserror::Error as Thiserror;
 
-/// A place in a document.
+/// A position in a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// Line, from 1.
     pub line: u64,
     /// Column in characters, from 1.
     pub column: u64,
-    /// Byte of the document, from 0. In multi-byte encodings other than UTF-8 and UTF-16, of its text in UTF-8.
+    /// Byte offset in the document, from 0. In multi-byte encodings other than UTF-8 and UTF-16, the offset in its text
+    /// in UTF-8.
     pub offset: u64,
 }
 
@@ -25,9 +26,9 @@ impl fmt::Display for Position {
 pub struct Fault {
     /// Where it is.
     pub at: Position,
-    /// Description of the fault, and of what was expected.
+    /// Description of the error, and of what was expected.
     pub message: String,
-    /// The line it is in, as far as the reader still had it.
+    /// The line, as far as the reader still had it.
     pub line: String,
     /// The fault's byte in that line.
     pub at_in_line: usize,
@@ -49,7 +50,7 @@ pub enum Error {
     /// The bytes could not be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The memory budget does not have room for what must be held.
+    /// The memory budget is exhausted.
     #[error("{0}")]
     Limit(jindou_model::Error),
 }

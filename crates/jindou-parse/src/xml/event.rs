@@ -14,7 +14,7 @@ pub enum Event<'a> {
         /// Its name as it is written, with its prefix.
         name: &'a str,
     },
-    /// Text of an element. One text may come in several pieces.
+    /// Text of an element, possibly in several pieces.
     Text(&'a str),
     /// Content of a comment.
     Comment(&'a str),
@@ -47,11 +47,11 @@ pub struct Start<'a> {
 pub struct Name<'a> {
     /// The whole name as it is written.
     pub qualified: &'a str,
-    /// The part before the colon; empty for none.
+    /// The part before the colon; empty if there is none.
     pub prefix: &'a str,
     /// The part after the colon, or all of it.
     pub local: &'a str,
-    /// The namespace; empty for none.
+    /// The namespace; empty if there is none.
     pub namespace: &'a str,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Start<'a> {
         self.name
     }
 
-    /// The attributes in the order of the tag, then those that have their declared defaults. Declarations of namespaces are not among them.
+    /// The attributes in the order of the tag, then those with declared defaults, without namespace declarations.
     #[inline]
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         self.all().filter(|a| !a.declares)
@@ -105,7 +105,7 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// The namespace that a prefix means in the element, or the default one for the empty prefix; empty for none.
+    /// The namespace of a prefix in the element, or the default one for the empty prefix; empty if there is none.
     #[must_use]
     pub fn namespace_of(&self, prefix: &str) -> &'a str {
         self.bindings

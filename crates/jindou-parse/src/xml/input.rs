@@ -10,10 +10,10 @@ use std::ops::Range;
 const CHUNK: usize = 64 << 10;
 /// Longest XML declaration.
 const LONGEST_DECLARATION: usize = 4 << 10;
-/// Bytes of a line that a message may show on each side of its place.
+/// Largest number of bytes of a line that a message shows on each side of its position.
 const SHOWN: usize = 400;
 
-/// Where the bytes come from.
+/// The source of the bytes.
 struct ByteSource<'r> {
     reader: Box<dyn Read + 'r>,
     /// Bytes that were read and are not decoded yet.
@@ -23,28 +23,28 @@ struct ByteSource<'r> {
     ended: bool,
     /// Bytes that were read.
     bytes: u64,
-    /// True if the encoding came with the document, whose declaration is then ignored.
+    /// True if the encoding was given from outside, such as by HTTP; the document's declaration is then ignored.
     told: bool,
 }
 
-/// Decoded text with the place that is read next. Everything in it is legal in XML.
+/// Decoded text with the current position. All of it is legal in XML.
 #[derive(Default)]
 pub(crate) struct DecodedInput<'r> {
     text: String,
     /// The byte that is read next.
     pub(crate) at: usize,
-    /// First byte of what is being read: text from here on stays.
+    /// Start of the current token; text from here on is kept.
     pub(crate) start: usize,
-    /// True once a carriage return came: line ends must be looked at.
+    /// True once a carriage return was read, so that line ends must be checked.
     pub(crate) has_returns: bool,
     source: Option<ByteSource<'r>>,
     /// The fault right after the text, if there is one.
     fault: Option<String>,
-    /// The place of the text's first byte.
+    /// The position of the text's first byte.
     place: TextPosition,
 }
 
-/// A place, from 0, that is moved over text.
+/// A position, from 0, that is advanced over text.
 #[derive(Clone, Copy, Default)]
 struct TextPosition {
     line: u64,
@@ -87,7 +87,7 @@ impl<'r> DecodedInput<'r> {
         }
     }
 
-    /// Begins a document: finds its encoding, which may have come with it. What follows its byte order mark is read next.
+    /// Starts a document: determines its encoding, which may be given as `told`, and skips its byte order mark.
     pub(crate) fn open(reader: Box<dyn Read + 'r>, told: Option<&str>) -> Result<Self> {
         let mut source = ByteSource {
             reader,
@@ -156,7 +156,7 @@ impl<'r> DecodedInput<'r> {
         self.fault(self.start, message)
     }
 
-    /// The text that is read next, as far as it is here.
+    /// The unread part of the available text.
     #[inline(always)]
     pub(crate) fn rest(&self) -> &str {
         &self.text[self.at..]
@@ -168,7 +168,7 @@ impl<'r> DecodedInput<'r> {
         &self.text[range]
     }
 
-    /// The text from the start of what is being read.
+    /// The text from the start of the current token.
     #[inline(always)]
     pub(crate) fn since_start(&self) -> &str {
         &self.text[self.start..]
@@ -184,7 +184,7 @@ impl<'r> DecodedInput<'r> {
         self.source.as_ref().map_or(0, |s| s.bytes)
     }
 
-    /// Reads on; `false` at the end. What lies before `start` is dropped, so that both places move.
+    /// Reads more text; `false` at the end. Text before `start` is dropped, so both positions change.
     #[cold]
     pub(crate) fn more(&mut self) -> Result<bool> {
         if let Some(message) = self.fault.take() {
@@ -233,7 +233,7 @@ impl<'r> DecodedInput<'r> {
         }
     }
 
-    /// Drops what lies before `start`.
+    /// Drops the text before `start`.
     fn forget(&mut self) {
         let start = self.start;
         if start == 0 {
@@ -253,7 +253,7 @@ impl<'r> DecodedInput<'r> {
         }
     }
 
-    /// The place of a byte of the text.
+    /// The position of a byte of the text.
     pub(crate) fn position(&self, at: usize) -> Position {
         let text = self.text.get(..at).unwrap_or(&self.text);
         let mut place = self.place;
@@ -281,7 +281,7 @@ impl<'r> DecodedInput<'r> {
         }))
     }
 
-    /// The line round a byte of the text, as far as it is here and worth showing, and the byte's place in it.
+    /// The line around a byte of the text, as far as it is available and worth showing, and the byte's offset in it.
     pub(crate) fn line_at(&self, at: usize) -> (String, usize) {
         let bytes = self.text.as_bytes();
         let at = at.min(bytes.len());
@@ -303,7 +303,7 @@ impl<'r> DecodedInput<'r> {
 }
 
 impl ByteSource<'_> {
-    /// Reads a chunk after what is not decoded yet; `false` at the end.
+    /// Reads a chunk after the undecoded bytes; `false` at the end.
     fn read(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);
@@ -324,8 +324,8 @@ impl ByteSource<'_> {
         Ok(!self.ended)
     }
 
-    /// The encoding that the declaration names, if the document has one and ASCII characters are single bytes. Whether the declaration is
-    /// well-formed is looked at later.
+    /// The encoding named by the declaration, if the document has one and ASCII characters are single bytes. Does not
+    /// check whether the declaration is well-formed.
     fn declared_encoding(&mut self) -> Result<Option<String>> {
         while self.raw.len() < 6 && self.read()? {}
         if !(self.raw.starts_with(b"<?xml") && self.raw.get(5).is_some_and(|&b| chars::is_space(b)))

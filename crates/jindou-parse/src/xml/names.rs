@@ -8,7 +8,7 @@ pub const XML: &str = "http://www.w3.org/XML/1998/namespace";
 /// The namespace of `xmlns`, which nothing may be bound to.
 pub(crate) const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 
-/// Bindings that are looked at one by one; more of them are looked up.
+/// Up to this many bindings are searched linearly; more are looked up in a map.
 const FEW: usize = 16;
 
 /// Stands for no binding: a name without a namespace.
@@ -18,7 +18,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Bindings {
     text: String,
     list: Vec<PrefixBinding>,
-    /// The last binding of each prefix, of those beyond the first few.
+    /// The last binding of each prefix, for those beyond the first few.
     index: HashMap<Box<str>, u32>,
 }
 
@@ -110,7 +110,7 @@ impl Bindings {
         binding.map_or("", |b| &self.text[b.prefix_range()])
     }
 
-    /// The namespace of a binding; empty for none.
+    /// The namespace of a binding; empty if there is none.
     #[inline]
     pub(crate) fn uri(&self, number: u32) -> &str {
         let binding = self.list.get(number as usize);

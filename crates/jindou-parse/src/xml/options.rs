@@ -6,7 +6,7 @@ use jindou_model::MemoryBudget;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReaderOptions {
-    /// Most elements within each other.
+    /// Largest nesting depth of elements.
     pub depth: usize,
     /// Most attributes of an element, declarations of namespaces and defaults included.
     pub attributes: usize,
@@ -16,20 +16,20 @@ pub struct ReaderOptions {
     pub markup: usize,
     /// Most bytes of the document type declaration.
     pub doctype: usize,
-    /// Bytes that entities may become whatever the document's length is. Beyond that, at most [`ReaderOptions::AMPLIFICATION`] times what was read
-    /// of the document.
+    /// Bytes to which entities may expand, whatever the document's length is. Beyond that, at most
+    /// [`ReaderOptions::AMPLIFICATION`] times the bytes read.
     pub expansion: u64,
-    /// Most entities within each other.
+    /// Largest nesting depth of entities.
     pub entities: usize,
     /// True if names have prefixes, for which namespaces are declared. Otherwise colons are letters.
     pub namespaces: bool,
     /// True if references to entities that only an external part of the document type may declare are left out, as the
     /// specification allows. Otherwise they are errors: text that is not there would be lost without a word.
     pub skip_external: bool,
-    /// The encoding that the document came with, as HTTP's `charset` says it. It counts more than what the document itself declares, and less than
-    /// a byte order mark (RFC 7303).
+    /// The encoding given from outside, such as HTTP's `charset`. It takes precedence over the document's declaration,
+    /// but not over a byte order mark (RFC 7303).
     pub encoding: Option<String>,
-    /// Budget for what is held beyond some hundred kilobytes.
+    /// Budget for memory beyond some hundred kilobytes.
     pub memory: MemoryBudget,
 }
 

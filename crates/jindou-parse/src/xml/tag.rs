@@ -15,7 +15,7 @@ pub(crate) struct TextPiece {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attr {
     pub(crate) name: TextPiece,
-    /// Length of the prefix; 0 for none.
+    /// Length of the prefix; 0 if there is none.
     pub(crate) prefix: usize,
     pub(crate) value: TextPiece,
     /// Number of the prefix's binding.
@@ -29,7 +29,7 @@ pub(crate) struct Attr {
 pub(crate) struct Tag {
     /// Length of the name, which begins after `<`.
     pub(crate) name: usize,
-    /// Length of its prefix; 0 for none.
+    /// Length of its prefix; 0 if there is none.
     pub(crate) prefix: usize,
     /// Length of the whole tag.
     pub(crate) length: usize,
@@ -230,7 +230,7 @@ fn attribute(
     Ok(Some(at + 1))
 }
 
-/// Length of a name's prefix, 0 for none.
+/// Length of a name's prefix, 0 if there is none.
 #[inline]
 pub(crate) fn prefix(name: &str) -> Result<usize, String> {
     let Some(colon) = memchr::memchr(b':', name.as_bytes()) else {

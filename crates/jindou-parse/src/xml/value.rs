@@ -63,7 +63,7 @@ pub(crate) struct EntityExpansion<'e> {
     /// True if entities may be declared in a part that is not read.
     pub(crate) is_partial: bool,
     pub(crate) options: &'e ReaderOptions,
-    /// Bytes that entities became so far, and the most.
+    /// Bytes to which entities have expanded so far, and their limit.
     pub(crate) expanded: &'e mut u64,
     pub(crate) most: u64,
 }

@@ -9,10 +9,11 @@ use thiserror::Error;
 #[error("XML cannot express the character U+{:04X}", u32::from(*.0))]
 pub struct Inexpressible(pub char);
 
-/// Appends text of an element: `&`, `<` and `>` as references, and carriage returns, which readers would take for line ends.
+/// Appends text of an element: `&`, `<`, `>` and carriage returns as references, since readers would convert the latter
+/// to line feeds.
 ///
 /// # Errors
-/// If a character is not allowed in XML. What comes before it may have been appended.
+/// If a character is not allowed in XML. Text before it may have been appended.
 pub fn push_text(text: &str, out: &mut String) -> Result<(), Inexpressible> {
     escape(text, out, |c| match c {
         '&' => Some("&amp;"),
@@ -48,8 +49,8 @@ pub fn inexpressible(text: &str) -> Option<Inexpressible> {
     text.get(at..)?.chars().next().map(Inexpressible)
 }
 
-/// Writes carriage returns as references, which readers would take for line ends otherwise: round writers of XML that leave them as they are. For
-/// documents in which they stand in text and values alone.
+/// Writes carriage returns as references, since readers would convert them to line feeds. Wraps XML writers that do not
+/// do so themselves. For documents in which carriage returns occur only in text and attribute values.
 #[derive(Debug)]
 pub struct Returns<W> {
     inner: W,
@@ -63,7 +64,7 @@ impl<W: Write> Returns<W> {
         Self { inner, is_on }
     }
 
-    /// The other one.
+    /// The wrapped writer.
     pub fn into_inner(self) -> W {
         self.inner
     }

@@ -10,7 +10,7 @@ pub struct Extension {
     pub name: &'static str,
     /// The engine that has it.
     pub engine: &'static str,
-    /// Advice: the way to write it here.
+    /// Advice: how to write it in standard SPARQL.
     pub instead: &'static str,
 }
 
@@ -45,7 +45,7 @@ const INSIDE: &[FaultPlace] = &[
     FaultPlace::Verb,
     FaultPlace::Object,
 ];
-/// Places of words behind the selection or the group of a query.
+/// Positions after the selection or the group of a query.
 const BEHIND: &[FaultPlace] = &[
     FaultPlace::Where,
     FaultPlace::SubWhere,
@@ -232,7 +232,7 @@ impl Vocabulary {
     }
 }
 
-/// The extension that a word begins in a place.
+/// The extension that a word begins in this position.
 pub(crate) fn extension_of_word(word: &str, place: FaultPlace) -> Option<&'static Extension> {
     let found = BY_WORD
         .iter()

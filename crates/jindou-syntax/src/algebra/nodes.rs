@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::mem::{discriminant, take};
 use std::sync::Arc;
 
-/// Parts of dropped trees that have no other owner.
+/// Parts of dropped trees that have no other owner, dropped iteratively.
 #[derive(Default)]
 struct DropQueue {
     patterns: Vec<GraphPattern>,

@@ -55,9 +55,9 @@ pub(crate) struct Deep<T> {
     pub depth: u32,
 }
 
-/// Size in bytes from which memory for a part is checked before it is made.
+/// From this size in bytes on, memory for a part is checked before it is allocated.
 const LARGE: usize = 1 << 16;
-/// Number of tokens between two looks at the clock.
+/// Number of tokens between two checks of the clock.
 const BETWEEN: u32 = 512;
 
 pub(crate) struct Parser<'t, 'o> {
@@ -65,7 +65,7 @@ pub(crate) struct Parser<'t, 'o> {
     source: &'t ParserText<'t>,
     options: &'o ParserOptions,
     lexer: Lexer<'t>,
-    /// The next token, and the one after it if that was looked at.
+    /// The next token, and the one after it if the parser has looked ahead.
     token: Token,
     ahead: Option<Token>,
     /// End of the last token that was read.
@@ -258,7 +258,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(token)
     }
 
-    /// Ends the parse if no memory is left, or if time was over at the last look.
+    /// Ends the parse if no memory is left, or if the last check of the clock found that the time is over.
     fn look(&mut self) -> Parse<()> {
         if limits::was_over() {
             self.look_at_limits()?;
@@ -266,7 +266,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(())
     }
 
-    /// Checks that there is memory for a part that may be large, before it is made.
+    /// Checks that there is memory for a part that may be large, before it is allocated.
     fn room(&mut self, bytes: usize) -> Parse<()> {
         if bytes >= LARGE {
             return limits::look_for(bytes as u64).map_err(|e| self.stop(e));

@@ -30,7 +30,7 @@ pub(super) struct Selection {
 pub(super) enum Items {
     /// `*` of SELECT.
     Star(Token),
-    /// Everything, for the other forms.
+    /// All variables, for query forms other than SELECT.
     Everything,
     List(Vec<SelectItem>),
 }

@@ -6,8 +6,8 @@ use super::{ArenaSpan, ArenaText, Row, Val};
 /// Bytes of a block.
 const BLOCK: usize = 1 << 14;
 
-/// The text that `map` makes of a text, with its language tag. A text may be split where `splits` returns true for the
-/// bytes before and after.
+/// Applies `map` to a text, keeping the language tag. The text may be split where `splits` returns true for the bytes
+/// before and after.
 pub(super) fn mapped<R: Row>(
     row: &mut R,
     t: ArenaText,
@@ -47,7 +47,7 @@ pub(super) fn between_characters(_: u8, after: u8) -> bool {
     after & 0xC0 != 0x80
 }
 
-/// True where the case of what follows does not depend on what is before, nor the other way round: a sigma at the end of
+/// True if the case of the text before and after this position does not depend on the other side. A sigma at the end of
 /// a word has a lower case of its own (Unicode, table 3-17).
 pub(super) fn between_contexts(before: u8, after: u8) -> bool {
     let ends = before.is_ascii_whitespace() || before.is_ascii_digit();

@@ -27,7 +27,7 @@ pub enum Number {
     Decimal(Exact),
 }
 
-/// The way in which a number compares: exactly, or after rounding.
+/// How a number is compared: exactly, or after rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumericKind {
     /// Integers and decimals.
@@ -157,7 +157,7 @@ impl Number {
         }
     }
 
-    /// The way in which the number compares.
+    /// How the number is compared.
     #[must_use]
     pub fn kind(&self) -> NumericKind {
         match self {

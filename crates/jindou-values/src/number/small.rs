@@ -192,7 +192,7 @@ impl Num {
         }
     }
 
-    /// The way in which the number compares.
+    /// How the number is compared.
     #[must_use]
     pub fn kind(self) -> NumericKind {
         match self {

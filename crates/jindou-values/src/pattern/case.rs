@@ -4,7 +4,7 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Character from which on none has case.
+/// No character from here on has case.
 const CASED: u32 = 0x1_f000;
 
 /// Each character that has variants, with each of them; sorted.

@@ -39,7 +39,7 @@ const IN_ONE_GO: usize = 1 << 24;
 const WORTH_WAITING: usize = 1 << 27;
 /// Smallest size of one of its states in bytes.
 const STATE: usize = 24;
-/// Most bytes that places of groups may take in each state together.
+/// Largest number of bytes for the positions of groups in all states together.
 const PLACES: usize = 24 << 20;
 
 /// The reason why a pattern is invalid, by F&O's name for it.
@@ -153,7 +153,7 @@ enum MatcherNeed {
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern {
-    /// Matches whatever the pattern matches, and more where `exact` says so.
+    /// Matches everything that the pattern matches, and more if `exact` is set.
     regular: Regex,
     /// The same for long texts.
     stepped: SteppedPattern,
@@ -279,7 +279,8 @@ impl Pattern {
         }
     }
 
-    /// The program for the places of groups. `regex-automata` finds them in one go, which takes minutes in a long text.
+    /// The program for the positions of groups, if it is needed: `regex-automata` finds them without checks of the
+    /// clock, which takes minutes in a long text.
     #[inline]
     fn exact_places(&self, text: &str, places: &Captures) -> Option<&PatternProgram> {
         match &self.exact {

@@ -30,7 +30,8 @@ pub(super) enum PatternStep {
     Jump(u32),
     /// Records the position in a slot: first those of groups, then those of loops.
     Save(u32),
-    /// Continues at the other step if the loop's body, which began at the position in this slot, took no character.
+    /// Continues at the other step if the loop's body, which began at the position in this slot, matched the empty
+    /// text.
     Leave(u32, u32),
     Start {
         line: bool,
@@ -76,7 +77,7 @@ pub(super) struct PatternProgram {
     pub sets: Vec<Chars>,
     /// Number of position slots: two for the match and for each group, one for each loop whose body may be empty.
     pub slots: usize,
-    /// Slots on which further steps depend: those of groups with back-references, and of loops.
+    /// Slots that later steps read: those of groups with back-references, and of loops.
     pub read: Vec<u32>,
     /// True if back-references ignore case.
     pub case: bool,

@@ -15,7 +15,7 @@ pub(super) fn translate(root: &RegexNode, capture: bool) -> Result<Hir, Error> {
     Translation { capture, ranges: 0 }.hir(root)
 }
 
-/// Compiles it into at most this many bytes, plus the bytes for states that texts need; `None` if these do not suffice.
+/// Compiles it into at most this many bytes, plus bytes for states created by texts; `None` if these are not enough.
 pub(super) fn compile(hir: &Hir, program: usize, states: usize) -> Option<meta::Regex> {
     let config = meta::Config::new()
         .nfa_size_limit(Some(program))

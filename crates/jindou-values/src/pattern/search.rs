@@ -8,10 +8,10 @@ use jindou_model::{Error, Limit, Resource, Result};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Steps that any search may take, and further steps for each byte of the text.
+/// Steps allowed for any search, and additional steps per byte of the text.
 const STEPS: u64 = 10_000_000;
 const STEPS_A_BYTE: u64 = 1_000;
-/// Steps between two looks at the clock and the memory.
+/// Steps between two checks of the clock and the memory.
 const CHECK: u64 = 1 << 14;
 /// Number of failed alternatives before failures are remembered.
 const PATIENCE: u32 = 1 << 10;
@@ -75,7 +75,7 @@ impl MatcherScratch {
         choices * size_of::<Backtrack>() + failed * 20
     }
 
-    /// Makes room for the steps up to the next check; its memory is charged first.
+    /// Reserves memory for the steps up to the next check, charging it first.
     fn make_room(&mut self, check: Check<'_>) -> Result<()> {
         let room = |held: usize, capacity: usize, more: usize| match held + more > capacity {
             true => (2 * capacity).max(held + more),

@@ -9,7 +9,7 @@ use regex_syntax::hir::Hir;
 
 /// Length of a text from which it is searched block by block.
 pub(super) const LONG: usize = 1 << 18;
-/// Bytes between two looks at the clock.
+/// Bytes between two checks of the clock.
 const BLOCK: usize = 1 << 14;
 
 /// A pattern for long texts, compiled when there is one.
@@ -22,7 +22,7 @@ pub(super) struct SteppedPattern {
 }
 
 impl SteppedPattern {
-    /// True if the text has a match; `None` if the automaton's states have no room.
+    /// True if the text has a match; `None` if there is no memory for the automaton's states.
     ///
     /// # Errors
     /// Those of `check`.

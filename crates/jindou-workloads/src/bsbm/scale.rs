@@ -27,8 +27,8 @@ pub(crate) enum RandomStream {
 pub(crate) struct Owned(Vec<u32>);
 
 impl Owned {
-    /// Deals `things` out, each owner a number about `mean`: normal with a third of it as deviation, within two
-    /// deviations; the last one takes what is left.
+    /// Distributes `things` among owners, each with a number of about `mean`: normally distributed with a third of it
+    /// as standard deviation, within two deviations. The last owner gets the rest.
     fn deal(things: u32, mean: f64, random: &mut SplitMix) -> Self {
         let mut starts = vec![0];
         let mut dealt = 0;
@@ -184,7 +184,7 @@ impl BsbmLayout {
         })
     }
 
-    /// A product's leaf of the tree: the first leaves have most products (half a normal distribution, within two
+    /// A product's leaf of the tree. The first leaves have the most products (half a normal distribution, within two
     /// deviations).
     pub(crate) fn leaf(&self, product: u32) -> u32 {
         let z = within_two(&mut self.stream(RandomStream::ProductType, product)).abs();
@@ -192,7 +192,8 @@ impl BsbmLayout {
         self.types.leaves.start + ((z / 2.0 * leaves) as u32).min(leaves as u32 - 1)
     }
 
-    /// A product that is offered or reviewed: those in the middle are most often (normal, within two deviations).
+    /// A product that is offered or reviewed; those in the middle are chosen most often (normal distribution, within
+    /// two deviations).
     pub(crate) fn wanted(&self, random: &mut SplitMix) -> u32 {
         let place = 0.5 + within_two(random) / 4.0;
         let products = self.products();
@@ -237,7 +238,7 @@ impl Unit {
             .sum()
     }
 
-    /// Unit `number`, or none beyond the last.
+    /// Unit `number`; `None` beyond the last.
     pub(super) fn at(layout: &BsbmLayout, number: u64) -> Option<Self> {
         let mut before = 0;
         for (things, size, kind) in Self::kinds(layout) {

@@ -92,7 +92,8 @@ const TEXTUAL: [usize; 6] = [
 ];
 const RATINGS: [usize; 4] = [RATING_1, RATING_2, RATING_3, RATING_4];
 
-/// The sets of the optional properties 4, 5 and 6 that products have, and how many of 100 products have just those.
+/// Combinations of the optional properties 4, 5 and 6, and the number of products out of 100 that have exactly this
+/// combination.
 const OPTIONAL: [([bool; 3], u32); 6] = [
     ([false, false, false], 27),
     ([true, true, false], 37),

@@ -44,7 +44,7 @@ pub(super) struct DepartmentWriter<'v> {
     courses: Vec<Span>,
     graduate_courses: Vec<Span>,
     publications: Vec<Publication>,
-    /// Lists of graduate authors, one per publication: who, and where the list goes on.
+    /// Linked lists of graduate authors, one per publication: the author, and the index of the next entry.
     next_author: Vec<(Span, u32)>,
     list: Vec<u32>,
     scratch: Vec<u32>,
@@ -69,8 +69,8 @@ impl<'v> DepartmentWriter<'v> {
         }
     }
 
-    /// Replaces the batch by the statements of department `number`; `random` stands where the
-    /// previous department of the university left it.
+    /// Replaces the batch by the statements of department `number`. `random` must be in the state in which the previous
+    /// department of the university left it.
     pub(super) fn write(&mut self, random: &mut JavaRandom, university: u32, number: u32) {
         self.begin(university, number);
         let full = random.range(7, 10);
@@ -373,7 +373,7 @@ impl<'v> DepartmentWriter<'v> {
         self.statement(who, Property::Telephone, v.telephone());
     }
 
-    /// A statement about a university also says that it is one, each time.
+    /// A statement about a university; each time also states that it is a university.
     fn point_at_university(&mut self, subject: Span, property: Property, university: u32) {
         let object = self.university(university);
         self.statement(subject, property, object);

@@ -45,9 +45,9 @@ PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 ";
 
 impl Template {
-    /// `count` instances over some data, the same for the same seed. Product types come from the path of a random
-    /// product, of each level below the root in turn, so that instances differ in how much they touch; features are
-    /// features of that type or of one above.
+    /// `count` instances over some data, the same for the same seed. Product types are taken from the path of a random
+    /// product, from each level below the root in turn, so that instances differ in the amount of data that they read;
+    /// features are those of that type or of an ancestor.
     #[must_use]
     pub fn instances(&self, data: &Bsbm, count: u32) -> Vec<Instance> {
         (0..count)

@@ -371,8 +371,7 @@ fn rows(name: &str, universities: u32) -> Option<u64> {
     })
 }
 
-/// Random constants for templates, without asking a store: they are told from the rules of the
-/// generator.
+/// Random constants for templates, derived from the rules of the generator without reading a store.
 #[derive(Debug)]
 pub struct Constants {
     lubm: Lubm,
@@ -390,10 +389,10 @@ impl Constants {
         }
     }
 
-    /// The IRI of an instance of a class, one that is certain to be in the data. Universities are those that have
-    /// departments, uniformly; departments uniformly over a uniform university; things of a department have a number
-    /// that every department reaches (so the last few are never drawn). `None` for publications and assistants, of
-    /// which no number is sure.
+    /// The IRI of an instance of a class that is certain to be in the data. Universities are those that have
+    /// departments, uniformly; departments uniformly over a uniform university; other instances of a department have a
+    /// number that every department reaches (so the last few are never drawn). `None` for publications and assistants,
+    /// for which no number is certain.
     #[must_use]
     pub fn draw(&mut self, class: Class) -> Option<String> {
         let university = self.random.below(self.lubm.universities());

@@ -75,7 +75,7 @@ fn named(graph: &Ugly, number: u64, seed: u64) -> String {
 enum QueryShape {
     /// All patterns about one entity.
     Star,
-    /// Each pattern about what the one before leads to, as far as that goes.
+    /// Each pattern is about the result of the previous one, as far as that is possible.
     Chain,
     /// Each pattern about any entity met so far.
     Mixed,

@@ -32,8 +32,8 @@ impl People {
         }
     }
 
-    /// People for all places of a year, in random order. Everyone who writes this year has one place; the others go to
-    /// few of them, by a power law.
+    /// Assigns people to all author positions of a year, in random order. Everyone who writes this year has one
+    /// position; the others go to few of them, by a power law.
     pub(super) fn deal(&mut self, year: Year, places: &[u32], random: &mut SplitMix) -> Vec<u32> {
         let all: u32 = places.iter().sum();
         let different = year.different(all).min(all).max(u32::from(all > 0));

@@ -18,7 +18,7 @@ pub(super) struct BlockWriter<'s> {
     pub batch: QuadBatch,
     /// Quads of the batch (by number) whose object is an entity, and which.
     pub links: Vec<(u32, u32)>,
-    /// Room left in the block for quads that point at the hub, and for the others.
+    /// Remaining number of quads of the block that point at the hub, and of others.
     hub_left: u32,
     other_left: u32,
     hub: Span,
@@ -81,7 +81,7 @@ impl<'s> BlockWriter<'s> {
         self.disorder(number);
     }
 
-    /// Replaces the batch by what is said about an entity.
+    /// Replaces the batch by the statements about an entity.
     pub fn entity(&mut self, entity: u32) {
         self.begin(u32::MAX, u32::MAX);
         self.describe(entity);
@@ -309,7 +309,7 @@ impl<'s> BlockWriter<'s> {
         }
     }
 
-    /// Says something in one graph, and in one case of 32 in up to three others as well.
+    /// Adds a statement in one graph, and in one case of 32 in up to three others as well.
     fn say(
         &mut self,
         random: &mut SplitMix,

@@ -23,7 +23,7 @@ pub(super) enum LiteralKind {
     Plain,
     /// Booleans and datatypes of one's own.
     Other,
-    /// Any of the others, as in a table that people filled by hand.
+    /// Any of the other kinds, as in a table filled in by hand.
     Dirty,
 }
 

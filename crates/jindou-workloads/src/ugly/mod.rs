@@ -45,8 +45,8 @@ pub struct Description {
 }
 
 impl Ugly {
-    /// A graph of exactly `quads` quads (at most 68 billion), repetitions counted: fewer than one in
-    /// a hundred says again what another has said. Prepares some MB of tables, in milliseconds.
+    /// A graph of exactly `quads` quads (at most 68 billion), including duplicates, which are fewer than one in a
+    /// hundred. Prepares some MB of tables, in milliseconds.
     #[must_use]
     pub fn new(quads: u64, seed: u64) -> Self {
         Self {
@@ -61,9 +61,8 @@ impl Ugly {
         self.shape.quads
     }
 
-    /// How many entities there are; they are numbered `0 .. entities`. Nearly all are described; the
-    /// few that found their block full, and those of a last block that is not full, are only
-    /// mentioned.
+    /// Number of entities; they are numbered `0 .. entities`. Nearly all are described. The few whose block was full,
+    /// and those of an incomplete last block, are only mentioned.
     #[must_use]
     pub fn entities(&self) -> u32 {
         self.shape.entities
@@ -115,8 +114,8 @@ impl Ugly {
         out
     }
 
-    /// Makes again what the graph says about entity `number`. O(predicates) for the tables of a
-    /// batch, some tens of microseconds.
+    /// Generates the statements about entity `number` again. O(predicates) for the tables of a batch, some tens of
+    /// microseconds.
     #[must_use]
     pub fn describe(&self, number: u32) -> Description {
         let mut writer = BlockWriter::new(&self.shape);

@@ -223,8 +223,8 @@ impl GraphShape {
         pool
     }
 
-    /// The family of a set: half of the sets are shared out evenly, so that none goes without, and
-    /// half by Zipf.
+    /// The family of a set: half of the sets are distributed evenly, so that every family has one, and half by Zipf's
+    /// law.
     pub fn family_of(&self, set: u32) -> u32 {
         let families = self.families.len() as u32;
         if set.is_multiple_of(2) {
@@ -261,7 +261,7 @@ impl GraphShape {
         self.quads.saturating_sub(before).min(BLOCK.into()) as u32
     }
 
-    /// The graph where most of what block `block` says at `part`/`whole` of its way is found.
+    /// The graph that contains most statements of block `block` at the fraction `part`/`whole` of its length.
     pub fn home_graph(&self, block: u32, part: u32, whole: u32) -> u32 {
         let all = u64::from(self.blocks) * u64::from(whole);
         let at = u64::from(block) * u64::from(whole) + u64::from(part);

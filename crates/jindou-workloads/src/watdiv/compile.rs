@@ -13,7 +13,7 @@ use jindou_model::{Error, Resource, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// How often an object is drawn again when it has been used; the original gives up at its 50th draw.
+/// Number of times that an object is drawn again if it was used already; the original gives up at its 50th draw.
 const DRAWS: u32 = 49;
 /// The most places of a Zipfian distribution of literals, each 8 bytes.
 const MOST_ZIPFIAN_LITERALS: u64 = 1 << 24;
@@ -23,13 +23,13 @@ const UNIT: f64 = 4096.0;
 /// The kind of a literal, with the first of its range.
 #[derive(Debug)]
 pub(super) enum LiteralRange {
-    /// A number, the smallest of which is this.
+    /// An integer; the smallest one.
     Integer(i64),
-    /// A day, the first of which is this.
+    /// A day; the first one.
     Date(i32),
-    /// A word, the first of which is this, and more of them.
+    /// Words; the first one that may be drawn.
     Words(u32),
-    /// A name, the first of which is this.
+    /// A name; the first one that may be drawn.
     Name(u32),
 }
 
@@ -120,8 +120,8 @@ impl ClassMembers {
     }
 }
 
-/// The model, ready. Memory: bits and 4 bytes an instance of a class that matters, 8 bytes a place of a
-/// Zipfian choice.
+/// The compiled model. Memory: bits and 4 bytes for each instance of a class that matters, 8 bytes for each value of a
+/// Zipfian distribution.
 #[derive(Debug)]
 pub(super) struct CompiledModel {
     /// IRIs.
@@ -390,7 +390,7 @@ impl<'m> ModelCompiler<'m> {
         }
     }
 
-    /// Place of a membership. It is there once [`Self::find_members`] has been.
+    /// Index of a membership, which [`Self::find_members`] must have created.
     fn membership(&self, kind: usize, class: &str) -> u32 {
         let at = self.wanted.iter().position(|w| w.0 == kind && w.1 == class);
         at.unwrap_or_default() as u32

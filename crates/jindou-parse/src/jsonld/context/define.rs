@@ -12,7 +12,7 @@ use std::rc::Rc;
 const MAX_CHAIN: usize = 100;
 /// Bytes of a term until all are defined.
 const ENTRY: u64 = 150;
-/// Terms that are defined between two looks at the clock.
+/// Number of terms defined between two checks of the clock.
 const LOOK: usize = 1024;
 
 /// The keys of a context that are not terms.

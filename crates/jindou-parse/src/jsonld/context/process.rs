@@ -73,10 +73,10 @@ pub(in crate::jsonld) struct Contexts<'a> {
     held: HeldBytes,
     charge: Charge,
     scoped: HashMap<(usize, usize, bool), Scoped>,
-    /// The last context that a node had itself, on top of which context, and the result.
+    /// The last local context of a node, the context that it was applied to, and the result.
     last: Option<(Rc<Context>, JsonText, Rc<Context>)>,
     remote: HashMap<String, Rc<JsonText>>,
-    /// References whose contexts were processed for their mistakes.
+    /// References whose contexts were validated.
     validated: HashSet<String>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Contexts<'a> {
         Ok(result)
     }
 
-    /// Charges what all contexts hold, and looks at the clock.
+    /// Charges the memory of all contexts, and checks the clock.
     pub(super) fn check(&mut self) -> Step<()> {
         self.limits.cancel.check()?;
         let held = self.held.get();

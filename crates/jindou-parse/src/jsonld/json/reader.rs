@@ -112,7 +112,7 @@ impl<'a> JsonReader<'a> {
         Ok(self.end > 0)
     }
 
-    /// Charges what is held of a value that has not ended.
+    /// Charges the memory of a value that is partly read.
     pub(super) fn charge(&mut self, doc: &JsonText) -> Step<()> {
         let held = doc.held() + self.scratch.capacity() as u64;
         if held <= FREE && self.charge.bytes() == 0 {
@@ -320,7 +320,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Passes what is between two values of the innermost array or object; `false` if it ends here.
+    /// Skips the separator between two values of the innermost array or object; `false` if it ends here.
     fn goes_on(&mut self, doc: &mut JsonText) -> Step<bool> {
         let top = self.open.last().map_or(0, |&i| i as usize);
         let is_object = doc.nodes[top].kind == Kind::Object;

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// The expansion of a scalar.
 enum Scalar {
     Node(NodeId),
-    /// A literal, whose canonical bytes were made, unless it is not valid.
+    /// A literal, whose canonical bytes were built, unless it is not valid.
     Literal(bool),
 }
 
@@ -303,7 +303,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         }
     }
 
-    /// Emits what a map's key says of a node.
+    /// Emits the statements that a map's key makes about a node.
     pub(super) fn key(&mut self, slot: &Slot<'_>, id: &NodeId) -> Step<()> {
         let Some(MapKey {
             types, property, ..
@@ -343,7 +343,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         }
     }
 
-    /// Links a new graph, whose content belongs to nothing.
+    /// Emits the link to a new graph, whose content is not linked otherwise.
     pub(super) fn wrapped(&mut self, slot: &Slot<'_>) -> Step<()> {
         self.wrapped_as(slot).map(drop)
     }

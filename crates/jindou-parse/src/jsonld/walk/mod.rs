@@ -26,9 +26,9 @@ use std::rc::Rc;
 const MAX_DEPTH: u32 = 40;
 /// Deepest nesting of lists.
 const MAX_LISTS: u32 = 100;
-/// IRIs of properties whose validity is remembered.
+/// Number of property IRIs whose validity is cached.
 const REMEMBERED: usize = 4096;
-/// Objects between two looks at the clock.
+/// Number of objects between two checks of the clock.
 const LOOK: u32 = 256;
 
 /// The canonical bytes of a node; `None` for an IRI that is not valid, whose statements are left out.

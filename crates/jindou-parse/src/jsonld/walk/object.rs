@@ -16,7 +16,7 @@ pub(super) struct Entry<'j> {
 }
 
 impl Entry<'_> {
-    /// True for a property that says nothing, since its value is null.
+    /// True for a property without statements, since its value is null.
     fn is_empty(&self) -> bool {
         self.value.is_null() || self.value.get("@value").is_some_and(Json::is_null)
     }

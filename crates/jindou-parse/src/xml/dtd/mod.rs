@@ -45,7 +45,8 @@ pub(crate) enum EntityValue {
 #[derive(Debug)]
 pub(crate) struct DeclaredAttribute {
     pub(crate) name: Box<str>,
-    /// True if the value is just text. In all other types blanks at the ends are dropped and others become one.
+    /// True if the value is plain text (CDATA). For all other types, blanks at the ends are removed and sequences of
+    /// blanks are replaced by one.
     pub(crate) is_text: bool,
     pub(crate) default: Option<Box<str>>,
 }
@@ -73,7 +74,7 @@ pub(crate) fn predefined(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Drops blanks at the ends of a normalised value, and makes one of several.
+/// Removes blanks at the ends of a normalised value, and replaces sequences of blanks by one.
 pub(crate) fn collapse(value: &str, out: &mut String) {
     let mut first = true;
     for word in value.split(' ').filter(|w| !w.is_empty()) {

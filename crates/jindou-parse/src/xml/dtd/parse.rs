@@ -43,8 +43,8 @@ pub(crate) fn length(text: &str) -> Option<usize> {
     None
 }
 
-/// Reads a document type declaration, from its `<!DOCTYPE` to its `>`. Line ends in it are line feeds. `standalone` is whether the document
-/// says so.
+/// Parses a document type declaration, from its `<!DOCTYPE` to its `>`. Line ends in it must be line feeds.
+/// `standalone` is that of the XML declaration.
 pub(crate) fn parse(text: &str, standalone: bool, options: &ReaderOptions) -> Parsed {
     let mut parser = DtdParser {
         dtd: Dtd::default(),
@@ -73,7 +73,7 @@ struct DtdParser<'o> {
     parameters: HashMap<Box<str>, Option<Box<str>>>,
     standalone: bool,
     options: &'o ReaderOptions,
-    /// True if declarations are only checked from here on, since one that was not read may come before them.
+    /// True if declarations are only checked and not applied from here on, since an unread one may come before them.
     stopped: bool,
     /// Bytes that parameter entities became.
     expanded: u64,
@@ -381,7 +381,7 @@ impl DtdParser<'_> {
     }
 }
 
-/// An entity's replacement text: references to characters become characters, those to entities stay.
+/// An entity's replacement text: character references are expanded, entity references stay.
 fn entity_value(text: &DtdText<'_>, from: usize, literal: &str) -> Result<String> {
     let mut out = String::with_capacity(literal.len());
     let mut at = 0;

@@ -15,7 +15,7 @@ pub(crate) type Result<T> = std::result::Result<T, DtdFault>;
 pub(super) struct DtdText<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
-    /// In a parameter entity's text, the place of the reference to it: there faults are reported.
+    /// In a parameter entity's text, the position of the reference to it, where errors are reported.
     pub(super) reference: Option<usize>,
     pub(super) longest_name: usize,
     /// True if names of entities, notations and instructions may have colons.
@@ -115,7 +115,7 @@ impl<'t> DtdText<'t> {
         Ok(rest.get(..length).unwrap_or_default())
     }
 
-    /// Text in quotation marks of either kind, and the place of its first byte.
+    /// Text in quotation marks of either kind, and the position of its first byte.
     pub(super) fn quoted(&mut self) -> Result<(usize, &'t str)> {
         let quote = match self.peek() {
             Some(b'"') => '"',
@@ -150,7 +150,7 @@ impl<'t> DtdText<'t> {
         }
     }
 
-    /// A processing instruction after its `<?`: its target and the rest of it.
+    /// A processing instruction after its `<?`: its target and its content.
     pub(super) fn instruction(&mut self) -> Result<(&'t str, &'t str)> {
         let start = self.at;
         let target = self.simple_name()?;

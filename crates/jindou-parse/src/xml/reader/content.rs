@@ -13,7 +13,7 @@ use std::ops::Range;
 const LARGE: usize = 4 << 10;
 
 impl Reader<'_> {
-    /// The next token in an element; `None` to look again.
+    /// The next token in an element; `None` if the caller must try again.
     pub(super) fn content(&mut self) -> Result<Option<RawEvent>> {
         if self.in_cdata {
             return self.cdata();
@@ -55,7 +55,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The end of what is read now: of an entity, or too early of the document.
+    /// Handles the end of the current input: of an entity, or a premature end of the document.
     #[cold]
     fn leave(&mut self) -> Result<()> {
         let depth = self.outer.last().map(|f| f.depth);
@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Text up to the next markup or reference, or as far as it is here.
+    /// Text up to the next markup or reference, or to the end of the available text.
     fn text(&mut self) -> Result<Option<RawEvent>> {
         let text = self.input.rest();
         let bytes = text.as_bytes();
@@ -224,7 +224,7 @@ impl Reader<'_> {
         Ok(Some(RawEvent::Made))
     }
 
-    /// Begins the text of an entity, whose reference has this many bytes.
+    /// Starts reading the text of an entity, whose reference has this many bytes.
     fn enter(&mut self, name: &str, length: usize) -> Result<Option<RawEvent>> {
         let start = self.input.start;
         let from = self.input.at + 1;

@@ -18,12 +18,13 @@ use std::ops::Range;
 
 /// Bytes that a reader may hold for nothing.
 const FREE: usize = 512 << 10;
-/// Bytes up to which markup that was cut off is looked at again whenever more of it came. Beyond, it must have grown by half.
+/// Incomplete markup of up to this many bytes is parsed again whenever more of it was read; longer markup must have
+/// grown by half.
 const EAGER: usize = 16 << 10;
 
 /// Reads a document, an [`Event`] at a time.
 pub struct Reader<'r> {
-    /// The text that is read now: the document's, or that of an entity in it.
+    /// The current input: the document, or an entity in it.
     input: DecodedInput<'r>,
     /// The texts that are read again when the entity ends, the document's first.
     outer: Vec<EntityFrame<'r>>,
@@ -32,7 +33,7 @@ pub struct Reader<'r> {
     dtd: Dtd,
     standalone: bool,
     bindings: Bindings,
-    /// Names of the open elements, one after the other.
+    /// Concatenated names of the open elements.
     names: String,
     elements: Vec<OpenElement>,
     attributes: Vec<Attr>,
@@ -52,7 +53,7 @@ pub struct Reader<'r> {
 enum DocumentStage {
     /// Nothing was read.
     Begin,
-    /// Before the root element. Whether a document type declaration may still come.
+    /// Before the root element; true if a document type declaration may still follow.
     Prolog(bool),
     Content,
     /// After the root element.
@@ -77,7 +78,7 @@ struct EntityFrame<'r> {
     entity: Box<str>,
 }
 
-/// An event whose text is still where it lies.
+/// An event whose text was not copied from the input.
 #[derive(Clone)]
 enum RawEvent {
     Start(Tag, u32),
@@ -95,10 +96,10 @@ enum RawEvent {
 }
 
 impl<'r> Reader<'r> {
-    /// A reader of a document, whose encoding is found out.
+    /// A reader of a document, which detects its encoding.
     ///
     /// # Errors
-    /// If the first bytes cannot be read, or no encoding is known for them.
+    /// If the first bytes cannot be read, or the encoding is unknown.
     pub fn new(source: impl Read + 'r, options: ReaderOptions) -> Result<Self> {
         let charge = Charge::new(Holder::Text, &options.memory);
         Ok(Self {
@@ -172,14 +173,14 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// The place where the last event begins, in an entity that of the reference to it in the document.
+    /// The start position of the last event; within an entity, that of the reference to it in the document.
     #[must_use]
     pub fn position(&self) -> Position {
         let document = self.document();
         document.position(document.start)
     }
 
-    /// Bytes of the document that were read so far, including those that lie ready.
+    /// Number of bytes of the document that were read so far, including those not parsed yet.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.document().bytes_read()
@@ -191,7 +192,7 @@ impl<'r> Reader<'r> {
         self.elements.len()
     }
 
-    /// An error at the place of the last event, for readers of what the document says.
+    /// An error at the position of the last event, for the application's own checks of the content.
     #[cold]
     #[must_use]
     pub fn fault(&self, message: impl Into<String>) -> Error {
@@ -199,7 +200,7 @@ impl<'r> Reader<'r> {
         document.fault(document.start, message)
     }
 
-    /// Name of the root element in the document type declaration, empty for none.
+    /// Name of the root element in the document type declaration; empty if there is none.
     #[must_use]
     pub fn doctype(&self) -> &str {
         &self.dtd.name
@@ -221,7 +222,7 @@ impl<'r> Reader<'r> {
         self.outer.first().map_or(&self.input, |f| &f.input)
     }
 
-    /// An error at a byte of what is read now.
+    /// An error at a byte of the current input.
     #[cold]
     fn bad(&self, at: usize, message: impl Into<String>) -> Error {
         match self.outer.last() {
@@ -233,7 +234,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads on; `false` at the end of what is read now.
+    /// Reads more text; `false` at the end of the current input.
     #[cold]
     fn more(&mut self) -> Result<bool> {
         let more = self.input.more()?;
@@ -241,7 +242,7 @@ impl<'r> Reader<'r> {
         Ok(more)
     }
 
-    /// Charges what is held.
+    /// Charges the memory held.
     fn charge(&mut self) -> Result<()> {
         let frames: usize = self.outer.iter().map(|f| f.input.held()).sum();
         let held = self.input.held()
@@ -382,7 +383,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// True if a piece of text comes next; reads as far as is needed to know.
+    /// True if this text comes next; reads as much as necessary.
     fn begins(&mut self, piece: &str) -> Result<bool> {
         loop {
             let rest = self.input.rest();
@@ -395,7 +396,8 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// How far after the start of what is being read a piece of text ends it, searched from this many bytes on; `None` if the document ends before.
+    /// Offset of a text from the start of the current token, searched from `from` on; `None` if the document ends
+    /// before.
     fn find(&mut self, piece: &str, from: usize) -> Result<Option<usize>> {
         let mut searched = from;
         loop {
@@ -425,7 +427,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads on in markup that was cut off after `seen` bytes, until it is worth another look; `false` at the end.
+    /// Reads more of incomplete markup of `seen` bytes, until parsing it again is worthwhile; `false` at the end.
     #[cold]
     fn more_markup(&mut self, seen: usize) -> Result<bool> {
         loop {

@@ -9,7 +9,7 @@ use crate::xml::tag::{self, Attr, Tag, TagScan, TextPiece};
 use crate::xml::value::EntityExpansion;
 use std::collections::HashSet;
 
-/// Attributes that are compared with one another; more of them are looked up.
+/// Up to this many attributes are compared with each other; more are looked up in a map.
 const FEW: usize = 12;
 /// Normalised values of a tag that are not worth keeping memory for.
 const LARGE: usize = 64 << 10;
@@ -189,7 +189,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Declares the tag's namespaces, and finds those of its names: that of the element, if it has one.
+    /// Declares the tag's namespaces, and resolves those of its names. Returns that of the element, if it has one.
     fn resolve(&mut self, tag: &Tag) -> Result<Option<u32>> {
         let Self {
             input,

@@ -56,7 +56,7 @@ struct OpenGroup {
     graph: Option<String>,
     /// True if the group belongs to another endpoint.
     foreign: bool,
-    /// True if the group is a template: it makes triples, and says nothing about existing ones.
+    /// True if the group is a template, which creates triples and does not match existing ones.
     template: bool,
     /// True if variables of the surrounding groups are different ones, since the group is a query of its own.
     own: bool,
@@ -536,7 +536,7 @@ impl<'t> PlaceWalk<'t> {
         }
     }
 
-    /// Continues after the cursor: the rest of its triple is skipped.
+    /// Continues after the cursor, skipping the rest of its triple.
     pub(super) fn go_on(&mut self, text: &'t str, tokens: &[Token]) {
         let mut depth = 0usize;
         let end = tokens.iter().position(|t| {
