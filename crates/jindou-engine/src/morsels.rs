@@ -18,7 +18,7 @@ const SHARE_FROM: usize = 512;
 
 /// The input that workers divide into morsels.
 pub(crate) enum MorselSource<'p> {
-    /// The start's values.
+    /// Ids at which the plan starts.
     Start(Start<'p>),
     /// Rows after the step with this number.
     After(Batch, usize),

@@ -350,7 +350,7 @@ fn take_morsels<'p, 'a, 's>(
     }))
 }
 
-/// Runs another executor on the main worker's thread, and processes its blocks on all of them.
+/// Runs another executor on the main worker's thread; all workers process the blocks that it produces.
 fn take_blocks(
     ctx: &QueryContext<'_>,
     rows: &Streamed<'_>,

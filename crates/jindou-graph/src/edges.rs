@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum Edges<'a> {
     /// All edges are here.
     Here(EdgeView<'a>),
-    /// This shard has some of them.
+    /// The edges are spread over shards; some of them are here.
     Sharded(ShardEdges<'a>),
 }
 

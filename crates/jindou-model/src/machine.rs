@@ -16,7 +16,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads them from the system.
+    /// Detects the memory and the cores of this machine or container.
     #[must_use]
     pub fn read() -> Self {
         Self {

@@ -95,6 +95,7 @@ pub enum Local<S> {
         loaded: Option<u64>,
         /// Id epoch of the log that is created from this store if there is none; the same at each start.
         begins: u64,
+        /// The store's content.
         snapshot: S,
     },
     /// A store that follows a log.
@@ -103,6 +104,7 @@ pub enum Local<S> {
         log: u64,
         /// The last group that it contains, and the remembered requests.
         base: Base,
+        /// The store's content.
         snapshot: S,
     },
 }

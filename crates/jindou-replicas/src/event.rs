@@ -20,6 +20,7 @@ pub struct Base {
 /// A request that was executed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownKey {
+    /// Identity of the request.
     pub key: RequestKey,
     /// The request's fingerprint; 0 if unknown.
     pub fingerprint: u64,

@@ -15,6 +15,7 @@ pub struct RequestKey(pub u128);
 /// A client's request: its identity and a hash of its content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Request {
+    /// The client's idempotency key, or a random number.
     pub key: RequestKey,
     /// Hash of the request's content, which detects a different request with the same key; 0 if unknown.
     pub fingerprint: u64,
@@ -32,6 +33,7 @@ impl From<RequestKey> for Request {
 /// One run of a server's process. It proposes at most one group for each number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Author {
+    /// The server's name.
     pub server: ServerName,
     /// Random number of the process.
     pub start: u64,

@@ -8,10 +8,12 @@ use std::time::Duration;
 pub struct Time(pub u64);
 
 impl Time {
+    /// This time plus `time`, saturating.
     pub fn after(self, time: Duration) -> Self {
         Self(self.0.saturating_add(micros(time)))
     }
 
+    /// This time minus `time`, saturating.
     pub fn before(self, time: Duration) -> Self {
         Self(self.0.saturating_sub(micros(time)))
     }

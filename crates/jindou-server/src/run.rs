@@ -135,7 +135,7 @@ pub(crate) struct AnswerFailure {
 }
 
 impl AnswerFailure {
-    /// The failure of a query that was not let in.
+    /// The failure of a query that admission control refused.
     pub(crate) fn refused(refused: Refusal) -> Self {
         Self {
             refused: Some(Box::new(refused)),

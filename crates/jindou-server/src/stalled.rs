@@ -20,7 +20,7 @@ pub(crate) fn is_short(memory: &MemoryBudget) -> bool {
     memory.used() > memory.limit() / 4 * 3
 }
 
-/// A connection that pays for its unsent output.
+/// A connection whose unsent output is charged to the memory limit.
 pub(crate) struct Stalling<S> {
     stream: S,
     memory: MemoryBudget,

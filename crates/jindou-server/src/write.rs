@@ -87,7 +87,7 @@ impl LiveUpdate {
         Ok(self)
     }
 
-    /// Learns the request's body.
+    /// Stores a fingerprint of the request body, if an idempotency key is given.
     fn identify(&self, body: &[u8]) {
         if let Some(key) = self.key.as_ref().filter(|key| key.is_given()) {
             let fingerprint = key.fingerprint(body);

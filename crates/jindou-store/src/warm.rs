@@ -37,7 +37,7 @@ thread_local! {
 }
 
 impl SegmentUse {
-    /// No use yet of this many predicates' segments. Later predicates are not counted.
+    /// Counters at zero for `predicates` predicates. Predicates added later are not counted.
     pub(crate) fn of(predicates: usize) -> Self {
         Self {
             counts: (0..2 * predicates).map(|_| AtomicU64::new(0)).collect(),

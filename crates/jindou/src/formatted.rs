@@ -253,7 +253,7 @@ impl Cells {
         self.text.extend_from_slice(text);
     }
 
-    /// True if keeping cells pays; called once per group.
+    /// True if caching cells saves time; called once per group of rows.
     fn is_worth_it(&mut self) -> bool {
         if !self.on {
             self.pause = self.pause.saturating_sub(1);

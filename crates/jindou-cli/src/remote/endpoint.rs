@@ -301,7 +301,7 @@ impl SparqlEndpoint {
 struct TripleSink<'s> {
     sink: &'s mut dyn AnswerSink,
     count: u64,
-    /// True if the sink refused one: the error is then the sink's.
+    /// True if the sink returned an error, which is then reported instead of the endpoint's.
     failed: bool,
 }
 

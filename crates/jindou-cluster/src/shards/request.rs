@@ -167,7 +167,7 @@ pub enum ShardRequest {
     Uses {
         /// The graphs in which they have to occur.
         graphs: RequestGraphs,
-        /// The vertices.
+        /// Ids of the vertices.
         vertices: Vec<u32>,
     },
     /// A message to the part of the shard that runs queries ([`Posts`](jindou_graph::shard::Posts)): [`Reply::Post`].

@@ -187,7 +187,7 @@ impl Grouping {
         self.aggregates.add(ctx, rows, &self.groups.of_row)
     }
 
-    /// Adds rows, each counting this many times; once without numbers.
+    /// Adds rows, each counted as often as `times` says, or once if `times` is empty.
     pub fn add_times(
         &mut self,
         ctx: &QueryContext<'_>,

@@ -66,8 +66,8 @@ pub(crate) struct PartnerRows {
     askers: Vec<Asker>,
     /// True if each held term that is found is a partner, and one is enough.
     first: bool,
-    /// For each comparison, the terms that the current row matches. Those of a last comparison by order are copied on
-    /// demand.
+    /// For each comparison, the terms that match the current row. If the last comparison is `<`, `>` or the like, its
+    /// terms are copied only when needed.
     lists: Vec<Vec<u32>>,
     /// Number of terms that match by the last comparison.
     last: usize,

@@ -51,6 +51,7 @@ const SERVERS: &str = "servers";
 /// A server's entry in the bucket's list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ServerEntry {
+    /// The server's name.
     pub name: String,
     /// Random number of its process.
     pub start: u64,
@@ -90,6 +91,7 @@ impl ServerEntry {
 /// A server's entry and its age.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundServer {
+    /// Content of the entry.
     pub entry: ServerEntry,
     /// The time at which it was written, by the bucket's clock: microseconds since 1970 (UTC).
     pub written: u64,

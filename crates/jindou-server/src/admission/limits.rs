@@ -320,7 +320,7 @@ impl Admission {
         self.served_many(class, time, 1);
     }
 
-    /// Records how long `n` queries computed together.
+    /// Records the total time of `n` queries that were evaluated together.
     pub fn served_many(&self, class: WorkClass, time: Duration, n: u64) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);

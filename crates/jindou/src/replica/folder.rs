@@ -27,9 +27,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// First bytes of a note.
+/// First bytes of a note: a file that says which group of the log the store contains.
 const MAGIC: &[u8; 8] = b"JDREPL1\n";
-/// The file of the log that a store begins.
+/// File with the random number of the log that is created from this store if there is none yet.
 const BEGINS: &str = "begins";
 /// Number of merges whose snapshots may still use the previous base.
 const MERGES: usize = 4;

@@ -37,7 +37,7 @@ pub struct LogContents {
 pub enum LogBeginning {
     /// The empty store.
     Empty,
-    /// A store that its first server brought, and uploads.
+    /// Existing data of the log's first server, which uploads it as the first base.
     Store,
 }
 

@@ -271,7 +271,7 @@ impl Replica {
         wait_for(self.handle.save(), None).flatten()
     }
 
-    /// Makes a change, wherever it is evaluated.
+    /// Executes a change, on this server or on another one, and waits for its outcome.
     pub(crate) fn change(
         &self,
         change: &Change,

@@ -42,7 +42,7 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "replicas", derive(serde::Serialize, serde::Deserialize))]
 pub enum RevisionSet {
-    /// All but none: the graph exists. The default graph and the store as a whole always do; a named graph exists if it
+    /// Any content, if the graph exists. The default graph and the store as a whole always exist; a named graph does if it
     /// has a quad.
     Any,
     /// The contents with these numbers ([`Database::revision`]).
@@ -50,7 +50,7 @@ pub enum RevisionSet {
 }
 
 impl RevisionSet {
-    /// True if it has the content of this number, or of a graph that does not exist.
+    /// True if the graph exists, with one of these contents. `None` stands for a graph that does not exist.
     #[must_use]
     pub fn has(&self, revision: Option<u64>) -> bool {
         match (self, revision) {
