@@ -152,23 +152,24 @@ def run(args, way, query, compare):
 def prepare(args):
     os.makedirs(args.folder, exist_ok=True)
     text = os.path.join(args.folder, "lubm.nt")
+    if os.path.exists(args.store) and os.path.exists(args.oxigraph):
+        return
+    subprocess.run([args.jindou, "generate", "lubm", "-n", str(args.universities), "--out", text], check=True)
     if not os.path.exists(args.store):
         begun = time.perf_counter()
-        subprocess.run([args.jindou, "load", "--quiet", "--source", f"lubm:{args.universities}", "--store", args.store], check=True)
+        subprocess.run([args.jindou, "load", "--quiet", "--store", args.store, text], check=True)
         print(f"jindou loaded LUBM-{args.universities} in {time.perf_counter() - begun:.0f} s", flush=True)
     if not os.path.exists(args.oxigraph):
         import pyoxigraph
 
-        with open(text, "wb") as out:
-            subprocess.run([args.jindou, "generate", "lubm", "--universities", str(args.universities)], stdout=out, check=True)
         begun = time.perf_counter()
         store = pyoxigraph.Store(args.oxigraph + ".part")
         store.bulk_load(path=text, format=pyoxigraph.RdfFormat.N_TRIPLES)
         store.optimize()
         del store
         os.rename(args.oxigraph + ".part", args.oxigraph)
-        os.remove(text)
         print(f"pyoxigraph loaded and optimized it in {time.perf_counter() - begun:.0f} s", flush=True)
+    os.remove(text)
 
 
 def main():

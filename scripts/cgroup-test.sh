@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Loads LUBM and asks a server eight heavy queries at a time inside a memory cgroup, with default budgets: the load must
 # end, every query must be answered or refused, and nothing may be killed. Needs root and a writable cgroup (v1 or v2).
-# Usage: scripts/cgroup-test.sh PATH-TO-JINDOU [UNIVERSITIES [MIB]]
+# Usage: scripts/cgroup-test.sh PATH-TO-JINDOU [UNIVERSITIES [MIB]]; jindou-bench, which generates the data, must lie beside it.
 set -euo pipefail
 jindou=$(realpath "$1")
 universities=${2:-160}
@@ -37,7 +37,7 @@ mib() { echo $(($1 >> 20)) MiB; }
 
 echo "a cgroup of $(mib "$limit"), LUBM-$universities"
 start=$SECONDS
-(inside "$jindou" load --store "$work/lubm.store" --source "lubm:$universities" --quiet)
+"$jindou" generate lubm -n "$universities" | (inside "$jindou" load --store "$work/lubm.store" --format nt --quiet -)
 echo "load: ended after $((SECONDS - start)) s, most memory $(mib "$(peak)") (with pages of files)"
 
 inside "$jindou" serve --store "$work/lubm.store" --port "$port" --timeout 60s >"$work/log" 2>&1 &

@@ -7,7 +7,7 @@
 #
 #   ROUNDS=5 SECONDS_EACH=10 CLIENTS=8 UNIVERSITIES=5
 #
-# The first binary loads the store. Exit status: 0; 2 if a server does not start.
+# The first binary loads the store; jindou-bench, which generates the data, must lie beside it. Exit status: 0; 2 if a server does not start.
 set -euo pipefail
 rounds=${ROUNDS:-5}
 seconds=${SECONDS_EACH:-10}
@@ -20,7 +20,7 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
-"$1" load --quiet --source "lubm:${UNIVERSITIES:-5}" --store "$work/store" >/dev/null
+"$1" generate lubm -n "${UNIVERSITIES:-5}" | "$1" load --quiet --format nt --store "$work/store" - >/dev/null
 ub=http://swat.cse.lehigh.edu/onto/univ-bench.owl#
 query="SELECT (COUNT(*) AS ?n) { ?x <${ub}takesCourse> ?c . ?y <${ub}takesCourse> ?c . ?x <${ub}memberOf> ?d . ?y <${ub}memberOf> ?e }"
 

@@ -1,5 +1,7 @@
 //! Several servers over the shards of one store: answers, and what becomes of them when a server dies, is stopped or is a stranger.
 
+use jindou_parse::write::{TagCase, write_source};
+use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,6 +24,12 @@ fn good(folder: &Path, args: &[&str]) {
     let o = run(folder, args);
     let err = String::from_utf8_lossy(&o.stderr);
     assert!(o.status.success(), "{args:?}: {err}");
+}
+
+/// Writes LUBM(1) to `d.nt`.
+fn write_university(folder: &Path) {
+    let mut file = fs::File::create(folder.join("d.nt")).unwrap();
+    write_source(&Lubm::new(1, 0), TagCase::Lower, &mut file).unwrap();
 }
 
 /// A server of the cluster: its URL and its process.
@@ -232,10 +240,7 @@ fn wait_for_http(url: &str) {
 fn servers_answer_together_and_fail_with_a_name() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    good(
-        folder,
-        &["generate", "lubm", "--universities", "1", "--out", "d.nt"],
-    );
+    write_university(folder);
     good(folder, &["load", "--shards", "4", "--store", "s", "d.nt"]);
     let (_cluster, servers) = start(folder, "s", "tls");
     let [one, two] = &servers[..] else {
@@ -461,10 +466,7 @@ fn servers_over_shared_memory_answer_fail_and_come_back() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    good(
-        folder,
-        &["generate", "lubm", "--universities", "1", "--out", "d.nt"],
-    );
+    write_university(folder);
     good(folder, &["load", "--shards", "4", "--store", "s", "d.nt"]);
     let (cluster, servers) = start(folder, "s", "ucx");
     let [one, two] = &servers[..] else {

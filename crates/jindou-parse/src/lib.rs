@@ -46,6 +46,7 @@ mod replacement;
 mod report;
 mod restart;
 mod sources;
+pub mod write;
 pub mod xml;
 
 pub use fetch::{ContextFiles, Document, DocumentSource, file_path};

@@ -10,9 +10,9 @@ use jindou::{
     QueryOptions, Result,
 };
 use jindou_graph::segment::GraphScope;
+use jindou_parse::write::{TagCase, write_source};
 use jindou_peers::Named;
 use jindou_workloads::lubm::{Lubm, known};
-use jindou_workloads::ntriples::{TagCase, write_source};
 use jindou_workloads::queries::lubm::{LubmQuery, QUERIES};
 use serde_json::json;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! The program `jindou-bench`: measurements that check their answers, and comparisons with other engines. `jindou bench …` and
-//! `jindou peers …` start it.
+//! The program `jindou-bench`: measurements that check their answers, their data, and comparisons with other engines. `jindou bench …`,
+//! `jindou generate …` and `jindou peers …` start it.
 
 mod args;
 mod cluster;
@@ -7,6 +7,7 @@ mod commits;
 mod complete;
 mod engines;
 mod files;
+mod generate;
 mod gpu;
 mod light;
 mod live;
@@ -54,6 +55,7 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Bench(bench) => measure_by(*bench),
         Command::Peers(a) => engines::run(a),
+        Command::Generate(a) => generate::run(a),
     }
 }
 

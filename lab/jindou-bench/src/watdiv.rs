@@ -7,9 +7,10 @@ use crate::args::BenchWatdiv;
 use crate::measure::threads_or_all;
 use jindou::{Database, Error, QueryOptions, Result};
 use jindou_parse::Sources;
+use jindou_parse::write::{TagCase, write_source};
 use jindou_peers::Named;
 use jindou_workloads::queries::watdiv::{Instance, instances, templates};
-use jindou_workloads::watdiv::{Watdiv, WatdivModel, write_ntriples};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
@@ -30,10 +31,8 @@ pub fn workload(data: &Path, scale: u32, seed: u64, instances_each: u32) -> Resu
         let write = || {
             let file = File::create(&part).map_err(|e| Error::io(&part, e))?;
             let mut out = BufWriter::with_capacity(1 << 20, file);
-            write_ntriples(
-                &Watdiv::new(&WatdivModel::standard(), scale, seed)?,
-                &mut out,
-            )?;
+            let source = Watdiv::new(&WatdivModel::standard(), scale, seed)?;
+            write_source(&source, TagCase::Lower, &mut out)?;
             drop(out);
             std::fs::rename(&part, data).map_err(|e| Error::io(data, e))
         };

@@ -1,4 +1,4 @@
-//! `jindou bench files` and `jindou peers`, as far as they go without other engines.
+//! `jindou bench files`, `jindou generate` and `jindou peers`, as far as they go without other engines.
 
 use std::fs;
 use std::path::Path;
@@ -110,4 +110,21 @@ fn what_is_missing_is_said_in_a_sentence() {
     assert_eq!(text(&o.stdout).matches("not installed").count(), 4);
     let o = bench(&["peers", "install", "nosuch", "--into"], &[&empty]);
     assert!(text(&o.stderr).contains("nosuch"), "{}", text(&o.stderr));
+}
+
+#[test]
+fn generated_data_and_queries_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let o = bench(&["generate", "lubm", "-n", "1", "--out"], &[&at("d.nt")]);
+    assert!(o.status.success());
+    assert_eq!(text(&o.stderr), "103074 statements\n");
+    let lines = fs::read_to_string(at("d.nt")).unwrap().lines().count();
+    assert_eq!(lines, 103_074);
+    let o = bench(
+        &["generate", "watdiv-queries", "-n", "1", "--out"],
+        &[&at("q")],
+    );
+    assert!(o.status.success());
+    assert!(at("q/L1-4.rq").is_file());
 }

@@ -1,10 +1,10 @@
 //! The installed engines on LUBM(1): published row counts, and every engine's terms against every other's.
 
+use jindou_parse::write::{TagCase, write_source};
 use jindou_peers::engines::{Setup, open};
 use jindou_peers::install::{PEERS, Peer, default_folder};
 use jindou_peers::{Named, Options, compare};
 use jindou_workloads::lubm::Lubm;
-use jindou_workloads::ntriples::{TagCase, write_source};
 use jindou_workloads::queries::lubm::QUERIES;
 use std::fs::File;
 use std::io::BufWriter;

@@ -173,11 +173,4 @@ Examples:
   jindou man ~/.local/share/man/man1
 ",
     ),
-    (
-        "generate",
-        "\
-Examples:
-  jindou generate lubm -n 1 --out lubm1.nt
-",
-    ),
 ];

@@ -1,8 +1,7 @@
-//! The command line: commands on stores are in this file, those of the server and the generators in their own files.
+//! The command line: commands on stores are in this file, those of the server in their own files.
 
 mod cluster;
 mod examples;
-mod generate;
 mod graphs;
 mod help;
 mod query;
@@ -11,7 +10,6 @@ mod search;
 mod serve;
 
 pub use cluster::{ClusterCommand, FabricArg, StartCluster};
-pub use generate::{Generate, WatdivQueries};
 pub use graphs::{GraphChoice, GraphsArg};
 pub use query::{QueryArgs, RemoteArgs, Shell};
 use rdf::ContextArgs;
@@ -44,6 +42,9 @@ const LONG_VERSION: &str = concat!(
     "\nstore format 1, log format 1 (2 from snapshot 2147483648 on), records in it 1 and 2 (3 after prefixes were set)"
 );
 
+/// The commands that the program `jindou-bench` carries out.
+pub const LABORATORY: [&str; 3] = ["generate", "bench", "peers"];
+
 /// A fast database for RDF (linked data) that answers SPARQL 1.1.
 ///
 /// A store is a folder on disk, which is mapped into memory when it is used. `jindou serve` offers it as a web page for exploring it and
@@ -61,9 +62,11 @@ pub struct Args {
 /// The whole command line, with structured help texts.
 pub fn command() -> clap::Command {
     let hidden = !crate::commands::has_laboratory();
-    help::shaped(Args::command())
-        .mut_subcommand("bench", |bench| bench.hide(hidden))
-        .mut_subcommand("peers", |peers| peers.hide(hidden))
+    LABORATORY
+        .iter()
+        .fold(help::shaped(Args::command()), |all, command| {
+            all.mut_subcommand(command, |c| c.hide(hidden))
+        })
 }
 
 #[derive(Subcommand, Debug)]
@@ -111,9 +114,9 @@ pub enum Command {
     Completions(Completions),
     /// Write the manual pages of all commands to a folder.
     Man(Man),
-    /// Generate a benchmark's data as N-Triples or N-Quads.
-    #[command(subcommand)]
-    Generate(Generate),
+    /// Generate a benchmark's data as N-Triples or N-Quads (with `jindou-bench`).
+    #[command(disable_help_flag = true)]
+    Generate(Laboratory),
     /// Run benchmarks (with the program `jindou-bench`, installed next to this one).
     #[command(disable_help_flag = true)]
     Bench(Laboratory),
@@ -196,12 +199,8 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub verify: VerifyArg,
     /// Files and folders; `-` is standard input (with --format). With --allow-url also http and https addresses.
-    #[arg(value_name = "FILE", required_unless_present = "source")]
+    #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Load a generated graph without a file: `lubm:UNIVERSITIES`, `watdiv:SCALE`, `bsbm:PRODUCTS`,
-    /// `sp2b:TRIPLES` or `ugly:QUADS`.
-    #[arg(long, value_name = "KIND:SIZE", conflicts_with = "files")]
-    pub source: Option<String>,
     /// Syntax of every file, instead of by extension: nt, nq, ttl, trig, rdf, jsonld.
     #[arg(long, value_parser = parse_format)]
     pub format: Option<Format>,

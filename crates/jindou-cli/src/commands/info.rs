@@ -22,7 +22,7 @@ pub fn run(a: &Info) -> Result<ExitCode> {
 /// A term's canonical bytes in readable form: IRIs and literals as in SPARQL.
 fn text(canonical: &[u8]) -> String {
     let mut out = Vec::new();
-    match jindou_workloads::ntriples::write_term(canonical, Default::default(), &mut out) {
+    match jindou_parse::write::write_term(canonical, Default::default(), &mut out) {
         Ok(()) => String::from_utf8_lossy(&out).into_owned(),
         Err(_) => "(damaged term)".into(),
     }

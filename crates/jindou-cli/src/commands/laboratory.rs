@@ -1,4 +1,4 @@
-//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which is installed next to this one.
+//! `jindou generate`, `bench` and `peers`: they belong to the program `jindou-bench`, which is installed next to this one.
 
 use jindou::{Error, Result};
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     let program = program()?;
     if !program.is_file() {
         return Err(Error::Unsupported(format!(
-            "benchmarks and comparisons need the program jindou-bench, which was not found: {}; build it \
+            "benchmarks, their data and comparisons need the program jindou-bench, which was not found: {}; build it \
                 with `cargo build --release -p jindou-bench`, or install it next to jindou",
             program.display()
         )));

@@ -12,11 +12,6 @@ use jindou::{
     UpdateReport,
 };
 use jindou_parse::{Format, Input, Limits, Replacement, Sources, SourcesBuilder};
-use jindou_workloads::bsbm::Bsbm;
-use jindou_workloads::lubm::Lubm;
-use jindou_workloads::sp2b::Sp2b;
-use jindou_workloads::ugly::Ugly;
-use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -78,56 +73,24 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
         }
     };
     let quads_before = to.quads();
-    let report = if let Some(spec) = &a.source {
-        let generated = generated(spec)?;
-        let source = CancellableSource::new(&*generated, &cancel);
-        let _bar = Bar::start(Arc::clone(&progress), source.size_hint(), a.quiet);
-        to.put(&source, &progress)?
-    } else {
-        let mut builder = Sources::builder()
-            .lenient(a.lenient)
-            .base_iri(a.base.clone())
-            .format(a.format)
-            .contexts(super::contexts(&a.contexts.context))
-            .limits(Limits {
-                cancel: cancel.clone(),
-                memory: MemoryBudget::new(options.memory),
-            });
-        if let LoadTarget::Into(..) = to {
-            // Blank nodes of a document are new: none of those in the store.
-            builder = builder.documents_from(Database::document_number());
+    let sources = sources(a, &to, &options, &cancel)?;
+    for w in sources.warnings() {
+        eprintln!("jindou: {w}");
+    }
+    if let Some(to) = &a.errors {
+        let file = File::create(to).map_err(|e| Error::io(to, e))?;
+        sources.write_errors_to(BufWriter::new(file));
+    }
+    let source = CancellableSource::new(&sources, &cancel);
+    let report = {
+        let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
+        match a.replace && a.store.as_ref().is_some_and(|dir| dir.exists()) {
+            true => to.put(&Replacement::new(&source, &sources, "the store"), &progress)?,
+            false => to.put(&source, &progress)?,
         }
-        for path in &a.files {
-            if let Some(url) = web_address(path) {
-                builder = fetched(builder, url, a, &cancel)?;
-                continue;
-            }
-            builder = builder.input(Input {
-                path: path.clone(),
-                format: a.format,
-                graph: a.graph.clone(),
-            });
-        }
-        let sources = builder.build()?;
-        for w in sources.warnings() {
-            eprintln!("jindou: {w}");
-        }
-        if let Some(to) = &a.errors {
-            let file = File::create(to).map_err(|e| Error::io(to, e))?;
-            sources.write_errors_to(BufWriter::new(file));
-        }
-        let source = CancellableSource::new(&sources, &cancel);
-        let report = {
-            let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
-            match a.replace && a.store.as_ref().is_some_and(|dir| dir.exists()) {
-                true => to.put(&Replacement::new(&source, &sources, "the store"), &progress)?,
-                false => to.put(&source, &progress)?,
-            }
-        };
-        sources.flush_errors()?;
-        show_skipped(&sources, a.errors.as_deref());
-        report
     };
+    sources.flush_errors()?;
+    show_skipped(&sources, a.errors.as_deref());
     match report {
         Done::New(report) => {
             print(&a.store, &report, a.memory);
@@ -150,6 +113,40 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The documents to load.
+fn sources(
+    a: &LoadArgs,
+    to: &LoadTarget,
+    options: &LoadOptions,
+    cancel: &CancelToken,
+) -> Result<Sources> {
+    let mut builder = Sources::builder()
+        .lenient(a.lenient)
+        .base_iri(a.base.clone())
+        .format(a.format)
+        .contexts(super::contexts(&a.contexts.context))
+        .limits(Limits {
+            cancel: cancel.clone(),
+            memory: MemoryBudget::new(options.memory),
+        });
+    if let LoadTarget::Into(..) = to {
+        // Blank nodes of a document are new: none of those in the store.
+        builder = builder.documents_from(Database::document_number());
+    }
+    for path in &a.files {
+        if let Some(url) = web_address(path) {
+            builder = fetched(builder, url, a, cancel)?;
+            continue;
+        }
+        builder = builder.input(Input {
+            path: path.clone(),
+            format: a.format,
+            graph: a.graph.clone(),
+        });
+    }
+    builder.build()
 }
 
 /// Prints a hint if queries without GRAPH find nothing, since all data is in named graphs.
@@ -321,26 +318,4 @@ fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
             counted(report.terms, "term"),
         );
     }
-}
-
-/// Parses `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.
-fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
-    let bad = || {
-        Error::Usage(format!(
-            "'{spec}' is not a generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, bsbm:PRODUCTS, \
-                    sp2b:TRIPLES or ugly:QUADS"
-        ))
-    };
-    let (kind, size) = spec.split_once(':').ok_or_else(bad)?;
-    Ok(match kind {
-        "lubm" => Box::new(Lubm::new(size.parse().map_err(|_| bad())?, 0)),
-        "watdiv" => {
-            let scale = size.parse().map_err(|_| bad())?;
-            Box::new(Watdiv::new(&WatdivModel::standard(), scale, 0)?)
-        }
-        "bsbm" => Box::new(Bsbm::new(size.parse().map_err(|_| bad())?, 0)),
-        "sp2b" => Box::new(Sp2b::new(size.parse().map_err(|_| bad())?, 0)),
-        "ugly" => Box::new(Ugly::new(size.parse().map_err(|_| bad())?, 0)),
-        _ => return Err(bad()),
-    })
 }

@@ -7,7 +7,6 @@ mod completions;
 mod convert;
 mod data;
 mod dump;
-mod generate;
 mod info;
 mod laboratory;
 mod load;
@@ -19,7 +18,7 @@ mod search;
 mod serve;
 pub mod update;
 
-use crate::args::{Args, Command, DocumentArgs, Generate, GraphsArg};
+use crate::args::{Args, Command, DocumentArgs, GraphsArg};
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
     CancelToken, Database, DocumentSource, Documents, Error, Indexes, Result, Runtime,
@@ -31,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// True if the program is installed that `bench` and `peers` run.
+/// True if the program is installed that `generate`, `bench` and `peers` run.
 pub fn has_laboratory() -> bool {
     laboratory::program().is_ok_and(|program| program.is_file())
 }
@@ -97,27 +96,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Settings(_) | Command::Health(_) => Ok(ExitCode::SUCCESS),
         Command::Dump(a) => dump::run(&a),
         Command::Convert(a) => convert::run(&a),
-        Command::Generate(Generate::Lubm {
-            universities,
-            seed,
-            out,
-        }) => generate::lubm(universities, seed, &out),
-        Command::Generate(Generate::Watdiv {
-            scale,
-            seed,
-            out,
-            model,
-        }) => generate::watdiv(scale, seed, model.as_deref(), &out),
-        Command::Generate(Generate::Bsbm {
-            products,
-            seed,
-            out,
-        }) => generate::bsbm(products, seed, &out),
-        Command::Generate(Generate::Sp2b { triples, seed, out }) => {
-            generate::sp2b(triples, seed, &out)
-        }
-        Command::Generate(Generate::WatdivQueries(a)) => generate::watdiv_queries(&a),
-        Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
+        Command::Generate(a) => laboratory::run(Some("generate"), &a.arguments),
         Command::Bench(a) => laboratory::run(None, &a.arguments),
         Command::Peers(a) => laboratory::run(Some("peers"), &a.arguments),
     }

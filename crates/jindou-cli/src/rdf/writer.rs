@@ -7,7 +7,7 @@ use jindou::{Error, PrefixPlace, QuadBatch, QuadSink, Result};
 use jindou_model::prefixes::is_prefix_name;
 use jindou_model::{Span, term};
 use jindou_parse::Format;
-use jindou_workloads::ntriples::write_batch;
+use jindou_parse::write::write_batch;
 use oxrdfio::RdfSerializer;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ mod show;
 pub use file::SettingsFile;
 pub use show::show;
 
+use crate::args::LABORATORY;
 use clap::builder::{BoolishValueParser, OsStr};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
@@ -62,7 +63,6 @@ const ONE_CALL: &[&str] = &[
     "out",
     "replace",
     "snapshot",
-    "source",
     "version",
     "default-graph",
     "drop-graphs",
@@ -240,7 +240,7 @@ fn named(arguments: &[OsString]) -> Option<OsString> {
     // The arguments after these commands belong to another program.
     if arguments
         .get(1)
-        .is_some_and(|a| a == "bench" || a == "peers")
+        .is_some_and(|a| LABORATORY.iter().any(|command| a == command))
     {
         return None;
     }

@@ -588,7 +588,7 @@ fn a_store_is_reclustered_backed_up_and_restored() {
     sentence(&run(&cloud), &["s3://bucket/place"]);
 }
 
-/// `bench` and `peers` are the business of a program next to this one, which gets their arguments as they are.
+/// `generate`, `bench` and `peers` are the business of a program next to this one, which gets their arguments as they are.
 #[cfg(unix)]
 #[test]
 fn the_laboratory_is_a_program_beside_the_command() {
@@ -624,6 +624,10 @@ fn the_laboratory_is_a_program_beside_the_command() {
             "lubm -n 1 --help\n",
         ),
         (&["peers", "list"], "peers list\n"),
+        (
+            &["generate", "lubm", "-n", "1", "--config", "c"],
+            "generate lubm -n 1 --config c\n",
+        ),
     ] {
         let o = run(asked);
         assert_eq!(o.status.code(), Some(7));

@@ -1,6 +1,8 @@
 //! The texts that a beginner with the command reads: every subcommand's help, and its answers to arguments that cannot be right.
 
 use super::run::jindou;
+use jindou_parse::write::{TagCase, write_source};
+use jindou_workloads::ugly::Ugly;
 use std::path::Path;
 use std::process::Command;
 
@@ -158,7 +160,7 @@ fn garbage_is_answered_about_what_it_stands_for() {
             &["load", "--store", "s", "--errors", "e", "x.nt"],
             &["--lenient"],
         ),
-        (&["load", "--store", "s", "--source", "lubm:x"], &["lubm:x"]),
+        (&["generate", "lubm", "-n", "x"], &["--universities"]),
         (
             &["query", "--store", "s", "--verify", "x", "ASK {}"],
             &["eager", "background", "off"],
@@ -305,10 +307,9 @@ fn a_lenient_load_says_what_it_lost_and_a_large_one_is_folded_in() {
 fn a_reader_that_leaves_ends_a_command_quietly() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    good(
-        at,
-        &["load", "--quiet", "--store", "s", "--source", "ugly:2000"],
-    );
+    let mut file = std::fs::File::create(at.join("ugly.nq")).unwrap();
+    write_source(&Ugly::new(2000, 0), TagCase::Mixed, &mut file).unwrap();
+    good(at, &["load", "--quiet", "--store", "s", "ugly.nq"]);
     for args in [
         &["info", "--store", "s", "--top", "1000"][..],
         &[

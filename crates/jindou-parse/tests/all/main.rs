@@ -12,3 +12,4 @@ mod rdfxml;
 mod real_data;
 mod sources;
 mod w3c;
+mod write;

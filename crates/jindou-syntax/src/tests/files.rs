@@ -26,7 +26,7 @@ pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
         }
     }
     walk(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../jindou-workloads/queries"),
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/jindou-workloads/queries"),
         &mut files,
     );
     files.sort();

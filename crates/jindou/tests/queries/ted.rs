@@ -1,4 +1,4 @@
-//! The twenty questions to Europe's procurement notices (`jindou-workloads/queries/ted`): their counts against
+//! The twenty questions to Europe's procurement notices (`lab/jindou-workloads/queries/ted`): their counts against
 //! those of Oxigraph 0.5.13 (`counts.tsv`), their answers against `spareval` over `oxrdf`'s dataset.
 
 use crate::compare;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const QUERIES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../jindou-workloads/queries/ted"
+    "/../../lab/jindou-workloads/queries/ted"
 );
 
 /// The questions by name.

@@ -1,6 +1,7 @@
 //! The command line of `jindou-bench`.
 
 pub mod cluster;
+pub mod generate;
 pub mod gpu;
 pub mod mixed;
 pub mod parallel;
@@ -9,6 +10,7 @@ pub mod replicas;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cluster::BenchCluster;
+use generate::Generate;
 use gpu::BenchGpu;
 use jindou::{GpuChoice, MergeOptions};
 use jindou_model::units::{parse_duration, parse_size};
@@ -34,6 +36,9 @@ pub enum Command {
     /// Other engines to compare with.
     #[command(subcommand)]
     Peers(Peers),
+    /// A benchmark's data as N-Triples or N-Quads, or its queries.
+    #[command(subcommand)]
+    Generate(Generate),
 }
 
 /// Limits on a merge's memory and write rate.

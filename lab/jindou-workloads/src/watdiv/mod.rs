@@ -26,10 +26,8 @@ pub use model::{
 
 pub(crate) use draw::{PlaceDraw, Zipf};
 
-use crate::ntriples;
 use compile::CompiledModel;
 use jindou_model::{Progress, QuadSink, QuadSource, Result};
-use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use write::WatdivWriter;
 
@@ -83,10 +81,4 @@ impl QuadSource for Watdiv {
     fn size_hint(&self) -> Option<u64> {
         Some(self.compiled.units)
     }
-}
-
-/// Writes the statements as N-Triples, in the generator's order, on the calling thread. Returns how many,
-/// repetitions counted. Errors are those of `out`.
-pub fn write_ntriples(watdiv: &Watdiv, out: &mut dyn Write) -> Result<u64> {
-    ntriples::write_source(watdiv, ntriples::TagCase::Lower, out)
 }

@@ -1,4 +1,4 @@
-//! The command line of `jindou generate`.
+//! The command line of `jindou generate`, which the command `jindou` passes on.
 
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;

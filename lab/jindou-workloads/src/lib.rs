@@ -7,13 +7,12 @@
 //! - [`ugly`]: a graph with everything that tidy benchmarks leave out.
 //! - [`watdiv`]: the Waterloo SPARQL Diversity Test Suite, equal to the original in distribution.
 //! - [`queries`]: query texts, their known row counts, templates with typed random constants.
-//! - [`ntriples`]: any of it as text.
 //!
-//! All generators are [`jindou_model::QuadSource`]s: a loader takes them like files.
+//! All generators are [`jindou_model::QuadSource`]s: a loader takes them like files, and `jindou_parse::write` writes them
+//! as text.
 
 pub mod bsbm;
 pub mod lubm;
-pub mod ntriples;
 pub mod queries;
 pub mod sp2b;
 pub mod ugly;

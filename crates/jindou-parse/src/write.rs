@@ -1,4 +1,4 @@
-//! Batches as N-Triples, or N-Quads where a quad has a graph: one statement a line, in the canonical
+//! Writing: batches as N-Triples, or N-Quads where a quad has a graph: one statement a line, in the canonical
 //! layout (one space between terms, only the escapes that are needed), UTF-8.
 
 use jindou_model::term::{

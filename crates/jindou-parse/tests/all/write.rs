@@ -2,8 +2,8 @@
 
 use jindou_model::term::encode;
 use jindou_model::{Error, QuadBatch, Span};
-use jindou_workloads::lubm::{Lubm, write_ntriples};
-use jindou_workloads::ntriples::{TagCase, write_batch, write_term};
+use jindou_parse::write::{TagCase, write_batch, write_source, write_term};
+use jindou_parse::{Format, Sources};
 use oxrdf::{BaseDirection, BlankNode, Literal, NamedNode, Term, Triple};
 use proptest::prelude::*;
 
@@ -135,6 +135,8 @@ impl std::io::Write for Gone {
 
 #[test]
 fn a_closed_pipe_ends_the_writing() {
-    let result = write_ntriples(&Lubm::new(50, 0), &mut Gone);
+    let text = "<http://e/s> <http://e/p> 1 .".as_bytes();
+    let source = Sources::builder().text("one", text, Format::Turtle);
+    let result = write_source(&source.build().unwrap(), TagCase::Lower, &mut Gone);
     assert!(matches!(result, Err(Error::SinkClosed)));
 }

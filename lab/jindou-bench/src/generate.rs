@@ -1,10 +1,10 @@
 //! `jindou generate`.
 
-use crate::args::WatdivQueries;
+use crate::args::generate::{Generate, WatdivQueries};
 use jindou::{Error, QuadSource, Result};
+use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
-use jindou_workloads::ntriples::{TagCase, write_source};
 use jindou_workloads::queries::watdiv::{Template, templates};
 use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
@@ -14,29 +14,40 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub fn lubm(universities: u32, seed: i64, out: &Path) -> Result<ExitCode> {
-    write(&Lubm::new(universities, seed), TagCase::Lower, out)
-}
-
-pub fn bsbm(products: u32, seed: u64, out: &Path) -> Result<ExitCode> {
-    write(&Bsbm::new(products, seed), TagCase::Lower, out)
-}
-
-pub fn sp2b(triples: u64, seed: u64, out: &Path) -> Result<ExitCode> {
-    write(&Sp2b::new(triples, seed), TagCase::Lower, out)
-}
-
-pub fn ugly(quads: u64, seed: u64, out: &Path) -> Result<ExitCode> {
-    write(&Ugly::new(quads, seed), TagCase::Mixed, out)
-}
-
-pub fn watdiv(scale: u32, seed: u64, model: Option<&Path>, out: &Path) -> Result<ExitCode> {
-    let source = Watdiv::new(&model_of(model)?, scale, seed)?;
-    write(&source, TagCase::Lower, out)
+pub fn run(what: Generate) -> Result<ExitCode> {
+    let tags = match what {
+        Generate::Ugly { .. } => TagCase::Mixed,
+        _ => TagCase::Lower,
+    };
+    let (source, out): (Box<dyn QuadSource>, PathBuf) = match what {
+        Generate::Lubm {
+            universities,
+            seed,
+            out,
+        } => (Box::new(Lubm::new(universities, seed)), out),
+        Generate::Watdiv {
+            scale,
+            seed,
+            out,
+            model,
+        } => {
+            let source = Watdiv::new(&model_of(model.as_deref())?, scale, seed)?;
+            (Box::new(source), out)
+        }
+        Generate::Bsbm {
+            products,
+            seed,
+            out,
+        } => (Box::new(Bsbm::new(products, seed)), out),
+        Generate::Sp2b { triples, seed, out } => (Box::new(Sp2b::new(triples, seed)), out),
+        Generate::Ugly { quads, seed, out } => (Box::new(Ugly::new(quads, seed)), out),
+        Generate::WatdivQueries(a) => return watdiv_queries(&a),
+    };
+    write(&*source, tags, &out)
 }
 
 /// Writes one file per instance.
-pub fn watdiv_queries(a: &WatdivQueries) -> Result<ExitCode> {
+fn watdiv_queries(a: &WatdivQueries) -> Result<ExitCode> {
     let model = model_of(a.model.as_deref())?;
     let templates = a
         .templates
@@ -103,6 +114,7 @@ fn write(source: &dyn QuadSource, tags: TagCase, out: &Path) -> Result<ExitCode>
             Error::io(out, e)
         }
     })?;
-    eprintln!("{}", super::counted(quads, "statement"));
+    let end = if quads == 1 { "" } else { "s" };
+    eprintln!("{quads} statement{end}");
     Ok(ExitCode::SUCCESS)
 }

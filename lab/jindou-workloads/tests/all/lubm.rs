@@ -2,7 +2,8 @@
 //! rules. The large sizes are `--ignored`.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
-use jindou_workloads::lubm::{CLASSES, Lubm, known, write_ntriples};
+use jindou_parse::write::{TagCase, write_source};
+use jindou_workloads::lubm::{CLASSES, Lubm, known};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -18,7 +19,7 @@ fn sorted_lines(text: &[u8]) -> Vec<&[u8]> {
 
 fn text(universities: u32) -> Vec<u8> {
     let mut out = vec![];
-    let raw = write_ntriples(&Lubm::new(universities, 0), &mut out).unwrap();
+    let raw = write_source(&Lubm::new(universities, 0), TagCase::Lower, &mut out).unwrap();
     assert_eq!(raw, known::totals(universities).unwrap().raw);
     out
 }
@@ -191,7 +192,7 @@ fn raw_counts_up_to_2560_universities_are_as_published() {
 #[ignore = "a measurement, for the release profile"]
 fn speed_of_text() {
     let (start, lubm) = (Instant::now(), Lubm::new(40, 0));
-    let raw = write_ntriples(&lubm, &mut std::io::sink()).unwrap();
+    let raw = write_source(&lubm, TagCase::Lower, &mut std::io::sink()).unwrap();
     println!(
         "{:.1} M statements/s as text",
         raw as f64 / start.elapsed().as_secs_f64() / 1e6

@@ -16,10 +16,8 @@ pub use inferred::Inferred;
 pub use random::JavaRandom;
 pub use vocabulary::{CLASSES, Class, ONTOLOGY};
 
-use crate::ntriples;
 use department::DepartmentWriter;
 use jindou_model::{Progress, QuadSink, QuadSource, Result};
-use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vocabulary::TermSpans;
 
@@ -112,10 +110,4 @@ impl QuadSource for Lubm {
     fn size_hint(&self) -> Option<u64> {
         Some(self.universities.into())
     }
-}
-
-/// Writes the raw statements as N-Triples, in the generator's order, on the calling thread. Returns
-/// how many. Errors are those of `out`.
-pub fn write_ntriples(lubm: &Lubm, out: &mut dyn Write) -> Result<u64> {
-    ntriples::write_source(lubm, ntriples::TagCase::Lower, out)
 }

@@ -2,7 +2,7 @@
 
 use jindou_model::term::{LANG, NUMERIC_TAGS, TEMPORAL_TAGS, decode};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
-use jindou_workloads::ntriples::{self, TagCase};
+use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::queries::ugly as queries;
 use jindou_workloads::ugly::{LANGUAGES, LONGEST_LITERAL, Ugly};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -256,10 +256,7 @@ fn text_reads_back_as_the_same_quads() {
     for tags in [TagCase::Lower, TagCase::Mixed] {
         let mut text = vec![];
         let ugly = Ugly::new(30_000, 2);
-        assert_eq!(
-            ntriples::write_source(&ugly, tags, &mut text).unwrap(),
-            30_000
-        );
+        assert_eq!(write_source(&ugly, tags, &mut text).unwrap(), 30_000);
         let mut expected = Terms(vec![]);
         Ugly::new(30_000, 2)
             .run(0, 1, &mut expected, &Progress::default())
@@ -309,7 +306,7 @@ fn speed() {
     );
     let mut text = Sizing(0);
     let start = Instant::now();
-    ntriples::write_source(&Ugly::new(2_000_000, 1), TagCase::Mixed, &mut text).unwrap();
+    write_source(&Ugly::new(2_000_000, 1), TagCase::Mixed, &mut text).unwrap();
     println!(
         "text: {} MB, {:.2} s",
         text.0 >> 20,

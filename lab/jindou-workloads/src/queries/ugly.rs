@@ -3,9 +3,9 @@
 //! one graph or another; a query without `GRAPH` sees the default graph only, where half of them
 //! are missing).
 
-use crate::ntriples::{TagCase, write_term};
 use crate::random::SplitMix;
 use crate::ugly::{Description, Ugly};
+use jindou_parse::write::{TagCase, write_term};
 use std::fmt::Write;
 
 /// Most triple patterns of a query.

@@ -3,7 +3,6 @@
 mod bsbm;
 mod lubm;
 mod lubm_queries;
-mod ntriples;
 mod sp2b;
 mod ugly;
 mod watdiv;

@@ -1,17 +1,22 @@
 //! WatDiv: the model and the templates against their files, the text against other parsers.
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
+use jindou_parse::write::{TagCase, write_batch, write_source};
 use jindou_testing::shared;
 use jindou_workloads::queries::watdiv::{Template, instances, templates};
-use jindou_workloads::watdiv::{Watdiv, WatdivModel, write_ntriples};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use oxttl::NTriplesParser;
 use proptest::prelude::*;
 use spargebra::SparqlParser;
 use std::collections::{HashMap, HashSet};
 
+fn written(source: &Watdiv, out: &mut Vec<u8>) -> u64 {
+    write_source(source, TagCase::Lower, out).unwrap()
+}
+
 fn text(model: &WatdivModel, scale: u32, seed: u64) -> Vec<u8> {
     let mut out = vec![];
-    let written = write_ntriples(&Watdiv::new(model, scale, seed).unwrap(), &mut out).unwrap();
+    let written = written(&Watdiv::new(model, scale, seed).unwrap(), &mut out);
     assert_eq!(
         written as usize,
         out.iter().filter(|b| **b == b'\n').count()
@@ -277,12 +282,10 @@ fn mistakes_in_a_model_are_named_with_their_line() {
         "{open}"
     );
     let empty = Watdiv::new(&WatdivModel::default(), 1, 0).unwrap();
-    assert_eq!(write_ntriples(&empty, &mut vec![]).unwrap(), 0);
+    assert_eq!(written(&empty, &mut vec![]), 0);
     let model = WatdivModel::standard();
-    assert_eq!(
-        write_ntriples(&Watdiv::new(&model, 0, 0).unwrap(), &mut vec![]).unwrap(),
-        0
-    );
+    let none = Watdiv::new(&model, 0, 0).unwrap();
+    assert_eq!(written(&none, &mut vec![]), 0);
     assert!(matches!(
         Watdiv::new(&model, u32::MAX, 0),
         Err(Error::Limit(_))
@@ -343,7 +346,7 @@ proptest! {
         impl QuadSink for Some10k {
             fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
                 self.1 += batch.quads.len();
-                jindou_workloads::ntriples::write_batch(batch, &mut self.0)?;
+                write_batch(batch, &mut self.0)?;
                 if self.1 > 10_000 { Err(Error::SinkClosed) } else { Ok(()) }
             }
         }
