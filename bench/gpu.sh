@@ -5,7 +5,7 @@
 # goal say what is wanted, what is had, and whether it is met: a goal that is missed is no failure, a wrong answer is.
 #
 #   bench/gpu.sh build              builds the carried program into .carry/ (x86-64; runs on glibc 2.36 or newer)
-#   bench/gpu.sh build-tests        and into .carry/tests/ the tests that can run on a card: plans, above, index_starts, executors, pages
+#   bench/gpu.sh build-tests        and into .carry/tests/ the tests that can run on a card: plans, above, id_starts, executors, pages
 #   bench/gpu.sh tests              runs those on the card (JINDOU_TEST_DEVICE=card)
 #   bench/gpu.sh run [N [T]]        all stages; LUBM(N), default 2560, with T threads, default 16, and its store in $STORE
 #   bench/gpu.sh queries [N [T]]    loading, queries, rows, bringing, paging and serving alone, for a second run at another scale (10240)
@@ -170,7 +170,7 @@ case "${1:-run}" in
   build-tests)
     set -e
     mkdir -p .carry/tests
-    for test in plans above index_starts executors pages; do
+    for test in plans above id_starts executors pages; do
       # shellcheck disable=SC2086 # a list of words
       built=$(cargo test ${PROFILE:---release} -p jindou-gpu --test "$test" --no-run --message-format json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
@@ -208,7 +208,7 @@ case "${1:-run}" in
     budget=${BUDGET:-600}
     rm -f "$OUT/gpu.jsonl" "$OUT/stages"
     : > "$OUT/stages"
-    for test in plans above index_starts executors pages; do
+    for test in plans above id_starts executors pages; do
       JINDOU_TEST_DEVICE=card stage "$test" 180 ".carry/tests/$test"
     done
     finish

@@ -15,6 +15,7 @@ mod cursor;
 mod documents;
 mod exceptions;
 mod functions;
+mod indexes;
 mod matching;
 mod mixes;
 mod named_graphs;

@@ -1,15 +1,15 @@
 //! Stores with an index that counts how it is asked.
 
-use jindou::index::Dictionary;
+use super::words::{HAS_WORD, Words, has_word};
 use jindou::index::{
-    Estimate, Index, IndexFile, IndexWriter, Indexes, OpenIndex, Probe, Question, Terms, Verdict,
+    Dictionary, Estimate, Index, IndexFile, IndexWriter, Indexes, OpenIndex, Probe, Question,
+    Terms, Verdict,
 };
 use jindou::parse::{Format, Sources};
 use jindou::{
     Access, Database, Durability, Functions, LoadOptions, OpenOptions, Progress, QueryOptions,
     Result, Runtime,
 };
-use jindou_words::{HAS_WORD, Words, has_word};
 use oxrdf::Literal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,20 +17,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const PREFIXES: &str = "PREFIX : <http://e/> PREFIX fn: <http://example.org/fn#> ";
 
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % n as u64) as usize
+/// Texts with three words each: one that nothing else has, one of fifty, one of all.
+pub fn texts(count: usize) -> String {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..count {
+        text += &format!(
+            ":s{i} :text \"Number{i} common{} all\" ; :n {i} .\n",
+            i % 50
+        );
     }
-
-    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
-    }
+    text
 }
 
 /// Batches that were tested, ids in them, and lists of ids that were given.

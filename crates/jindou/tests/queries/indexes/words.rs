@@ -1,4 +1,4 @@
-//! Words of texts as an index: the example of how one is added to a store. Nothing that is shipped depends on it.
+//! The words of texts as an index: the example of how a program adds one to its stores (`docs/adding.md`).
 //!
 //! It answers two conditions on a variable `?t`:
 //!
@@ -9,33 +9,24 @@
 //!
 //! ```text
 //! index-words.jd   1  words      their bytes, one after the other, ascending
-//!                  2  ends       u64 a word: where it ends
-//!                  3  list ends  u64 a word: where its list ends
+//!                  2  ends       u64 for each word: its end
+//!                  3  list ends  u64 for each word: the end of its list
 //!                  4  lists      u32: ids of the texts that have the word, ascending
-//!                  5  long       u32: ids of texts that are too long to be taken apart, ascending
 //! ```
 
-mod build;
-mod probe;
-
-use jindou_dictionary::Dictionary;
-use jindou_dictionary::index::{
-    Call, Index, IndexFile, IndexWriter, OpenIndex, Probe, Question, QuestionPart, Terms,
+use jindou::index::{
+    Call, Dictionary, Estimate, Index, IndexFile, IndexWriter, OpenIndex, Probe, Question,
+    QuestionPart, Terms, Verdict,
 };
 use jindou_model::term::{self, LANG, Parts, STRING};
-use jindou_model::{Error, Result};
-use probe::WordProbe;
+use jindou_model::{Charge, Error, Holder, Result, VertexId};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The function's IRI: whether a text, with or without a language, has a word, whatever its case. An error for other terms.
 pub const HAS_WORD: &str = "http://example.org/fn#word";
-
-/// Longest word in bytes; longer runs of letters are none.
-const MAX_WORD: usize = 64;
-/// Longest text in bytes that is taken apart.
-const MAX_TEXT: usize = 1 << 16;
 
 /// Sections of the file.
 mod section {
@@ -43,37 +34,29 @@ mod section {
     pub const ENDS: u32 = 2;
     pub const LIST_ENDS: u32 = 3;
     pub const LISTS: u32 = 4;
-    pub const LONG: u32 = 5;
 }
 
-/// Calls `f` with every word in lower case.
-fn each_word(text: &str, mut f: impl FnMut(&str)) {
-    for run in text.split(|c: char| !c.is_alphanumeric()) {
-        let word = run.to_lowercase();
-        if !word.is_empty() && word.len() <= MAX_WORD {
-            f(&word);
-        }
-    }
+/// Every word in lower case.
+pub fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|run| !run.is_empty())
+        .map(str::to_lowercase)
 }
 
 /// The function [`HAS_WORD`]. `None`, an error, unless the second argument is one word.
-#[must_use]
 pub fn has_word(text: &str, word: &str) -> Option<bool> {
     let word = one_word(word)?;
-    let mut found = false;
-    each_word(text, |w| found |= w == word);
-    Some(found)
+    Some(words(text).any(|w| w == word))
 }
 
 /// A text that is a word, in lower case.
 fn one_word(text: &str) -> Option<String> {
-    let word = text.to_lowercase();
     let is_word = !text.is_empty() && text.chars().all(char::is_alphanumeric);
-    (is_word && word.len() <= MAX_WORD).then_some(word)
+    is_word.then(|| text.to_lowercase())
 }
 
 /// A whole word inside a text, with something else on both sides: the longest one.
-fn inner_word(text: &str) -> Option<String> {
+pub fn inner_word(text: &str) -> Option<String> {
     let runs: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
     let inner = runs.get(1..runs.len().checked_sub(1)?)?;
     let words = inner.iter().filter_map(|run| one_word(run));
@@ -89,8 +72,53 @@ impl Index for Words {
         "words"
     }
 
+    /// All lists are in memory while the index is built. One for large stores sorts in parts, which go through
+    /// `jindou_dictionary::spill`: `jindou-text` does.
     fn build(&self, terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
-        build::build(terms, file)
+        /// Memory that a word or an id in a list may take, with the room by which maps and vectors grow.
+        const EACH: u64 = 128;
+        let mut charge = Charge::new(Holder::Rest, terms.memory());
+        let mut lists: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for tag in [STRING, LANG] {
+            terms.for_each(terms.tag_ranges().range(tag), |id, canonical| {
+                let Some(Parts::String(text) | Parts::Lang(text, _)) = term::parts(canonical)
+                else {
+                    return Ok(());
+                };
+                for word in words(text) {
+                    charge.add(EACH + word.len() as u64)?;
+                    lists.entry(word).or_default().push(id.0);
+                }
+                Ok(())
+            })?;
+        }
+        for list in lists.values_mut() {
+            // Strings come before texts with a language, ids are in another order than texts, and a word may be in a text
+            // more than once.
+            list.sort_unstable();
+            list.dedup();
+        }
+        file.begin(section::WORDS)?;
+        for word in lists.keys() {
+            file.write(word.as_bytes())?;
+        }
+        for (section, lengths) in [
+            (section::ENDS, lists.keys().map(String::len).collect()),
+            (section::LIST_ENDS, lists.values().map(Vec::len).collect()),
+        ] {
+            let lengths: Vec<usize> = lengths;
+            file.begin(section)?;
+            let mut end = 0;
+            for length in lengths {
+                end += length as u64;
+                file.write_u64s(&[end])?;
+            }
+        }
+        file.begin(section::LISTS)?;
+        for list in lists.values() {
+            file.write_u32s(list)?;
+        }
+        Ok(())
     }
 
     fn open(
@@ -125,6 +153,10 @@ impl OpenWords {
         range.start as usize..range.end as usize
     }
 
+    fn len(&self) -> usize {
+        self.file.u64s(section::ENDS).len()
+    }
+
     fn word(&self, at: usize) -> &[u8] {
         let range = Self::range(self.file.u64s(section::ENDS), at);
         self.file.bytes(section::WORDS).get(range).unwrap_or(&[])
@@ -135,13 +167,9 @@ impl OpenWords {
         self.file.u32s(section::LISTS).get(range).unwrap_or(&[])
     }
 
-    fn long(&self) -> &[u32] {
-        self.file.u32s(section::LONG)
-    }
-
     /// Ids of the texts with a word. O(log words).
     fn find(&self, word: &str) -> &[u32] {
-        let (mut low, mut high) = (0, self.file.u64s(section::ENDS).len());
+        let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
             match self.word(middle).cmp(word.as_bytes()) {
@@ -159,15 +187,17 @@ fn asked(call: &Call) -> Option<(String, bool)> {
     let [QuestionPart::Variable, QuestionPart::Constant(constant)] = &call.arguments[..] else {
         return None;
     };
-    let text = match (call.name.as_str(), term::parts(constant)?) {
-        (HAS_WORD, Parts::String(s) | Parts::Lang(s, _)) | ("CONTAINS", Parts::String(s)) => s,
-        _ => return None,
-    };
-    if call.name == HAS_WORD {
-        Some((one_word(text)?, true))
-    } else {
-        Some((inner_word(text)?, false))
+    match (call.name.as_str(), term::parts(constant)?) {
+        (HAS_WORD, Parts::String(s) | Parts::Lang(s, _)) => Some((one_word(s)?, true)),
+        ("CONTAINS", Parts::String(s)) => Some((inner_word(s)?, false)),
+        _ => None,
     }
+}
+
+/// True for a text of the dictionary; `None` for a term that it does not have.
+fn is_text(dictionary: &Dictionary, id: u32) -> Option<bool> {
+    let tag = dictionary.tag(VertexId(id))?;
+    Some(matches!(tag, STRING | LANG))
 }
 
 impl OpenIndex for OpenWords {
@@ -180,73 +210,79 @@ impl OpenIndex for OpenWords {
             return None;
         };
         let (word, exact) = asked(call)?;
-        Some(Box::new(WordProbe::new(
-            self.find(&word),
-            self.long(),
+        Some(Box::new(WordProbe {
+            list: self.find(&word),
             exact,
-            self.texts,
+            texts: self.texts,
             dictionary,
-        )))
+        }))
     }
 
     fn check(&self, dictionary: &Dictionary, damage: &mut dyn FnMut(String)) {
         let ascend = |list: &[u32]| list.windows(2).all(|w| w[0] < w[1]);
-        let known = |list: &[u32]| list.iter().all(|&id| probe::is_text(dictionary, id));
-        let words = self.file.u64s(section::ENDS).len();
         let mut before: &[u8] = &[];
-        for at in 0..words {
+        for at in 0..self.len() {
             let (word, list) = (self.word(at), self.list(at));
             if word <= before {
                 damage(format!("word {at} does not follow the one before"));
             }
-            if list.is_empty() || !ascend(list) || !known(list) {
+            let known = list.iter().all(|&id| is_text(dictionary, id) == Some(true));
+            if list.is_empty() || !ascend(list) || !known {
                 damage(format!(
                     "the list of word {at} is not one of texts, ascending"
                 ));
             }
             before = word;
         }
-        if !ascend(self.long()) || !known(self.long()) {
-            damage("the long texts are not ids of texts, ascending".into());
-        }
     }
 
     fn describe(&self) -> String {
-        let words = self.file.u64s(section::ENDS).len();
-        let left = self.long().len();
-        format!(
-            "{words} words of {} texts, {left} of them too long",
-            self.texts
-        )
+        format!("{} words of {} texts", self.len(), self.texts)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Texts that have a word.
+struct WordProbe<'a> {
+    /// Their ids: ascending, unless the file is damaged.
+    list: &'a [u32],
+    /// Having the word is all that is asked.
+    exact: bool,
+    texts: u64,
+    dictionary: &'a Dictionary,
+}
 
-    #[test]
-    fn words_are_runs_of_letters_and_digits() {
-        let mut found = vec![];
-        let run = "x".repeat(65);
-        each_word(&format!("Grün, as_2 (Σ) {run}!"), |w| {
-            found.push(w.to_owned())
-        });
-        assert_eq!(found, ["grün", "as", "2", "σ"]);
-        assert_eq!(has_word("The end.", "END"), Some(true));
-        assert_eq!(has_word("Then", "the"), Some(false));
-        for none in ["", "a b", "a.", &run] {
-            assert_eq!(has_word("a b", none), None);
+impl Probe for WordProbe<'_> {
+    fn estimate(&self) -> Estimate {
+        Estimate {
+            passing: self.list.len() as u64,
+            of: self.texts,
+            exact: self.exact,
         }
     }
 
-    #[test]
-    fn inner_words_are_whole() {
-        assert_eq!(inner_word("the big cat").as_deref(), Some("big"));
-        assert_eq!(inner_word(" Cat ").as_deref(), Some("cat"));
-        assert_eq!(inner_word(".a.long.b").as_deref(), Some("long"));
-        for none in ["", "cat", "the cat", "cat.", ".cat"] {
-            assert_eq!(inner_word(none), None, "{none}");
+    fn explain(&self) -> String {
+        let texts = format!("{} of {} texts", self.list.len(), self.texts);
+        match self.exact {
+            true => format!("by index words: {texts}"),
+            false => format!("by index words: {texts} are read"),
         }
+    }
+
+    fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]) {
+        for (verdict, &id) in out.iter_mut().zip(ids) {
+            let in_list = || self.list.binary_search(&id).is_ok();
+            *verdict = match is_text(self.dictionary, id) {
+                // A term of updates or of the query, or none at all.
+                None => Verdict::Unsettled,
+                Some(false) => Verdict::Error,
+                Some(true) if !in_list() => Verdict::False,
+                Some(true) if self.exact => Verdict::True,
+                Some(true) => Verdict::Unsettled,
+            };
+        }
+    }
+
+    fn ids(&mut self, limit: usize) -> Option<Vec<u32>> {
+        (self.list.len() <= limit).then(|| self.list.to_vec())
     }
 }

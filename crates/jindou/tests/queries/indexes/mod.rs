@@ -1,23 +1,27 @@
-//! A store with an index of words: its answers against a model that knows which words it put into which text.
+//! An index that a program adds ([`words`]): answers against a model that knows which words it put into which text, over stores that are
+//! loaded, changed, merged, reclustered, backed up, and opened without it; builders that fail; files that are damaged.
 
+mod build;
 mod files;
-mod limits;
 mod model;
 mod support;
+mod words;
 
 use jindou::{
-    Access, BackupTarget, CancelToken, Database, MergeOptions, Progress, QueryOptions,
-    ReclusterOptions, RestoreTo, UpdateOptions, Value,
+    BackupTarget, CancelToken, Database, MergeOptions, Progress, QueryOptions, ReclusterOptions,
+    RestoreTo, UpdateOptions, Value,
 };
+use jindou_testing::Rng;
 use model::{Model, Object, WORDS};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
-use support::{Counts, Rng, World, counted, functions, opened, rows};
+use support::{Counts, PREFIXES, World, counted, functions, opened, rows};
+use words::{has_word, inner_word, words};
 
 /// A random question, and the subjects that the model says are its answer.
 fn question(rng: &mut Rng, model: &Model) -> (String, Vec<String>) {
-    let a = *rng.pick(&WORDS);
-    let b = *rng.pick(&WORDS);
+    let a = rng.one(&WORDS);
+    let b = rng.one(&WORDS);
     let any = if rng.below(3) == 0 {
         "?s ?p ?t"
     } else {
@@ -91,7 +95,7 @@ fn compare(db: &Database, model: &Model, rng: &mut Rng, count: usize) {
 
 /// One life of a store: with the index or without, the answers are the model's.
 fn life(indexed: bool, seed: u64) -> Counts {
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut model = Model::random(&mut rng, 400);
     let (indexes, counts) = counted(indexed);
     let world = World::new(&model.trig(), &indexes);
@@ -170,7 +174,7 @@ fn and_without_it() {
 
 #[test]
 fn a_store_may_be_opened_with_and_without_the_index() {
-    let mut rng = Rng(77);
+    let mut rng = Rng::new(77);
     let mut model = Model::random(&mut rng, 300);
     let (with, counts) = counted(true);
     let (without, _) = counted(false);
@@ -235,10 +239,7 @@ fn explain_names_the_index_where_it_filters_and_where_it_starts() {
     let world = World::new(&texts, &indexes);
     let db = opened(&world.store(), &indexes);
     let options = QueryOptions::default().with_functions(functions());
-    let explain = |text: &str| {
-        db.explain(&(support::PREFIXES.to_owned() + text), &options)
-            .unwrap()
-    };
+    let explain = |text: &str| db.explain(&(PREFIXES.to_owned() + text), &options).unwrap();
     let rare = explain("SELECT ?s { ?s :text ?t . ?s :kind ?k FILTER(fn:word(?t, \"zebra\")) }");
     assert!(rare.contains("is one by index words: 1 of"), "{rare}");
     assert!(rare.contains("?t by intervals, within 1.0 ids"), "{rare}");
@@ -273,7 +274,7 @@ fn explain_names_the_index_where_it_filters_and_where_it_starts() {
 
 #[test]
 fn a_cached_plan_goes_on_over_new_terms_and_not_over_other_constants() {
-    let mut rng = Rng(9);
+    let mut rng = Rng::new(9);
     let model = Model::random(&mut rng, 200);
     let (indexes, _) = counted(true);
     let world = World::new(&model.trig(), &indexes);
@@ -292,7 +293,7 @@ fn a_cached_plan_goes_on_over_new_terms_and_not_over_other_constants() {
     }
     let prepared = db
         .prepare(
-            &(support::PREFIXES.to_owned() + "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, ?w)) }"),
+            &(PREFIXES.to_owned() + "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, ?w)) }"),
             &["w"],
             &QueryOptions::default().with_functions(functions()),
         )
@@ -310,36 +311,8 @@ fn a_cached_plan_goes_on_over_new_terms_and_not_over_other_constants() {
 }
 
 #[test]
-fn a_reader_that_follows_has_the_indexes_of_the_next_base() {
-    let mut rng = Rng(41);
-    let mut model = Model::random(&mut rng, 200);
-    let (indexes, _) = counted(true);
-    let (of_reader, counts) = counted(true);
-    let world = World::new(&model.trig(), &indexes);
-    let db = opened(&world.store(), &indexes);
-    let open = support::options(&of_reader).with_access(Access::Read);
-    let reader = Database::open_with(world.store(), &open).unwrap();
-    let _following = reader.follow_in_background(|_| ()).unwrap();
-    let epoch = |db: &Database| db.snapshot().base().epoch();
-    let before = epoch(&db);
-    db.update(&model.change(&mut rng, 30), &UpdateOptions::default())
-        .unwrap();
-    db.recluster(&ReclusterOptions::default(), &Progress::default())
-        .unwrap();
-    assert_ne!(epoch(&db), before);
-    let begun = std::time::Instant::now();
-    while epoch(&reader) == before {
-        assert!(begun.elapsed().as_secs() < 30, "the reader does not follow");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    counts.tests.store(0, Ordering::Relaxed);
-    compare(&reader, &model, &mut rng, 40);
-    assert!(counts.tests.load(Ordering::Relaxed) > 0);
-}
-
-#[test]
 fn more_terms_of_updates_than_of_the_base_are_all_found() {
-    let mut rng = Rng(43);
+    let mut rng = Rng::new(43);
     let mut model = Model::random(&mut rng, 60);
     let (indexes, _) = counted(true);
     let world = World::new(&model.trig(), &indexes);
@@ -356,7 +329,7 @@ fn more_terms_of_updates_than_of_the_base_are_all_found() {
 
 #[test]
 fn unbound_variables_are_for_the_expression() {
-    let mut rng = Rng(3);
+    let mut rng = Rng::new(3);
     let model = Model::random(&mut rng, 100);
     let (indexes, _) = counted(true);
     let world = World::new(&(model.trig() + ":none :kind :odd ."), &indexes);
@@ -375,11 +348,45 @@ fn unbound_variables_are_for_the_expression() {
 
 #[test]
 fn the_same_data_has_the_same_epoch_with_and_without_an_index() {
-    let model = Model::random(&mut Rng(8), 100);
+    let model = Model::random(&mut Rng::new(8), 100);
     let epochs = [true, false].map(|indexed| {
         let (indexes, _) = counted(indexed);
         let world = World::new(&model.trig(), &indexes);
         Database::info(world.store()).unwrap().epoch
     });
     assert_eq!(epochs[0], epochs[1]);
+}
+
+#[test]
+fn lists_beyond_the_limit_filter_and_do_not_start() {
+    let (indexes, counts) = counted(true);
+    let world = World::new(&support::texts(30_000), &indexes);
+    let db = opened(&world.store(), &indexes);
+    let all = "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, \"all\")) }";
+    assert_eq!(rows(&db, all).len(), 30_000);
+    assert_eq!(counts.starts.load(Ordering::Relaxed), 0);
+    assert!(counts.tested.load(Ordering::Relaxed) >= 30_000);
+    let options = QueryOptions::default().with_functions(functions());
+    let plan = db.explain(&(PREFIXES.to_owned() + all), &options).unwrap();
+    assert!(
+        plan.contains("by index words: 30000 of 30000") && !plan.contains("is one by"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn words_are_runs_of_letters_and_digits() {
+    let found: Vec<String> = words("Grün, as_2 (Σ)!").collect();
+    assert_eq!(found, ["grün", "as", "2", "σ"]);
+    assert_eq!(has_word("The end.", "END"), Some(true));
+    assert_eq!(has_word("Then", "the"), Some(false));
+    for none in ["", "a b", "a."] {
+        assert_eq!(has_word("a b", none), None);
+    }
+    assert_eq!(inner_word("the big cat").as_deref(), Some("big"));
+    assert_eq!(inner_word(" Cat ").as_deref(), Some("cat"));
+    assert_eq!(inner_word(".a.long.b").as_deref(), Some("long"));
+    for none in ["", "cat", "the cat", "cat.", ".cat"] {
+        assert_eq!(inner_word(none), None, "{none}");
+    }
 }

@@ -1,67 +1,11 @@
-//! Memory, cancellation, failures, and lists that are too long to start at.
+//! Builders that fail or are cancelled, and the terms that they get.
 
-use super::support::{World, counted, functions, load, opened, rows};
+use super::support::{World, counted, load, opened, texts};
+use super::words::Words;
 use jindou::index::Dictionary;
 use jindou::index::{Index, IndexFile, IndexWriter, Indexes, OpenIndex, Terms};
-use jindou::{CancelToken, Database, Error, Progress, QueryOptions, ReclusterOptions, Result};
-use jindou_words::Words;
+use jindou::{CancelToken, Database, Error, Progress, ReclusterOptions, Result};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-/// Texts with three words each: one that nothing else has, one of fifty, one of all.
-fn texts(count: usize) -> String {
-    let mut text = String::from("@prefix : <http://e/> .\n");
-    for i in 0..count {
-        text += &format!(
-            ":s{i} :text \"Number{i} common{} all\" ; :n {i} .\n",
-            i % 50
-        );
-    }
-    text
-}
-
-#[test]
-fn little_memory_makes_the_same_file() {
-    let text = texts(120_000);
-    let (indexes, _) = counted(true);
-    let folder = tempfile::tempdir().unwrap();
-    let files = [8 << 20, 1 << 30].map(|memory| {
-        let dir = folder.path().join(memory.to_string());
-        load(&dir, &text, &indexes, memory).unwrap();
-        std::fs::read(dir.join("index-words.jd")).unwrap()
-    });
-    assert!(files[0] == files[1]);
-    let db = opened(&folder.path().join((8 << 20).to_string()), &indexes);
-    let found = rows(
-        &db,
-        "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, \"number777\")) }",
-    );
-    assert_eq!(found, ["s777"]);
-    let common = rows(
-        &db,
-        "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, \"common7\")) }",
-    );
-    assert_eq!(common.len(), 120_000 / 50);
-}
-
-#[test]
-fn lists_beyond_the_limit_filter_and_do_not_start() {
-    let (indexes, counts) = counted(true);
-    let world = World::new(&texts(30_000), &indexes);
-    let db = opened(&world.store(), &indexes);
-    let all = "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, \"all\")) }";
-    assert_eq!(rows(&db, all).len(), 30_000);
-    assert_eq!(counts.starts.load(Ordering::Relaxed), 0);
-    assert!(counts.tested.load(Ordering::Relaxed) >= 30_000);
-    let options = QueryOptions::default().with_functions(functions());
-    let plan = db
-        .explain(&(super::support::PREFIXES.to_owned() + all), &options)
-        .unwrap();
-    assert!(
-        plan.contains("by index words: 30000 of 30000") && !plan.contains("is one by"),
-        "{plan}"
-    );
-}
 
 type Build = fn(&Terms<'_>) -> Result<()>;
 
