@@ -9,6 +9,11 @@ if grep -rnE '\b(spend|charge|charge_for)\(|\b(Charge|Meter|MemoryBudget)\b' --i
     echo "these charge memory by hand; what parser and planner take is measured, see jindou_model::scope" >&2
     exit 1
 fi
+# The machine of the replicas decides without threads, clocks, files and network: the simulator plays it.
+if grep -rnwE 'tokio|std::(fs|net|thread)|Instant|SystemTime' --include='*.rs' crates/jindou-replicas/src/machine; then
+    echo "these are the driver's matter (crates/jindou-replicas/src/driver.rs)" >&2
+    exit 1
+fi
 # Inputs from outside of the repository are found in one place, by which continuous integration knows the tests that read them.
 if grep -rln --include='*.rs' JINDOU_SHARED crates lab | grep -v '^lab/jindou-testing/src/inputs.rs$'; then
     echo "these look for inputs by themselves; use jindou_testing::shared" >&2

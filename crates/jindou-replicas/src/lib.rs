@@ -1,29 +1,48 @@
-//! Replication by one log in a bucket: the protocol's state machine, without threads, clocks, files and network.
+//! Replication of one store by one log in a bucket: the protocol's state machine, and the driver that runs it.
 //!
-//! [`Machine`] takes events and the time, and returns actions that a driver executes. The bucket is the only authority:
-//! groups of transactions are objects with consecutive names that can only be created. One put of a name succeeds, and
-//! a server that creates group `n + 1` has applied group `n`. Messages between servers are hints that save time.
+//! [`Machine`] takes events and the time, and returns actions. It has no threads, clocks, files or network. The bucket is
+//! the only authority: groups of transactions are objects with consecutive names that can only be created. One put of a
+//! name succeeds, and a server that creates group `n + 1` has applied group `n`. Messages between servers are hints that
+//! save time.
+//!
+//! [`Driver`] is the task that owns the machine: it executes its actions and reports their outcomes as events. [`Bucket`]
+//! is an object store or a directory, with time limits and the outcomes that the machine distinguishes. [`Application`]
+//! is the interface to the store, [`Peers`] that to other servers, and [`net`] has connections over TCP.
 //! docs/internals/replicas.md has the protocol and the driver's obligations.
 //!
 //! Start reading at `machine/mod.rs`; then `machine/log.rs` (which groups are committed), `machine/writing.rs`
-//! (updates), `machine/peers.rs` (acknowledgements) and `machine/reads.rs`.
+//! (updates), `machine/peers.rs` (acknowledgements) and `machine/reads.rs`; then `driver.rs`, `turns.rs` (the order of
+//! changes to the store) and `bucket/mod.rs`.
 
-mod event;
-mod group;
+mod application;
+mod bucket;
+mod clock;
+mod downloads;
+mod driver;
+mod endings;
+mod evaluations;
+mod figures;
+mod handle;
 mod machine;
-mod names;
-mod settings;
+pub mod net;
+mod peers;
+mod requests;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulate;
+mod start;
+mod turns;
+mod uploads;
 
-pub use event::{
-    Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, Gap, KnownKey,
-    Listing, LostObject, Message, Outcome, Problem, PutResult, Refusal,
+pub use application::{Application, Evaluated, Local, Report};
+pub use bucket::{
+    BaseFiles, BaseInBucket, Beginning, Bucket, Examined, Failure, FileInBase, Finding,
+    FirstObject, FoundServer, Identity, Incoming, Limits, Put, Remains, ServerEntry, Survey,
+    read_known, write_known,
 };
-pub use group::{
-    Author, Blob, Damage, GROUP_VERSION, Group, Record, Request, RequestKey, ServerName, read_span,
-    write_span,
-};
-pub use machine::{Impossible, Machine};
-pub use names::Name;
-pub use settings::{Settings, Time};
+pub use clock::now;
+pub use driver::{Driver, Stopped};
+pub use figures::FiguresNow;
+pub use handle::{Fresh, Handle, Status, Unready};
+pub use machine::*;
+pub use peers::{FromPeer, Held, Hub, Member, Nobody, PeerProblem, Peers};
+pub use start::{Options, start};

@@ -12,14 +12,14 @@
 
 use super::log::FETCH_AGAIN;
 use super::{Machine, Phase, PutState, Writing, planted};
-use crate::event::{Action, Fetch, Gap, LostObject, Outcome, Problem};
-use crate::group::{Damage, Group};
-use crate::names::Name;
+use crate::machine::event::{Action, Fetch, Gap, LostObject, Outcome, Problem};
+use crate::machine::group::{Damage, Group};
+use crate::machine::names::Name;
 
 /// A listing in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
-    pub begun: crate::settings::Time,
+    pub begun: crate::machine::settings::Time,
     /// The listing has the names after this number.
     pub after: u64,
     /// True if all of these names were requested.

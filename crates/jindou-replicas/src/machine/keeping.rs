@@ -1,9 +1,9 @@
 //! Deduplication of requests, spans, uploads and trims.
 
 use super::{Machine, Phase, planted};
-use crate::event::{Action, Base, KnownKey};
-use crate::group::{Blob, Group, RequestKey, ServerName};
-use crate::settings::Time;
+use crate::machine::event::{Action, Base, KnownKey};
+use crate::machine::group::{Blob, Group, RequestKey, ServerName};
+use crate::machine::settings::Time;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 

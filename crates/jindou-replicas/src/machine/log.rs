@@ -5,10 +5,10 @@ use super::planted;
 use super::{
     Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Pause, Phase, PutState, Writing,
 };
-use crate::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
-use crate::group::{Damage, Group, Record, RequestKey, read_span};
-use crate::names::Name;
-use crate::settings::Time;
+use crate::machine::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
+use crate::machine::group::{Damage, Group, Record, RequestKey, read_span};
+use crate::machine::names::Name;
+use crate::machine::settings::Time;
 use std::sync::Arc;
 use std::time::Duration;
 

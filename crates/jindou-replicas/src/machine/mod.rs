@@ -16,16 +16,28 @@
 //!   up to the second newest base. If that base is not after `committed`, no group after `committed` was ever trimmed,
 //!   and the response is valid. Otherwise the store is replaced by the newest base.
 
+pub(crate) mod event;
 mod gaps;
+pub(crate) mod group;
 mod keeping;
 mod log;
+pub(crate) mod names;
 mod peers;
 mod reads;
+pub(crate) mod settings;
 mod writing;
 
-use crate::event::{Action, Base, Echo, Event, Fetch, Gap, Outcome};
-use crate::group::{Author, Blob, Group, Record, Request, RequestKey, ServerName};
-use crate::settings::{Settings, Time};
+pub use event::{
+    Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, Gap, KnownKey,
+    Listing, LostObject, Message, Outcome, Problem, PutResult, Refusal,
+};
+pub use group::{
+    Author, Blob, Damage, GROUP_VERSION, Group, Record, Request, RequestKey, ServerName, read_span,
+    write_span,
+};
+pub use names::Name;
+pub use settings::{Settings, Time};
+
 #[cfg(any(test, feature = "testing"))]
 use crate::simulate::Fault;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -631,7 +643,7 @@ impl Machine {
         least + range.mul_f64((z >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    fn send(&mut self, to: &ServerName, message: crate::event::Message) {
+    fn send(&mut self, to: &ServerName, message: crate::machine::event::Message) {
         self.out.push(Action::Send(to.clone(), message));
     }
 
@@ -640,7 +652,10 @@ impl Machine {
             return;
         };
         for peer in &waiting.peers {
-            self.send(peer, crate::event::Message::Outcome(key, outcome.clone()));
+            self.send(
+                peer,
+                crate::machine::event::Message::Outcome(key, outcome.clone()),
+            );
         }
         if waiting.client {
             self.out.push(Action::Answer(key, outcome));

@@ -1,8 +1,8 @@
 //! Other servers: which are alive, which groups they know of, and when an update may be acknowledged.
 
 use super::{Machine, Peer, Phase, Stage, planted};
-use crate::event::{Beat, Echo, Message, Outcome};
-use crate::group::{RequestKey, ServerName};
+use crate::machine::event::{Beat, Echo, Message, Outcome};
+use crate::machine::group::{RequestKey, ServerName};
 
 impl Machine {
     /// True if a message from the server arrived recently.

@@ -1,8 +1,8 @@
 //! Queries: they wait until the published snapshot is fresh enough for their consistency.
 
 use super::{Look, Machine, Phase, planted};
-use crate::event::{Action, Consistency, Refusal};
-use crate::settings::Time;
+use crate::machine::event::{Action, Consistency, Refusal};
+use crate::machine::settings::Time;
 use std::time::Duration;
 
 /// A waiting query.

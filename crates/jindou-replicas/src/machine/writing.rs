@@ -1,9 +1,9 @@
 //! Updates: where they are evaluated, and how they get into the log.
 
 use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, Writing, planted};
-use crate::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
-use crate::group::{Blob, Group, Record, Request, RequestKey, ServerName};
-use crate::settings::Time;
+use crate::machine::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
+use crate::machine::group::{Blob, Group, Record, Request, RequestKey, ServerName};
+use crate::machine::settings::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Machine {
         from: ServerName,
         request: Request,
         body: Blob,
-        sent: Option<crate::event::Echo>,
+        sent: Option<crate::machine::event::Echo>,
     ) {
         let recent = sent.is_some_and(|echo| {
             echo.start == self.me.start && self.now.since(echo.clock) <= self.settings.forward_limit

@@ -3,9 +3,9 @@
 use super::Counted;
 use super::state::{Random, State};
 use super::world::{EPOCH, Happening, MS, S, World};
-use crate::event::{Base, Event, Fetch, Fetched, Listing, PutResult};
-use crate::group::{Blob, Group};
-use crate::names::Name;
+use crate::machine::event::{Base, Event, Fetch, Fetched, Listing, PutResult};
+use crate::machine::group::{Blob, Group};
+use crate::machine::names::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Time after which a driver treats a request as timed out.

@@ -4,8 +4,8 @@ use super::Counted;
 use super::server::Server;
 use super::state::Random;
 use super::world::{Happening, MS, S, SERVERS, World};
-use crate::event::Message;
-use crate::group::ServerName;
+use crate::machine::event::Message;
+use crate::machine::group::ServerName;
 
 /// End times of current faults, and the parameters of future ones.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ impl World<'_> {
             }
             _ => {
                 if self.servers[index].machine.is_some() && self.servers[index].paused.is_none() {
-                    self.deliver(index, crate::event::Event::Drain);
+                    self.deliver(index, crate::machine::event::Event::Drain);
                     self.after(S, Happening::Leave(index));
                 }
             }

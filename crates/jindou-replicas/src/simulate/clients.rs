@@ -3,8 +3,8 @@
 use super::oracle::{Ack, ReadAnswer};
 use super::server::Server;
 use super::world::{Happening, MS, S, World};
-use crate::event::{Consistency, Outcome, Refusal};
-use crate::group::{Blob, RequestKey};
+use crate::machine::event::{Consistency, Outcome, Refusal};
+use crate::machine::group::{Blob, RequestKey};
 
 /// The state of an update at its client.
 #[derive(Clone, Debug)]

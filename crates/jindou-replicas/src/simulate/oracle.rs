@@ -2,8 +2,8 @@
 
 use super::state::{State, fingerprint};
 use super::world::{EPOCH, MS};
-use crate::event::Consistency;
-use crate::group::{Blob, Group, Record, RequestKey};
+use crate::machine::event::Consistency;
+use crate::machine::group::{Blob, Group, Record, RequestKey};
 use std::collections::BTreeMap;
 
 /// The answer to an update.

@@ -5,10 +5,10 @@ use super::bucket::Op;
 use super::clients::Attached;
 use super::state::{State, fingerprint};
 use super::world::{EPOCH, Happening, MS, S, SERVERS, World};
-use crate::event::{Action, Base, Evaluation, Event, Message, Problem};
-use crate::group::{Author, Blob, Group, Record, Request, RequestKey, write_span};
 use crate::machine::Machine;
-use crate::settings::Time;
+use crate::machine::event::{Action, Base, Evaluation, Event, Message, Problem};
+use crate::machine::group::{Author, Blob, Group, Record, Request, RequestKey, write_span};
+use crate::machine::settings::Time;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A server, running or crashed.

@@ -1,6 +1,6 @@
 //! A toy store, random numbers and hashes.
 
-use crate::group::{Blob, Record, RequestKey};
+use crate::machine::group::{Blob, Record, RequestKey};
 
 /// A store of registers. Each update replaces a register by a function of its old value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

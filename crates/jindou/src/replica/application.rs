@@ -6,8 +6,9 @@ use crate::database::{Database, DatabaseState};
 use crate::update::{Changed, UpdateOptions, micros};
 use jindou_model::invariant::guarded;
 use jindou_model::{CancelToken, Error, Result, sync};
-use jindou_replicas::{Base, Blob, Group, RequestKey};
-use jindou_replicas_driver::{Application, BaseFiles, Evaluated, Incoming, Local, Report};
+use jindou_replicas::{
+    Application, Base, BaseFiles, Blob, Evaluated, Group, Incoming, Local, Report, RequestKey,
+};
 use jindou_store::Snapshot;
 use jindou_store::delta::stamp;
 use std::io;

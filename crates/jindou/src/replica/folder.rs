@@ -13,7 +13,7 @@ use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, StoreLock};
 use jindou_model::{Error, Progress, Result, private, sync};
 use jindou_replicas::Base as LogBase;
-use jindou_replicas_driver::{BaseFiles, Incoming, Local, read_known, write_known};
+use jindou_replicas::{BaseFiles, Incoming, Local, read_known, write_known};
 use jindou_store::directory::{
     BaseLocation, LOG, MANIFEST, Manifest, ManifestState, REPLICA, open_after, open_at,
     remove_leftovers,

@@ -1,7 +1,6 @@
 //! Contents of a log, without following it.
 
-use jindou_replicas::{Fetch, Fetched, Group, Name};
-use jindou_replicas_driver::{Beginning, Bucket, Failure, Identity, Limits};
+use jindou_replicas::{Beginning, Bucket, Failure, Fetch, Fetched, Group, Identity, Limits, Name};
 
 /// The groups, bases and servers of a log, as its bucket has them. Times are those of the objects, by the bucket's clock, in
 /// microseconds since 1970 (UTC).

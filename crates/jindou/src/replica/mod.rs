@@ -25,9 +25,9 @@ mod wait;
 
 pub use application::Told;
 pub use inspect::{LogBase, LogBeginning, LogContents, LogServer, inspect};
-pub use jindou_replicas::{Consistency, Settings as LogSettings};
-pub use jindou_replicas_driver::{
-    Bucket, FiguresNow as LogFigures, Limits as BucketLimits, Status as LogState, Unready,
+pub use jindou_replicas::{
+    Bucket, Consistency, FiguresNow as LogFigures, Limits as BucketLimits, Settings as LogSettings,
+    Status as LogState, Unready,
 };
 pub use repair::{LogDamage, Repair, diagnose, repair};
 pub use restore::{is_log, restore};
@@ -40,8 +40,10 @@ use crate::update::{
 use application::{Inner, Store};
 use folder::Folder;
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
-use jindou_replicas::{Message, Outcome, Refusal, Request, RequestKey, ServerName};
-use jindou_replicas_driver::{Fresh, Handle, Nobody, Options, Peers, ServerEntry, net};
+use jindou_replicas::{
+    Fresh, Handle, Message, Nobody, Options, Outcome, Peers, Refusal, Request, RequestKey,
+    ServerEntry, ServerName, net,
+};
 use jindou_store::{MergeOptions, Snapshot};
 use request::Asked;
 use std::fmt;
@@ -413,7 +415,7 @@ pub(crate) fn open(
                     (Wire::Connected(peers), incoming)
                 }
             };
-            jindou_replicas_driver::start(store, bucket, peers, incoming, settings).await
+            jindou_replicas::start(store, bucket, peers, incoming, settings).await
         };
         // The call may come from a task of another runtime, whose threads must not be blocked by this one's way to block.
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);

@@ -12,9 +12,9 @@ use super::{OpenOptions, fold_own_log};
 use crate::backup::RestoreTo;
 use crate::runtime::Runtime;
 use jindou_model::{CancelToken, Error, Progress, Result};
-use jindou_replicas::{Base, Group, KnownKey, Name};
-use jindou_replicas_driver::{
-    Beginning, Bucket, Examined, Failure, FirstObject, Identity, Limits, Local, Survey,
+use jindou_replicas::{
+    Base, Beginning, Bucket, Examined, Failure, FirstObject, Group, Identity, KnownKey, Limits,
+    Local, Name, Survey,
 };
 use jindou_store::{LoadOptions, MergeOptions};
 use std::path::Path;

@@ -6,8 +6,7 @@ use crate::backup::{NewLog, RestoreReport, RestoreTo, appear, refuse_occupied, t
 use crate::create;
 use crate::database::guarded;
 use jindou_model::{CancelToken, Error, Progress, Resource, Result};
-use jindou_replicas::{Base, Group, Name};
-use jindou_replicas_driver::{Beginning, Bucket, Failure, Identity, Incoming, Limits};
+use jindou_replicas::{Base, Beginning, Bucket, Failure, Group, Identity, Incoming, Limits, Name};
 use jindou_store::LoadOptions;
 use jindou_store::directory::{Building, Manifest};
 use std::path::Path;

@@ -1,0 +1,147 @@
+//! The interface to the store.
+
+use crate::bucket::{BaseFiles, Failure, Incoming};
+use crate::machine::{Base, Blob, Group, Problem, RequestKey};
+use crate::peers::PeerProblem;
+use jindou_model::CancelToken;
+use std::io;
+use std::sync::Arc;
+
+/// A store that follows a log. Snapshots are immutable. The driver keeps the published ones, the head, and those
+/// between, and drops them when the head is rolled back. All methods are called on threads that may block.
+pub trait Application: Send + Sync + 'static {
+    /// A snapshot of the store; cheap to clone.
+    type Snapshot: Clone + Send + Sync + 'static;
+
+    /// Opens the local store.
+    ///
+    /// # Errors
+    /// If it exists and cannot be opened.
+    fn open(&self) -> io::Result<Local<Self::Snapshot>>;
+
+    /// Creates the empty store in an empty folder. `log` is the log that begins with the empty store and that the
+    /// folder follows from now on; `None` if the store will be received.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    fn empty(&self, log: Option<u64>) -> io::Result<Self::Snapshot>;
+
+    /// Records in the folder that its store, opened as [`Local::Other`], is the state before the first group of this
+    /// log.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    fn follow(&self, log: u64) -> io::Result<()>;
+
+    /// Evaluates an update on a snapshot. Must check `cancel` regularly: if the head is rolled back meanwhile, the
+    /// result is dropped.
+    fn evaluate(
+        &self,
+        head: &Self::Snapshot,
+        key: RequestKey,
+        body: &Blob,
+        cancel: &CancelToken,
+    ) -> Evaluated<Self::Snapshot>;
+
+    /// Applies another server's group to a snapshot.
+    ///
+    /// # Errors
+    /// If the group does not match the snapshot, or memory or disk space is exhausted; the server must stop.
+    fn lay(&self, head: &Self::Snapshot, group: &Group) -> io::Result<Self::Snapshot>;
+
+    /// Makes the snapshot visible to queries. Must not take long.
+    fn publish(&self, number: u64, snapshot: &Self::Snapshot);
+
+    /// Writes a snapshot with the remembered requests into the local folder; both are opened together.
+    ///
+    /// # Errors
+    /// If it cannot be written; the local store is then unchanged.
+    fn save(&self, base: &Base, snapshot: &Self::Snapshot) -> io::Result<()>;
+
+    /// Returns the same state based on the files that the last [`Self::save`] wrote, so that the memory of saved data
+    /// is released. Cheap if the snapshot already uses these files.
+    ///
+    /// # Errors
+    /// If the files do not match; the server must stop.
+    fn over_saved(&self, snapshot: &Self::Snapshot) -> io::Result<Self::Snapshot>;
+
+    /// The files of the local store, if it has this number.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>>;
+
+    /// Starts to receive the store of a log.
+    ///
+    /// # Errors
+    /// If the files cannot be created.
+    fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<Self::Snapshot>>>;
+
+    /// The answer to an update whose evaluation failed with this error because of a bug.
+    fn failed(&self, error: &jindou_model::Error) -> Blob;
+
+    /// Reports something to the operator. Must not take long.
+    fn report(&self, report: Report);
+}
+
+/// State of the local folder.
+#[derive(Clone, Debug)]
+pub enum Local<S> {
+    /// The folder is empty.
+    Empty,
+    /// A store that follows no log.
+    Other {
+        /// The id epoch of its load; `None` if the store was changed since.
+        loaded: Option<u64>,
+        /// Id epoch of the log that is created from this store if there is none; the same at each start.
+        begins: u64,
+        /// The store's content.
+        snapshot: S,
+    },
+    /// A store that follows a log.
+    Following {
+        /// Id epoch of the log.
+        log: u64,
+        /// The last group that it contains, and the remembered requests.
+        base: Base,
+        /// The store's content.
+        snapshot: S,
+    },
+}
+
+/// The result of an evaluation.
+#[derive(Clone, Debug)]
+pub enum Evaluated<S> {
+    /// The changes, possibly none, and the answer.
+    Record {
+        /// The snapshot with the changes applied.
+        snapshot: S,
+        /// The encoded changes.
+        bytes: Blob,
+        /// The answer to the client.
+        report: Blob,
+    },
+    /// Rejected for a reason that does not depend on the data.
+    Refused(Blob),
+}
+
+/// A message for the operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// A problem that the machine reported, and the log's id epoch.
+    Problem(Problem, u64),
+    /// A failed request to the bucket, and its purpose.
+    Bucket(&'static str, Failure),
+    /// Requests to the bucket succeed again.
+    BucketBack,
+    /// The local store cannot be written.
+    Disk(String),
+    /// The server waits for the first upload of the store with this name before it starts.
+    Waiting(String),
+    /// A base cannot be used, with the reason.
+    Base(String),
+    /// A problem with other servers.
+    Peer(PeerProblem),
+    /// A group that the log had lost was restored under this name.
+    WrittenBack(String),
+}

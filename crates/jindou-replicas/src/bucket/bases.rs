@@ -1,0 +1,576 @@
+//! Bases: a store after a group, uploaded in parts, and a document that names the parts.
+//!
+//! The document has the base's name and is created last, so a listed base is complete. Two uploads never share a part,
+//! since the names of parts contain the base's number and the uploading process's random number. So parts of unfinished
+//! uploads can be recognised without a clock: their number is below that of the second newest base, and no base names
+//! them. [`stay`] decides which bases are kept.
+
+use super::known::{read_known, write_known};
+use super::past::micros;
+use super::{Bucket, Failure, Lane, PAGE, Put};
+use crate::machine::{Base, Name};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::ObjectMeta;
+use serde::{Deserialize, Serialize};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+/// The files of a local base.
+pub trait BaseFiles: Send + Sync + 'static {
+    /// Names and lengths.
+    fn files(&self) -> Vec<(String, u64)>;
+    /// Reads bytes of a file from offset `at`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()>;
+}
+
+/// A store being received. Dropping it leaves the local store unchanged.
+pub trait Incoming<S>: Send + 'static {
+    /// Appends to a file. Files are received one after the other, each from its beginning. An empty file is written
+    /// with no bytes.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()>;
+    /// Replaces the local store durably by the received one, and opens it.
+    ///
+    /// # Errors
+    /// If that fails; the local store is then unchanged.
+    fn finish(self: Box<Self>, base: &Base) -> io::Result<S>;
+}
+
+/// The document of a base.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BaseInBucket {
+    /// Hash of this document, computed with 0 in this field.
+    sum: u64,
+    epoch: u64,
+    /// The last group that it contains.
+    pub number: u64,
+    /// Random number of the process that uploaded it.
+    start: u64,
+    /// The remembered requests.
+    keys: FileInBase,
+    /// The store's files.
+    pub files: Vec<FileInBase>,
+}
+
+/// A file of a base.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FileInBase {
+    /// Its name.
+    pub name: String,
+    /// Lengths and hashes of its parts, in order.
+    parts: Vec<(u64, String)>,
+}
+
+/// Largest number of bytes of a part.
+const PART: u64 = 8 << 20;
+/// Parts that are uploaded or downloaded concurrently.
+const AT_ONCE: usize = 4;
+/// Number of attempts for each part.
+const ATTEMPTS: u32 = 6;
+
+impl BaseInBucket {
+    /// Total bytes of its files, including the remembered requests.
+    pub fn bytes(&self) -> u64 {
+        let files = self.files.iter().chain([&self.keys]);
+        files
+            .flat_map(|file| &file.parts)
+            .map(|(bytes, _)| bytes)
+            .sum()
+    }
+
+    fn part(&self, file: usize, part: usize) -> String {
+        part_name(self.epoch, self.number, self.start, file, part)
+    }
+
+    /// The folder that contains its parts.
+    pub(super) fn folder(&self) -> String {
+        let name = self.part(0, 0);
+        name.rsplit_once('/')
+            .map_or_else(String::new, |(folder, _)| folder.to_owned())
+    }
+
+    /// Names and lengths of its parts.
+    pub(super) fn all_parts(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        let files = [&self.keys].into_iter().chain(&self.files).enumerate();
+        files.flat_map(move |(index, file)| {
+            let parts = file.parts.iter().enumerate();
+            parts.map(move |(part, (length, _))| (self.part(index, part), *length))
+        })
+    }
+
+    fn sum(&self) -> Option<u64> {
+        let unsummed = Self {
+            sum: 0,
+            ..self.clone()
+        };
+        Some(xxh3_64(&serde_json::to_vec(&unsummed).ok()?))
+    }
+}
+
+fn part_name(epoch: u64, number: u64, start: u64, file: usize, part: usize) -> String {
+    format!("parts/{epoch:016x}-{number:016x}-{start:016x}/{file:06}-{part:08}")
+}
+
+impl Bucket {
+    /// Numbers of bases, in ascending order.
+    pub async fn bases(&self, epoch: u64) -> Result<Vec<u64>, Failure> {
+        let (names, _) = self.parsed(epoch, "base", None, usize::MAX).await?;
+        let mut numbers: Vec<u64> = (names.into_iter())
+            .filter_map(|name| match name {
+                Name::Base(number) => Some(number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Uploads a base. An existing base of this number is kept if it is complete; otherwise it is replaced.
+    ///
+    /// # Errors
+    /// If a file cannot be read or a part cannot be put. Parts that were put are deleted after later bases.
+    pub async fn upload(
+        &self,
+        epoch: u64,
+        start: u64,
+        base: &Base,
+        files: Arc<dyn BaseFiles>,
+    ) -> Result<(), Failure> {
+        let mut document = BaseInBucket {
+            sum: 0,
+            epoch,
+            number: base.number,
+            start,
+            keys: FileInBase {
+                name: String::new(),
+                parts: Vec::new(),
+            },
+            files: Vec::new(),
+        };
+        let keys: Arc<dyn BaseFiles> = Arc::new(Memory(write_known(base)));
+        document.keys = self.upload_file(&document, 0, &keys, "", None).await?;
+        for (index, (name, length)) in files.files().into_iter().enumerate() {
+            let file = self
+                .upload_file(&document, index + 1, &files, &name, Some(length))
+                .await?;
+            document.files.push(file);
+        }
+        document.sum = document.sum().unwrap_or_default();
+        let bytes = serde_json::to_vec(&document).map_err(|e| Failure::Refused(e.to_string()))?;
+        let name = Name::Base(base.number).text(epoch);
+        let bytes = Bytes::from(bytes);
+        if self.repeat(&name, bytes.clone()).await? == Put::Exists
+            && self.examine_base(epoch, base.number).await?.is_err()
+        {
+            return self.replace(&name, bytes).await;
+        }
+        Ok(())
+    }
+
+    async fn upload_file(
+        &self,
+        document: &BaseInBucket,
+        index: usize,
+        files: &Arc<dyn BaseFiles>,
+        name: &str,
+        length: Option<u64>,
+    ) -> Result<FileInBase, Failure> {
+        let length =
+            length.unwrap_or_else(|| files.files().iter().map(|(_, length)| *length).sum());
+        let count = length.div_ceil(PART);
+        let puts = (0..count).map(|part| {
+            let at = part * PART;
+            let size = PART.min(length - at);
+            let (files, file) = (files.clone(), name.to_owned());
+            let object = document.part(index, part as usize);
+            async move {
+                let read = move || {
+                    let mut bytes = vec![0; size as usize];
+                    files.read(&file, at, &mut bytes).map(|()| bytes)
+                };
+                let bytes = match tokio::task::spawn_blocking(read).await {
+                    Ok(Ok(bytes)) => bytes,
+                    Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
+                    Err(e) => return Err(Failure::Refused(e.to_string())),
+                };
+                let hash = format!("{:032x}", xxh3_128(&bytes));
+                let _ = self.repeat(&object, bytes.into()).await?;
+                Ok((size, hash))
+            }
+        });
+        let mut puts = futures_util::stream::iter(puts).buffered(AT_ONCE);
+        let mut parts = Vec::new();
+        while let Some(part) = puts.next().await {
+            parts.push(part?);
+        }
+        Ok(FileInBase {
+            name: name.to_owned(),
+            parts,
+        })
+    }
+
+    /// Creates an object, with retries.
+    async fn repeat(&self, name: &str, bytes: Bytes) -> Result<Put, Failure> {
+        let mut attempt = 0;
+        loop {
+            match self.create_in(Lane::Bulk, name, bytes.clone()).await {
+                put @ (Put::Created | Put::Exists) => return Ok(put),
+                Put::Failed(Failure::Unknown(_)) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    tokio::time::sleep(Duration::from_millis(50) * (1 << attempt)).await;
+                }
+                Put::Failed(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Reads an object, with retries while the outcome is unknown.
+    pub(super) async fn reread(&self, name: &str) -> Result<(Bytes, ObjectMeta), Failure> {
+        Self::again(|| self.get_in(Lane::Bulk, name)).await
+    }
+
+    /// Retries a request while its outcome is unknown.
+    pub(super) async fn again<T, F: Future<Output = Result<T, Failure>>>(
+        mut ask: impl FnMut() -> F,
+    ) -> Result<T, Failure> {
+        let mut attempt = 0;
+        loop {
+            match ask().await {
+                Err(Failure::Unknown(_)) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    tokio::time::sleep(Duration::from_millis(50) * (1 << attempt)).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// The document of a base.
+    ///
+    /// # Errors
+    /// If the bucket fails, or the document is missing or damaged.
+    pub async fn base(&self, epoch: u64, number: u64) -> Result<BaseInBucket, Failure> {
+        let name = Name::Base(number).text(epoch);
+        let (bytes, _) = self.reread(&name).await?;
+        let document: Option<BaseInBucket> = serde_json::from_slice(&bytes).ok();
+        let right =
+            |d: &BaseInBucket| d.epoch == epoch && d.number == number && d.sum() == Some(d.sum);
+        let damaged = || Failure::Lost(format!("{name} is damaged"));
+        document.filter(right).ok_or_else(damaged)
+    }
+
+    /// Reads a base's number, hash and remembered requests.
+    ///
+    /// # Errors
+    /// If a part is missing or damaged.
+    pub async fn known(&self, document: &BaseInBucket) -> Result<Base, Failure> {
+        let mut keys = Vec::new();
+        let mut parts = self.parts(document, 0, &document.keys);
+        while let Some(part) = parts.next().await {
+            keys.extend_from_slice(&part?);
+        }
+        read_known(document.number, &keys)
+            .ok_or_else(|| Failure::Lost(format!("{} is damaged", document.part(0, 0))))
+    }
+
+    /// Downloads a base, part by part in order.
+    ///
+    /// # Errors
+    /// If a part is missing or damaged, or cannot be written.
+    pub async fn download<S: Send + 'static>(
+        &self,
+        document: &BaseInBucket,
+        mut into: Box<dyn Incoming<S>>,
+    ) -> Result<(Base, S), Failure> {
+        let base = self.known(document).await?;
+        for (index, file) in document.files.iter().enumerate() {
+            let mut parts = self.parts(document, index + 1, file);
+            let mut part = parts.next().await;
+            loop {
+                let bytes = part.transpose()?.unwrap_or_default();
+                let name = file.name.clone();
+                let write = move || into.write(&name, &bytes).map(|()| into);
+                into = blocking(write).await?;
+                part = parts.next().await;
+                if part.is_none() {
+                    break;
+                }
+            }
+        }
+        blocking(move || into.finish(&base).map(|store| (base, store))).await
+    }
+
+    fn parts<'a>(
+        &'a self,
+        document: &'a BaseInBucket,
+        index: usize,
+        file: &'a FileInBase,
+    ) -> impl futures_util::Stream<Item = Result<Bytes, Failure>> + Unpin + 'a {
+        let reads = file.parts.iter().enumerate();
+        let reads = reads.map(move |(part, (length, hash))| async move {
+            let name = document.part(index, part);
+            let (bytes, _) = self.reread(&name).await.map_err(|e| match e {
+                Failure::Missing => Failure::Lost(format!("{name} is missing")),
+                failure => failure,
+            })?;
+            match bytes.len() as u64 == *length && format!("{:032x}", xxh3_128(&bytes)) == *hash {
+                true => Ok(bytes),
+                false => Err(Failure::Lost(format!("{name} is damaged"))),
+            }
+        });
+        Box::pin(futures_util::stream::iter(reads).buffered(AT_ONCE))
+    }
+
+    /// Deletes old bases, and then old groups and spans. A base is old if no snapshot of the last `keep` needs it.
+    /// Times are those of the bucket's clock; the time of `newest` (the newest known group), or of a later base, counts
+    /// as now. Groups and spans are deleted up to the first of `numbers`, and only if the oldest remaining base
+    /// contains them. So no group after an existing base was ever trimmed.
+    ///
+    /// Returns the number up to which groups were trimmed. The second of `numbers` is that of the previous call; if
+    /// there is nothing more to trim, the log is not listed.
+    ///
+    /// # Errors
+    /// If the bucket fails. The next call deletes the rest.
+    pub async fn forget(
+        &self,
+        epoch: u64,
+        numbers: (u64, u64),
+        newest: u64,
+        keep: Duration,
+    ) -> Result<u64, Failure> {
+        let (number, before) = numbers;
+        let now = self.written(epoch, Name::Group(newest)).await?;
+        let needless = self.delete_old_bases(epoch, now.unwrap_or(0), keep).await?;
+        match needless.min(number) {
+            number if number > before => self.trim(epoch, number).await.map(|()| number),
+            _ => self.remove_staged().await.map(|()| before),
+        }
+    }
+
+    /// Deletes bases that are not kept, and parts of deleted bases and unfinished uploads. Returns the number up to
+    /// which groups are not needed.
+    async fn delete_old_bases(&self, epoch: u64, now: u64, keep: Duration) -> Result<u64, Failure> {
+        let (found, _) = self.names("base", None, usize::MAX).await?;
+        let mut bases: Vec<(u64, u64)> = (found.iter())
+            .filter_map(
+                |meta| match Name::parse(epoch, &self.name(&meta.location)?) {
+                    Some(Name::Base(number)) => Some((number, micros(meta))),
+                    _ => None,
+                },
+            )
+            .collect();
+        bases.sort_unstable();
+        let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX);
+        let (stay, needless) = stay(&bases, now, keep);
+        let Some(second) = bases.len().checked_sub(2).map(|at| bases[at].0) else {
+            return Ok(needless);
+        };
+        let old: Vec<String> = (bases.iter())
+            .filter(|(number, _)| !stay.contains(number))
+            .map(|(number, _)| Name::Base(*number).text(epoch))
+            .collect();
+        self.delete(&old).await?;
+        let of = |number: u64| {
+            let name = part_name(epoch, number, 0, 0, 0);
+            name.split('-').take(2).collect::<Vec<_>>().join("-")
+        };
+        let (end, stay) = (of(second), stay.into_iter().map(of).collect::<Vec<_>>());
+        let (parts, _) = self.names("parts", None, usize::MAX).await?;
+        let mut old: Vec<String> = (parts.iter())
+            .filter_map(|meta| self.name(&meta.location))
+            .filter(|name| {
+                let upload = &name[..name.len().min(end.len())];
+                upload < &*end && !stay.iter().any(|kept| kept == upload)
+            })
+            .collect();
+        old.sort_unstable();
+        for names in old.chunks(PAGE) {
+            self.delete(names).await?;
+        }
+        Ok(needless)
+    }
+}
+
+/// Numbers of the bases to keep, in ascending order, and the number up to which groups are not needed. `bases` has the
+/// number and time of each base's document, in the order of numbers.
+///
+/// The two newest bases are kept, and the newest base older than `keep`, from which all later snapshots can be restored
+/// (or the oldest base if none is that old). After that one, groups are enough for restoring, but a successor is needed
+/// before it can be deleted. So at most one base in between is kept, such that consecutive bases are at most `keep`
+/// apart unless nothing was uploaded meanwhile. `now` and the documents' times are those of the bucket's clock.
+///
+/// A document that is not older than that of a later base was written so late that its parts may have been deleted.
+fn stay(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
+    let Some(second) = bases.len().checked_sub(2) else {
+        return (bases.iter().map(|base| base.0).collect(), 0);
+    };
+    let now = bases.iter().fold(now, |now, base| now.max(base.1));
+    let is_old = |time: u64| now.checked_sub(keep).is_some_and(|end| time <= end);
+    // From the second newest backwards, the bases whose documents were written in order.
+    let mut whole = vec![bases[second]];
+    let mut earliest = bases[second].1.min(bases[second + 1].1);
+    for base in bases[..second].iter().rev() {
+        if base.1 < earliest {
+            earliest = base.1;
+            whole.push(*base);
+        }
+    }
+    whole.reverse();
+    let oldest = whole.iter().rposition(|base| is_old(base.1));
+    let needless = oldest.map_or(0, |at| whole[at].0);
+    let mut stay = vec![whole[oldest.unwrap_or(0)]];
+    for pair in whole[oldest.unwrap_or(0)..].windows(2).skip(1) {
+        let since = stay.last().map_or(0, |base| base.1);
+        if pair[1].1.saturating_sub(since) > keep {
+            stay.push(pair[0]);
+        }
+    }
+    let mut stay: Vec<u64> = stay.into_iter().map(|base| base.0).collect();
+    stay.extend(bases[second..].iter().map(|base| base.0));
+    stay.dedup();
+    (stay, needless)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(e)) => Err(Failure::Refused(e.to_string())),
+        Err(e) => Err(Failure::Refused(e.to_string())),
+    }
+}
+
+/// A file in memory.
+struct Memory(Vec<u8>);
+
+impl BaseFiles for Memory {
+    fn files(&self) -> Vec<(String, u64)> {
+        vec![(String::new(), self.0.len() as u64)]
+    }
+
+    fn read(&self, _: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let part = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.0.get(at..)?.get(..bytes.len()));
+        bytes.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stay;
+
+    #[test]
+    fn bases_that_stay() {
+        // Without a base older than `keep`, the oldest is kept.
+        assert_eq!(stay(&[], 0, 10), (vec![], 0));
+        assert_eq!(stay(&[(5, 100)], 0, 10), (vec![5], 0));
+        assert_eq!(stay(&[(5, 100), (6, 101)], 0, 10), (vec![5, 6], 0));
+        let many = [(5, 100), (6, 101), (7, 102), (8, 109)];
+        assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 0));
+        // The newest of the old bases is kept.
+        assert_eq!(stay(&many, 0, 8), (vec![6, 7, 8], 6));
+        assert_eq!(stay(&many, 0, 7), (vec![7, 8], 7));
+        assert_eq!(stay(&many, 0, 0), (vec![7, 8], 7));
+        assert_eq!(stay(&many, 110, 10), (vec![5, 7, 8], 5));
+        assert_eq!(stay(&many, 112, 10), (vec![7, 8], 7));
+        assert_eq!(stay(&many, 500, 10), (vec![7, 8], 7));
+        // One in between is kept, which will replace the oldest later.
+        let many = [(5, 100), (6, 105), (7, 109), (8, 111), (9, 114), (10, 115)];
+        assert_eq!(stay(&many, 0, 12), (vec![5, 8, 9, 10], 5));
+        assert_eq!(stay(&many, 0, 15), (vec![5, 9, 10], 5));
+        // The parts of bases whose documents were written after later ones may be missing.
+        let many = [(5, 100), (6, 130), (7, 115), (8, 120), (9, 130)];
+        assert_eq!(stay(&many, 0, 10), (vec![8, 9], 8));
+        assert_eq!(stay(&many, 0, 12), (vec![7, 8, 9], 7));
+        let many = [(5, 100), (6, 130), (7, 130), (8, 130)];
+        assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 5));
+    }
+
+    /// A base, the time at which its document was put, and that of its last group.
+    struct Put {
+        number: u64,
+        time: u64,
+    }
+
+    #[test]
+    fn every_moment_within_keep_has_its_base_and_groups_and_few_bases_stay() {
+        let mut random = 1_u64;
+        let mut below = |n: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % n
+        };
+        for run in 0..300 {
+            let keep = 1 + below(400);
+            let pause = 1 + below(2 * keep);
+            let (mut now, mut number, mut trimmed) = (1000, 0, 0);
+            // The log begins with a base.
+            let mut there = vec![Put {
+                number: 0,
+                time: now,
+            }];
+            // The newest group from each time on.
+            let mut groups: Vec<(u64, u64)> = vec![(now, 0)];
+            for _ in 0..400 {
+                now += below(pause);
+                number += 1 + below(5);
+                groups.push((now, number));
+                let base = number;
+                if below(2) == 0 {
+                    // Other servers write during the upload.
+                    now += below(5);
+                    number += below(5);
+                    groups.push((now, number));
+                }
+                there.push(Put {
+                    number: base,
+                    time: now,
+                });
+                if below(3) > 0 {
+                    let bases: Vec<(u64, u64)> =
+                        there.iter().map(|base| (base.number, base.time)).collect();
+                    let (left, needless) = stay(&bases, now * below(2), keep);
+                    let newest = bases.len() - 2;
+                    assert!(bases[newest..].iter().all(|b| left.contains(&b.0)));
+                    assert!(
+                        needless <= bases[newest].0,
+                        "never behind the second newest"
+                    );
+                    assert!(left.len() <= 4, "{run}: {left:?} of {bases:?}, {keep}");
+                    assert!(left.contains(&needless) || needless == 0);
+                    there.retain(|base| left.contains(&base.number));
+                    trimmed = trimmed.max(needless);
+                }
+                assert!(there[0].number >= trimmed, "a base without its groups");
+                // Times are those of the bucket, whose clock advances after a trim.
+                for age in [0, keep / 2, keep] {
+                    let moment = (now - age.min(now)).max(1000);
+                    let at = groups.partition_point(|group| group.0 <= moment);
+                    let wanted = groups[at - 1].1;
+                    let base = there.iter().rev().find(|base| base.number <= wanted);
+                    assert!(base.is_some_and(|base| base.number >= trimmed), "{run}");
+                }
+            }
+            // Old bases are deleted eventually if new ones come often.
+            if pause < keep / 4 {
+                assert!(
+                    there[0].time + 2 * keep + pause + 10 >= now - 4 * (pause + 5),
+                    "{run}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The objects of a log that exist, and those that should exist.
+
+use super::list::missing;
+use super::{Bucket, Failure};
+use crate::machine::Name;
+
+/// The objects of a log after a number, compared with everything that names one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Survey {
+    /// Numbers of bases, in ascending order.
+    pub bases: Vec<u64>,
+    /// The groups that exist, by themselves or in a span, as ascending ranges of first and last number.
+    pub groups: Vec<(u64, u64)>,
+    /// The newest group that a group, a span, a base or an entry in `servers/` names.
+    pub newest: u64,
+    /// Servers, with the newest group that each knew when it wrote its entry.
+    pub servers: Vec<(String, u64)>,
+    /// Servers whose entries name an implausibly large number.
+    pub incredible: Vec<(String, u64)>,
+    /// The missing groups up to the newest one, as ascending ranges of first and last number; only the first ranges if
+    /// there are very many.
+    pub missing: Vec<(u64, u64)>,
+}
+
+/// Largest plausible number of lost groups after the newest existing one: two months of 1000 groups per second.
+const MOST_LOST: u64 = 1 << 32;
+/// Largest number of ranges of missing groups.
+const MOST: usize = 1000;
+
+impl Bucket {
+    /// Lists a log. Groups up to `after` may be missing, since a base contains them.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn survey(&self, epoch: u64, after: u64) -> Result<Survey, Failure> {
+        // Names are collected before the listing: objects written later may name groups created after the listing.
+        let known_bases = self.bases(epoch).await?;
+        let entries = self
+            .all_servers()
+            .await?
+            .into_iter()
+            .map(|found| found.entry);
+        let entries = entries.filter(|e| e.log.as_ref().is_none_or(|of| of.epoch == epoch));
+        let servers: Vec<(String, u64)> = entries.map(|e| (e.name, e.newest)).collect();
+        let listing = self.list(epoch, after, true).await?;
+        let parsed = |names: &[String]| -> Vec<Name> {
+            names
+                .iter()
+                .filter_map(|name| Name::parse(epoch, name))
+                .collect()
+        };
+        let log = parsed(&listing.log);
+        let mut bases: Vec<u64> = (parsed(&listing.bases).into_iter())
+            .filter_map(|name| match name {
+                Name::Base(number) => Some(number),
+                _ => None,
+            })
+            .collect();
+        bases.sort_unstable();
+        let in_log: Option<u64> = (log.iter())
+            .map(|name| match name {
+                Name::Group(last) | Name::Span(_, last) => *last,
+                Name::Base(_) => 0,
+            })
+            .max();
+        let there = in_log
+            .into_iter()
+            .chain(known_bases.last().copied())
+            .max()
+            .unwrap_or(0);
+        let (servers, incredible): (Vec<_>, Vec<_>) = (servers.into_iter())
+            .partition(|(_, newest)| *newest <= there.saturating_add(MOST_LOST));
+        let known = servers.iter().map(|(_, newest)| *newest).max();
+        let newest = there.max(known.unwrap_or(0));
+        let mut log_and_end = log;
+        // An artificial name after the newest group makes groups missing before it show.
+        log_and_end.push(Name::Group(newest.saturating_add(1)));
+        let missing: Vec<(u64, u64)> = missing(after, &log_and_end).take(MOST).collect();
+        let mut groups = Vec::new();
+        let mut next = after.saturating_add(1);
+        for (first, last) in missing
+            .iter()
+            .copied()
+            .chain([(newest.saturating_add(1), 0)])
+        {
+            if next < first {
+                groups.push((next, first - 1));
+            }
+            next = last.saturating_add(1);
+        }
+        Ok(Survey {
+            bases,
+            groups,
+            newest,
+            servers,
+            incredible,
+            missing,
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! Downloads: the local store is replaced by the newest complete base of the log.
+
+use crate::application::{Application, Report};
+use crate::bucket::{BaseInBucket, Bucket, Failure, Finding};
+use crate::driver::{Done, Driver};
+use crate::machine::{Base, Event, Listing, Name};
+use crate::peers::Peers;
+use jindou_model::sync;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Delay after a failed download.
+const DOWNLOAD_AGAIN: Duration = Duration::from_secs(1);
+
+/// A base that cannot be used.
+#[derive(Clone, Debug)]
+struct Useless {
+    /// The first object that is missing or damaged, with the reason.
+    why: String,
+    /// The base's document, if it was valid but one of its parts was not.
+    tried: Option<BaseInBucket>,
+}
+
+impl Useless {
+    fn of(findings: &[Finding]) -> Self {
+        let mut why = findings
+            .first()
+            .map_or_else(String::new, ToString::to_string);
+        if findings.len() > 1 {
+            why = format!("{why}, and {} more of its objects", findings.len() - 1);
+        }
+        Self { why, tried: None }
+    }
+}
+
+/// The bases that cannot be used, by number. They are hidden from the machine.
+#[derive(Clone, Default)]
+pub(crate) struct UselessBases(Arc<Mutex<BTreeMap<u64, Useless>>>);
+
+impl UselessBases {
+    /// Number of the newest one, and the reason.
+    pub fn newest(&self) -> Option<(u64, String)> {
+        let all = sync::lock(&self.0);
+        all.last_key_value()
+            .map(|(number, base)| (*number, base.why.clone()))
+    }
+
+    /// Adds a base. Returns true if it was not known as useless.
+    fn add(&self, number: u64, base: Useless) -> bool {
+        sync::lock(&self.0).insert(number, base).is_none()
+    }
+
+    /// Removes these bases from a listing. With `all`, also examines the newest base, and lists bases again that were
+    /// repaired. Returns the reason if the newest base was found useless just now.
+    pub async fn leave_out(
+        &self,
+        bucket: &Bucket,
+        epoch: u64,
+        listing: &mut Listing,
+        all: bool,
+    ) -> Option<String> {
+        let newest = listing
+            .bases
+            .iter()
+            .filter_map(|name| match Name::parse(epoch, name) {
+                Some(Name::Base(number)) => Some(number),
+                _ => None,
+            });
+        let mut found = None;
+        if let Some(number) = newest.max().filter(|_| all)
+            && let Ok(Err(findings)) = bucket.examine_base(epoch, number).await
+        {
+            let base = Useless::of(&findings);
+            found = Some(base.why.clone());
+            found = found.filter(|_| self.add(number, base));
+        }
+        let useless = sync::lock(&self.0).clone();
+        for (number, base) in useless {
+            let name = Name::Base(number).text(epoch);
+            let listed = listing.bases.contains(&name);
+            let mended = listed
+                && all
+                && match bucket.examine_base(epoch, number).await {
+                    Ok(Ok((document, _))) => base.tried.is_none_or(|tried| tried != document),
+                    Ok(Err(_)) | Err(_) => false,
+                };
+            match listed && !mended {
+                true => listing.bases.retain(|base| *base != name),
+                false => drop(sync::lock(&self.0).remove(&number)),
+            }
+        }
+        found
+    }
+}
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    /// Replaces the local store by the newest complete base, unless that is older.
+    pub(crate) fn download(&mut self) {
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        let (store, committed): (Arc<A>, u64) = (self.store.clone(), self.machine.committed());
+        let (useless, sender) = (self.useless.clone(), self.sender.clone());
+        self.spawn(async move {
+            let received = async {
+                let bases = bucket.bases(epoch).await?;
+                for number in bases
+                    .into_iter()
+                    .rev()
+                    .take_while(|number| *number >= committed)
+                {
+                    let base = match receive(&store, &bucket, epoch, number).await {
+                        Ok(Ok(done)) => return Ok(Some(done)),
+                        Ok(Err(base)) => base,
+                        // The base was deleted in the meantime.
+                        Err(Failure::Missing) => continue,
+                        Err(failure) => return Err(failure),
+                    };
+                    let why = base.why.clone();
+                    if useless.add(number, base) {
+                        let _ = sender.send(Done::Report(Report::Base(why)));
+                    }
+                }
+                match useless.newest() {
+                    Some(_) => Ok(None),
+                    None => Err(Failure::Missing),
+                }
+            };
+            match received.await {
+                Ok(Some((base, snapshot))) => Some(Done::Downloaded(base, snapshot)),
+                Ok(None) => Some(Done::Event(Event::NoBase)),
+                Err(failure) => {
+                    // The machine retries at once.
+                    tokio::time::sleep(DOWNLOAD_AGAIN).await;
+                    let event = Event::Downloaded(None);
+                    Some(Done::Failed(event, "downloading a base", failure))
+                }
+            }
+        });
+    }
+}
+
+/// Receives a base, unless it cannot be used.
+async fn receive<A: Application>(
+    store: &Arc<A>,
+    bucket: &Bucket,
+    epoch: u64,
+    number: u64,
+) -> Result<Result<(Base, A::Snapshot), Useless>, Failure> {
+    let document = match bucket.examine_base(epoch, number).await? {
+        Ok((document, _)) => document,
+        Err(findings) => return Ok(Err(Useless::of(&findings))),
+    };
+    let store = store.clone();
+    let into = match tokio::task::spawn_blocking(move || store.receive(epoch)).await {
+        Ok(Ok(into)) => into,
+        Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
+        Err(e) => return Err(Failure::Refused(e.to_string())),
+    };
+    match bucket.download(&document, into).await {
+        Ok(done) => Ok(Ok(done)),
+        Err(Failure::Lost(why)) => match bucket.written(epoch, Name::Base(number)).await? {
+            Some(_) => Ok(Err(Useless {
+                why: format!("{why}, so {} is of no use", Name::Base(number).text(epoch)),
+                tried: Some(document),
+            })),
+            None => Err(Failure::Missing),
+        },
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,650 @@
+//! The task that owns the machine.
+
+use crate::application::{Application, Evaluated, Report};
+use crate::bucket::{Bucket, Failure, ServerEntry};
+use crate::clock;
+use crate::downloads::UselessBases;
+use crate::handle::{Command, Inbox, ReadReply, Status, Unready};
+use crate::machine::{
+    Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Name, Outcome, Refusal,
+    RequestKey, ServerName, Settings, Time,
+};
+use crate::peers::{FromPeer, Peers};
+use crate::turns::{Laid, Turn, Turns};
+use crate::uploads::{Failed, Upload, Uploads};
+use jindou_model::CancelToken;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// Reason why a driver ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stopped {
+    /// A bug in the machine or the driver.
+    Impossible(Impossible),
+    /// The store cannot apply the log any further.
+    Store(String),
+    /// Another process uses this server's name.
+    Replaced,
+}
+
+impl Stopped {
+    pub(crate) fn impossible(why: &'static str) -> Self {
+        Self::Impossible(Impossible(why))
+    }
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Impossible(impossible) => impossible.fmt(f),
+            Self::Store(why) => write!(f, "the store cannot follow the log: {why}"),
+            Self::Replaced => f.write_str("another server was started under this one's name"),
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// The result of background work.
+pub(crate) enum Done<S> {
+    Event(Event),
+    /// An event for the machine after a failed request, with the request's purpose and the failure.
+    Failed(Event, &'static str, Failure),
+    /// A failure that is only reported.
+    Report(Report),
+    Evaluated(u64, Evaluated<S>),
+    /// Groups were applied; the number of the group to publish next, if any.
+    Laid(Laid<S>, Option<u64>),
+    Downloaded(Base, S),
+    Uploaded(u64),
+    UploadFailed(Upload, Failed, Duration),
+    UploadAgain,
+    Trimmed(Result<u64, Failure>),
+    Saved(
+        u64,
+        std::io::Result<()>,
+        Option<oneshot::Sender<Option<u64>>>,
+    ),
+    OverSaved(std::io::Result<Vec<S>>),
+    Servers(Result<Vec<ServerEntry>, Failure>),
+    /// The write of the entry in `servers/` has ended, successfully or not.
+    Noted,
+}
+
+/// A waiting query.
+pub(crate) struct Reading<S> {
+    pub asked: Time,
+    /// True for [`jindou_replicas::Consistency::Any`].
+    pub any: bool,
+    pub reply: ReadReply<S>,
+}
+
+/// A client that waits for an update's outcome, with the permit for the update's bytes.
+type Waiting = (oneshot::Sender<Outcome>, OwnedSemaphorePermit);
+
+/// One run of a server: the machine and its background work.
+pub struct Driver<A: Application, P: Peers> {
+    pub(crate) machine: Machine,
+    pub(crate) store: Arc<A>,
+    pub(crate) bucket: Bucket,
+    pub(crate) epoch: u64,
+    pub(crate) me: ServerEntry,
+    pub(crate) turns: Turns<A::Snapshot>,
+    pub(crate) reads: HashMap<u64, Reading<A::Snapshot>>,
+    read_limit: Duration,
+    max_staleness: Duration,
+    /// Fetches postponed until fewer groups wait to be applied.
+    pub(crate) fetches: VecDeque<Fetch>,
+    /// Events caused by actions themselves.
+    pub(crate) happened: VecDeque<Event>,
+    /// Largest number of bytes and groups in a span.
+    pub(crate) span_room: (usize, u64),
+    pub(crate) uploads: Uploads,
+    pub(crate) useless: UselessBases,
+    pub(crate) trimming: bool,
+    /// Number up to which the machine allows groups to be trimmed.
+    pub(crate) trim_to: u64,
+    /// Number up to which groups were trimmed.
+    pub(crate) trimmed: u64,
+    /// Time range within which every snapshot can be restored.
+    pub(crate) keep: Duration,
+    pub(crate) saving: bool,
+    /// True if this server must upload the next store that it saves, even if another server usually does.
+    pub(crate) upload_saved: bool,
+    /// Time at which the entry in `servers/` is written again if it names an older group.
+    next_note: Time,
+    noting: bool,
+    next_read: u64,
+    updates: HashMap<RequestKey, Vec<Waiting>>,
+    peers: P,
+    incoming: Option<mpsc::Receiver<FromPeer>>,
+    pub(crate) inbox: Inbox<A::Snapshot>,
+    cancel: CancelToken,
+    refresh: Duration,
+    next_refresh: Time,
+    /// Time until which requests wait for connections to the listed servers.
+    join_until: Time,
+    /// Requests that wait for those connections.
+    early: VecDeque<Command<A::Snapshot>>,
+    /// The process of each server from which the last message came.
+    processes: HashMap<ServerName, u64>,
+    refreshed: Time,
+    refreshing: bool,
+    /// Delay after a failed listing of the servers.
+    refresh_pause: Duration,
+    /// Kinds of requests to the bucket whose latest one failed.
+    failing: BTreeSet<&'static str>,
+    pub(crate) sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
+    done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
+    pub(crate) tasks: JoinSet<()>,
+}
+
+/// The parts from which a driver is constructed.
+pub(crate) struct Parts<A: Application, P: Peers> {
+    pub machine: Machine,
+    pub store: Arc<A>,
+    pub bucket: Bucket,
+    pub epoch: u64,
+    pub me: ServerEntry,
+    pub published: (u64, A::Snapshot),
+    pub settings: Settings,
+    pub peers: P,
+    pub incoming: mpsc::Receiver<FromPeer>,
+    pub inbox: Inbox<A::Snapshot>,
+    pub cancel: CancelToken,
+    pub refresh: Duration,
+    /// The base to upload first.
+    pub first: Option<Base>,
+    /// Events for the machine at the start.
+    pub events: Vec<Event>,
+}
+
+/// Shortest time between two listings of the servers, and the longest delay after a failed one.
+const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH_AGAIN: Duration = Duration::from_secs(15);
+/// Longest time after the start for which requests wait for connections. Updates acknowledged before would be unknown
+/// to the other servers, and theirs to this one.
+const JOIN: Duration = Duration::from_secs(2);
+/// Largest number of waiting queries.
+const READS: usize = 100_000;
+/// Groups may wait this long to be applied before the server counts as behind.
+const BEHIND: Duration = Duration::from_secs(1);
+/// Interval at which the cancel token is checked.
+const CANCEL: Duration = Duration::from_millis(100);
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    pub(crate) fn new(parts: Parts<A, P>) -> Self {
+        let (sender, done) = mpsc::unbounded_channel();
+        let settings = &parts.settings;
+        let (number, snapshot) = parts.published;
+        Self {
+            machine: parts.machine,
+            store: parts.store,
+            bucket: parts.bucket,
+            epoch: parts.epoch,
+            me: parts.me,
+            turns: Turns::new(number, snapshot, settings.group_bytes),
+            reads: HashMap::new(),
+            read_limit: settings.read_limit,
+            max_staleness: settings.max_staleness,
+            fetches: VecDeque::new(),
+            happened: parts.events.into(),
+            span_room: (
+                settings
+                    .span_bytes
+                    .saturating_add(settings.group_bytes)
+                    .saturating_mul(2),
+                settings.span_groups.saturating_mul(2),
+            ),
+            uploads: Uploads::new(parts.first),
+            useless: UselessBases::default(),
+            trimming: false,
+            trim_to: 0,
+            trimmed: 0,
+            keep: settings.keep,
+            saving: false,
+            upload_saved: false,
+            next_note: clock::now(),
+            noting: false,
+            next_read: 0,
+            updates: HashMap::new(),
+            peers: parts.peers,
+            incoming: Some(parts.incoming),
+            inbox: parts.inbox,
+            cancel: parts.cancel,
+            refresh: parts.refresh,
+            next_refresh: clock::now().after(parts.refresh),
+            join_until: clock::now().after(JOIN),
+            early: VecDeque::new(),
+            // The list was read before other servers could see this server in it.
+            refreshed: clock::now().before(REFRESH),
+            refreshing: false,
+            refresh_pause: REFRESH,
+            failing: BTreeSet::new(),
+            processes: HashMap::new(),
+            sender,
+            done,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Runs until it is stopped, all handles are dropped, or an error occurs. Requests that are waiting then get an
+    /// unknown outcome.
+    ///
+    /// # Errors
+    /// Reason why the server must stop.
+    pub async fn run(mut self) -> Result<(), Stopped> {
+        let result = self.go_on().await;
+        if result.is_ok() {
+            self.end_well().await;
+        }
+        self.inbox.fresh.set(None);
+        self.turns.cancel();
+        for (_, waiting) in self.updates.drain() {
+            for (reply, _) in waiting {
+                let _ = reply.send(Outcome::Unknown);
+            }
+        }
+        for (_, reading) in self.reads.drain() {
+            let _ = reading.reply.send(Err(Refusal::Stale));
+        }
+        result
+    }
+
+    async fn go_on(&mut self) -> Result<(), Stopped> {
+        self.upload_next();
+        self.handle_all()?;
+        loop {
+            if self.cancel.is_cancelled() {
+                return Ok(());
+            }
+            while self.tasks.try_join_next().is_some() {}
+            let wait = self.machine.wake().since(clock::now()).min(CANCEL);
+            let incoming = async {
+                match &mut self.incoming {
+                    Some(incoming) => incoming.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(done) = self.done.recv() => self.over(done)?,
+                from = incoming => match from {
+                    Some(FromPeer::Message(from, message, _)) => {
+                        if let Message::Beat(beat) = &message
+                            && self.processes.insert(from.clone(), beat.start) != Some(beat.start)
+                        {
+                            self.machine.beat_soon();
+                        }
+                        self.happened.push_back(Event::Received(from, message));
+                    }
+                    Some(FromPeer::Gone(name)) => {
+                        // The other servers' lists may have another process under this server's name.
+                        self.refresh_soon();
+                        self.happened.push_back(Event::Disconnected(name));
+                    }
+                    Some(FromPeer::Unknown) => self.refresh_soon(),
+                    Some(FromPeer::Problem(problem)) => self.store.report(Report::Peer(problem)),
+                    None => self.incoming = None,
+                },
+                command = self.inbox.commands.recv() => match command {
+                    Some(command @ (Command::Update(..) | Command::Read(..))) if self.is_early() => {
+                        self.early.push_back(command);
+                    }
+                    Some(command) => self.command(command),
+                    None => return Ok(()),
+                },
+                stopped = self.inbox.stop.changed() => {
+                    if stopped.is_err() || *self.inbox.stop.borrow() {
+                        return Ok(());
+                    }
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+            if !self.early.is_empty() && !self.is_early() {
+                for command in std::mem::take(&mut self.early) {
+                    self.command(command);
+                }
+            }
+            let now = clock::now();
+            if now >= self.next_refresh && !self.refreshing {
+                self.next_refresh = now.after(self.refresh);
+                self.refreshed = now;
+                self.refreshing = true;
+                self.list_servers();
+            }
+            if now >= self.next_note && !self.noting && self.machine.heard() > self.me.newest {
+                self.next_note = now.after(self.bucket.note_every());
+                self.noting = true;
+                self.note_newest();
+            }
+            self.refuse_overdue(now);
+            while !self.turns.is_full()
+                && let Some(fetch) = self.fetches.pop_front()
+            {
+                self.begin_fetch(fetch);
+            }
+            if self.happened.is_empty() && now >= self.machine.wake() {
+                self.happened.push_back(Event::Wake);
+            }
+            self.handle_all()?;
+        }
+    }
+
+    /// Passes events to the machine and executes the resulting actions.
+    fn handle_all(&mut self) -> Result<(), Stopped> {
+        let mut actions = Vec::new();
+        while let Some(event) = self.happened.pop_front() {
+            let handled = self.machine.handle(clock::now(), event, &mut actions);
+            handled.map_err(Stopped::Impossible)?;
+            // Must happen before other servers are told that later queries here see a group: from then on no query may
+            // bypass the machine with an older snapshot.
+            self.say_until_when();
+            for action in actions.drain(..) {
+                self.act(action)?;
+            }
+        }
+        self.say_until_when();
+        Ok(())
+    }
+
+    /// Answers a query from the published snapshot.
+    pub(crate) fn serve(&mut self, read: u64) {
+        if let Some(reading) = self.reads.remove(&read) {
+            let _ = reading.reply.send(Ok(self.turns.published.clone()));
+        }
+    }
+
+    /// Rejects queries that the machine has admitted and that have waited too long for groups to be applied.
+    fn refuse_overdue(&mut self, now: Time) {
+        let limit = self.read_limit;
+        if self.turns.behind(now) < BEHIND {
+            return;
+        }
+        let overdue = (self.reads).extract_if(|_, reading| now.since(reading.asked) >= limit);
+        for (_, reading) in overdue {
+            let _ = reading.reply.send(Err(Refusal::Behind));
+        }
+    }
+
+    /// Lists the servers again, at most once per second.
+    fn refresh_soon(&mut self) {
+        let soon = self.refreshed.after(self.refresh_pause);
+        self.next_refresh = self.next_refresh.min(soon);
+    }
+
+    /// Reason why a query with the default consistency would have to wait.
+    fn unready(&self, now: Time) -> Option<Unready> {
+        if self.is_early() {
+            return Some(Unready::Joining);
+        }
+        if self.machine.is_downloading() {
+            return Some(Unready::Downloading);
+        }
+        let useless = self.useless.newest();
+        if self.machine.awaits_base() {
+            let first = || {
+                let name = Name::Base(0).text(self.epoch);
+                format!(
+                    "{name} was not uploaded yet by a server whose folder has the store, or was lost with all later bases"
+                )
+            };
+            return Some(Unready::NoBase(useless.map_or_else(first, |(_, why)| why)));
+        }
+        if let Some(gap) = self.machine.gap_that_blocks() {
+            // Groups trimmed after an older base are not lost.
+            let of_base = useless.filter(|(number, _)| gap.first <= *number);
+            return Some(match of_base {
+                Some((_, why)) => Unready::NoBase(why),
+                None => Unready::Gap(gap, self.epoch),
+            });
+        }
+        let age = self.machine.informed().map(|at| now.since(at));
+        if age.is_none_or(|age| age > self.max_staleness) {
+            return Some(Unready::CutOff(age));
+        }
+        let ready = self.machine.is_ready(now) && self.turns.behind(now) < BEHIND;
+        (!ready).then(|| Unready::Behind(self.machine.heard()))
+    }
+
+    /// True while connections to listed servers are still being established.
+    fn is_early(&self) -> bool {
+        self.peers.connects() && !self.machine.counts_all() && clock::now() < self.join_until
+    }
+
+    /// Publishes the time until which queries may bypass the machine.
+    fn say_until_when(&self) {
+        let all = self.turns.published.0 == self.machine.committed();
+        let until = self.machine.fresh_until();
+        let until = until.filter(|_| all && !self.is_early());
+        self.inbox.fresh.set(until);
+        let figures = &self.inbox.figures;
+        figures.committed.store(self.turns.published.0, Relaxed);
+        figures.heard.store(self.machine.heard(), Relaxed);
+        figures.settled.store(self.machine.settled().0, Relaxed);
+        let in_contact = self.machine.in_contact() as u64;
+        figures.in_contact.store(in_contact, Relaxed);
+        let writes = self.machine.writer().is_some_and(|w| **w == *self.me.name);
+        figures.writes.store(writes.into(), Relaxed);
+        figures.set_writer(self.machine.writer());
+    }
+
+    /// Starts background work whose result is sent to the event loop.
+    pub(crate) fn spawn(
+        &mut self,
+        work: impl Future<Output = Option<Done<A::Snapshot>>> + Send + 'static,
+    ) {
+        let sender = self.sender.clone();
+        self.tasks.spawn(async move {
+            if let Some(done) = work.await {
+                // Fails only after the event loop has ended.
+                let _ = sender.send(done);
+            }
+        });
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), Stopped> {
+        match action {
+            Action::Evaluate(ticket, key, body) => self.turn(Turn::Evaluate(ticket, key, body))?,
+            Action::Put {
+                group,
+                bytes,
+                attempt,
+            } => {
+                let number = group.number;
+                if attempt == 1 {
+                    self.turn(Turn::Take(group))?;
+                }
+                self.put(number, attempt, bytes);
+            }
+            Action::Lay(group) => self.turn(Turn::Lay(group))?,
+            Action::Publish(number) => self.turn(Turn::Publish(number))?,
+            Action::Fall => {
+                self.inbox.figures.lost.fetch_add(1, Relaxed);
+                self.turn(Turn::Fall)?;
+            }
+            Action::Serve(read) => match self.reads.get(&read) {
+                Some(reading) if reading.any => self.serve(read),
+                _ => self.turn(Turn::Serve(read))?,
+            },
+            Action::Refuse(read, refusal) => {
+                if let Some(reading) = self.reads.remove(&read) {
+                    let _ = reading.reply.send(Err(refusal));
+                }
+            }
+            Action::Answer(key, outcome) => {
+                for (reply, _) in self.updates.remove(&key).into_iter().flatten() {
+                    let _ = reply.send(outcome.clone());
+                }
+            }
+            Action::Send(to, message) => self.peers.send(&to, message),
+            Action::Report(problem) => {
+                self.store.report(Report::Problem(problem, self.epoch));
+            }
+            Action::List { look, after, all } => self.list(look, after, all),
+            Action::WriteBack(number) => self.write_back(number),
+            Action::Fetch(fetch) => self.fetch(fetch),
+            Action::Span(first, last) => self.span(first, last),
+            Action::Upload(base) => self.upload(base),
+            Action::Download => self.download(),
+            Action::Trim(number) => self.trim(number),
+        }
+        Ok(())
+    }
+
+    fn over(&mut self, done: Done<A::Snapshot>) -> Result<(), Stopped> {
+        match done {
+            Done::Event(event) => {
+                self.succeeded(match event {
+                    Event::Put(..) => "putting a group",
+                    Event::Listed(..) => "listing",
+                    _ => "reading a group",
+                });
+                self.happened.push_back(event);
+            }
+            Done::Failed(event, what, failure) => {
+                self.inbox.figures.failed.fetch_add(1, Relaxed);
+                self.failing.insert(what);
+                self.store.report(Report::Bucket(what, failure));
+                self.happened.push_back(event);
+            }
+            Done::Report(report) => self.store.report(report),
+            Done::Evaluated(ticket, evaluated) => {
+                let event = self.evaluated(ticket, evaluated);
+                self.happened.extend(event);
+                self.take_turns()?;
+            }
+            Done::Laid(laid, publish) => self.laid(laid, publish)?,
+            Done::OverSaved(moved) => self.moved(moved)?,
+            Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
+            Done::Uploaded(number) => self.uploaded(number),
+            Done::UploadFailed(upload, failed, took) => self.upload_failed(upload, failed, took),
+            Done::UploadAgain => self.upload_again(),
+            Done::Trimmed(result) => {
+                self.trimming = false;
+                match result {
+                    Ok(number) => self.trimmed = number,
+                    Err(failure) => self.store.report(Report::Bucket("trimming", failure)),
+                }
+            }
+            Done::Saved(number, saved, reply) => {
+                self.saving = false;
+                let saved = match saved {
+                    Ok(()) => {
+                        self.saved(number);
+                        if std::mem::take(&mut self.upload_saved) {
+                            self.upload(self.machine.base(number));
+                        }
+                        self.turn(Turn::OverSaved)?;
+                        Some(number)
+                    }
+                    Err(e) => {
+                        self.store.report(Report::Disk(e.to_string()));
+                        None
+                    }
+                };
+                if let Some(reply) = reply {
+                    let _ = reply.send(saved);
+                }
+            }
+            Done::Servers(Ok(servers)) => {
+                self.refreshing = false;
+                self.refresh_pause = REFRESH;
+                if (servers.iter()).any(|s| s.name == self.me.name && s.start != self.me.start) {
+                    return Err(Stopped::Replaced);
+                }
+                self.peers.know(&servers);
+                (self.processes).retain(|name, _| servers.iter().any(|s| s.name == **name));
+                (self.inbox.figures.listed).store(servers.len() as u64, Relaxed);
+                let names = servers.iter().map(|server| server.name.as_str().into());
+                self.happened.push_back(Event::Peers(names.collect()));
+                let known = servers.iter().map(ServerEntry::noted).max();
+                self.happened.push_back(Event::Known(known.unwrap_or(0)));
+                let common = ServerEntry::common_groups(&servers);
+                self.happened.push_back(Event::Format(common));
+            }
+            Done::Noted => self.noting = false,
+            Done::Servers(Err(failure)) => {
+                self.refreshing = false;
+                // Other servers consider this one gone if its entry gets too old.
+                let again = clock::now().after(self.refresh_pause);
+                self.next_refresh = self.next_refresh.min(again);
+                self.refresh_pause = (self.refresh_pause * 2).min(REFRESH_AGAIN);
+                self.store.report(Report::Bucket("servers", failure));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports that the bucket is back once each kind of request that failed has succeeded again.
+    fn succeeded(&mut self, what: &'static str) {
+        if self.failing.is_empty() {
+            return;
+        }
+        self.failing.remove(what);
+        if what == "listing" {
+            // Such requests may never be needed again.
+            self.failing.remove("reading a group");
+            self.failing.remove("downloading a base");
+        }
+        if self.failing.is_empty() {
+            self.store.report(Report::BucketBack);
+        }
+    }
+
+    fn command(&mut self, command: Command<A::Snapshot>) {
+        match command {
+            // The client has disconnected.
+            Command::Update(_, _, reply, _) if reply.is_closed() => {}
+            Command::Update(request, body, reply, permit) => {
+                let waiting = self.updates.entry(request.key).or_default();
+                waiting.push((reply, permit));
+                self.happened.push_back(Event::Update(request, body));
+            }
+            Command::Read(_, reply) if reply.is_closed() => {}
+            Command::Read(_, reply) if self.reads.len() >= READS => {
+                let _ = reply.send(Err(Refusal::Behind));
+            }
+            Command::Read(consistency, reply) => {
+                self.next_read += 1;
+                let reading = Reading {
+                    asked: clock::now(),
+                    any: consistency == Consistency::Any,
+                    reply,
+                };
+                self.reads.insert(self.next_read, reading);
+                (self.happened).push_back(Event::Read(self.next_read, consistency));
+            }
+            Command::Drain => self.happened.push_back(Event::Drain),
+            Command::Save(reply) => match self.saving {
+                true => drop(reply.send(None)),
+                false => self.save(Some(reply)),
+            },
+            Command::Status(reply) => {
+                let now = clock::now();
+                let _ = reply.send(Status {
+                    committed: self.turns.published.0,
+                    unready: self.unready(now),
+                });
+            }
+        }
+    }
+
+    pub(crate) fn save(&mut self, reply: Option<oneshot::Sender<Option<u64>>>) {
+        self.saving = true;
+        let (number, snapshot) = self.turns.published.clone();
+        let (base, store) = (self.machine.base(number), self.store.clone());
+        self.spawn(async move {
+            let work = move || store.save(&base, &snapshot);
+            let saved = match tokio::task::spawn_blocking(work).await {
+                Ok(saved) => saved,
+                Err(e) => Err(std::io::Error::other(e)),
+            };
+            Some(Done::Saved(number, saved, reply))
+        });
+    }
+}

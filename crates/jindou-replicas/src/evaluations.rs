@@ -1,0 +1,240 @@
+//! Evaluation of updates, one after another on a dedicated thread. Each is evaluated on the snapshot that the previous
+//! one produced, without waiting for the driver in between.
+
+use crate::application::{Application, Evaluated};
+use crate::driver::Done;
+use crate::machine::{Blob, RequestKey};
+use jindou_model::invariant::guarded;
+use jindou_model::{CancelToken, sync};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// An update to evaluate.
+struct Job {
+    ticket: u64,
+    key: RequestKey,
+    body: Blob,
+    cancel: CancelToken,
+}
+
+/// State shared by the thread and the driver.
+struct Made<S> {
+    /// The snapshot after the last finished evaluation, or before the first. `None` if no evaluation is queued, so that
+    /// no snapshot is kept alive.
+    head: Option<S>,
+    /// Bytes of evaluated records that are in no group yet.
+    bytes: usize,
+}
+
+struct Shared<S> {
+    made: Mutex<Made<S>>,
+    /// Notified when there is space for records again, or jobs were dropped.
+    changed: Condvar,
+    /// No update is evaluated while the records exceed this number of bytes.
+    most: usize,
+}
+
+/// Evaluations that the driver does not know to have finished, and sizes of finished ones.
+pub(crate) struct Evaluations<S> {
+    begun: VecDeque<(u64, CancelToken)>,
+    /// Bytes of each record that is in no group yet.
+    sizes: VecDeque<usize>,
+    shared: Arc<Shared<S>>,
+    /// The thread's job queue, once the thread was started.
+    jobs: Option<Sender<Job>>,
+}
+
+impl<S> Drop for Evaluations<S> {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+impl<S> Evaluations<S> {
+    /// Cancels all evaluations and forgets their records.
+    pub fn cancel(&mut self) {
+        for (_, cancel) in self.begun.drain(..) {
+            cancel.cancel();
+        }
+        self.sizes.clear();
+        *sync::lock(&self.shared.made) = Made {
+            head: None,
+            bytes: 0,
+        };
+        self.shared.changed.notify_all();
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
+    /// Creates a queue in which `most` bytes of records, plus one record, may wait for their groups.
+    pub fn new(most: usize) -> Self {
+        let made = Mutex::new(Made {
+            head: None,
+            bytes: 0,
+        });
+        Self {
+            begun: VecDeque::new(),
+            sizes: VecDeque::new(),
+            shared: Arc::new(Shared {
+                made,
+                changed: Condvar::new(),
+                most,
+            }),
+            jobs: None,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    /// Queues an evaluation on the result of the previous one, or on `head` if there is none. Its result is sent to
+    /// `done`. Must be called within a runtime.
+    pub fn begin<A: Application<Snapshot = S>>(
+        &mut self,
+        (ticket, key, body): (u64, RequestKey, Blob),
+        head: &S,
+        store: &Arc<A>,
+        done: &UnboundedSender<Done<S>>,
+    ) {
+        if self.begun.is_empty() {
+            sync::lock(&self.shared.made).head = Some(head.clone());
+        }
+        let cancel = CancelToken::new();
+        self.begun.push_back((ticket, cancel.clone()));
+        let job = Job {
+            ticket,
+            key,
+            body,
+            cancel,
+        };
+        let jobs = self.jobs.get_or_insert_with(|| {
+            let (jobs, waiting) = channel();
+            let (store, shared, done) = (store.clone(), self.shared.clone(), done.clone());
+            tokio::task::spawn_blocking(move || work(&*store, &shared, &waiting, &done));
+            jobs
+        });
+        // The thread ends when this sender or the driver's receiver is dropped.
+        let _ = jobs.send(job);
+    }
+
+    /// Handles a finished evaluation. Returns false if it was cancelled.
+    pub fn end(&mut self, ticket: u64, evaluated: &Evaluated<S>) -> bool {
+        if (self.begun.front()).is_none_or(|(of, _)| *of != ticket) {
+            return false;
+        }
+        self.begun.pop_front();
+        self.sizes.extend(size(evaluated));
+        if self.begun.is_empty() {
+            sync::lock(&self.shared.made).head = None;
+        }
+        true
+    }
+
+    /// Removes the oldest `count` records, which are in a group now.
+    pub fn taken(&mut self, count: usize) {
+        let bytes: usize = self.sizes.drain(..count.min(self.sizes.len())).sum();
+        let mut made = sync::lock(&self.shared.made);
+        made.bytes = made.bytes.saturating_sub(bytes);
+        drop(made);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Bytes of an evaluation's record, if it produced one.
+fn size<S>(evaluated: &Evaluated<S>) -> Option<usize> {
+    match evaluated {
+        Evaluated::Record { bytes, report, .. } => Some(bytes.len() + report.len()),
+        Evaluated::Refused(_) => None,
+    }
+}
+
+/// Evaluates jobs until the sender is dropped.
+fn work<A: Application>(
+    store: &A,
+    shared: &Shared<A::Snapshot>,
+    jobs: &Receiver<Job>,
+    done: &UnboundedSender<Done<A::Snapshot>>,
+) {
+    while let Ok(job) = jobs.recv() {
+        let Some(on) = shared.head_for(&job) else {
+            continue;
+        };
+        let evaluate = || Ok(store.evaluate(&on, job.key, &job.body, &job.cancel));
+        let evaluated =
+            guarded(evaluate).unwrap_or_else(|error| Evaluated::Refused(store.failed(&error)));
+        if let Evaluated::Record { snapshot, .. } = &evaluated {
+            let mut made = sync::lock(&shared.made);
+            // After a cancellation the head belongs to other jobs.
+            if !job.cancel.is_cancelled() {
+                made.head = Some(snapshot.clone());
+                made.bytes += size(&evaluated).unwrap_or(0);
+            }
+        }
+        if done.send(Done::Evaluated(job.ticket, evaluated)).is_err() {
+            return;
+        }
+    }
+}
+
+impl<S: Clone> Shared<S> {
+    /// Waits until there is space for the job's record. Returns the snapshot to evaluate it on, or `None` if the job
+    /// was cancelled.
+    fn head_for(&self, job: &Job) -> Option<S> {
+        let mut made = sync::lock(&self.made);
+        while made.bytes >= self.most && !job.cancel.is_cancelled() {
+            let woken = self.changed.wait(made);
+            made = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        made.head.clone().filter(|_| !job.cancel.is_cancelled())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_made_is_bounded() {
+        let mut evaluations = Evaluations::<u32>::new(10);
+        let shared = evaluations.shared.clone();
+        let job = |ticket| Job {
+            ticket,
+            key: RequestKey(0),
+            body: Blob::from([]),
+            cancel: CancelToken::new(),
+        };
+        let (tell, told) = channel();
+        let ask = |job: Job| {
+            let (shared, tell) = (shared.clone(), tell.clone());
+            std::thread::spawn(move || tell.send(shared.head_for(&job)));
+        };
+        let full = |evaluations: &mut Evaluations<u32>| {
+            evaluations.sizes.extend([4, 6]);
+            *sync::lock(&shared.made) = Made {
+                head: Some(7),
+                bytes: 10,
+            };
+        };
+        let short = Duration::from_millis(50);
+        let long = Duration::from_secs(30);
+        full(&mut evaluations);
+        ask(job(1));
+        assert!(told.recv_timeout(short).is_err());
+        evaluations.taken(1);
+        assert_eq!(told.recv_timeout(long), Ok(Some(7)));
+        evaluations.taken(1);
+        assert_eq!(sync::lock(&shared.made).bytes, 0);
+        // A cancelled job must not wait for ever.
+        full(&mut evaluations);
+        let dropped = job(2);
+        evaluations.begun.push_back((2, dropped.cancel.clone()));
+        ask(dropped);
+        assert!(told.recv_timeout(short).is_err());
+        drop(evaluations);
+        assert_eq!(told.recv_timeout(long), Ok(None));
+    }
+}

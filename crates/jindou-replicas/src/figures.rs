@@ -1,0 +1,79 @@
+//! Metrics of a driver for its operator, readable by any thread.
+
+use crate::machine::{ServerName, Time};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Metrics that the driver updates.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub committed: AtomicU64,
+    pub heard: AtomicU64,
+    /// Time of the last freshness proof in microseconds; 0 before the first.
+    pub settled: AtomicU64,
+    pub writes: AtomicU64,
+    /// The server that wrote the newest published group.
+    pub writer: Mutex<Option<ServerName>>,
+    pub puts: AtomicU64,
+    pub put_micros: AtomicU64,
+    pub failed: AtomicU64,
+    pub lost: AtomicU64,
+    pub listings: AtomicU64,
+    pub listed: AtomicU64,
+    pub in_contact: AtomicU64,
+}
+
+/// A snapshot of a driver's metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct FiguresNow {
+    /// The newest published group.
+    pub committed: u64,
+    /// The highest group number known to exist.
+    pub heard: u64,
+    /// Age of the last proof that no later group existed; `None` before the first.
+    pub age: Option<Duration>,
+    /// True if this server wrote the newest group.
+    pub writes: bool,
+    /// Number of completed puts of groups.
+    pub puts: u64,
+    /// Total time of these puts.
+    pub put_time: Duration,
+    /// Requests to the bucket that failed or whose outcome is unknown.
+    pub failed: u64,
+    /// Lost puts: numbers that another server's group took.
+    pub lost: u64,
+    /// Number of completed listings.
+    pub listings: u64,
+    /// Servers with a current entry in the bucket, including this one.
+    pub listed: u64,
+    /// Number of other servers that acknowledgements wait for.
+    pub in_contact: u64,
+}
+
+impl Figures {
+    pub fn set_writer(&self, writer: Option<&ServerName>) {
+        let mut known = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() != writer {
+            *known = writer.cloned();
+        }
+    }
+
+    pub fn now(&self) -> FiguresNow {
+        let settled = self.settled.load(Relaxed);
+        FiguresNow {
+            committed: self.committed.load(Relaxed),
+            heard: self.heard.load(Relaxed),
+            age: (settled > 0).then(|| crate::clock::now().since(Time(settled))),
+            writes: self.writes.load(Relaxed) == 1,
+            puts: self.puts.load(Relaxed),
+            put_time: Duration::from_micros(self.put_micros.load(Relaxed)),
+            failed: self.failed.load(Relaxed),
+            lost: self.lost.load(Relaxed),
+            listings: self.listings.load(Relaxed),
+            listed: self.listed.load(Relaxed),
+            in_contact: self.in_contact.load(Relaxed),
+        }
+    }
+}

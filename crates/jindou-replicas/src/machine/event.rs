@@ -1,0 +1,363 @@
+//! Inputs and outputs of the machine.
+
+use crate::machine::group::{Author, Blob, Group, Request, RequestKey, ServerName};
+use crate::machine::names::Name;
+use crate::machine::settings::Time;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A store after a certain group, as it is on disk or in the bucket.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Base {
+    /// The last group that it contains.
+    pub number: u64,
+    /// [`Group::hash`] of that group; 0 if it is unknown or there is no group.
+    pub hash: u64,
+    /// The remembered requests, for deduplication.
+    pub keys: Vec<KnownKey>,
+}
+
+/// A request that was executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownKey {
+    /// Identity of the request.
+    pub key: RequestKey,
+    /// The request's fingerprint; 0 if unknown.
+    pub fingerprint: u64,
+    /// The group that contains its transaction.
+    pub number: u64,
+    /// The answer to the request.
+    pub report: Blob,
+}
+
+/// An input of the machine.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The local store was opened; `None` if the folder is empty. Always the first event, and only once.
+    Opened(Option<Base>),
+    /// The newest complete base of the bucket has replaced the local store; `None` if it could not be fetched.
+    Downloaded(Option<Base>),
+    /// None of the bases that could replace the local store is complete. Listings omit them from now on.
+    NoBase,
+    /// The servers in the bucket's list, which may include this one.
+    Peers(Vec<ServerName>),
+    /// The newest group version that every server in the bucket's list can read. Newer versions are not written.
+    Format(u32),
+    /// The newest group that an entry in `servers/` names.
+    Known(u64),
+    /// A client's update. A second update with the same key gets the outcome of the first.
+    Update(Request, Blob),
+    /// The evaluation with this ticket has finished.
+    Evaluated(u64, Evaluation),
+    /// A client's query, with the number that the driver gave it.
+    Read(u64, Consistency),
+    /// The outcome of a group's put: the group's number, the attempt, and the result.
+    Put(u64, u32, PutResult),
+    /// The outcome of a listing; `None` if it failed.
+    Listed(u64, Option<Listing>),
+    /// The outcome of a fetch.
+    Fetched(Fetch, Fetched),
+    /// A message from another server.
+    Received(ServerName, Message),
+    /// The connection to another server was closed.
+    Disconnected(ServerName),
+    /// The local store was merged into a base that ends with this group.
+    Merged(u64),
+    /// A base that ends with this group is in the bucket.
+    Uploaded(u64),
+    /// The operator stops this server.
+    Drain,
+    /// The time returned by [`crate::machine::Machine::wake`] has come.
+    Wake,
+}
+
+/// The result of evaluating an update on the speculative state (the head).
+#[derive(Clone, Debug)]
+pub enum Evaluation {
+    /// The changes, possibly none, and the answer. The driver has applied the changes to its head.
+    Record {
+        /// The changes, encoded.
+        bytes: Blob,
+        /// The answer to the client.
+        report: Blob,
+    },
+    /// Rejected for a reason that does not depend on the data, such as its syntax. Changes nothing.
+    Refused(Blob),
+}
+
+/// Freshness that a query requires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Consistency {
+    /// Sees all updates acknowledged by a writer that is connected to this server; otherwise data of bounded staleness.
+    Default,
+    /// As `Default`, and at least the snapshot with this number.
+    AtLeast(u64),
+    /// Linearizable.
+    Strict,
+    /// The published snapshot, of any age.
+    Any,
+}
+
+/// Outcome of a put with create-only semantics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PutResult {
+    /// This request created the object.
+    Created,
+    /// The object exists, possibly because of an earlier attempt.
+    Exists,
+    /// The response was lost or timed out, or the server failed or answered 409.
+    Unknown,
+}
+
+/// Names in the bucket. The log was listed first, then the bases.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Listing {
+    /// Names of the groups and spans that end after the requested number.
+    pub log: Vec<String>,
+    /// Names of bases.
+    pub bases: Vec<String>,
+}
+
+/// An object to read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fetch {
+    /// A group, by its number.
+    Group(u64),
+    /// A span, by its first and last group.
+    Span(u64, u64),
+}
+
+impl Fetch {
+    /// The name of the object.
+    pub fn name(self) -> Name {
+        match self {
+            Self::Group(number) => Name::Group(number),
+            Self::Span(first, last) => Name::Span(first, last),
+        }
+    }
+}
+
+/// Outcome of a fetch.
+#[derive(Clone, Debug)]
+pub enum Fetched {
+    /// The object's bytes.
+    Bytes(Blob),
+    /// The object does not exist.
+    Missing,
+    /// The request failed.
+    Unknown,
+}
+
+/// The outcome of an update.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The update is durable.
+    Done {
+        /// The group that contains its transaction.
+        number: u64,
+        /// Fingerprint of the request that was executed, which may be a different one with the same key; 0 if unknown.
+        fingerprint: u64,
+        /// The answer to the request.
+        report: Blob,
+    },
+    /// Not executed, for a reason that does not depend on the data.
+    Refused(Blob),
+    /// Not evaluated, since this group is missing from the log. If the request was sent before, that attempt may have
+    /// been executed.
+    Missing(u64),
+    /// Unknown whether the update was executed. The client can retry with the same key.
+    Unknown,
+}
+
+/// Reason why a query is not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The last validation against the bucket is older than allowed.
+    Stale,
+    /// Groups that the query must see have not arrived.
+    Behind,
+    /// This group is missing from the log, or its object is damaged.
+    Missing(u64),
+}
+
+/// A gap in the log: groups that must be there and cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// The first missing group.
+    pub first: u64,
+    /// The newest group that is known to have been in the log.
+    pub newest: u64,
+    /// True if this server has applied the first missing group.
+    pub applied: bool,
+    /// The state of the first missing group's object.
+    pub object: LostObject,
+}
+
+/// The state of an object that is missing from the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LostObject {
+    /// The object does not exist.
+    Missing,
+    /// The object is a different group: its hash is not the `previous` of the next one.
+    Replaced,
+    /// The object's bytes are not a group of this log.
+    Damaged(crate::machine::group::Damage),
+}
+
+impl Gap {
+    /// True if the object exists, so that a listing alone does not show the gap.
+    pub fn is_of_content(&self) -> bool {
+        self.object != LostObject::Missing
+    }
+
+    /// One sentence for the operator. `epoch` is the log's id epoch.
+    pub fn text(&self, epoch: u64) -> String {
+        let name = Name::Group(self.first).text(epoch);
+        let has = match self.newest > self.first {
+            true => format!("the log had groups up to {}", self.newest),
+            false => "the log had it".to_owned(),
+        };
+        match (self.object, self.applied) {
+            (LostObject::Damaged(damage), _) => format!("{name} is damaged: {damage}"),
+            (LostObject::Replaced, true) => format!(
+                "{name} in the log is not the group {} that this server has applied, so its data are not the log's. \
+                 If the log is right, start this server with an empty folder",
+                self.first
+            ),
+            (LostObject::Replaced, false) => format!(
+                "{name} in the log is not the group that the next one continues: it was lost and written again"
+            ),
+            (LostObject::Missing, true) => {
+                format!("{name} is missing from the log, and this server has it")
+            }
+            (LostObject::Missing, false) => format!("{name} is missing from the log, and {has}"),
+        }
+    }
+}
+
+impl Problem {
+    /// One sentence for the operator. `epoch` is the log's id epoch.
+    pub fn text(&self, epoch: u64) -> String {
+        match self {
+            Self::Damaged(fetch, damage) => format!("{}: {damage}", fetch.name().text(epoch)),
+            Self::Gap(gap) => gap.text(epoch),
+            Self::Unwritable => {
+                "a group that was made here has more bytes than an object can have".into()
+            }
+        }
+    }
+}
+
+/// A problem to report to the operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// The content of an object does not match its name.
+    Damaged(Fetch, crate::machine::group::Damage),
+    /// A group is missing although it cannot have been trimmed.
+    Gap(Gap),
+    /// A group of this server cannot be encoded.
+    Unwritable,
+}
+
+/// An output of the machine, executed by the driver. Actions on the store must be executed in order.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Evaluate the update on the head, then send [`Event::Evaluated`] with the ticket. One update is evaluated at a
+    /// time.
+    Evaluate(u64, RequestKey, Blob),
+    /// Put a group, create-only. All attempts of a number have the same bytes. The group consists of the oldest records
+    /// evaluated on the head.
+    Put {
+        /// The group.
+        group: Arc<Group>,
+        /// Its bytes.
+        bytes: Blob,
+        /// Number of the attempt, repeated in the outcome.
+        attempt: u32,
+    },
+    /// Apply another server's group to the head, without publishing it.
+    Lay(Arc<Group>),
+    /// Publish the snapshot after the group of this number, which was applied to the head.
+    Publish(u64),
+    /// Roll the head back to the published snapshot.
+    Fall,
+    /// List the log after this number, then the bases.
+    List {
+        /// Number of the listing, repeated in the outcome.
+        look: u64,
+        /// The last known group.
+        after: u64,
+        /// True if all names are needed; otherwise the names up to the first missing group are enough.
+        all: bool,
+    },
+    /// Read an object.
+    Fetch(Fetch),
+    /// Restore the object of this group, which this server has applied, or upload a base that contains the group.
+    WriteBack(u64),
+    /// Copy the groups from the first to the last number into a span. May fail.
+    Span(u64, u64),
+    /// Upload the store after the base's last group, with the remembered requests.
+    Upload(Base),
+    /// Replace the local store by the newest base in the bucket.
+    Download,
+    /// Delete the groups and spans that end at or before this number, in ascending order. May fail.
+    Trim(u64),
+    /// Send a message if the server is connected.
+    Send(ServerName, Message),
+    /// Send the outcome to all clients that wait for this update.
+    Answer(RequestKey, Outcome),
+    /// Answer a query from the published snapshot.
+    Serve(u64),
+    /// Refuse a query.
+    Refuse(u64, Refusal),
+    /// Tell the operator.
+    Report(Problem),
+}
+
+/// A time of the receiver's clock that the sender has seen. It proves that the message was sent after that time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Echo {
+    /// Random number of the receiver's process.
+    pub start: u64,
+    /// The receiver's clock at that time.
+    pub clock: Time,
+}
+
+/// A heartbeat.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Beat {
+    /// Random number of the sender's process.
+    pub start: u64,
+    /// The sender's clock.
+    pub clock: Time,
+    /// The receiver's latest clock value that the sender has received.
+    pub echo: Option<Echo>,
+    /// The sender's newest committed group.
+    pub committed: u64,
+    /// The highest group number that the sender knows to exist.
+    pub heard: u64,
+    /// Time since the sender last verified that no group after `committed` existed.
+    pub age: Option<Duration>,
+    /// True if the sender is stopping.
+    pub draining: bool,
+}
+
+/// A message between servers. Losing one costs time, never correctness.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// A heartbeat.
+    Beat(Beat),
+    /// A group whose put has started.
+    Proposed(Arc<Group>),
+    /// The group with this number is committed; its writer, if the sender knows it.
+    Committed(u64, Option<Author>),
+    /// Acknowledges that the sender's future reads will see the group with this number.
+    Heard(u64),
+    /// An update, forwarded to the writer.
+    Forward(Request, Blob, Option<Echo>),
+    /// The outcome of a forwarded update.
+    Outcome(RequestKey, Outcome),
+    /// A forwarded update was rejected by a server that is not the writer. Has the sender's newest committed group, and
+    /// true if the sender is stopping.
+    NotHere(RequestKey, u64, bool),
+}

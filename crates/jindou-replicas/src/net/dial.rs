@@ -1,0 +1,350 @@
+//! Establishing connections: dialling other servers, and accepting their connections.
+
+use super::link::{self, Greeting, answer};
+use super::table::{Entry, Table, Unfit, Wanted};
+use super::tls;
+use crate::machine::ServerName;
+use rustls::ServerConfig;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// Largest number of unauthenticated connections, per address and in total.
+const NEW: (usize, usize) = (32, 512);
+/// Shortest and longest mean time between two attempts to dial.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// Time for which the server with the higher name waits, so that the other one dials first.
+const HIGHER: Duration = Duration::from_millis(200);
+/// Time for which attempts fail before the operator is told. A server that has just started is not known to the others
+/// yet.
+const TELL: Duration = Duration::from_secs(5);
+/// Time for which another server rejects this one before the list is read again, since another process may use this
+/// name. A server that has just started is usually accepted earlier.
+const REFUSED: Duration = Duration::from_secs(1);
+
+/// Reason why a connection could not be established.
+struct Failed {
+    why: String,
+    /// True if the peer rejected this process's certificate.
+    refused: bool,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            refused: false,
+        }
+    }
+}
+/// Limit of unsent bytes in the kernel, so that urgent messages are not delayed for long.
+const UNSENT: u32 = 128 << 10;
+
+/// Sets socket options of a connection. Errors are ignored; the connection is then slower, or its end is noticed later.
+fn set_up(table: &Table, stream: &TcpStream) {
+    let socket = socket2::SockRef::from(stream);
+    let _ = socket.set_tcp_nodelay(true);
+    #[cfg(target_os = "linux")]
+    {
+        let _ = socket.set_tcp_user_timeout(Some(table.limits.times.silence));
+        let _ = socket.set_tcp_notsent_lowat(UNSENT);
+    }
+}
+
+/// Keeps a connection to a server while it is in the list.
+pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notify>) {
+    let lower = *table.me < *name;
+    let (mut seen, mut mean, mut well) = (0, AGAIN.0, Instant::now());
+    loop {
+        let (version, entry) = match table.wanted(&name) {
+            Wanted::Gone => return,
+            Wanted::Nothing => {
+                changed.notified().await;
+                (mean, well) = (AGAIN.0, Instant::now());
+                // Random, so that both sides rarely dial at the same time.
+                sleep(mean.mul_f64(rand::random())).await;
+                continue;
+            }
+            Wanted::Dial(version, entry) => (version, entry),
+        };
+        if std::mem::replace(&mut seen, version) != version {
+            (mean, well) = (AGAIN.0, Instant::now());
+            if !lower {
+                sleep(HIGHER).await;
+                if !matches!(table.wanted(&name), Wanted::Dial(now, _) if now == version) {
+                    continue;
+                }
+            }
+        }
+        match dial(&table, &name, &entry, lower).await {
+            Ok(()) => (mean, well) = (AGAIN.0, Instant::now()),
+            Err(failed) => {
+                if failed.refused && well.elapsed() >= REFUSED {
+                    table.pinned.stranger.notify_one();
+                }
+                if well.elapsed() >= TELL {
+                    table.unreachable(&name, version, failed.why);
+                }
+            }
+        }
+        tokio::select! {
+            () = table.another(&name, version, &changed) => {}
+            () = sleep(mean.mul_f64(0.5 + rand::random::<f64>())) => {}
+        }
+        mean = (mean * 2).min(AGAIN.1);
+    }
+}
+
+/// Dials a server and runs the connection until it ends.
+///
+/// # Errors
+/// Reason why it could not be established.
+async fn dial(
+    table: &Arc<Table>,
+    name: &ServerName,
+    entry: &Entry,
+    lower: bool,
+) -> Result<(), Failed> {
+    let mut failed = Failed::from("it has no address".to_owned());
+    for address in &entry.addresses {
+        let found = timeout(
+            table.limits.times.greeting,
+            tokio::net::lookup_host(address),
+        )
+        .await;
+        let found = match found {
+            Ok(Ok(found)) => found,
+            Ok(Err(e)) => {
+                failed = format!("{address}: {e}").into();
+                continue;
+            }
+            Err(_) => {
+                failed = format!("{address}: no answer to the question for its address").into();
+                continue;
+            }
+        };
+        for place in found {
+            match dial_place(table, name, entry, lower, place).await {
+                Ok(()) => return Ok(()),
+                Err(e) => {
+                    failed = Failed {
+                        why: format!("{address}: {}", e.why),
+                        refused: failed.refused || e.refused,
+                    }
+                }
+            }
+        }
+    }
+    Err(failed)
+}
+
+async fn dial_place(
+    table: &Arc<Table>,
+    name: &ServerName,
+    entry: &Entry,
+    lower: bool,
+    place: SocketAddr,
+) -> Result<(), Failed> {
+    let times = table.limits.times;
+    let late = |_| Failed::from("no answer in time".to_owned());
+    let refused = |why: &str| Failed {
+        why: why.to_owned(),
+        refused: true,
+    };
+    let wrong = |e: std::io::Error| match alert(&e) {
+        true => refused("it does not know this server's certificate"),
+        false => e.to_string().into(),
+    };
+    let stream = timeout(times.greeting, TcpStream::connect(place)).await;
+    let stream = stream.map_err(late)?.map_err(wrong)?;
+    set_up(table, &stream);
+    let greet = async {
+        let connector = TlsConnector::from(table.client.clone());
+        let mut stream = connector
+            .connect(tls::server_name(), stream)
+            .await
+            .map_err(wrong)?;
+        let shown = stream
+            .get_ref()
+            .1
+            .peer_certificates()
+            .and_then(<[_]>::first);
+        let shown = shown.map(|certificate| tls::fingerprint(certificate));
+        // The list may have changed meanwhile; the entry that was dialled counts.
+        let Some(shown) = shown.filter(|shown| Some(*shown) == entry.certificate) else {
+            return Err(Failed::from("it is another server".to_owned()));
+        };
+        let mine = Greeting {
+            answer: answer::WELCOME,
+            name: table.me.clone(),
+            to: name.clone(),
+            most: table.limits.message,
+        };
+        stream.write_all(&mine.write()).await.map_err(wrong)?;
+        stream.flush().await.map_err(wrong)?;
+        let theirs = Greeting::read(&mut stream).await.map_err(wrong)?;
+        Ok((stream, shown, theirs))
+    };
+    let (stream, shown, theirs) = timeout(times.greeting, greet).await.map_err(late)??;
+    let theirs = match theirs {
+        Ok(theirs) => theirs,
+        Err(version) => {
+            table.foreign(&shown, version);
+            return Ok(());
+        }
+    };
+    match theirs.answer {
+        answer::WELCOME if theirs.name == *name && theirs.to == table.me => {}
+        answer::SECOND => return Ok(()),
+        _ => {
+            return Err(refused(
+                "it does not take this server for the one in the list",
+            ));
+        }
+    }
+    match table.join(name, shown, lower, theirs.most).await {
+        Ok(joined) => link::run(table, name, joined, stream).await,
+        Err(Unfit::Stranger | Unfit::Second | Unfit::Ending) => {}
+    }
+    Ok(())
+}
+
+/// True if the peer reported that it does not trust the certificate.
+fn alert(e: &std::io::Error) -> bool {
+    let inner = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
+    let unknown = rustls::AlertDescription::UnknownCA;
+    matches!(inner, Some(rustls::Error::AlertReceived(alert)) if *alert == unknown)
+}
+
+/// Accepts connections until this server ends.
+pub(super) async fn accept(table: Arc<Table>, listener: TcpListener, config: Arc<ServerConfig>) {
+    let gate = Arc::new(Gate::default());
+    let acceptor = TlsAcceptor::from(config);
+    loop {
+        let Ok((stream, from)) = listener.accept().await else {
+            // Out of file descriptors; others may be closed soon.
+            sleep(AGAIN.0).await;
+            continue;
+        };
+        let Some(pass) = gate.enter(from.ip()) else {
+            continue;
+        };
+        let (accepting, acceptor) = (table.clone(), acceptor.clone());
+        table.spawn(async move {
+            taken(&accepting, &acceptor, stream, pass).await;
+        });
+    }
+}
+
+/// Authenticates the dialling server and runs the connection until it ends.
+async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pass: Pass) {
+    set_up(table, &stream);
+    let times = table.limits.times;
+    let greet = async {
+        let mut stream = acceptor.accept(stream).await.ok()?;
+        let shown = stream
+            .get_ref()
+            .1
+            .peer_certificates()
+            .and_then(<[_]>::first);
+        let shown = tls::fingerprint(shown?);
+        let theirs = Greeting::read(&mut stream).await.ok()?;
+        Some((stream, shown, theirs))
+    };
+    let Ok(Some((mut stream, shown, theirs))) = timeout(times.greeting, greet).await else {
+        return;
+    };
+    drop(pass);
+    let (mine, joined) = match &theirs {
+        Ok(theirs) => {
+            let joined = match theirs.to == table.me {
+                true => {
+                    let lower = *theirs.name < *table.me;
+                    table.join(&theirs.name, shown, lower, theirs.most).await
+                }
+                false => Err(Unfit::Stranger),
+            };
+            let answer = match &joined {
+                Ok(_) => answer::WELCOME,
+                Err(Unfit::Second) => answer::SECOND,
+                Err(Unfit::Stranger | Unfit::Ending) => answer::STRANGER,
+            };
+            let to = theirs.name.clone();
+            (Some((answer, to)), joined.ok())
+        }
+        Err(version) => {
+            table.foreign(&shown, *version);
+            // The dialler's reader sees the version and reads no further.
+            (Some((answer::STRANGER, "".into())), None)
+        }
+    };
+    let Some((answer, to)) = mine else {
+        return;
+    };
+    let mine = Greeting {
+        answer,
+        name: table.me.clone(),
+        to,
+        most: table.limits.message,
+    };
+    let reply = async {
+        stream.write_all(&mine.write()).await?;
+        stream.flush().await
+    };
+    let replied = matches!(timeout(times.greeting, reply).await, Ok(Ok(())));
+    match (theirs, joined) {
+        (Ok(theirs), Some(joined)) if replied => {
+            link::run(table, &theirs.name, joined, stream).await;
+        }
+        (Ok(theirs), Some(joined)) => table.leave(&theirs.name, joined.number).await,
+        // Drain the dialler's data, so that the answer is not lost in a connection reset.
+        _ => {
+            let end = async {
+                let _ = stream.shutdown().await;
+                while let Ok(1..) = stream.read(&mut [0; 64]).await {}
+            };
+            let _ = timeout(times.greeting, end).await;
+        }
+    }
+}
+
+/// Counts unauthenticated connections per address.
+#[derive(Default)]
+struct Gate(Mutex<HashMap<IpAddr, usize>>);
+
+/// Slot of an unauthenticated connection, released on drop.
+struct Pass(Arc<Gate>, IpAddr);
+
+impl Gate {
+    fn enter(self: &Arc<Self>, from: IpAddr) -> Option<Pass> {
+        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = inside.values().sum();
+        let of = inside.entry(from).or_default();
+        if *of >= NEW.0 || all >= NEW.1 {
+            if *of == 0 {
+                inside.remove(&from);
+            }
+            return None;
+        }
+        *of += 1;
+        Some(Pass(self.clone(), from))
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut inside = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of) = inside.get_mut(&self.1) {
+            *of -= 1;
+            if *of == 0 {
+                inside.remove(&self.1);
+            }
+        }
+    }
+}

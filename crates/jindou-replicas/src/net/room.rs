@@ -1,0 +1,85 @@
+//! Memory for the messages of one server: while they are assembled, until the driver receives them, and for updates and
+//! groups until the machine has finished with them.
+
+use crate::machine::{Message, RequestKey};
+use crate::peers::Held;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// Time after which a forwarded update no longer counts, if the machine never answers it.
+const FORWARDED: Duration = Duration::from_secs(2 * 3600);
+/// Bytes per permit.
+const UNIT: usize = 1024;
+
+pub(super) struct Room {
+    units: Arc<Semaphore>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    updates: HashMap<RequestKey, (Held, Instant)>,
+    groups: BTreeMap<u64, Held>,
+}
+
+impl Room {
+    /// Creates a limit of this many bytes.
+    pub fn new(bytes: usize) -> Self {
+        let units = (bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            units: Arc::new(Semaphore::new(units)),
+            kept: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves this many bytes, if they are available.
+    pub fn take(&self, bytes: usize) -> Option<Held> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).ok()?;
+        let take = || self.units.clone().try_acquire_many_owned(units).ok();
+        let permit = take().or_else(|| {
+            let now = Instant::now();
+            let old = |at: Instant| now.duration_since(at) > FORWARDED;
+            self.lock().updates.retain(|_, (_, at)| !old(*at));
+            take()
+        });
+        permit.map(Held::new)
+    }
+
+    /// Keeps the memory of a message reserved that the machine is about to receive.
+    pub fn received(&self, message: &Message, held: &Held) {
+        let mut kept = self.lock();
+        match message {
+            Message::Forward(request, ..) => {
+                (kept.updates).insert(request.key, (held.clone(), Instant::now()));
+            }
+            Message::Proposed(group) => drop(kept.groups.insert(group.number, held.clone())),
+            _ => {}
+        }
+    }
+
+    /// Releases the memory of requests that the machine has finished, which its outgoing messages show.
+    pub fn sent(&self, message: &Message) {
+        let mut kept = self.lock();
+        match message {
+            Message::Outcome(key, _) | Message::NotHere(key, ..) => {
+                kept.updates.remove(key);
+            }
+            Message::Beat(beat) => {
+                kept.groups = kept.groups.split_off(&beat.committed.saturating_add(1));
+            }
+            _ => {}
+        }
+    }
+
+    /// Number of available bytes.
+    #[cfg(test)]
+    pub fn free(&self) -> usize {
+        self.units.available_permits() * UNIT
+    }
+}

@@ -1,0 +1,154 @@
+//! The interface to other servers. A lost message costs time, never correctness, so a message that cannot be sent at
+//! once is dropped.
+
+use crate::bucket::ServerEntry;
+use crate::machine::{Message, ServerName};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// Connections to other servers.
+pub trait Peers: Send + 'static {
+    /// Sends a message if the server is connected and its queue accepts the message at once.
+    fn send(&mut self, to: &ServerName, message: Message);
+    /// Adopts the servers of the bucket's list.
+    fn know(&mut self, servers: &[ServerEntry]);
+    /// True if connections to listed servers are established automatically.
+    fn connects(&self) -> bool {
+        true
+    }
+}
+
+/// A message or an event from other servers.
+#[derive(Debug)]
+pub enum FromPeer {
+    /// A message, with the memory reserved for it until the driver has handled it.
+    Message(ServerName, Message, Held),
+    /// The connection was closed.
+    Gone(ServerName),
+    /// A server connected that is not in the list; the list should be read again.
+    Unknown,
+    /// A problem to report to the operator.
+    Problem(PeerProblem),
+}
+
+/// Memory reserved for a message, released on drop.
+#[derive(Clone, Debug, Default)]
+pub struct Held(#[allow(dead_code, reason = "only dropped")] Option<Arc<OwnedSemaphorePermit>>);
+
+impl Held {
+    /// Wraps the permit for a message's memory.
+    pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Some(Arc::new(permit)))
+    }
+}
+
+/// A problem with other servers, for the operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PeerProblem {
+    /// A server that speaks this other protocol version.
+    Version(ServerName, u32),
+    /// A server that cannot be reached, and the reason.
+    Unreachable(ServerName, String),
+    /// A message of this many bytes was not sent, since it exceeds the receiver's limit.
+    TooLarge(ServerName, usize),
+}
+
+impl std::fmt::Display for PeerProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Version(name, version) => write!(
+                f,
+                "server {name} speaks version {version} of the connections between servers, which this one does not: \
+                 they follow each other by the bucket alone"
+            ),
+            Self::Unreachable(name, why) => {
+                write!(f, "server {name} cannot be connected with: {why}")
+            }
+            Self::TooLarge(name, size) => {
+                write!(
+                    f,
+                    "a message of {size} bytes is more than server {name} takes"
+                )
+            }
+        }
+    }
+}
+
+/// Capacity of the queue of messages for a server.
+const WAITING: usize = 4096;
+
+/// No connections: servers exchange groups through the bucket only.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl Peers for Nobody {
+    fn send(&mut self, _: &ServerName, _: Message) {}
+    fn know(&mut self, _: &[ServerEntry]) {}
+    fn connects(&self) -> bool {
+        false
+    }
+}
+
+impl Nobody {
+    /// Creates this implementation, with a channel that never receives anything.
+    pub fn connect() -> (Self, mpsc::Receiver<FromPeer>) {
+        (Self, mpsc::channel(1).1)
+    }
+}
+
+/// Connects servers within one process, for tests.
+#[derive(Clone, Debug, Default)]
+pub struct Hub(Arc<Mutex<BTreeMap<ServerName, mpsc::Sender<FromPeer>>>>);
+
+/// The connections of one server of a [`Hub`]; closed on drop.
+#[derive(Debug)]
+pub struct Member {
+    hub: Hub,
+    name: ServerName,
+    own: mpsc::Sender<FromPeer>,
+}
+
+impl Hub {
+    /// Connects a server to all others. It replaces an earlier run of the same name.
+    pub fn connect(&self, name: &str) -> (Member, mpsc::Receiver<FromPeer>) {
+        let (own, incoming) = mpsc::channel(WAITING);
+        let name: ServerName = name.into();
+        self.lock().insert(name.clone(), own.clone());
+        let hub = self.clone();
+        (Member { hub, name, own }, incoming)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, mpsc::Sender<FromPeer>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Peers for Member {
+    fn send(&mut self, to: &ServerName, message: Message) {
+        let members = self.hub.lock();
+        // Messages of a run that was replaced are dropped.
+        let mine = (members.get(&self.name)).is_some_and(|own| own.same_channel(&self.own));
+        if let Some(to) = members.get(to).filter(|_| mine) {
+            let _ = to.try_send(FromPeer::Message(
+                self.name.clone(),
+                message,
+                Held::default(),
+            ));
+        }
+    }
+
+    fn know(&mut self, _: &[ServerEntry]) {}
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut members = self.hub.lock();
+        if (members.get(&self.name)).is_some_and(|own| own.same_channel(&self.own)) {
+            members.remove(&self.name);
+        }
+        for to in members.values() {
+            let _ = to.try_send(FromPeer::Gone(self.name.clone()));
+        }
+    }
+}

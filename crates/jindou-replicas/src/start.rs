@@ -1,0 +1,250 @@
+//! The start of a server: checks before it follows a log.
+
+use crate::application::{Application, Local, Report};
+use crate::bucket::{Beginning, Bucket, Failure, Remains, ServerEntry};
+use crate::clock;
+use crate::driver::{Driver, Parts};
+use crate::handle::Handle;
+use crate::machine::{Author, Base, Event, GROUP_VERSION, Machine, Name, Settings};
+use crate::peers::{FromPeer, Peers};
+use jindou_model::CancelToken;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A server's settings.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its unique name.
+    pub name: String,
+    /// Addresses at which other servers reach it.
+    pub addresses: Vec<String>,
+    /// Hash of the certificate that it presents at these addresses.
+    pub certificate: Option<String>,
+    /// Settings of the machine.
+    pub settings: Settings,
+    /// Largest number of bytes of waiting updates.
+    pub update_bytes: usize,
+    /// Interval at which its entry in the list of servers is written.
+    pub refresh: Duration,
+    /// The newest group version that it reads and writes.
+    pub groups: u32,
+    /// Ends the driver within 100 ms.
+    pub cancel: CancelToken,
+    /// Id epoch of the log that an empty folder creates if there is none.
+    pub new_log: u64,
+}
+
+impl Options {
+    /// Default options of a server with this name.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            addresses: Vec::new(),
+            certificate: None,
+            settings: Settings::default(),
+            groups: GROUP_VERSION,
+            update_bytes: 256 << 20,
+            refresh: Duration::from_secs(600),
+            cancel: CancelToken::new(),
+            new_log: rand::random(),
+        }
+    }
+}
+
+/// Checks the bucket, opens the store, and returns a driver to run.
+///
+/// # Errors
+/// One sentence: the reason why this server cannot follow the log.
+pub async fn start<A: Application, P: Peers>(
+    store: A,
+    bucket: Bucket,
+    mut peers: P,
+    incoming: mpsc::Receiver<FromPeer>,
+    options: Options,
+) -> Result<(Handle<A::Snapshot>, Driver<A, P>), String> {
+    check_name(&options.name)?;
+    let store = Arc::new(store);
+    let local = blocking(&store, "the local store cannot be opened", A::open).await?;
+    bucket.probe().await?;
+    let there = bucket.identity().await?;
+    if there.is_none()
+        && let Some(remains) = remains(&bucket).await?
+    {
+        let own = match local {
+            Local::Following { .. } | Local::Empty => "",
+            Local::Other { .. } => {
+                ". To serve the store in this folder, name a new place for its log"
+            }
+        };
+        return Err(format!(
+            "{remains}. A new log here would hide them. Run \"jindou cluster repair --log PLACE\", \
+             which can write log.json again{own}"
+        ));
+    }
+    let identity = match (there, &local) {
+        (Some(identity), _) => identity,
+        (None, Local::Empty) => bucket.begin(options.new_log, Beginning::Empty).await?,
+        (None, Local::Other { loaded, begins, .. }) => {
+            let beginning = loaded.map_or(Beginning::Changed, Beginning::Loaded);
+            bucket.begin(*begins, beginning).await?
+        }
+        (None, Local::Following { log, .. }) => {
+            return Err(format!(
+                "the store follows the log {log:016x}, and there is no log at this place: check the place. \
+                 If the log is lost, dump the data of this store, load it into a new one, and begin a log with that"
+            ));
+        }
+    };
+    let (log, beginning) = (identity.epoch, identity.beginning);
+    let held = bucket.hold().await;
+    held.map_err(|e| format!("the log's directory is not there: {e}"))?;
+    let bases = bucket.bases(log).await;
+    let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
+    match bucket.check_log(log, &bases).await {
+        Ok(()) => {}
+        Err(Failure::Lost(other)) => return Err(other),
+        Err(failure) => return Err(format!("the bucket cannot be listed: {failure}")),
+    }
+    let waits = identity.beginning != Beginning::Empty && bases.is_empty();
+    let (base, snapshot) = match local {
+        Local::Following { log: of, .. } if of != log => {
+            return Err(format!(
+                "the log at this place is another store's: it is {log:016x}, and this store follows {of:016x}. \
+                 Check the place, or start with an empty folder to follow this log"
+            ));
+        }
+        Local::Following { base, snapshot, .. } => (Some(base), snapshot),
+        Local::Other {
+            loaded,
+            begins,
+            snapshot,
+        } => {
+            let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
+            if begins != log && !same {
+                let began = match identity.beginning {
+                    Beginning::Empty => " (it began with an empty one)",
+                    Beginning::Loaded(_) | Beginning::Changed => "",
+                };
+                return Err(format!(
+                    "the log at this place is another store's{began}, and nothing was changed. \
+                     To serve the store in this folder, name a new place for its log. \
+                     To follow this log instead, start with an empty folder, which will get the log's data and nothing of this store"
+                ));
+            }
+            let failed = "the local folder cannot be written";
+            blocking(&store, failed, move |store| store.follow(log)).await?;
+            (Some(Base::default()), snapshot)
+        }
+        Local::Empty => {
+            let begins = (identity.beginning == Beginning::Empty).then_some(log);
+            let failed = "no store can be made";
+            let empty = blocking(&store, failed, move |store| store.empty(begins)).await?;
+            (None, empty)
+        }
+    };
+    if base.is_none() && waits {
+        store.report(Report::Waiting(Name::Base(0).text(log)));
+    }
+    let first = base.clone().filter(|_| waits);
+    let start: u64 = rand::random();
+    let me = ServerEntry {
+        name: options.name.clone(),
+        start,
+        addresses: options.addresses,
+        certificate: options.certificate,
+        groups: options.groups,
+        newest: base.as_ref().map_or(0, |base| base.number),
+        log: Some(identity),
+    };
+    // Read before this server overwrites its entry, which may name groups that are known from nowhere else.
+    let known = bucket.all_servers().await;
+    let known = known.map_err(|e| format!("the list of servers cannot be read: {e}"))?;
+    let known = known
+        .iter()
+        .filter(|found| found.entry.log.as_ref().is_none_or(|of| of.epoch == log));
+    let known = known.map(|found| found.entry.noted()).max().unwrap_or(0);
+    let me = ServerEntry {
+        newest: me.newest.max(known),
+        ..me
+    };
+    let servers = bucket.servers(&me).await;
+    let servers = servers.map_err(|e| format!("the list of servers cannot be written: {e}"))?;
+    peers.know(&servers);
+    let author = Author {
+        server: options.name.as_str().into(),
+        start,
+    };
+    let mut settings = options.settings;
+    settings.audit_every = bucket.audit_every(settings.audit_every);
+    let machine = Machine::new(settings.clone(), log, author, rand::random(), clock::now())
+        .with_first_base(beginning != Beginning::Empty);
+    let (handle, inbox) = Handle::new(options.update_bytes);
+    let listed = servers.len() as u64;
+    inbox.figures.listed.store(listed, Relaxed);
+    let number = base.as_ref().map_or(0, |base| base.number);
+    store.publish(number, &snapshot);
+    let names = servers.iter().map(|server| server.name.as_str().into());
+    let events = vec![
+        Event::Opened(base),
+        Event::Peers(names.collect()),
+        Event::Format(ServerEntry::common_groups(&servers)),
+        Event::Known(known),
+    ];
+    let driver = Driver::new(Parts {
+        machine,
+        store,
+        bucket,
+        epoch: log,
+        me,
+        published: (number, snapshot),
+        settings,
+        peers,
+        incoming,
+        inbox,
+        cancel: options.cancel,
+        refresh: options.refresh,
+        first,
+        events,
+    });
+    Ok((handle, driver))
+}
+
+/// Objects of a log whose first object was still missing after they were listed.
+async fn remains(bucket: &Bucket) -> Result<Option<Remains>, String> {
+    let remains = bucket.remains().await;
+    let remains = remains.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
+    match remains {
+        // Another server may have created the log in the meantime.
+        Some(remains) => Ok((bucket.identity().await?).is_none().then_some(remains)),
+        None => Ok(None),
+    }
+}
+
+/// Calls the store on a thread that may block.
+async fn blocking<A: Application, T: Send + 'static>(
+    store: &Arc<A>,
+    failed: &str,
+    call: impl FnOnce(&A) -> std::io::Result<T> + Send + 'static,
+) -> Result<T, String> {
+    let store = store.clone();
+    match tokio::task::spawn_blocking(move || call(&store)).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(e)) => Err(format!("{failed}: {e}")),
+        Err(e) => Err(format!("{failed}: {e}")),
+    }
+}
+
+/// Checks a server's name, which is part of object names and of every group.
+fn check_name(name: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let right =
+        (1..=100).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('.');
+    match right {
+        true => Ok(()),
+        false => Err(format!(
+            "\"{name}\" is not a name of a server: 1 to 100 letters, digits, hyphens, underscores and full stops"
+        )),
+    }
+}

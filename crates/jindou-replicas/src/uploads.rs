@@ -1,0 +1,189 @@
+//! Uploads of bases, one at a time. Each requested base is uploaded, or a later one in its place.
+
+use crate::application::{Application, Report};
+use crate::bucket::BaseFiles;
+use crate::driver::{Done, Driver};
+use crate::machine::{Base, Event};
+use crate::peers::Peers;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Shortest and longest delay before a failed upload is retried.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
+/// A base to upload, with its files once they were opened. A retry uses the same requests and files, so parts uploaded
+/// by the first attempt are found under their names.
+pub(crate) struct Upload {
+    base: Base,
+    files: Option<Arc<dyn BaseFiles>>,
+}
+
+impl From<Base> for Upload {
+    fn from(base: Base) -> Self {
+        Self { base, files: None }
+    }
+}
+
+impl Upload {
+    /// Closes the files on a blocking thread, since closing large removed files takes long.
+    fn close(self) {
+        if self.files.is_some() {
+            tokio::task::spawn_blocking(move || drop(self));
+        }
+    }
+}
+
+/// The running upload, and the next one.
+pub(crate) struct Uploads {
+    /// Number of the base that is being uploaded.
+    running: Option<u64>,
+    /// The next upload: the base that the log begins with, one that was saved during another upload, or one whose
+    /// upload failed.
+    next: Option<Upload>,
+    /// Number of the newest base that was saved locally.
+    saved: u64,
+    /// Delay after the next failure.
+    pause: Duration,
+    /// True while it waits before a retry.
+    pauses: bool,
+}
+
+impl Uploads {
+    pub fn new(first: Option<Base>) -> Self {
+        Self {
+            running: None,
+            next: first.map(Upload::from),
+            saved: 0,
+            pause: AGAIN.0,
+            pauses: false,
+        }
+    }
+}
+
+/// Reason why an upload ended without a base.
+pub(crate) enum Failed {
+    /// The local store was saved with a later number in the meantime.
+    Gone,
+    Report(Report),
+}
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    /// Uploads the local store if it still has the base's number. If another upload is running, this one follows.
+    pub(crate) fn upload(&mut self, base: Base) {
+        let uploads = &mut self.uploads;
+        let number = base.number;
+        if uploads.running == Some(number) {
+            return;
+        }
+        if (uploads.next.as_ref()).is_none_or(|next| next.base.number < number)
+            && let Some(before) = uploads.next.replace(base.into())
+        {
+            before.close();
+        }
+        self.upload_next();
+    }
+
+    /// Starts the next upload, unless one is running or the bucket has a base that is at least as new.
+    pub(crate) fn upload_next(&mut self) {
+        if self.uploads.running.is_some() {
+            return;
+        }
+        let Some(mut upload) = self.uploads.next.take() else {
+            return;
+        };
+        let number = upload.base.number;
+        if self
+            .machine
+            .newest_base()
+            .is_some_and(|newest| newest >= number)
+        {
+            self.uploads.pause = AGAIN.0;
+            return upload.close();
+        }
+        self.uploads.running = Some(number);
+        let (bucket, epoch, start) = (self.bucket.clone(), self.epoch, self.me.start);
+        let store = self.store.clone();
+        self.spawn(async move {
+            let begun = Instant::now();
+            let files = match upload.files.clone() {
+                Some(files) => Ok(Some(files)),
+                None => match tokio::task::spawn_blocking(move || store.files(number)).await {
+                    Ok(files) => files.map_err(|e| Report::Disk(e.to_string())),
+                    Err(e) => Err(Report::Disk(e.to_string())),
+                },
+            };
+            let failed = match files {
+                Ok(Some(files)) => {
+                    upload.files = Some(files.clone());
+                    match bucket.upload(epoch, start, &upload.base, files).await {
+                        Ok(()) => return Some(Done::Uploaded(number)),
+                        Err(e) => Failed::Report(Report::Bucket("uploading a base", e)),
+                    }
+                }
+                Ok(None) => Failed::Gone,
+                Err(report) => Failed::Report(report),
+            };
+            Some(Done::UploadFailed(upload, failed, begun.elapsed()))
+        });
+    }
+
+    pub(crate) fn uploaded(&mut self, number: u64) {
+        (self.uploads.running, self.uploads.pause) = (None, AGAIN.0);
+        self.happened.push_back(Event::Uploaded(number));
+        // The new base may make an older one unnecessary. Groups are trimmed no further than the machine has allowed.
+        self.trim(self.trim_to);
+        self.upload_next();
+    }
+
+    /// Schedules a retry of an upload that failed after `took`. The retry may have to send everything again, so the
+    /// delay is at least that long.
+    pub(crate) fn upload_failed(&mut self, upload: Upload, failed: Failed, took: Duration) {
+        let number = upload.base.number;
+        let uploads = &mut self.uploads;
+        uploads.running = None;
+        match uploads.next {
+            Some(_) => upload.close(),
+            None => uploads.next = Some(upload),
+        }
+        self.renew_next();
+        let uploads = &mut self.uploads;
+        match failed {
+            // Otherwise the save that replaced the files has not been reported yet.
+            Failed::Gone if uploads.saved > number => return self.upload_next(),
+            Failed::Gone => {}
+            Failed::Report(report) => self.store.report(report),
+        }
+        if std::mem::replace(&mut uploads.pauses, true) {
+            return;
+        }
+        let pause = uploads.pause.max(took);
+        uploads.pause = (uploads.pause * 2).min(AGAIN.1);
+        self.spawn(async move {
+            tokio::time::sleep(pause).await;
+            Some(Done::UploadAgain)
+        });
+    }
+
+    pub(crate) fn upload_again(&mut self) {
+        self.uploads.pauses = false;
+        self.upload_next();
+    }
+
+    /// Records that the local store was saved with this number, and updates the next upload.
+    pub(crate) fn saved(&mut self, number: u64) {
+        self.uploads.saved = number;
+        self.renew_next();
+        self.happened.push_back(Event::Merged(number));
+    }
+
+    /// Replaces the next upload by one of the current local store, since an earlier one's files may be gone.
+    fn renew_next(&mut self) {
+        let saved = self.uploads.saved;
+        if let Some(next) = &mut self.uploads.next
+            && next.base.number < saved
+        {
+            std::mem::replace(next, self.machine.base(saved).into()).close();
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Servers without drivers, connected over TCP.
+
+use jindou_replicas::net::{Connections, Limits, Listener, listen};
+use jindou_replicas::{Beat, FromPeer, Message, Peers, ServerEntry, ServerName, now};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+/// Time in which anything comes that comes at once, on a machine that does other things as well.
+pub const SOON: Duration = Duration::from_secs(60);
+
+pub fn limits() -> Limits {
+    Limits::for_updates(256 << 20)
+}
+
+/// A server without a driver.
+pub struct Node {
+    pub name: ServerName,
+    pub connections: Connections,
+    pub incoming: mpsc::Receiver<FromPeer>,
+    pub entry: ServerEntry,
+}
+
+impl Node {
+    pub async fn new(name: &str, limits: Limits) -> Self {
+        let listener = listen("127.0.0.1:0", None, limits).await.unwrap();
+        Self::over(name, listener)
+    }
+
+    pub fn over(name: &str, listener: Listener) -> Self {
+        let entry = ServerEntry {
+            name: name.into(),
+            start: rand(),
+            addresses: vec![listener.address().to_owned()],
+            certificate: Some(listener.certificate()),
+            ..ServerEntry::default()
+        };
+        let (connections, incoming) = listener.connect(name).unwrap();
+        let name = name.into();
+        Self {
+            name,
+            connections,
+            incoming,
+            entry,
+        }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.entry.addresses[0]
+    }
+
+    pub fn send(&mut self, to: &str, message: Message) {
+        self.connections.send(&to.into(), message);
+    }
+
+    /// The next thing that comes, problems apart.
+    pub async fn next(&mut self) -> FromPeer {
+        loop {
+            match timeout(SOON, self.incoming.recv()).await {
+                Ok(Some(FromPeer::Problem(_) | FromPeer::Unknown)) => {}
+                Ok(Some(from)) => return from,
+                nothing => panic!("{}: {nothing:?}", self.name),
+            }
+        }
+    }
+
+    pub async fn message(&mut self) -> (ServerName, Message) {
+        match self.next().await {
+            FromPeer::Message(from, message, _) => (from, message),
+            other => panic!("{}: {other:?}", self.name),
+        }
+    }
+
+    /// All that has come and comes within this time, questions for the list of servers apart. [`introduce`] leaves such questions
+    /// behind: the server that knows the others first dials them before they know it. They come a second apart.
+    pub async fn told(&mut self, within: Duration) -> Vec<FromPeer> {
+        let mut all = self.all(within).await;
+        all.retain(|from| !matches!(from, FromPeer::Unknown));
+        all
+    }
+
+    /// All that has come and comes within this time.
+    pub async fn all(&mut self, within: Duration) -> Vec<FromPeer> {
+        let end = tokio::time::Instant::now() + within;
+        let mut all = Vec::new();
+        while let Ok(Some(from)) = tokio::time::timeout_at(end, self.incoming.recv()).await {
+            all.push(from);
+        }
+        all
+    }
+}
+
+pub fn rand() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::SeqCst)
+}
+
+/// Tells each of these servers of all, one after the other.
+pub fn introduce(nodes: &mut [&mut Node]) {
+    let entries: Vec<_> = nodes.iter().map(|node| node.entry.clone()).collect();
+    for node in nodes {
+        node.connections.know(&entries);
+    }
+}
+
+/// Waits until messages come both ways.
+pub async fn meet(one: &mut Node, other: &mut Node) {
+    let names = [one.name.clone(), other.name.clone()];
+    let begun = Instant::now();
+    let (mut there, mut back) = (false, false);
+    while !(there && back) {
+        assert!(begun.elapsed() < SOON, "{names:?}: {there}, {back}");
+        one.send(&names[1], Message::Heard(0));
+        other.send(&names[0], Message::Heard(0));
+        sleep(Duration::from_millis(20)).await;
+        while let Ok(from) = other.incoming.try_recv() {
+            there |= matches!(from, FromPeer::Message(from, ..) if from == names[0]);
+        }
+        while let Ok(from) = one.incoming.try_recv() {
+            back |= matches!(from, FromPeer::Message(from, ..) if from == names[1]);
+        }
+    }
+    // What is still on its way.
+    one.all(Duration::from_millis(100)).await;
+    other.all(Duration::from_millis(100)).await;
+}
+
+pub fn body(size: usize) -> jindou_replicas::Blob {
+    (0..size).map(|at| ((at * at) >> 5) as u8).collect()
+}
+
+pub fn beat(number: u64) -> Message {
+    Message::Beat(Beat {
+        start: 1,
+        clock: now(),
+        echo: None,
+        committed: number,
+        heard: number,
+        age: Some(Duration::from_micros(7)),
+        draining: false,
+    })
+}

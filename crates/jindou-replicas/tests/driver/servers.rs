@@ -1,0 +1,541 @@
+//! Servers over one bucket.
+
+use crate::faulty::Faulty;
+use crate::store::LOADED;
+use crate::store::Tiny;
+use crate::world::{Server, Way, World, limits};
+use jindou_replicas::simulate::{EPOCH, fingerprint};
+use jindou_replicas::{
+    Beginning, Bucket, Consistency, Hub, Name, Nobody, Options, Outcome, Report, Request,
+    RequestKey, Settings, Stopped, start,
+};
+use object_store::ObjectStore;
+use object_store::memory::InMemory;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub fn settings() -> Settings {
+    Settings {
+        span_groups: 8,
+        ..Settings::default()
+    }
+}
+
+pub async fn seconds(seconds: f64) {
+    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+}
+
+/// A directory, and the object store that a bucket over it has.
+fn directory() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store: Option<Arc<dyn ObjectStore>> = None;
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    let _ = bucket.behind(|of_bucket| store.insert(of_bucket).clone());
+    (folder, store.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_servers_over_a_directory() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 1, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, index == 2).await);
+    }
+    let clients = world.clients(8, 3);
+    seconds(6.0).await;
+    let sums = world.finish(clients, &servers).await;
+    assert!(
+        sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
+        "{sums:?}"
+    );
+    let spans = std::fs::read_dir(folder.path().join("span"))
+        .unwrap()
+        .count();
+    assert!(spans > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_servers_over_tcp() {
+    let (folder, store) = directory();
+    let world = World::with(store, Some(folder.path()), Way::Net, 1, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, index == 2).await);
+    }
+    let clients = world.clients(8, 3);
+    seconds(6.0).await;
+    let sums = world.finish(clients, &servers).await;
+    eprintln!("{sums:?}");
+    assert!(
+        sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
+        "{sums:?}"
+    );
+    for server in &servers {
+        let (running, _) = server.running.as_ref().unwrap();
+        let reports = running.store.reports.lock().unwrap();
+        assert!(
+            !reports.iter().any(|r| matches!(r, Report::Peer(_))),
+            "{reports:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_only_know_the_bucket() {
+    let world = World::new(Arc::new(InMemory::new()), None, false, 2, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, true).await);
+    }
+    let clients = world.clients(6, 3);
+    seconds(7.0).await;
+    let sums = world.finish(clients, &servers).await;
+    assert!(sums.acknowledged > 20 && sums.answered > 100, "{sums:?}");
+}
+
+/// A process whose name another one takes ends soon: the others refuse its certificate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_taken_over_is_found_out_over_tcp() {
+    let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 3, settings());
+    let _one = world.new_server(0, true).await;
+    let earlier = world.new_server(1, true).await;
+    seconds(1.0).await;
+    let later = world.new_server(1, true).await;
+    // Without a handle it would end by itself.
+    let (_running, task) = earlier.running.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(60), task).await;
+    assert_eq!(ended.unwrap().unwrap(), Err(Stopped::Replaced));
+    assert!(!later.running.unwrap().1.is_finished());
+}
+
+/// Updates of 32 MiB, at each server, while others go on: forwarded ones have outcomes, and all servers hear of each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_updates_over_tcp() {
+    let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 9, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, true).await);
+    }
+    let clients = world.clients(3, 3);
+    seconds(3.5).await;
+    for (number, server) in servers.iter().enumerate() {
+        let (running, _) = server.running.as_ref().unwrap();
+        let key = RequestKey(u128::MAX - 1 - number as u128);
+        let key = Request {
+            key,
+            fingerprint: fingerprint(key),
+        };
+        let body: Vec<u8> = vec![number as u8; 32 << 20];
+        let asked = running.handle.update(key, body.into());
+        let outcome = tokio::time::timeout(Duration::from_secs(60), asked).await;
+        assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?}");
+    }
+    let sums = world.finish(clients, &servers).await;
+    eprintln!("{sums:?}");
+    assert!(sums.calm > 20, "{sums:?}");
+    for server in &servers {
+        let (running, _) = server.running.as_ref().unwrap();
+        let reports = running.store.reports.lock().unwrap();
+        assert!(
+            !reports.iter().any(|r| matches!(r, Report::Peer(_))),
+            "{reports:?}"
+        );
+    }
+}
+
+/// One request of eight goes wrong, and servers die in the middle.
+async fn bad_weather(seed: u64, way: Way, over_folder: bool) {
+    weather(125, seed, way, over_folder).await;
+}
+
+/// This number of 1000 requests goes wrong, and servers die in the middle.
+async fn weather(bad: u64, seed: u64, way: Way, over_folder: bool) {
+    let (folder, local) = directory();
+    let world = match over_folder {
+        true => World::with(local, Some(folder.path()), way, seed, settings()),
+        false => World::with(Arc::new(InMemory::new()), None, way, seed, settings()),
+    };
+    world.faulty.bad.store(bad, Ordering::SeqCst);
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, (seed >> index) & 1 == 0).await);
+    }
+    let clients = world.clients(6, 3);
+    for round in 0..4 {
+        seconds(0.5).await;
+        let victim = (seed as usize + round) % 3;
+        if let Some((running, _)) = &servers[victim].running
+            && round % 2 == 1
+        {
+            running.handle.save().await;
+        }
+        world.kill(&mut servers[victim]).await;
+        seconds(0.3).await;
+        world.start(&mut servers[victim]).await;
+    }
+    // Long enough for what is acknowledged to have reached all of them, over the same bucket.
+    seconds(4.0).await;
+    let sums = world.finish(clients, &servers).await;
+    eprintln!("{seed}, {over_folder}: {sums:?}");
+    assert!(sums.acknowledged > 5 && sums.answered > 5, "{sums:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_over_a_directory() {
+    bad_weather(11, Way::Hub(Hub::default()), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_in_memory() {
+    bad_weather(14, Way::Hub(Hub::default()), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_without_connections() {
+    bad_weather(17, Way::Nobody, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_over_tcp() {
+    bad_weather(18, Way::Net, false).await;
+}
+
+/// Servers die and come back, and are connected again soon after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deaths_over_tcp() {
+    weather(0, 19, Way::Net, true).await;
+}
+
+/// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long"]
+async fn deaths_over_tcp_in_many_seeds() {
+    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first = number("JINDOU_SEED", 100);
+    for seed in first..first + number("JINDOU_RUNS", 12) {
+        weather(0, seed, Way::Net, seed % 2 == 0).await;
+    }
+}
+
+/// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long"]
+async fn bad_weather_in_many_seeds() {
+    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first = number("JINDOU_SEED", 100);
+    for seed in first..first + number("JINDOU_RUNS", 12) {
+        let way = match seed % 4 {
+            0 => Way::Nobody,
+            1 => Way::Hub(Hub::default()),
+            _ => Way::Net,
+        };
+        bad_weather(seed, way, seed % 3 == 0).await;
+    }
+}
+
+/// Bases are uploaded, the log is trimmed, and a server with an empty folder starts from what is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_folder_is_filled() {
+    let settings = Settings {
+        keep: Duration::from_secs(4),
+        ..settings()
+    };
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 3, settings);
+    let mut servers = vec![
+        world.new_server(0, false).await,
+        world.new_server(1, false).await,
+    ];
+    let clients = world.clients(4, 2);
+    for _ in 0..4 {
+        seconds(1.6).await;
+        for server in &servers {
+            let (running, _) = server.running.as_ref().unwrap();
+            running.handle.save().await.unwrap();
+        }
+    }
+    let first = Name::Group(1).text(EPOCH);
+    let mut tries = 0;
+    while world.bucket.get(&first).await.is_ok() {
+        tries += 1;
+        assert!(tries < 100, "nothing was trimmed");
+        seconds(0.1).await;
+    }
+    let bases = world.bucket.bases(EPOCH).await.unwrap();
+    assert!(bases.len() >= 2 && bases[0] > 0, "{bases:?}");
+    servers.push(world.new_server(2, true).await);
+    world.finish(clients, &servers).await;
+    let base = servers[2].folder.0.lock().unwrap().clone().unwrap().0;
+    assert!(base.number >= bases[0] && !base.keys.is_empty());
+    let parts = std::fs::read_dir(folder.path().join("parts"))
+        .unwrap()
+        .count();
+    let bases = world.bucket.bases(EPOCH).await.unwrap().len();
+    assert!(parts <= bases + 1, "{parts} uploads, {bases} bases");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_goes_away_and_comes_back() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 4, settings());
+    let servers = vec![
+        world.new_server(0, true).await,
+        world.new_server(1, true).await,
+    ];
+    let clients = world.clients(2, 2);
+    seconds(0.5).await;
+    world.faulty.away.store(true, Ordering::SeqCst);
+    seconds(0.2).await;
+    let groups = world.groups();
+    let (running, _) = servers[0].running.as_ref().unwrap();
+    let key = RequestKey(u128::MAX - 1);
+    let key = Request {
+        key,
+        fingerprint: fingerprint(key),
+    };
+    let asked = tokio::spawn({
+        let handle = running.handle.clone();
+        async move { handle.update(key, b"\0".as_slice().into()).await }
+    });
+    // Reads go on meanwhile, since what is known is young enough.
+    assert_eq!(world.query(0, Consistency::Any).await, Some(true));
+    assert_eq!(world.query(0, Consistency::Default).await, Some(true));
+    assert_eq!(asked.await.unwrap(), Outcome::Unknown);
+    assert_eq!(world.groups(), groups);
+    // By now it is too old.
+    assert_eq!(world.query(1, Consistency::Default).await, Some(false));
+    assert_eq!(world.query(1, Consistency::Any).await, Some(true));
+    assert!(running.handle.status().await.unwrap().unready.is_some());
+    let failed = |r: &Report| matches!(r, Report::Bucket("putting a group" | "listing", _));
+    assert!(running.store.reports.lock().unwrap().iter().any(failed));
+    world.faulty.away.store(false, Ordering::SeqCst);
+    world.disturb_bucket();
+    // The same key asks again, and is there once.
+    let mut outcome = Outcome::Unknown;
+    for _ in 0..3 {
+        if outcome == Outcome::Unknown {
+            outcome = running.handle.update(key, b"\0".as_slice().into()).await;
+        }
+    }
+    assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
+    world.finish(clients, &servers).await;
+}
+
+/// A full disk and a folder that may not be written: nothing is acknowledged or lost, and both are told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_cannot_be_written() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 5, settings());
+    let servers = vec![
+        world.new_server(0, true).await,
+        world.new_server(1, true).await,
+    ];
+    let clients = world.clients(2, 2);
+    for kind in [ErrorKind::StorageFull, ErrorKind::PermissionDenied] {
+        seconds(0.5).await;
+        *world.faulty.unwritable.lock().unwrap() = Some(kind);
+        seconds(0.3).await;
+        let groups = world.groups();
+        seconds(1.0).await;
+        assert_eq!(world.groups(), groups);
+        // Reads ask the bucket, which can be read.
+        assert_eq!(world.query(0, Consistency::Strict).await, Some(true));
+        let refused = world.bucket.probe().await.unwrap_err();
+        assert!(
+            refused.starts_with("the bucket cannot be written: "),
+            "{refused}"
+        );
+        *world.faulty.unwritable.lock().unwrap() = None;
+    }
+    world.finish(clients, &servers).await;
+}
+
+/// A server that starts again from its own base, or from one in the bucket, gives a repeated request its first answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repeated_requests_after_a_start() {
+    let world = World::new(Arc::new(InMemory::new()), None, false, 8, settings());
+    let mut server = world.new_server(0, false).await;
+    let ask = async |server: &Server| {
+        let (running, _) = server.running.as_ref().unwrap();
+        let key = RequestKey(u128::MAX - 1);
+        let key = Request {
+            key,
+            fingerprint: fingerprint(key),
+        };
+        running.handle.update(key, b"\0".as_slice().into()).await
+    };
+    let first = ask(&server).await;
+    assert!(
+        matches!(first, Outcome::Done { number: 1, .. }),
+        "{first:?}"
+    );
+    world.update().await;
+    let (running, _) = server.running.as_ref().unwrap();
+    assert_eq!(running.handle.save().await, Some(2));
+    while world.bucket.bases(EPOCH).await.unwrap().last() != Some(&2) {
+        seconds(0.05).await;
+    }
+    world.kill(&mut server).await;
+    world.start(&mut server).await;
+    assert_eq!(ask(&server).await, first);
+    let other = world.new_server(1, true).await;
+    // What waits while the store is downloaded is told as unknown.
+    let mut outcome = Outcome::Unknown;
+    for _ in 0..50 {
+        if outcome == Outcome::Unknown {
+            outcome = ask(&other).await;
+            seconds(0.1).await;
+        }
+    }
+    assert_eq!(outcome, first);
+    assert_eq!(world.groups(), 2);
+    let clients = tokio::task::JoinSet::new();
+    world.finish(clients, &[server, other]).await;
+}
+
+/// A base that is saved while another one is on its way to the bucket, or which the bucket refuses, is uploaded afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newest_saved_base_is_uploaded() {
+    let world = World::new(Arc::new(InMemory::new()), None, false, 9, settings());
+    let server = world.new_server(0, false).await;
+    let (running, _) = server.running.as_ref().unwrap();
+    let save = async || {
+        world.update().await;
+        running.handle.save().await
+    };
+    let uploaded = async |number: u64| {
+        let until = async {
+            while world.bucket.bases(EPOCH).await.unwrap().last() != Some(&number) {
+                seconds(0.05).await;
+            }
+        };
+        let came = tokio::time::timeout(Duration::from_secs(60), until).await;
+        assert!(came.is_ok(), "{:?}", running.store.reports.lock().unwrap());
+    };
+    uploaded(0).await;
+    let wait = &running.store.files_wait;
+    wait.store(true, Ordering::SeqCst);
+    for number in 1..=3 {
+        assert_eq!(save().await, Some(number));
+    }
+    assert_eq!(world.bucket.bases(EPOCH).await.unwrap().last(), Some(&0));
+    wait.store(false, Ordering::SeqCst);
+    uploaded(3).await;
+    world.update().await;
+    *world.faulty.unwritable.lock().unwrap() = Some(std::io::ErrorKind::PermissionDenied);
+    assert_eq!(running.handle.save().await, Some(4));
+    seconds(0.5).await;
+    *world.faulty.unwritable.lock().unwrap() = None;
+    uploaded(4).await;
+    let clients = tokio::task::JoinSet::new();
+    world.finish(clients, &[server]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_evaluation_holds_nothing_up() {
+    let world = World::new(Arc::new(InMemory::new()), None, true, 6, settings());
+    let servers = vec![
+        world.new_server(0, true).await,
+        world.new_server(1, true).await,
+    ];
+    for _ in 0..3 {
+        world.update().await;
+    }
+    let (running, _) = servers[0].running.as_ref().unwrap();
+    let (other, _) = servers[1].running.as_ref().unwrap();
+    for store in [&running.store, &other.store] {
+        *store.slow.lock().unwrap() = Duration::from_secs(4);
+    }
+    let long = tokio::spawn({
+        let world = world.clone();
+        async move { world.update().await }
+    });
+    seconds(0.5).await;
+    // Beats, reads and listings go on: the others do not take over.
+    for _ in 0..12 {
+        for index in 0..2 {
+            assert_eq!(world.query(index, Consistency::Strict).await, Some(true));
+        }
+        seconds(0.2).await;
+    }
+    for store in [&running.store, &other.store] {
+        *store.slow.lock().unwrap() = Duration::ZERO;
+    }
+    long.await.unwrap();
+    world.finish(tokio::task::JoinSet::new(), &servers).await;
+}
+
+#[tokio::test]
+async fn starts_that_are_refused() {
+    let store = Arc::new(InMemory::new());
+    let bucket = Bucket::new(store.clone(), "", limits());
+    let try_start = async |tiny: Tiny, name: &str| {
+        let (peers, incoming) = Nobody::connect();
+        let options = Options::new(name);
+        let started = start(tiny, bucket.clone(), peers, incoming, options).await;
+        started.map(|_| ()).unwrap_err()
+    };
+    let why = try_start(Tiny::default(), "a/b").await;
+    assert!(why.contains("is not a name of a server"), "{why}");
+    let other = Beginning::Loaded(LOADED + 1);
+    bucket.begin(EPOCH + 1, other).await.unwrap();
+    let tiny = Tiny::default();
+    *tiny.folder.0.lock().unwrap() = Some(Default::default());
+    let why = try_start(tiny.clone(), "a").await;
+    assert!(why.contains("another store's"), "{why}");
+    bucket
+        .replace("log.json", r#"{"format": 2, "new": []}"#.into())
+        .await
+        .unwrap();
+    let why = try_start(tiny.clone(), "a").await;
+    assert!(
+        why.contains("has format 2, and this program reads format 1"),
+        "{why}"
+    );
+    bucket.replace("log.json", "nonsense".into()).await.unwrap();
+    let why = try_start(tiny, "a").await;
+    assert!(why.contains("not the beginning of a log"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_of_drivers() {
+    let store = Faulty::new(Arc::new(InMemory::new()), 7);
+    let bucket = Bucket::new(store, "", limits());
+    let begin = async |options: Options| {
+        let (peers, incoming) = Nobody::connect();
+        let started = start(Tiny::default(), bucket.clone(), peers, incoming, options).await;
+        let (handle, driver) = started.unwrap();
+        (handle, tokio::spawn(driver.run()))
+    };
+    // By its token, by its handle, and by having none.
+    let options = Options::new("one");
+    let (handle, task) = begin(options.clone()).await;
+    options.cancel.cancel();
+    assert_eq!(task.await.unwrap(), Ok(()));
+    let body = b"\0".as_slice();
+    assert_eq!(
+        handle.update(RequestKey(1), body.into()).await,
+        Outcome::Unknown
+    );
+    let (handle, task) = begin(Options::new("one")).await;
+    handle.stop();
+    assert_eq!(task.await.unwrap(), Ok(()));
+    let (handle, task) = begin(Options::new("one")).await;
+    drop(handle);
+    assert_eq!(task.await.unwrap(), Ok(()));
+    // By another process of the same name.
+    let mut options = Options::new("one");
+    options.refresh = Duration::from_millis(200);
+    let (_first, first) = begin(options.clone()).await;
+    let (second, task) = begin(options).await;
+    assert_eq!(first.await.unwrap(), Err(Stopped::Replaced));
+    assert!(matches!(
+        second.update(RequestKey(2), body.into()).await,
+        Outcome::Done { number: 1, .. }
+    ));
+    second.stop();
+    assert_eq!(task.await.unwrap(), Ok(()));
+}

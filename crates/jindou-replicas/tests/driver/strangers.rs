@@ -1,0 +1,438 @@
+//! Connections over TCP: what is refused, and what is bounded.
+
+use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
+use crate::raw::{Identity, VERSION, accept, closes, dial, greeted, greeting, hash};
+use jindou_replicas::net::{Limits, listen};
+use jindou_replicas::{FromPeer, Message, Outcome, PeerProblem, Peers, RequestKey, ServerEntry};
+use jindou_testing::Stopwatch;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::{sleep, timeout};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_are_refused() {
+    let mut a = Node::new("a", limits()).await;
+    let mut b = Node::new("b", limits()).await;
+    let (known, other, stranger) = (Identity::new(), Identity::new(), Identity::new());
+    let entries = [
+        a.entry.clone(),
+        b.entry.clone(),
+        known.entry("known", &[]),
+        other.entry("other", &[]),
+    ];
+    a.connections.know(&entries);
+    b.connections.know(&entries);
+    meet(&mut a, &mut b).await;
+    let address = a.address().to_owned();
+    // What stands in the bucket is the hash of what is shown.
+    let stream = dial(&address, Some(&known)).await.unwrap();
+    let shown = stream.get_ref().1.peer_certificates().unwrap();
+    assert_eq!(Some(hash(&shown[0])), a.entry.certificate);
+    drop(stream);
+    // With its own certificate and name.
+    let mut right = dial(&address, Some(&known)).await.unwrap();
+    right
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
+    assert_eq!(greeted(&mut right).await.unwrap(), (VERSION, 0));
+    a.send("known", beat(1));
+    assert!(!closes(&mut right, Duration::from_millis(300)).await);
+    // With another's certificate, with an unknown one, with none; another's name, an unknown one, for another server.
+    for (as_whom, name, to) in [
+        (Some(&other), "known", "a"),
+        (Some(&stranger), "known", "a"),
+        (None, "known", "a"),
+        (Some(&known), "other", "a"),
+        (Some(&known), "nobody", "a"),
+        (Some(&known), "a", "a"),
+        (Some(&known), "known", "b"),
+    ] {
+        let refused = async {
+            let mut stream = dial(&address, as_whom).await?;
+            stream.write_all(&greeting(VERSION, name, to)).await?;
+            let (_, answer) = greeted(&mut stream).await?;
+            assert_eq!(answer, 2);
+            assert!(closes(&mut stream, SOON).await);
+            Err::<(), _>(std::io::Error::other("refused"))
+        };
+        assert!(timeout(SOON, refused).await.unwrap().is_err(), "{name}");
+    }
+    // Nothing came of it, and the two that were connected are.
+    let all = a.all(Duration::from_millis(300)).await;
+    let quiet = |from: &FromPeer| matches!(from, FromPeer::Unknown);
+    assert!(all.iter().all(quiet) && !all.is_empty(), "{all:?}");
+    assert!(!closes(&mut right, Duration::from_millis(100)).await);
+    meet(&mut a, &mut b).await;
+}
+
+/// Strangers cause no more listings than a few, and then one every ten seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_cost_little() {
+    let mut a = Node::new("a", limits()).await;
+    a.connections.know(&[a.entry.clone()]);
+    let address = a.address().to_owned();
+    let knocking = tokio::spawn(async move {
+        let stranger = Identity::new();
+        loop {
+            if let Ok(mut stream) = dial(&address, Some(&stranger)).await {
+                closes(&mut stream, SOON).await;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let all = a.all(Duration::from_millis(3500)).await;
+    knocking.abort();
+    let asked = all
+        .iter()
+        .filter(|from| matches!(from, FromPeer::Unknown))
+        .count();
+    assert_eq!(asked, all.len());
+    assert!((2..=4).contains(&asked), "{asked}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_frames_end_a_connection() {
+    let mut a = Node::new("a", limits()).await;
+    let known = Identity::new();
+    let entries = [a.entry.clone(), known.entry("known", &[])];
+    a.connections.know(&entries);
+    let address = a.address().to_owned();
+    let frame = |kind: u8, rest: &[u8]| {
+        let mut out = (rest.len() as u32 + 1).to_le_bytes().to_vec();
+        out.push(kind);
+        [out, rest.to_vec()].concat()
+    };
+    let first = |number: u32, size: u32, bytes: &[u8]| {
+        let rest = [&number.to_le_bytes()[..], &size.to_le_bytes(), bytes].concat();
+        frame(17, &rest)
+    };
+    let more = |number: u32, bytes: &[u8]| frame(18, &[&number.to_le_bytes()[..], bytes].concat());
+    let noise: Vec<u8> = (0..70_000_u32)
+        .map(|at| (at.wrapping_mul(at) >> 3) as u8 | 1)
+        .collect();
+    let wrong: Vec<(&str, Vec<u8>)> = vec![
+        ("noise", noise.clone()),
+        (
+            "too long",
+            [&(70_000_u32).to_le_bytes()[..], &[1], &noise].concat(),
+        ),
+        ("the longest", [&u32::MAX.to_le_bytes()[..], &[1]].concat()),
+        ("empty", 0_u32.to_le_bytes().to_vec()),
+        ("unknown kind", frame(99, &[1, 2, 3])),
+        ("short beat", frame(1, &[0; 20])),
+        ("long heard", frame(3, &[0; 9])),
+        ("short number", frame(19, &[0; 3])),
+        ("larger than taken", first(1, u32::MAX, &[7; 10])),
+        (
+            "begun twice",
+            [first(1, 100, &[7]), first(1, 100, &[7])].concat(),
+        ),
+        ("longer than said", first(1, 1, &[7; 10])),
+        (
+            "more than said",
+            [first(1, 20, &[7; 10]), more(1, &[7; 11])].concat(),
+        ),
+        ("nothing large", first(1, 0, &[])),
+        (
+            "many at once",
+            (0..40).flat_map(|at| first(at, 100, &[7])).collect(),
+        ),
+        (
+            "a count without records",
+            frame(6, &[&[0; 17][..], &[255; 4]].concat()),
+        ),
+    ];
+    for (what, bytes) in wrong {
+        let mut stream = dial(&address, Some(&known)).await.unwrap();
+        stream
+            .write_all(&greeting(VERSION, "known", "a"))
+            .await
+            .unwrap();
+        assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0), "{what}");
+        let _ = stream.write_all(&bytes).await;
+        let _ = stream.flush().await;
+        assert!(
+            closes(&mut stream, Duration::from_millis(1500)).await,
+            "{what}"
+        );
+        assert!(matches!(a.next().await, FromPeer::Gone(_)), "{what}");
+    }
+    // Instead of a greeting.
+    for bytes in [
+        noise,
+        vec![0; 14],
+        [b"JDPEERS\n", &[VERSION as u8, 0, 0, 0, 255, 255][..]].concat(),
+    ] {
+        let mut stream = dial(&address, Some(&known)).await.unwrap();
+        let _ = stream.write_all(&bytes).await;
+        assert!(closes(&mut stream, Duration::from_millis(1500)).await);
+    }
+    // Without TLS.
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let _ = stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await;
+    assert!(closes(&mut stream, Duration::from_millis(1500)).await);
+    assert_eq!(a.all(Duration::from_millis(200)).await.len(), 0);
+}
+
+/// Connections that say nothing, or a byte now and then, before the handshake, in it, after it, and in a frame.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_ones_hold_nothing() {
+    let mut a = Node::new("a", limits()).await;
+    let mut b = Node::new("b", limits()).await;
+    let known = Identity::new();
+    let entries = [a.entry.clone(), b.entry.clone(), known.entry("known", &[])];
+    a.connections.know(&entries);
+    let address = a.address().to_owned();
+    let begun = Arc::new(Stopwatch::start());
+    let mut slow = Vec::new();
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        let begun = Arc::clone(&begun);
+        slow.push(tokio::spawn(async move {
+            // The beginning of a hello of 16 KiB.
+            let _ = stream.write_all(&[22, 3, 1, 64, 0, 1, 0, 63, 252]).await;
+            for _ in 0..100 {
+                sleep(Duration::from_millis(100)).await;
+                if stream.write_all(&[3]).await.is_err() {
+                    return begun.elapsed();
+                }
+            }
+            begun.elapsed()
+        }));
+    }
+    // Of one address only some are listened to at a time; those that are known are, as soon as the slow are gone.
+    b.connections.know(&entries);
+    meet(&mut a, &mut b).await;
+    let met = begun.elapsed();
+    assert!(met < Duration::from_secs(6), "{met:?}");
+    for task in slow {
+        let time = task.await.unwrap();
+        assert!(time < Duration::from_millis(4500), "{time:?}");
+    }
+    // Known, but without a greeting.
+    let mut stream = dial(&address, Some(&known)).await.unwrap();
+    let begun = Instant::now();
+    for byte in greeting(VERSION, "known", "a") {
+        if stream.write_all(&[byte]).await.is_err() {
+            break;
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
+    assert!(closes(&mut stream, Duration::from_secs(2)).await);
+    assert!(begun.elapsed() < SOON);
+    // Known, and silent in the middle of a frame.
+    let mut stream = dial(&address, Some(&known)).await.unwrap();
+    stream
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
+    assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
+    stream.write_all(&[5, 0, 0, 0, 3]).await.unwrap();
+    assert!(closes(&mut stream, Duration::from_secs(4)).await);
+    assert!(matches!(a.next().await, FromPeer::Gone(name) if *name == *"known"));
+}
+
+/// Servers of another version are left alone after the greeting, and the operator is told once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_versions() {
+    let mut a = Node::new("a", limits()).await;
+    let address = a.address().to_owned();
+    let (dialling, listening) = (Identity::new(), Identity::new());
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = socket.local_addr().unwrap().to_string();
+    a.connections.know(&[
+        a.entry.clone(),
+        dialling.entry("dialling", &[]),
+        listening.entry("listening", &[&place]),
+    ]);
+    // What a later version may say: anything after its number.
+    let mut later = b"JDPEERS\n".to_vec();
+    later.extend_from_slice(&[7, 0, 0, 0, 4, 0, 1, 2, 3, 4]);
+    for _ in 0..3 {
+        let mut stream = dial(&address, Some(&dialling)).await.unwrap();
+        stream.write_all(&later).await.unwrap();
+        assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 2));
+    }
+    let mut dialled = 0;
+    let mut patience = SOON;
+    while let Ok(Ok(mut stream)) = timeout(patience, accept(&socket, &listening)).await {
+        dialled += 1;
+        patience = Duration::from_millis(1500);
+        stream.write_all(&later).await.unwrap();
+        let _ = stream.flush().await;
+        closes(&mut stream, SOON).await;
+    }
+    assert_eq!(dialled, 1);
+    let mut told: Vec<_> = (a.all(Duration::from_millis(100)).await.into_iter())
+        .map(|from| match from {
+            FromPeer::Problem(PeerProblem::Version(name, 7)) => name.to_string(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    told.sort();
+    assert_eq!(told, ["dialling", "listening"]);
+    // Another process of the same name is tried again.
+    let entry = ServerEntry {
+        start: 2,
+        ..listening.entry("listening", &[&place])
+    };
+    a.connections.know(&[a.entry.clone(), entry]);
+    let again = timeout(SOON, accept(&socket, &listening)).await;
+    assert!(matches!(again, Ok(Ok(_))));
+}
+
+/// Updates that there is no room for come back at once; what is too large is told once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_room() {
+    let mut a = Node::new("a", limits()).await;
+    let small = Limits {
+        message: 1 << 20,
+        room: 2 << 20,
+        ..limits()
+    };
+    let mut b = Node::new("b", small).await;
+    introduce(&mut [&mut a, &mut b]);
+    meet(&mut a, &mut b).await;
+    let forward = |key, size| Message::Forward(RequestKey(key).into(), body(size), None);
+    a.send("b", forward(1, 900 << 10));
+    assert_eq!(b.message().await.1, forward(1, 900 << 10));
+    // The machine has it, and so there is no room for these, large or small.
+    for key in [2, 3] {
+        a.send("b", forward(key, 900 << 10));
+        let (_, refused) = a.message().await;
+        assert_eq!(refused, Message::NotHere(RequestKey(key), 0, false));
+    }
+    a.send("b", forward(4, 60 << 10));
+    assert_eq!(b.message().await.1, forward(4, 60 << 10));
+    // Now it is done.
+    for key in [1, 4] {
+        b.send("a", Message::Outcome(RequestKey(key), Outcome::Unknown));
+        a.message().await;
+    }
+    a.send("b", forward(2, 900 << 10));
+    assert_eq!(b.message().await.1, forward(2, 900 << 10));
+    for key in [5, 6] {
+        a.send("b", forward(key, 1100 << 10));
+    }
+    let told = a.told(Duration::from_millis(200)).await;
+    let [FromPeer::Problem(PeerProblem::TooLarge(name, size))] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(**name == *"b" && *size > 1100 << 10);
+    assert_eq!(b.told(Duration::from_millis(100)).await.len(), 0);
+}
+
+/// A wrong address is told once, and tried again until it is right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_addresses() {
+    let mut a = Node::new("a", limits()).await;
+    let mut b = Node::new("b", limits()).await;
+    // A socket that is bound and not listened on refuses connections, and no other program can get its port.
+    let nowhere = TcpSocket::new_v4().unwrap();
+    nowhere.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let wrong = nowhere.local_addr().unwrap().to_string();
+    let right = std::mem::replace(&mut b.entry.addresses, vec![wrong.clone()]);
+    a.entry.addresses.clear();
+    introduce(&mut [&mut a, &mut b]);
+    let begun = Instant::now();
+    let mut told = Vec::new();
+    while told.is_empty() && begun.elapsed() < SOON {
+        told = a.told(Duration::from_millis(100)).await;
+    }
+    told.extend(a.told(Duration::from_secs(3)).await);
+    let [FromPeer::Problem(PeerProblem::Unreachable(name, why))] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(**name == *"b" && why.contains(&wrong), "{why}");
+    let begun = Stopwatch::start();
+    b.entry.addresses = [vec![wrong], right].concat();
+    introduce(&mut [&mut a, &mut b]);
+    meet(&mut a, &mut b).await;
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    let whys = [
+        listen("127.0.0.1", None, limits()).await,
+        listen("127.0.0.1:x", None, limits()).await,
+        listen("0.0.0.0:0", None, limits()).await,
+        listen("[::]:0", None, limits()).await,
+        listen("0:0", None, limits()).await,
+        listen("[::ffff:0.0.0.0]:0", None, limits()).await,
+        listen(":0", None, limits()).await,
+        listen("::1:0", None, limits()).await,
+        listen("[::1:0", Some("127.0.0.1:0"), limits()).await,
+        listen("[]:0", Some("127.0.0.1:0"), limits()).await,
+        listen("0.0.0.0:7979", Some("127.0.0.1:0"), limits()).await,
+        listen(&b.entry.addresses[1], None, limits()).await,
+        listen("127.0.0.1:0", Some("127.0.0.1"), limits()).await,
+        listen("127.0.0.1:0", Some(&b.entry.addresses[1]), limits()).await,
+    ];
+    for why in whys {
+        eprintln!("{}", why.unwrap_err());
+    }
+}
+
+/// One that is dialled at another address than it listens on, as behind a forwarded port.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_of_another_socket() {
+    let all = listen("127.0.0.1:0", Some("0.0.0.0:0"), limits()).await;
+    let all = all.unwrap();
+    let (host, port) = all.address().rsplit_once(':').unwrap();
+    assert_eq!(host, "127.0.0.1");
+    let mut a = Node::new("a", limits()).await;
+    let forwarded = listen("127.0.0.1:1", Some("127.0.0.1:0"), limits()).await;
+    assert_eq!(forwarded.unwrap().address(), "127.0.0.1:1");
+    assert_ne!(port, "0");
+    let mut b = Node::over("b", all);
+    introduce(&mut [&mut a, &mut b]);
+    meet(&mut a, &mut b).await;
+}
+
+/// A peer that reads nothing holds up nothing but itself, and what waits for it is bounded in time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_does_not_read() {
+    let mut a = Node::new("a", limits()).await;
+    let mut b = Node::new("b", limits()).await;
+    let known = Identity::new();
+    let entries = [a.entry.clone(), b.entry.clone(), known.entry("known", &[])];
+    a.connections.know(&entries);
+    b.connections.know(&entries);
+    meet(&mut a, &mut b).await;
+    let mut stream = dial(a.address(), Some(&known)).await.unwrap();
+    stream
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
+    assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
+    let begun = Stopwatch::start();
+    let mut gone = false;
+    let mut number = 0;
+    while !gone {
+        assert!(begun.elapsed() < SOON);
+        // It lives, by its own signs.
+        let _ = stream.write_all(&[1, 0, 0, 0, 16]).await;
+        number += 1;
+        a.send(
+            "known",
+            Message::Forward(RequestKey(number).into(), body(1 << 20), None),
+        );
+        let sent = Stopwatch::start();
+        a.send("b", Message::Heard(number as u64));
+        let (_, message) = b.message().await;
+        assert_eq!(message, Message::Heard(number as u64));
+        assert!(sent.elapsed() < Duration::from_millis(500));
+        sleep(Duration::from_millis(50)).await;
+        while let Ok(from) = a.incoming.try_recv() {
+            assert!(
+                matches!(&from, FromPeer::Gone(name) if **name == *"known"),
+                "{from:?}"
+            );
+            gone = true;
+        }
+    }
+    let time = begun.elapsed();
+    eprintln!("gone after {time:?}");
+    assert!(time < Duration::from_secs(6));
+    let _ = stream.read(&mut [0]).await;
+}
