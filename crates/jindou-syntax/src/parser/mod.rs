@@ -1,6 +1,7 @@
 //! Recursive descent over tokens. An error is recorded and unwinds to the next place from which parsing can continue;
 //! the algebra that is built in the meantime is discarded.
 
+mod advised;
 mod aggregates;
 mod calls;
 mod expression;

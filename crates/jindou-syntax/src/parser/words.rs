@@ -8,6 +8,45 @@ use crate::lexer::{BadToken, Token, TokenKind};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
+/// Characters that are not part of SPARQL: message, remedy, and the text that replaces the character.
+#[rustfmt::skip]
+static CHARACTERS: &[(&str, &str, &str, &str)] = &[
+    ("“”„«»″", "{c} is not a quotation mark in SPARQL", "write \"", "\""),
+    ("‘’‚′`", "{c} is not a quotation mark in SPARQL", "write '", "'"),
+    ("&", "SPARQL writes 'and' as &&", "write &&", "&&"),
+    ("$", "a variable's name must follow its $ directly", "write $name or ?name", ""),
+    ("@", "a language tag must follow its @ directly", "write \"text\"@en", ""),
+    ("%", "% is only allowed in prefixed names, before two hexadecimal digits",
+        "SPARQL has no remainder operator: write ?a - ?b * FLOOR(?a / ?b)", ""),
+    ("\\", "a backslash is only allowed in strings, and before punctuation in prefixed names", "", ""),
+    ("\u{a0}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2007}\u{2008}\u{2009}\u{200a}\u{200b}\u{202f}\u{3000}",
+        "this is not an ordinary space", "write a plain space", " "),
+    ("–—−", "{c} is not a minus sign in SPARQL", "write -", "-"),
+    ("≤", "write <=", "write <=", "<="),
+    ("≥", "write >=", "write >=", ">="),
+    ("≠", "write !=", "write !=", "!="),
+];
+
+/// Signs of SPARQL as HTML writes them, without their ampersand.
+const ENTITIES: &[(&str, &str)] = &[
+    ("lt;", "<"),
+    ("gt;", ">"),
+    ("amp;", "&"),
+    ("quot;", "\""),
+    ("#39;", "'"),
+    ("nbsp;", " "),
+];
+
+/// The keyword of the place and the one after it that are written as one word, as two.
+fn keywords_apart(word: &str, place: FaultPlace) -> Option<String> {
+    place.keywords().iter().find_map(|keyword| {
+        let (first, rest) = word.split_at_checked(keyword.text().len())?;
+        let are_keywords = first.eq_ignore_ascii_case(keyword.text())
+            && K::from_word(rest.as_bytes()) != K::Unknown;
+        are_keywords.then(|| format!("{} {}", keyword.text(), rest.to_ascii_uppercase()))
+    })
+}
+
 impl Parser<'_, '_> {
     /// Message for a token that begins an extension of another engine.
     pub(super) fn advised_extension(
@@ -34,116 +73,94 @@ impl Parser<'_, '_> {
     /// Message for a word that is not allowed here.
     pub(super) fn advised_word(
         &mut self,
-        d: Diagnostic,
         token: Token,
         word: K,
         place: FaultPlace,
-    ) -> Diagnostic {
+    ) -> Option<Diagnostic> {
         let text = self.slice(token);
         if let Some((message, remedy)) = foreign(text, place) {
             let d = self.diagnostic(token.range(), D::NotSparql, message.to_owned());
-            return if remedy.contains([' ', '?']) {
+            return Some(if remedy.contains([' ', '?']) {
                 d.suggest(remedy)
             } else {
                 self.with(d, format!("write {remedy}"), token.range(), remedy)
-            };
+            });
         }
         if word != K::Unknown {
-            return d;
+            return None;
         }
-        let shown = shortened(text);
-        let meant = nearest(text, place.keywords().iter().map(|k| k.text()));
+        let meant = nearest(text, place.keywords().iter().map(|k| k.text()))
+            .map(str::to_owned)
+            .or_else(|| keywords_apart(text, place));
         if let Some(meant) = meant {
-            let d = self.diagnostic(
-                token.range(),
-                D::UnknownWord,
-                format!("unknown keyword {shown}"),
-            );
-            return self.with(d, format!("did you mean {meant}?"), token.range(), meant);
+            let message = format!("unknown keyword {}", shortened(text));
+            let d = self.diagnostic(token.range(), D::UnknownWord, message);
+            return Some(self.with(d, format!("did you mean {meant}?"), token.range(), meant));
         }
-        // Two keywords written as one.
-        for keyword in place.keywords() {
-            let rest = text
-                .len()
-                .checked_sub(keyword.text().len())
-                .and_then(|_| text.get(keyword.text().len()..));
-            if let Some(rest) = rest
-                && text.is_char_boundary(keyword.text().len())
-                && text[..keyword.text().len()].eq_ignore_ascii_case(keyword.text())
-                && K::from_word(rest.as_bytes()) != K::Unknown
-            {
-                let apart = format!("{} {}", keyword.text(), rest.to_ascii_uppercase());
-                let d = self.diagnostic(
-                    token.range(),
-                    D::UnknownWord,
-                    format!("unknown keyword {shown}"),
-                );
-                return self.with(d, format!("did you mean {apart}?"), token.range(), apart);
-            }
-        }
-        let called = self.ahead().kind == TokenKind::OpenParen;
-        match place {
+        let calls = matches!(
+            place,
             FaultPlace::Operand
-            | FaultPlace::Filter
-            | FaultPlace::Projection
-            | FaultPlace::Having
-            | FaultPlace::OrderCondition
-            | FaultPlace::GroupCondition
-                if called =>
-            {
-                let d = self.diagnostic(
-                    token.range(),
-                    D::UnknownWord,
-                    format!("SPARQL has no function {shown}"),
-                );
-                let functions = K::ALL
-                    .iter()
-                    .filter(|k| super::calls::is_call(k.0))
-                    .map(|k| k.1);
-                let longer = |name: &&str| {
-                    name.len() >= 4
-                        && text
-                            .get(..name.len())
-                            .is_some_and(|t| t.eq_ignore_ascii_case(name))
-                };
-                match nearest(text, functions.clone())
-                    .or_else(|| functions.filter(longer).max_by_key(|n| n.len()))
-                {
-                    Some(meant) => {
-                        self.with(d, format!("did you mean {meant}?"), token.range(), meant)
-                    }
-                    None => d.suggest("call other functions by their IRI"),
-                }
+                | FaultPlace::Filter
+                | FaultPlace::Projection
+                | FaultPlace::Having
+                | FaultPlace::OrderCondition
+                | FaultPlace::GroupCondition
+        );
+        if calls && self.ahead().kind == TokenKind::OpenParen {
+            return Some(self.unknown_function(token));
+        }
+        self.word_as_value(token, place)
+    }
+
+    fn unknown_function(&self, token: Token) -> Diagnostic {
+        let text = self.slice(token);
+        let message = format!("SPARQL has no function {}", shortened(text));
+        let d = self.diagnostic(token.range(), D::UnknownWord, message);
+        let functions = K::ALL
+            .iter()
+            .filter(|k| super::calls::is_call(k.0))
+            .map(|k| k.1);
+        let longer = |name: &&str| {
+            name.len() >= 4
+                && text
+                    .get(..name.len())
+                    .is_some_and(|t| t.eq_ignore_ascii_case(name))
+        };
+        let meant = nearest(text, functions.clone())
+            .or_else(|| functions.filter(longer).max_by_key(|n| n.len()));
+        match meant {
+            Some(meant) => self.with(d, format!("did you mean {meant}?"), token.range(), meant),
+            None => d.suggest("call other functions by their IRI"),
+        }
+    }
+
+    /// Message for an unknown word where a term or an operator is expected.
+    fn word_as_value(&self, token: Token, place: FaultPlace) -> Option<Diagnostic> {
+        let shown = shortened(self.slice(token));
+        let remedy = match place {
+            FaultPlace::AfterOperand | FaultPlace::AfterArgument => {
+                "values need an operator between them, like =, && or +".to_owned()
+            }
+            FaultPlace::Verb | FaultPlace::VerbOfTemplate | FaultPlace::Subject => {
+                format!(
+                    "write a prefix and a colon before it (ex:{shown}), or ?{shown} for a variable"
+                )
             }
             FaultPlace::Operand
             | FaultPlace::Object
             | FaultPlace::DataValue
-            | FaultPlace::AfterOperand
-            | FaultPlace::AfterArgument
-            | FaultPlace::Subject
-            | FaultPlace::Verb
-            | FaultPlace::VerbOfTemplate
             | FaultPlace::Member
             | FaultPlace::PartOfTriple
-            | FaultPlace::Filter => {
-                let d = self.diagnostic(
-                    token.range(),
-                    D::UnknownWord,
-                    format!("{shown} alone is neither a value nor a keyword"),
-                );
-                if matches!(place, FaultPlace::AfterOperand | FaultPlace::AfterArgument) {
-                    d.suggest("values need an operator between them, like =, && or +")
-                } else if matches!(
-                    place,
-                    FaultPlace::Verb | FaultPlace::VerbOfTemplate | FaultPlace::Subject
-                ) {
-                    d.suggest(format!("write a prefix and a colon before it (ex:{shown}), or ?{shown} for a variable"))
-                } else {
-                    d.suggest(format!("write \"{shown}\" for a string, ?{shown} for a variable, or a prefix and a colon before it (ex:{shown})"))
-                }
-            }
-            _ => d,
-        }
+            | FaultPlace::Filter => format!(
+                "write \"{shown}\" for a string, ?{shown} for a variable, or a prefix and a colon before it (ex:{shown})"
+            ),
+            _ => return None,
+        };
+        let message = format!("{shown} alone is neither a value nor a keyword");
+        Some(
+            self.diagnostic(token.range(), D::UnknownWord, message)
+                .suggest(remedy),
+        )
     }
 
     /// True if this sign is directly before the token.
@@ -197,75 +214,31 @@ impl Parser<'_, '_> {
     }
 
     fn bad_character(&self, token: Token) -> Diagnostic {
-        let text = self.slice(token);
-        let c = text.chars().next().unwrap_or(' ');
-        let new = |message: &str| self.diagnostic(token.range(), D::Character, message.to_owned());
-        match c {
-            '“' | '”' | '„' | '«' | '»' | '″' => self.with(
-                new(&format!("{c} is not a quotation mark in SPARQL")),
-                "write \"",
-                token.range(),
-                "\"",
-            ),
-            '‘' | '’' | '‚' | '′' | '`' => self.with(
-                new(&format!("{c} is not a quotation mark in SPARQL")),
-                "write '",
-                token.range(),
-                "'",
-            ),
-            '&' => {
-                let rest = &self.text[token.end..];
-                for (name, sign) in [
-                    ("lt;", "<"),
-                    ("gt;", ">"),
-                    ("amp;", "&"),
-                    ("quot;", "\""),
-                    ("#39;", "'"),
-                    ("nbsp;", " "),
-                ] {
-                    if rest.starts_with(name) {
-                        let range = token.start..token.end + name.len();
-                        let d = self.diagnostic(
-                            range.clone(),
-                            D::Character,
-                            format!("&{name} is HTML for {sign}"),
-                        );
-                        return self.with(d, format!("write {sign}"), range, sign);
-                    }
-                }
-                self.with(
-                    new("SPARQL writes 'and' as &&"),
-                    "write &&",
-                    token.range(),
-                    "&&",
-                )
-            }
-            '$' => {
-                new("a variable's name must follow its $ directly").suggest("write $name or ?name")
-            }
-            '@' => new("a language tag must follow its @ directly").suggest("write \"text\"@en"),
-            '%' => new("% is only allowed in prefixed names, before two hexadecimal digits")
-                .suggest("SPARQL has no remainder operator: write ?a - ?b * FLOOR(?a / ?b)"),
-            '\\' => new(
-                "a backslash is only allowed in strings, and before punctuation in prefixed names",
-            ),
-            '\u{a0}' | '\u{2000}'..='\u{200b}' | '\u{202f}' | '\u{3000}' => self.with(
-                new("this is not an ordinary space"),
-                "write a plain space",
-                token.range(),
-                " ",
-            ),
-            '–' | '—' | '−' => self.with(
-                new(&format!("{c} is not a minus sign in SPARQL")),
-                "write -",
-                token.range(),
-                "-",
-            ),
-            '≤' => self.with(new("write <="), "write <=", token.range(), "<="),
-            '≥' => self.with(new("write >="), "write >=", token.range(), ">="),
-            '≠' => self.with(new("write !="), "write !=", token.range(), "!="),
-            c if c.is_control() => new("this is a control character").suggest("remove it"),
-            c => new(&format!("{c} is not a SPARQL symbol")),
+        let rest = &self.text[token.end..];
+        let entity = ENTITIES.iter().find(|(name, _)| rest.starts_with(name));
+        let c = self.slice(token).chars().next().unwrap_or(' ');
+        if c == '&'
+            && let Some((name, sign)) = entity
+        {
+            let range = token.start..token.end + name.len();
+            let message = format!("&{name} is HTML for {sign}");
+            let d = self.diagnostic(range.clone(), D::Character, message);
+            return self.with(d, format!("write {sign}"), range, *sign);
+        }
+        let new = |message| self.diagnostic(token.range(), D::Character, message);
+        let Some((_, message, remedy, with)) = CHARACTERS.iter().find(|row| row.0.contains(c))
+        else {
+            return if c.is_control() {
+                new("this is a control character".to_owned()).suggest("remove it")
+            } else {
+                new(format!("{c} is not a SPARQL symbol"))
+            };
+        };
+        let d = new(message.replace("{c}", c.encode_utf8(&mut [0; 4])));
+        match (*remedy, *with) {
+            ("", _) => d,
+            (remedy, "") => d.suggest(remedy),
+            (remedy, with) => self.with(d, remedy, token.range(), with),
         }
     }
 
