@@ -5,8 +5,8 @@
 # goal say what is wanted, what is had, and whether it is met: a goal that is missed is no failure, a wrong answer is.
 #
 #   bench/gpu.sh build              builds the carried program into .carry/ (x86-64; runs on glibc 2.36 or newer)
-#   bench/gpu.sh build-tests        and into .carry/tests/ the tests that can run on a card: plans, above, id_starts, executors, pages
-#   bench/gpu.sh tests              runs those on the card (JINDOU_TEST_DEVICE=card)
+#   bench/gpu.sh build-tests        and into .carry/gpu_tests the test program of jindou-gpu
+#   bench/gpu.sh tests              runs those tests that can on the card (JINDOU_TEST_DEVICE=card)
 #   bench/gpu.sh run [N [T]]        all stages; LUBM(N), default 2560, with T threads, default 16, and its store in $STORE
 #   bench/gpu.sh queries [N [T]]    loading, queries, rows, bringing, paging and serving alone, for a second run at another scale (10240)
 #   bench/gpu.sh variant [FLAGS]    kernels of this folder built by this machine's nvcc with FLAGS, checked and timed; no Rust
@@ -169,15 +169,13 @@ case "${1:-run}" in
     ;;
   build-tests)
     set -e
-    mkdir -p .carry/tests
-    for test in plans above id_starts executors pages; do
-      # shellcheck disable=SC2086 # a list of words
-      built=$(cargo test ${PROFILE:---release} -p jindou-gpu --test "$test" --no-run --message-format json |
-        sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
-      cp "$built" ".carry/tests/$test"
-      strip ".carry/tests/$test"
-    done
-    ls -l .carry/tests
+    mkdir -p .carry
+    # shellcheck disable=SC2086 # a list of words
+    built=$(cargo test ${PROFILE:---release} -p jindou-gpu --test all --no-run --message-format json |
+      sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+    cp "$built" .carry/gpu_tests
+    strip .carry/gpu_tests
+    ls -l .carry/gpu_tests
     ;;
   small)
     # The shim takes its time, and goals mean nothing.
@@ -209,7 +207,7 @@ case "${1:-run}" in
     rm -f "$OUT/gpu.jsonl" "$OUT/stages"
     : > "$OUT/stages"
     for test in plans above id_starts executors pages; do
-      JINDOU_TEST_DEVICE=card stage "$test" 180 ".carry/tests/$test"
+      JINDOU_TEST_DEVICE=card stage "$test" 180 .carry/gpu_tests "$test::"
     done
     finish
     ;;

@@ -13,5 +13,5 @@ ip link set jindou0 up
 ip -n "$JINDOU_NETNS" addr add 10.213.7.2/24 dev jindou1
 ip -n "$JINDOU_NETNS" link set jindou1 up
 ip -n "$JINDOU_NETNS" link set lo up
-cargo test -p jindou-cluster --test failures -- --ignored --nocapture --exact \
-  a_cut_wire_is_a_deadline_and_then_a_dead_peer
+cargo test -p jindou-cluster --test all -- --ignored --nocapture --exact \
+  failures::a_cut_wire_is_a_deadline_and_then_a_dead_peer

@@ -101,7 +101,7 @@ host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 env "CARGO_TARGET_${host}_RUNNER=$self --note" cargo test "$@"
 
 # The longest first, so that none is left over at the end.
-long=" driver servers http jindou hostile growth measured all faults kernels jindou_syntax commands queries fork jindou_bench words "
+long=" limits driver all servers http jindou hostile jindou_syntax commands fuzz jindou_bench words "
 packages=${JINDOU_PACKAGES:-}
 notes=$(for note in "$JINDOU_NOTES"/*@*; do
   package=$(sed -n 's/^cd //p' "$note")

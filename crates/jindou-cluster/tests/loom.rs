@@ -1,3 +1,5 @@
+//! A program of its own, since one file of the library is compiled into it again.
+//!
 //! The wake-up of an operation's owner under loom: the library's own file, with loom's atomics and locks, in every
 //! interleaving (with at most three preemptions). A lost wake-up is a deadlock here, since there are no timeouts.
 

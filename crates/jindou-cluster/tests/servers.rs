@@ -1,3 +1,5 @@
+//! A program of its own, since it is built where the feature `servers` is on.
+//!
 //! Two servers of a small store in one process, over shared memory and over TLS: requested data comes back whole either
 //! way.
 

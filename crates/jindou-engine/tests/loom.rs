@@ -1,3 +1,5 @@
+//! A program of its own, since one file of the library is compiled into it again.
+//!
 //! Calls for help under loom: the file that the library is made of, with loom's atomics and locks, in every interleaving (of at
 //! most three preemptions).
 

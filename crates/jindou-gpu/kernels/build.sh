@@ -3,7 +3,7 @@
 # and PTX of the oldest, which the driver compiles for chips that came later. Compressed. Writes the sha256 of its
 # sources beside it. Needs python3 with venv; nothing is installed outside the target folder.
 set -eu
-# Turing, Ampere (A100; others), Ada, Hopper, Blackwell (B200; others). tests/fatbin.rs reads this line.
+# Turing, Ampere (A100; others), Ada, Hopper, Blackwell (B200; others). tests/all/fatbin.rs reads this line.
 ARCHITECTURES="75 80 86 89 90 100 120"
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${CARGO_TARGET_DIR:-$here/../../../target}/cuda-venv

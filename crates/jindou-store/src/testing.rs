@@ -1,5 +1,7 @@
 //! Small stores for the tests of other crates, made by the real load.
 
+pub mod agreement;
+
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
 use crate::{Base, ChangeTerm, Changes, LoadOptions, Snapshot, info, load, open};
 use jindou_graph::segment::GraphScope;

@@ -1,3 +1,5 @@
+//! A program of its own, since an allocator counts its memory.
+//!
 //! Memory of searches, labels and completions over texts that are much longer than a list shows.
 
 use jindou::complete::{Completer, Request};
@@ -6,31 +8,8 @@ use jindou::search::{LONGEST_LABEL, LabelOptions, Search, Text};
 use jindou::{
     Access, Database, Indexes, LoadOptions, MemoryBudget, OpenOptions, Progress, QueryOptions,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use jindou_testing::{Counting, counted};
 use std::time::Duration;
-
-/// Counts what is allocated, and the most at once.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: all is left to the system's allocator; the counts are alongside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller's promise is that of this function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is that of this function.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -42,10 +21,8 @@ const LABELS: usize = 60;
 const ALLOWED: usize = 12 << 20;
 
 fn most<T>(run: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let out = run();
-    (out, MOST.load(Ordering::Relaxed).saturating_sub(before))
+    let (out, taken) = counted(run);
+    (out, taken.most_copied)
 }
 
 fn check(db: &Database, what: &str) {

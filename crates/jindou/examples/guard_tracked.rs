@@ -1,6 +1,5 @@
 //! `guard.rs` as users run the library: with the allocator that charges memory to queries.
 
-#[path = "guard.rs"]
 mod guard;
 
 #[global_allocator]

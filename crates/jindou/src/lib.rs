@@ -71,6 +71,9 @@ pub mod search;
 #[cfg(feature = "service")]
 pub mod service;
 mod summary;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 mod update;
 mod values;
 mod warm;

@@ -6,54 +6,14 @@
 use jindou_model::{Progress, QuadSource, Result};
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
+use jindou_testing::{Counting, counted};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::{bsbm, lubm, watdiv};
 use jindou_workloads::watdiv::{Watdiv, WatdivModel};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static NUMBER: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
-
-fn count(bytes: usize) {
-    NUMBER.fetch_add(1, Ordering::Relaxed);
-    BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
-}
-
-// SAFETY: all is left to the system's allocator; only counting is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
-        // SAFETY: the caller's promise is that of this function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is that of this function.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size);
-        // SAFETY: the caller's promise is that of this function.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Allocations and their bytes.
-fn counted<T>(run: impl FnOnce() -> T) -> (T, [u64; 2]) {
-    let read = || [&NUMBER, &BYTES].map(|n| n.load(Ordering::Relaxed));
-    let before = read();
-    let out = run();
-    let after = read();
-    (out, [after[0] - before[0], after[1] - before[1]])
-}
 
 fn main() -> Result<()> {
     let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok());
@@ -89,9 +49,9 @@ fn measure_set(name: &str, data: &dyn QuadSource, texts: &[String], rounds: usiz
         let query = query?;
         let (planned, taken) = counted(|| plan(&query, &snapshot, &options));
         planned?;
-        for i in 0..2 {
-            parsing[i] += parsed[i];
-            planning[i] += taken[i];
+        for (sum, one) in [(&mut parsing, parsed), (&mut planning, taken)] {
+            sum[0] += one.number;
+            sum[1] += one.bytes;
         }
         for _ in 0..rounds {
             plan(&parse(text)?, &snapshot, &options)?;

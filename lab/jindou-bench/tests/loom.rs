@@ -1,3 +1,5 @@
+//! A program of its own, since files of the library and the laboratory are compiled into it again.
+//!
 //! The worker-obliger's hand-made synchronisation under loom: the files that the laboratory is made of, with loom's atomics and locks,
 //! in every interleaving (of at most three preemptions where there are three threads). A lost wake-up is a deadlock here,
 //! since nothing wakes by time.

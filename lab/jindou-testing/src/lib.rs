@@ -6,6 +6,8 @@
 
 pub mod attack;
 mod comparing;
+mod counting;
+mod documents;
 mod expression;
 mod inputs;
 mod matrix;
@@ -22,6 +24,8 @@ mod stopwatch;
 pub mod w3c;
 
 pub use comparing::{comparable, comparing_quads, comparing_query};
+pub use counting::{Counted, Counting, counted, counted_of_thread, turn};
+pub use documents::{Document, documents, may_end};
 pub use expression::{Theme, Tree, algebra, tree};
 pub use inputs::{CaseText, case_texts, find, shared, shared_too};
 pub use matrix::{matrix, random_values};
@@ -32,4 +36,4 @@ pub use ports::free_port;
 pub use query::{Query, query};
 pub use random::{Rng, quads};
 pub use specified::{as_specified, evaluator, in_pattern as pattern_as_specified};
-pub use stopwatch::Stopwatch;
+pub use stopwatch::{Stopwatch, process_time, thread_time};

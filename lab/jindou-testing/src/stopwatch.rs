@@ -38,6 +38,29 @@ impl Stopwatch {
     }
 }
 
+/// Processor time of the whole process: a machine that is busy does not count as our slowness.
+#[must_use]
+pub fn process_time() -> Duration {
+    time_of(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time of this thread.
+#[must_use]
+pub fn thread_time() -> Duration {
+    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn time_of(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the call only fills the structure.
+    let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert_eq!(failed, 0, "no clock {clock}");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// The process's threads, and for how many nanoseconds each of them was ready to run and had no processor.
 fn waits() -> impl Iterator<Item = (u64, u64)> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();

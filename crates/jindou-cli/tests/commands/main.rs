@@ -1,6 +1,9 @@
 //! Commands, their output and their errors.
 
 mod cli;
+mod cluster;
+mod cut;
+mod files;
 mod first;
 mod follow;
 mod gpu;
@@ -16,4 +19,5 @@ mod replicas;
 mod run;
 mod settings;
 mod shell;
+mod shrunk;
 mod words;

@@ -517,5 +517,4 @@ impl<'a> ShardWireReader<'a> {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
 mod tests;

@@ -1,7 +1,6 @@
 //! Damaged files: clear errors or wrong answers, but no panic and no endless loop.
 
-use crate::common;
-use common::dictionary;
+use crate::common::dictionary;
 use jindou_dictionary::{Comparison, DICTIONARY_FILE, Dictionary, STRINGS_FILE};
 use jindou_model::{Error, VertexId};
 use jindou_values::{Num, Temporal, TemporalKind};

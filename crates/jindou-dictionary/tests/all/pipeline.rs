@@ -1,8 +1,7 @@
 //! From batches to the opened dictionary, against ordered and hashed collections of the standard
 //! library.
 
-use crate::common;
-use common::{Quad, dictionary, intern, merge, permutation};
+use crate::common::{Quad, dictionary, intern, merge, permutation};
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Dictionary, Residence, Strings, write_dictionary};
 use jindou_model::{MemoryBudget, NO_VERTEX, VertexId};

@@ -1,7 +1,6 @@
 //! The value ranks as an index: each verdict against the values themselves, by `jindou-values`, which knows no ranks.
 
-use crate::common;
-use common::dictionary;
+use crate::common::dictionary;
 use jindou_dictionary::index::{Indexes, OpenIndexes, Question, Relation, Verdict};
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, term};
 use jindou_values::{Value, equal_values, order, value};

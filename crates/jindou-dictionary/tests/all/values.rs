@@ -1,8 +1,7 @@
 //! Ranks and bounds against independent arithmetic: big fractions by digits for numbers, XSD's types for times, the
 //! standard order for strings.
 
-use crate::common;
-use common::dictionary;
+use crate::common::dictionary;
 use jindou_dictionary::{Comparison, Dictionary, NAN_RANK, NO_RANK, SortKey, TermKind, ValueGroup};
 use jindou_model::VertexId;
 use jindou_values::{Num, Number, Temporal, TemporalKind};

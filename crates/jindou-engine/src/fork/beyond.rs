@@ -146,5 +146,4 @@ impl Beyond {
 }
 
 #[cfg(test)]
-#[path = "tests/beyond.rs"]
 mod tests;

@@ -1,9 +1,7 @@
 //! The parts of queries in one process, and the queries that it coordinates. Receives the messages of other servers and
 //! passes them to their recipients.
 
-#[path = "execute.rs"]
 mod execute;
-#[path = "observe.rs"]
 mod observe;
 
 use super::gather::{GatheredRows, Gathering, NO_FIT};

@@ -594,5 +594,4 @@ impl<'a> MessageReader<'a> {
 }
 
 #[cfg(test)]
-#[path = "message_tests.rs"]
 mod tests;

@@ -4,7 +4,6 @@
 //! Rows that have passed the most steps go first. While a peer's queue is full, no start rows are produced. Parts never
 //! wait for a peer to accept rows, so they cannot deadlock. If too many rows wait, the query's memory limit ends it.
 
-#[path = "outbox.rs"]
 mod outbox;
 
 use super::hub::{Activity, HubState};

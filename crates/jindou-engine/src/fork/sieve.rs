@@ -555,5 +555,4 @@ fn retain(rows: &mut Columns, from: usize, keep: &[bool]) -> usize {
 }
 
 #[cfg(test)]
-#[path = "sieve_tests.rs"]
 mod tests;

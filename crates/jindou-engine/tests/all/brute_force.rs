@@ -1,7 +1,6 @@
 //! Random small graphs × random queries against `spareval`.
 
-use crate::support;
-use support::*;
+use crate::support::*;
 
 enum Asked {
     Agreed,

@@ -1,11 +1,12 @@
-//! The engine against brute force, and its limits.
-
-#[path = "../support/mod.rs"]
-mod support;
+//! The engine against brute force, a model of operators and `spareval`; fork-join over shards; limits.
 
 mod brute_force;
 mod equal;
 mod fall_back;
+mod fork;
 mod limits;
+mod operators;
 mod paths;
+mod queries;
 mod streamed;
+mod support;

@@ -601,5 +601,4 @@ impl FinderArrays {
 }
 
 #[cfg(test)]
-#[path = "finder_tests.rs"]
 mod tests;

@@ -2,16 +2,14 @@
 //! whole document itself, as with lines of N-Quads and statements of Turtle. Never half a term, never fewer statements
 //! than there are.
 
-use crate::common;
-use crate::documents;
-use common::collect;
-use documents::{documents, may_end};
-use jindou_parse::{Format, Sources};
+use crate::common::collect;
+use jindou_parse::Sources;
+use jindou_testing::{Document, documents, may_end};
 use std::io::Write;
 
-fn read(bytes: &[u8], format: Format) -> Result<Vec<String>, String> {
+fn read(bytes: &[u8], format: &str) -> Result<Vec<String>, String> {
     let sources = Sources::builder()
-        .text("text", bytes.to_vec(), format)
+        .text("text", bytes.to_vec(), format.parse().unwrap())
         .base_iri(Some("http://base/".into()))
         .build()
         .unwrap();
@@ -30,7 +28,7 @@ fn fifty_plain_documents_of_each_syntax_are_whole_or_errors() {
     plain(documents(50));
 }
 
-fn plain(documents: Vec<(Format, String)>) {
+fn plain(documents: Vec<Document>) {
     for (format, text) in documents {
         let whole = read(text.as_bytes(), format).unwrap();
         for cut in 0..text.len() {
@@ -66,7 +64,7 @@ fn fifty_compressed_documents_of_each_syntax_are_whole_or_errors() {
     compressed(documents(50));
 }
 
-fn compressed(documents: Vec<(Format, String)>) {
+fn compressed(documents: Vec<Document>) {
     let gzip = |text: &[u8]| {
         let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         to.write_all(text).unwrap();

@@ -1,7 +1,6 @@
 //! The W3C suite of JSON-LD 1.1, its conversion to RDF and back; documents that are not JSON-LD; documents that were damaged.
 
-use crate::common;
-use common::{Random, collect, parse};
+use crate::common::{Random, collect, parse};
 use jindou_model::{CancelToken, Error, MemoryBudget};
 use jindou_parse::{ContextFiles, Document, DocumentSource, Format, Sources};
 use jindou_testing::shared;

@@ -1,8 +1,7 @@
 //! This crate's tokeniser of N-Triples and N-Quads against `oxttl`: same verdict, same terms, on valid lines and on
 //! mutations of them.
 
-use crate::common;
-use common::{Random, parse};
+use crate::common::{Random, parse};
 use jindou_parse::Format;
 use oxrdf::{GraphName, Quad};
 use oxttl::{NQuadsParser, NTriplesParser};

@@ -1,10 +1,6 @@
-//! Readers of RDF: their formats, their errors, compressed and damaged input.
+//! Readers of RDF: their formats, their errors, compressed and damaged input; the XML processor.
 
-#[path = "../common/mod.rs"]
 mod common;
-#[path = "../common/documents.rs"]
-mod documents;
-
 mod cut;
 mod jsonld;
 mod line_formats;
@@ -13,3 +9,4 @@ mod real_data;
 mod sources;
 mod w3c;
 mod write;
+mod xml;

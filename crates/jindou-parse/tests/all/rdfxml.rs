@@ -1,8 +1,7 @@
 //! RDF/XML by small documents in `tests/rdfxml`: `NAME.rdf` with its statements in `NAME.nt`, or with a part of the
 //! error in `NAME.error`. The base is `http://b/d/f`. A new document is two files.
 
-use crate::common;
-use common::collect;
+use crate::common::collect;
 use jindou_parse::{Format, Sources};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::{Dataset, Quad};

@@ -1,7 +1,6 @@
 //! Files, folders, compression, workers, labels, errors: everything around the parsers.
 
-use crate::common;
-use common::{collect, collect_on, parse};
+use crate::common::{collect, collect_on, parse};
 use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
 };

@@ -1,7 +1,6 @@
 //! The W3C RDF test suites: all of RDF 1.1 must pass, RDF 1.2 is counted.
 
-use crate::common;
-use common::collect;
+use crate::common::collect;
 use jindou_parse::{Format, Sources};
 use jindou_testing::shared;
 use oxrdf::dataset::CanonicalizationAlgorithm;

@@ -1,6 +1,6 @@
 //! Transactions against a set of quads: snapshots, records, and terms and predicates added by updates.
 
-use crate::transactions;
+use crate::transactions::{Op, bytes, change, op, quads_of};
 use jindou_model::{CancelToken, Error, Watch};
 use jindou_store::testing::{TermQuad, store_of_terms};
 use jindou_store::{Base, ChangeTerm, Changes, Snapshot};
@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use transactions::{Op, bytes, change, op, quads_of};
 
 /// Names of the default graph, of the graphs that these quads are in, and of one without any.
 fn graphs<'q>(quads: &[&'q BTreeSet<TermQuad>]) -> BTreeSet<&'q [u8]> {

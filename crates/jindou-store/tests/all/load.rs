@@ -1,8 +1,8 @@
 //! Loads small data and compares every answer of the store with the quads that went in.
 
-use crate::agreement::{Draw, agree, quads};
 use jindou_model::Progress;
 use jindou_store::shard::{CLUSTER, Cluster, Sharding};
+use jindou_store::testing::agreement::{Draw, agree, quads};
 use jindou_store::testing::{QuadList, TermQuad, store_of_terms, varied_quads};
 use jindou_store::{LoadOptions, Snapshot, check, info, load, open};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Merging against a set of quads: the new base, snapshots made meanwhile, the store opened again, and older snapshots.
 
-use crate::transactions;
+use crate::transactions::{Op, bytes, change, op, quads_of};
 use jindou_graph::segment::GraphScope;
 use jindou_log::Directory;
 use jindou_model::{Direction, Error, PredicateId, Progress, VertexId, term};
@@ -10,7 +10,6 @@ use jindou_store::{Changes, MergeOptions, Merging, Snapshot, check, info, open};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use transactions::{Op, bytes, change, op, quads_of};
 
 fn apply(now: &Snapshot, ops: &[Op], truth: &mut BTreeSet<TermQuad>) -> Snapshot {
     let mut changes = Changes::new();

@@ -18,11 +18,10 @@
 mod data;
 #[cfg(feature = "text")]
 mod labels;
-#[cfg(not(feature = "text"))]
-#[path = "no_labels.rs"]
-mod labels;
 mod lists;
 pub(crate) mod names;
+#[cfg(not(feature = "text"))]
+mod no_labels;
 mod offer;
 mod sample;
 mod star;
@@ -34,6 +33,8 @@ use jindou_model::invariant::guarded;
 use jindou_model::sync;
 use jindou_syntax::place::place;
 use lists::NameLists;
+#[cfg(not(feature = "text"))]
+use no_labels as labels;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

@@ -1,3 +1,5 @@
+//! A process of its own, since an allocator counts its memory and a hook its panics.
+//!
 //! Damaged and random queries, from text to written answer: no panic, no limit exceeded, nothing that other parsers cannot read.
 //!
 //! `JINDOU_SECONDS` says how long, `JINDOU_SEED` where to begin. The text that is being asked lies in
@@ -8,62 +10,18 @@ mod seeds;
 
 use check::{End, MEMORY, TIME, check, ground};
 use jindou::ResultFormat;
-use jindou_testing::{Mutator, Rng};
+use jindou_testing::{Counting, Mutator, Rng, counted, process_time};
 use oxrdfio::RdfFormat;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-/// Counts what lives, to see the most that did.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-static PANICS: AtomicU64 = AtomicU64::new(0);
-
-fn more(bytes: usize) {
-    let now = LIVE.fetch_add(bytes, Relaxed) + bytes;
-    MOST.fetch_max(now, Relaxed);
-}
-
-// SAFETY: everything is handed on to the system's allocator; only sizes are counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        more(layout.size());
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        more(size);
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Processor time of the whole process: a machine that is busy, or stops us for a while, does not count as our slowness.
-fn processor_time() -> Duration {
-    let mut t = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes this one structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut t) };
-    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
-}
+static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// Time, and memory in bytes, that a text may cost beyond its limits: parsing, planning and writing are not charged, and
 /// operators look at the clock only now and then.
@@ -138,15 +96,14 @@ fn fuzz(seconds: u64, seed: u64, most: u64) {
         };
         let (format, threads, patient) = (rng.one(&FORMATS), 1 + rng.below(2), rng.chance(5));
         std::fs::write(&place, &text).expect("a place for the text");
-        let (panics, before, processor) =
-            (PANICS.load(Relaxed), LIVE.load(Relaxed), processor_time());
-        MOST.store(before, Relaxed);
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            check(&ground, &text, format, threads, patient)
-        }))
-        .unwrap_or_else(|_| Err("it panicked".into()));
-        let took = processor_time() - processor;
-        let held = MOST.load(Relaxed).saturating_sub(before);
+        let (panics, processor) = (PANICS.load(Relaxed), process_time());
+        let (ended, taken) = counted(|| {
+            catch_unwind(AssertUnwindSafe(|| {
+                check(&ground, &text, format, threads, patient)
+            }))
+            .unwrap_or_else(|_| Err("it panicked".into()))
+        });
+        let (took, held) = (process_time() - processor, taken.most_copied);
         (slowest, largest) = (slowest.max(took), largest.max(held));
         asked += 1;
         progress.store(asked, Relaxed);

@@ -372,5 +372,4 @@ pub fn run(a: &BenchClusterPruning) -> Result<ExitCode> {
 }
 
 #[cfg(test)]
-#[path = "pruning_tests.rs"]
 mod tests;

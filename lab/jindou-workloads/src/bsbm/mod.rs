@@ -2,7 +2,7 @@
 //! tree of types, their producers, vendors who offer them, and people who review them.
 //!
 //! The rules are the published ones as far as they are known, and otherwise fitted to data of the original (100
-//! products; `tests/bsbm.rs` says how closely) and to its published sizes; the draws are our own. What is fitted:
+//! products; `tests/all/bsbm.rs` says how closely) and to its published sizes; the draws are our own. What is fitted:
 //! how often optional properties occur together, delivery days, and the bounds of the number of features of a type (about
 //! 98 over the depth of the tree). Words are made up, as WatDiv's are. There are no named graphs.
 //!

@@ -2,7 +2,7 @@
 //! of RDF Data Management Systems, ISWC 2014): data drawn from a model of kinds, attributes and associations.
 //!
 //! The rules are the original generator's, the draws are not: it seeds from the clock, and its strings come
-//! from the machine's dictionary. So what a scale gives agrees in distribution (`tests/watdiv.rs` says how
+//! from the machine's dictionary. So what a scale gives agrees in distribution (`tests/all/watdiv.rs` says how
 //! closely, against data of the original), down to its habits: statements may repeat, and the first and last
 //! of the things drawn from get half or more than their due. Strings are of made-up words, and dates without
 //! a range end at a fixed day.

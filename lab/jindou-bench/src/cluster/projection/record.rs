@@ -487,5 +487,4 @@ impl Recorded {
 }
 
 #[cfg(test)]
-#[path = "record_tests.rs"]
 mod tests;

@@ -590,5 +590,4 @@ pub fn alone(trace: &Trace, fabric: Fabric, machines: Machines) -> Result<f64> {
 }
 
 #[cfg(test)]
-#[path = "schedule_tests.rs"]
 mod tests;

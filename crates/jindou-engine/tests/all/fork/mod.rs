@@ -1,0 +1,592 @@
+//! Fork-join over shards that are open in this process: random queries against `spareval`, with rows sent to their data always, by cost, or
+//! never; shards that fail, vanish or forget a query; cancellation, limits, early ends. No part is left behind.
+
+mod early;
+mod faults;
+mod heavy;
+mod odd_steps;
+mod peers;
+mod shared_lists;
+mod top;
+mod top_costs;
+
+use jindou_cluster::shards::{
+    NearShards, Reply, ShardClient, ShardRequest, post, snapshot_of_shard,
+};
+use jindou_cluster::testing::near_of_terms;
+use jindou_engine::{
+    CollectSink, ExecOptions, Execution, ExecutionOutcome, ExecutorChoice, Hub, LocalShards,
+    QueryTerms, ShardMode, Sink, Spawned, TermDecoder, WorkerPool,
+};
+use jindou_graph::Graph;
+use jindou_graph::shard::{Far, Posts};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
+use jindou_plan::{Form, Plan, PlanOptions};
+use jindou_store::shard::{Placement, Sharding};
+use jindou_store::{Base, Snapshot, testing};
+use jindou_testing::{Answer, Rng, Stopwatch, answer, quads, query};
+use oxrdf::Quad;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+/// Looks at a round of messages before it is sent: may fail it, wait, or panic.
+type Look = dyn Fn(&[(u32, ShardRequest)]) -> Result<()> + Send + Sync;
+
+/// The way between shards, which can be made to fail.
+struct Wire {
+    near: NearShards,
+    /// Messages until one fails; none does below 0.
+    left: AtomicI64,
+    /// A message that fails ends its shard, rather than being lost.
+    is_dead: AtomicBool,
+    /// The number of the connections.
+    link: AtomicU64,
+    /// Replies whose lists are ids, and runs.
+    lists: [AtomicU64; 2],
+    /// Messages with rows are answered after a while.
+    slow: AtomicBool,
+    look: Mutex<Option<Arc<Look>>>,
+}
+
+impl ShardClient for Wire {
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        let away = || {
+            Err(Error::Shard {
+                shard: requests[0].0,
+                message: "it is away".into(),
+            })
+        };
+        if self.is_dead.load(Ordering::SeqCst) {
+            return away();
+        }
+        if self.slow.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let look = self.look.lock().unwrap().clone();
+        if let Some(look) = look {
+            look(requests)?;
+        }
+        if self.left.load(Ordering::SeqCst) >= 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
+            return away();
+        }
+        let replies = self.near.ask(requests, cancel)?;
+        for reply in &replies {
+            match reply {
+                Reply::Lists { .. } => self.lists[0].fetch_add(1, Ordering::SeqCst),
+                Reply::Runs { .. } => self.lists[1].fetch_add(1, Ordering::SeqCst),
+                _ => 0,
+            };
+        }
+        Ok(replies)
+    }
+}
+
+impl Far for Wire {
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+
+    fn link(&self, _: u32, _: &CancelToken) -> Result<u64> {
+        Ok(self.link.load(Ordering::SeqCst))
+    }
+}
+
+#[derive(Clone)]
+struct Local {
+    bases: Vec<Arc<Base>>,
+    client: Arc<OnceLock<Weak<dyn ShardClient>>>,
+}
+
+impl LocalShards for Local {
+    fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)> {
+        let client = self.client.get().and_then(Weak::upgrade).unwrap();
+        let snapshot = snapshot_of_shard(Arc::clone(&self.bases[shard as usize]), client)?;
+        snapshot.begin(&cancel);
+        let cancel = cancel.watching(snapshot.watch());
+        Ok((Arc::new(snapshot), cancel))
+    }
+}
+
+/// Shards of one process, each of which has queries asked at it.
+struct Shards {
+    _folder: tempfile::TempDir,
+    wire: Arc<Wire>,
+    hub: Hub,
+    snapshot: Snapshot,
+    memory: MemoryBudget,
+}
+
+impl Shards {
+    fn new(data: &[Quad], sharding: Sharding, own: u32, threads: usize) -> Self {
+        Self::in_places(data, sharding, own, threads, Arc::new(Spawned))
+    }
+
+    fn in_places(
+        data: &[Quad],
+        sharding: Sharding,
+        own: u32,
+        threads: usize,
+        pool: Arc<dyn WorkerPool>,
+    ) -> Self {
+        let terms: Vec<testing::TermQuad> = data.iter().map(testing::canonical).collect();
+        let (folder, near) = near_of_terms(&terms, sharding);
+        let near = near.expect("more than one shard");
+        let local = Local {
+            bases: near.shards().to_vec(),
+            client: Arc::default(),
+        };
+        let memory = MemoryBudget::new(1 << 30);
+        let hub = Hub::new(Box::new(local.clone()), own, memory.clone(), pool, threads);
+        let base = Arc::clone(&near.shards()[own as usize]);
+        let wire = Arc::new(Wire {
+            near: near.with_posts(Arc::new(hub.clone())),
+            left: AtomicI64::new(-1),
+            is_dead: AtomicBool::new(false),
+            link: AtomicU64::new(0),
+            lists: Default::default(),
+            slow: AtomicBool::new(false),
+            look: Mutex::new(None),
+        });
+        let client: Arc<dyn ShardClient> = wire.clone();
+        let far: Arc<dyn Far> = wire.clone();
+        hub.connect(&far);
+        local.client.set(Arc::downgrade(&client)).unwrap();
+        Self {
+            _folder: folder,
+            snapshot: snapshot_of_shard(base, client).unwrap(),
+            wire,
+            hub,
+            memory,
+        }
+    }
+
+    fn plan(&self, text: &str) -> Plan {
+        let snapshot = self.snapshot.for_new_query();
+        let options = PlanOptions::default();
+        let query = jindou_plan::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        jindou_plan::plan(&query, &*snapshot, &options).unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        mode: ShardMode,
+        options: &ExecOptions,
+        sink: &mut dyn Sink,
+    ) -> Result<ExecutionOutcome> {
+        let snapshot = self.snapshot.for_new_query();
+        snapshot.begin(&options.cancel);
+        let options = ExecOptions {
+            cancel: options.cancel.clone().watching(snapshot.watch()),
+            ..options.clone()
+        };
+        let execution = Execution {
+            plan,
+            snapshot: &*snapshot,
+            options: &options,
+            terms: &QueryTerms::new(),
+            executor: &ExecutorChoice::Shards(Arc::new(self.hub.executor(mode))),
+        };
+        let ran = execution.stream(sink)?;
+        snapshot.check_shards()?;
+        Ok(ran)
+    }
+
+    fn answer(
+        &self,
+        text: &str,
+        mode: ShardMode,
+        options: &ExecOptions,
+    ) -> Result<(Answer, ExecutionOutcome)> {
+        let plan = self.plan(text);
+        let mut sink = CollectSink::default();
+        let snapshot = self.snapshot.for_new_query();
+        snapshot.begin(&options.cancel);
+        let watched = ExecOptions {
+            cancel: options.cancel.clone().watching(snapshot.watch()),
+            ..options.clone()
+        };
+        let terms = QueryTerms::new();
+        let execution = Execution {
+            plan: &plan,
+            snapshot: &*snapshot,
+            options: &watched,
+            terms: &terms,
+            executor: &ExecutorChoice::Shards(Arc::new(self.hub.executor(mode))),
+        };
+        let ran = execution.stream(&mut sink)?;
+        if plan.form == Form::Ask {
+            snapshot.check_shards()?;
+            return Ok((Answer::Boolean(sink.rows > 0), ran));
+        }
+        let mut decoder = TermDecoder::new(&*snapshot, &terms);
+        let mut rows = Vec::with_capacity(sink.rows);
+        for row in sink.rows() {
+            let row = row.iter().map(|&id| decoder.term(id));
+            rows.push(row.collect::<Result<_>>()?);
+        }
+        snapshot.check_shards()?;
+        Ok((Answer::Rows(vec![], rows), ran))
+    }
+
+    /// Waits until every part is gone, and what it held.
+    fn is_left_clean(&self) {
+        let begun = Instant::now();
+        while (self.hub.parts() > 0 || self.memory.used() > 0)
+            && begun.elapsed() < Duration::from_secs(10)
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(self.hub.parts(), 0, "parts are left");
+        assert_eq!(self.memory.used(), 0, "memory is left");
+    }
+}
+
+fn cut(rng: &mut Rng) -> (Sharding, u32) {
+    let shards = [2, 3, 6, 12][rng.below(4)];
+    let placement = [Placement::Range, Placement::Hash][rng.below(2)];
+    let shift = [Some(0), None, Some(1), Some(4)][rng.below(4)];
+    let sharding = Sharding::new(shards)
+        .with_placement(placement)
+        .with_block_shift(shift);
+    (sharding, rng.below(shards as usize) as u32)
+}
+
+const MODES: [ShardMode; 3] = [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace];
+
+/// Random queries over random data in shards; gives how many were compared, how many of them shards ran parts of, and how many had rows
+/// that were sent to other shards.
+fn random(seeds: std::ops::Range<u64>, queries: usize) -> [usize; 3] {
+    let [mut compared, mut parted, mut sent] = [0; 3];
+    for seed in seeds {
+        let mut rng = Rng::new(seed);
+        let data = quads(&mut rng);
+        let (sharding, own) = cut(&mut rng);
+        let shards = Shards::new(&data, sharding, own, 1 + rng.below(3));
+        for _ in 0..queries {
+            let q = query(&mut rng, &data);
+            let Ok(want) = answer(&data, &q.oracle) else {
+                continue;
+            };
+            for mode in [ShardMode::Fork, MODES[rng.below(3)]] {
+                let (got, ran) = shards
+                    .answer(&q.text, mode, &ExecOptions::default())
+                    .unwrap_or_else(|e| panic!("seed {seed}, {mode:?}: {}\n{e}", q.text));
+                let (got, want) = (got.bag(), want.bag());
+                let same = if q.counts_only {
+                    got.len() == want.len()
+                } else {
+                    got == want
+                };
+                assert!(
+                    same,
+                    "seed {seed}, {mode:?}, {sharding:?} at {own}:\n{}\ngot {got:#?}\nwant {want:#?}",
+                    q.text
+                );
+                parted += usize::from(!ran.details.is_empty());
+                sent += usize::from(ran.details.contains("sent to their data"));
+                compared += 1;
+            }
+        }
+        shards.is_left_clean();
+    }
+    [compared, parted, sent]
+}
+
+#[test]
+fn random_queries_over_shards() {
+    let seed = std::env::var("JINDOU_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    let seed = seed.unwrap_or(1u64);
+    let found = random(seed..seed + 20, 20);
+    println!("answers, run in parts, with rows that were sent: {found:?}");
+    assert!(
+        found[0] > 600 && found[1] > 100 && found[2] > 5,
+        "{found:?}"
+    );
+}
+
+/// See docs/testing.md.
+#[test]
+#[ignore = "long: 20,000 random queries"]
+fn many_random_queries_over_shards() {
+    let seed = std::env::var("JINDOU_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    let seed = seed.unwrap_or(1000u64);
+    let found = random(seed..seed + 500, 25);
+    println!("answers, run in parts, with rows that were sent: {found:?}");
+    assert!(
+        found[0] > 20_000 && found[1] > 3000 && found[2] > 200,
+        "{found:?}"
+    );
+}
+
+/// A graph whose answers have many rows on many shards.
+fn wide(nodes: usize) -> Vec<Quad> {
+    let node = |i: usize| oxrdf::NamedNode::new_unchecked(format!("http://e/n{}", i % nodes));
+    let p = |s: &str| oxrdf::NamedNode::new_unchecked(format!("http://e/{s}"));
+    let mut out = Vec::new();
+    for i in 0..nodes {
+        for j in 1..6 {
+            let to = node(i * 7 + j * 13);
+            out.push(Quad::new(
+                node(i),
+                p("p"),
+                to,
+                oxrdf::GraphName::DefaultGraph,
+            ));
+        }
+        let class = p(&format!("C{}", i % 3));
+        let a = oxrdf::vocab::rdf::TYPE.into_owned();
+        out.push(Quad::new(node(i), a, class, oxrdf::GraphName::DefaultGraph));
+        let value = oxrdf::Literal::from(i as i64 % 17);
+        out.push(Quad::new(
+            node(i),
+            p("v"),
+            value,
+            oxrdf::GraphName::DefaultGraph,
+        ));
+    }
+    out
+}
+
+const FAR: &str = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 }";
+
+fn wide_shards(shards: u32) -> (Vec<Quad>, Shards) {
+    let data = wide(300);
+    let sharding = Sharding::new(shards).with_placement(Placement::Hash);
+    let shards = Shards::new(&data, sharding.with_block_shift(Some(0)), 1, 2);
+    (data, shards)
+}
+
+/// Each message of a query fails in turn: an error that names the shard, never an answer that lacks rows, and nothing is left behind.
+#[test]
+fn a_message_that_fails_fails_the_query() {
+    let (data, shards) = wide_shards(4);
+    let text = "PREFIX : <http://e/> SELECT * { ?a a :C0 . ?a :p ?b . ?b :p ?c . ?c a :C1 }";
+    let want = answer(&data, text).unwrap().bag();
+    let mut failures = 0;
+    for at in 0..4000 {
+        shards.wire.left.store(at, Ordering::SeqCst);
+        let options = ExecOptions {
+            cancel: CancelToken::with_deadline(Duration::from_secs(20)),
+            ..ExecOptions::default()
+        };
+        let snapshot_plan = {
+            // The plan is not what fails here.
+            shards.wire.left.store(-1, Ordering::SeqCst);
+            let plan = shards.plan(text);
+            shards.wire.left.store(at, Ordering::SeqCst);
+            plan
+        };
+        let mut sink = CollectSink::default();
+        let got = shards.run(&snapshot_plan, ShardMode::Fork, &options, &mut sink);
+        let used_up = shards.wire.left.swap(-1, Ordering::SeqCst) < 0;
+        match got {
+            Ok(_) => assert_eq!(sink.rows, want.len(), "message {at}"),
+            Err(Error::Shard { shard, .. }) => {
+                assert!(shard < 4);
+                failures += 1;
+            }
+            Err(e) => panic!("message {at}: {e}"),
+        }
+        shards.is_left_clean();
+        if !used_up {
+            break;
+        }
+    }
+    assert!(failures > 10, "{failures} failures");
+    let (got, _) = shards
+        .answer(text, ShardMode::Fork, &ExecOptions::default())
+        .unwrap();
+    assert_eq!(got.bag(), want);
+}
+
+/// A server that was away for a moment has lost its part: the query fails within a second, though no message does.
+#[test]
+fn a_connection_that_was_made_again_fails_the_query() {
+    let (_, shards) = wide_shards(3);
+    let plan = shards.plan(FAR);
+    shards.wire.slow.store(true, Ordering::SeqCst);
+    let begun = Stopwatch::start();
+    let got = std::thread::scope(|s| {
+        let query = s.spawn(|| {
+            let mut sink = CollectSink::default();
+            shards.run(&plan, ShardMode::Fork, &ExecOptions::default(), &mut sink)
+        });
+        while shards.hub.parts() < 3 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        shards.wire.link.store(1, Ordering::SeqCst);
+        query.join().unwrap()
+    });
+    if let Err(e) = &got {
+        assert!(matches!(e, Error::Shard { .. }), "{e}");
+        assert!(begun.elapsed() < Duration::from_secs(3));
+    }
+    shards.wire.slow.store(false, Ordering::SeqCst);
+    shards.is_left_clean();
+}
+
+#[test]
+fn queries_end_when_they_are_told_to() {
+    let (_, shards) = wide_shards(3);
+    let plan = shards.plan(FAR);
+    shards.wire.slow.store(true, Ordering::SeqCst);
+    // A time limit.
+    let options = ExecOptions {
+        cancel: CancelToken::with_deadline(Duration::from_millis(50)),
+        ..ExecOptions::default()
+    };
+    let begun = Stopwatch::start();
+    let got = shards.run(
+        &plan,
+        ShardMode::Fork,
+        &options,
+        &mut CollectSink::default(),
+    );
+    assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    shards.is_left_clean();
+    // A caller that cancels.
+    let options = ExecOptions::default();
+    let got = std::thread::scope(|s| {
+        let query = s.spawn(|| {
+            shards.run(
+                &plan,
+                ShardMode::Fork,
+                &options,
+                &mut CollectSink::default(),
+            )
+        });
+        while shards.hub.parts() < 3 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        options.cancel.cancel();
+        query.join().unwrap()
+    });
+    assert!(matches!(got, Err(Error::Cancelled)), "{got:?}");
+    shards.is_left_clean();
+    // Who wants few rows.
+    shards.wire.slow.store(false, Ordering::SeqCst);
+    let few = shards.plan(&format!("{FAR} LIMIT 3"));
+    let mut sink = CollectSink::default();
+    shards
+        .run(&few, ShardMode::Fork, &ExecOptions::default(), &mut sink)
+        .unwrap();
+    assert_eq!(sink.rows, 3);
+    shards.is_left_clean();
+    let ask = shards.plan("PREFIX : <http://e/> ASK { ?a :p ?b . ?b :p ?c . ?c a :C1 }");
+    let mut sink = CollectSink::default();
+    shards
+        .run(&ask, ShardMode::Fork, &ExecOptions::default(), &mut sink)
+        .unwrap();
+    assert!(sink.rows > 0);
+    shards.is_left_clean();
+}
+
+/// The memory of a query is limited at each shard, and where its rows come together.
+#[test]
+fn memory_is_limited_at_every_shard() {
+    let data = wide(3000);
+    let sharding = Sharding::new(3).with_placement(Placement::Hash);
+    let shards = Shards::new(&data, sharding.with_block_shift(Some(0)), 0, 2);
+    let plan = shards.plan(FAR);
+    let (mut refused, mut done) = (0, 0);
+    for kib in [16, 64, 256, 1024, 65_536] {
+        let options = ExecOptions {
+            memory: MemoryBudget::new(kib << 10),
+            ..ExecOptions::default()
+        };
+        let mut sink = CollectSink::default();
+        match shards.run(&plan, ShardMode::Fork, &options, &mut sink) {
+            Ok(_) => done += 1,
+            Err(Error::Limit(_)) => refused += 1,
+            Err(e) => panic!("{kib} KiB: {e}"),
+        }
+        shards.is_left_clean();
+    }
+    assert!(refused > 0 && done > 0, "{refused} refused, {done} done");
+}
+
+/// Rows that nothing asks apart are sent as their number, and equal ones once.
+#[test]
+fn counts_and_distinct_rows_are_made_where_the_rows_are() {
+    let (data, shards) = wide_shards(4);
+    let count = "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 }";
+    let distinct =
+        "PREFIX : <http://e/> SELECT DISTINCT ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 }";
+    let bytes = |ran: &ExecutionOutcome| -> u64 {
+        let lines = ran.details.lines().filter(|l| l.starts_with("shard "));
+        let of = |l: &str| {
+            let (head, _) = l.split_once(" bytes")?;
+            head.rsplit(' ').next()?.parse::<u64>().ok()
+        };
+        lines.filter_map(of).sum()
+    };
+    let (got, all) = shards
+        .answer(FAR, ShardMode::Fork, &ExecOptions::default())
+        .unwrap();
+    assert_eq!(got.bag(), answer(&data, FAR).unwrap().bag());
+    let grouped = |what: &str| {
+        format!(
+            "PREFIX : <http://e/> SELECT {what} {{ ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 ; :v ?v }}"
+        )
+    };
+    let groups = [
+        grouped("?d (COUNT(*) AS ?n)") + " GROUP BY ?d",
+        grouped("?d (COUNT(?v) AS ?n) (COUNT(DISTINCT ?v) AS ?m)") + " GROUP BY ?d",
+        grouped("?d (SUM(?v) AS ?s) (AVG(?v) AS ?m) (MIN(?v) AS ?l) (COUNT(?v) AS ?n)")
+            + " GROUP BY ?d",
+        grouped("?v (MAX(?d) AS ?m) (SUM(DISTINCT ?v) AS ?s)") + " GROUP BY ?v",
+        grouped("(SUM(?v) AS ?s) (COUNT(*) AS ?n)"),
+    ];
+    let texts = groups.iter().map(String::as_str);
+    for text in [count, distinct].into_iter().chain(texts) {
+        let (got, ran) = shards
+            .answer(text, ShardMode::Fork, &ExecOptions::default())
+            .unwrap();
+        assert_eq!(got.bag(), answer(&data, text).unwrap().bag(), "{text}");
+        assert!(
+            bytes(&ran) < bytes(&all),
+            "{text}: {} of {}",
+            bytes(&ran),
+            bytes(&all)
+        );
+    }
+    shards.is_left_clean();
+}
+
+/// Long messages under a budget that is nearly used up are refused with a word about memory; short ones are read.
+#[test]
+fn long_messages_have_memory_before_they_are_read() {
+    let (_, shards) = wide_shards(3);
+    let take = |length: usize| shards.hub.take(1, &vec![0xFF; length]);
+    assert!(take(1 << 20).is_err(), "it cannot be read");
+    let mut held = Charge::new(Holder::Shards, &shards.memory);
+    held.add((1 << 30) - (1 << 20)).unwrap();
+    let refused = String::from_utf8_lossy(&take(1 << 20).unwrap()).into_owned();
+    assert!(refused.contains("memory"), "{refused}");
+    assert!(take(100).is_err(), "a short one is read and found wrong");
+    drop(held);
+    assert!(take(1 << 20).is_err());
+}
+
+/// Bytes that are not a message, and messages of unknown queries.
+#[test]
+fn messages_of_strangers_do_no_harm() {
+    let (_, shards) = wide_shards(3);
+    let mut rng = Rng::new(7);
+    for _ in 0..2000 {
+        let length = rng.below(60);
+        let bytes: Vec<u8> = (0..length).map(|_| rng.below(256) as u8).collect();
+        let _ = shards.hub.take(rng.below(4) as u32, &bytes);
+    }
+    let (got, _) = shards
+        .answer(FAR, ShardMode::Fork, &ExecOptions::default())
+        .unwrap();
+    assert!(!got.bag().is_empty());
+}

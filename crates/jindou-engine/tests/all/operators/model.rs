@@ -1,0 +1,397 @@
+//! The meaning of each operator, row by row.
+
+use super::world::{Row, V, World};
+use jindou_model::Direction;
+use jindou_plan::operator;
+use jindou_plan::sparql::Expression;
+use jindou_plan::{
+    ApplyKind, Cell, Condition, Count, EdgeList, FarEnd, JoinKind, Match, MatchBy, Operand,
+    Operator, Path, Relation, Slot, Step, StepKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct Model<'w> {
+    pub world: &'w World,
+}
+
+impl Model<'_> {
+    pub fn rows(&self, op: &Operator, outer: &Row) -> Vec<Row> {
+        match op {
+            Operator::Outer(operator::Outer { slots }) => vec![
+                slots
+                    .iter()
+                    .filter_map(|s| Some((*s, *outer.get(s)?)))
+                    .collect(),
+            ],
+            Operator::Values(operator::Values { slots, rows }) => rows
+                .iter()
+                .map(|r| {
+                    slots
+                        .iter()
+                        .zip(r)
+                        .filter_map(|(s, c)| match c {
+                            Cell::Id(v) => Some((*s, V::Id(*v))),
+                            _ => None,
+                        })
+                        .collect()
+                })
+                .collect(),
+            Operator::Steps(operator::Steps { input, steps }) => {
+                let mut rows = self.rows(input, outer);
+                for step in steps {
+                    rows = rows.iter().flat_map(|r| self.step(step, r)).collect();
+                }
+                rows
+            }
+            Operator::Path(operator::FollowPath {
+                input,
+                subject,
+                path,
+                object,
+                ..
+            }) => {
+                let pairs = self.pairs(path);
+                let mut out = vec![];
+                for row in self.rows(input, outer) {
+                    let known = |e: &FarEnd| match e {
+                        FarEnd::Known(Operand::Const(v)) => Some(*v),
+                        FarEnd::Known(Operand::Slot(s)) => match row.get(s) {
+                            Some(V::Id(v)) => Some(*v),
+                            _ => panic!("a known end is unbound"),
+                        },
+                        FarEnd::Bind(_) => None,
+                    };
+                    let (s, o) = (known(subject), known(object));
+                    for &(a, b) in &pairs {
+                        if s.is_some_and(|s| s != a) || o.is_some_and(|o| o != b) {
+                            continue;
+                        }
+                        let mut row = row.clone();
+                        let mut fits = true;
+                        for (end, v) in [(subject, a), (object, b)] {
+                            if let FarEnd::Bind(slot) = end {
+                                fits &= *row.entry(*slot).or_insert(V::Id(v)) == V::Id(v);
+                            }
+                        }
+                        if fits {
+                            out.push(row);
+                        }
+                    }
+                }
+                out
+            }
+            Operator::Filter(operator::Filter {
+                input,
+                condition: c,
+            }) => self
+                .rows(input, outer)
+                .into_iter()
+                .filter(|r| truth(c, r) == Some(true))
+                .collect(),
+            Operator::Extend(operator::Extend { input, to, value }) => {
+                let Expression::Coalesce(list) = &*value.expression else {
+                    panic!()
+                };
+                let slots: Vec<Slot> = list
+                    .iter()
+                    .map(|e| {
+                        let Expression::Variable(v) = e else { panic!() };
+                        value.variables.iter().find(|x| x.0 == *v).unwrap().1
+                    })
+                    .collect();
+                let mut rows = self.rows(input, outer);
+                for r in &mut rows {
+                    if let Some(v) = slots.iter().find_map(|s| r.get(s)).copied() {
+                        r.insert(*to, v);
+                    }
+                }
+                rows
+            }
+            Operator::Union(operator::Union { inputs: list }) => {
+                list.iter().flat_map(|i| self.rows(i, outer)).collect()
+            }
+            Operator::Join(operator::Join {
+                kind,
+                left,
+                right,
+                condition,
+                matches,
+                either,
+                ..
+            }) => {
+                let right = self.rows(right, outer);
+                let mut out = vec![];
+                for l in self.rows(left, outer) {
+                    let pairs: Vec<Row> = right
+                        .iter()
+                        .filter(|r| *kind != JoinKind::Minus || r.keys().any(|k| l.contains_key(k)))
+                        .filter(|r| matches.iter().all(|m| is_match(m, &l, r)))
+                        .filter(|r| either.is_empty() || either.iter().any(|m| is_match(m, &l, r)))
+                        .filter_map(|r| merged(&l, r))
+                        .filter(|r| condition.as_ref().is_none_or(|c| truth(c, r) == Some(true)))
+                        .collect();
+                    match kind {
+                        JoinKind::Inner => out.extend(pairs),
+                        JoinKind::Left if pairs.is_empty() => out.push(l),
+                        JoinKind::Left => out.extend(pairs),
+                        JoinKind::Semi if !pairs.is_empty() => out.push(l),
+                        JoinKind::Anti | JoinKind::Minus if pairs.is_empty() => out.push(l),
+                        JoinKind::Mark(to) => {
+                            let mut l = l;
+                            l.insert(*to, V::Truth(!pairs.is_empty()));
+                            out.push(l);
+                        }
+                        _ => {}
+                    }
+                }
+                out
+            }
+            Operator::Apply(operator::Apply {
+                input, inner, kind, ..
+            }) => {
+                let mut out = vec![];
+                for l in self.rows(input, outer) {
+                    let found = self.rows(inner, &l);
+                    let any = !found.is_empty();
+                    let pairs: Vec<Row> = found.iter().filter_map(|r| merged(&l, r)).collect();
+                    match kind {
+                        ApplyKind::Inner => out.extend(pairs),
+                        ApplyKind::Left if pairs.is_empty() => out.push(l),
+                        ApplyKind::Left => out.extend(pairs),
+                        ApplyKind::Semi if any => out.push(l),
+                        ApplyKind::Anti if !any => out.push(l),
+                        ApplyKind::Mark(to) => {
+                            let mut l = l;
+                            l.insert(*to, V::Truth(any));
+                            out.push(l);
+                        }
+                        _ => {}
+                    }
+                }
+                out
+            }
+            Operator::Distinct(operator::Distinct { input, slots }) => {
+                let rows: BTreeSet<Row> = self
+                    .rows(input, outer)
+                    .into_iter()
+                    .map(|r| only(&r, slots))
+                    .collect();
+                rows.into_iter().collect()
+            }
+            Operator::Group(operator::Group {
+                input,
+                by,
+                aggregates,
+            }) => {
+                let counts: Vec<Count> = aggregates
+                    .iter()
+                    .map(|a| Count {
+                        to: a.to,
+                        of: a.of,
+                        distinct: a.distinct,
+                        row: a.row.clone(),
+                    })
+                    .collect();
+                counted(&self.rows(input, outer), by, &counts)
+            }
+            Operator::Count(operator::GroupCount {
+                input,
+                group,
+                counts,
+            }) => counted(&self.rows(input, outer), group, counts),
+            Operator::OrderBy(operator::OrderBy { input, .. }) => self.rows(input, outer),
+            Operator::Slice(_)
+            | Operator::Reduced(_)
+            | Operator::Explore(_)
+            | Operator::Service(_) => panic!("not in random trees"),
+        }
+    }
+
+    pub fn step(&self, step: &Step, row: &Row) -> Vec<Row> {
+        let of = |o: &Operand| match o {
+            Operand::Const(v) => *v,
+            Operand::Slot(s) => match row.get(s) {
+                Some(V::Id(v)) => *v,
+                _ => panic!("a step reads an unbound slot"),
+            },
+        };
+        let neighbours = |l: &EdgeList| -> Vec<u32> {
+            let v = of(&l.anchor);
+            let edges = self.world.edges.iter().filter(|e| e.1 == l.predicate.0);
+            match l.direction {
+                Direction::Out => edges.filter(|e| e.0 == v).map(|e| e.2).collect(),
+                Direction::In => edges.filter(|e| e.2 == v).map(|e| e.0).collect(),
+            }
+        };
+        match &step.kind {
+            StepKind::Expand { to, lists, .. } => neighbours(&lists[0])
+                .into_iter()
+                .filter(|v| lists[1..].iter().all(|l| neighbours(l).contains(v)))
+                .map(|v| {
+                    let mut r = row.clone();
+                    r.insert(*to, V::Id(v));
+                    r
+                })
+                .collect(),
+            StepKind::Check { list, other } => {
+                if neighbours(list).contains(&of(other)) {
+                    vec![row.clone()]
+                } else {
+                    vec![]
+                }
+            }
+            _ => panic!(),
+        }
+    }
+
+    /// All pairs of a path, by definition.
+    pub fn pairs(&self, path: &Path) -> BTreeSet<(u32, u32)> {
+        let nodes: BTreeSet<u32> = self.world.edges.iter().flat_map(|e| [e.0, e.2]).collect();
+        let same = || nodes.iter().map(|n| (*n, *n)).collect::<BTreeSet<_>>();
+        let after = |a: &BTreeSet<(u32, u32)>, b: &BTreeSet<(u32, u32)>| {
+            a.iter()
+                .flat_map(|x| b.iter().filter(|y| x.1 == y.0).map(|y| (x.0, y.1)))
+                .collect::<BTreeSet<_>>()
+        };
+        match path {
+            Path::Predicate(p) => self
+                .world
+                .edges
+                .iter()
+                .filter(|e| p.is_some_and(|p| p.0 == e.1))
+                .map(|e| (e.0, e.2))
+                .collect(),
+            Path::Inverse(p) => self.pairs(p).into_iter().map(|(a, b)| (b, a)).collect(),
+            Path::Sequence(list) => list
+                .iter()
+                .map(|p| self.pairs(p))
+                .reduce(|a, b| after(&a, &b))
+                .unwrap(),
+            Path::Alternative(list) => list.iter().flat_map(|p| self.pairs(p)).collect(),
+            Path::ZeroOrOne(p) => &self.pairs(p) | &same(),
+            Path::OneOrMore(p) | Path::ZeroOrMore(p) => {
+                let one = self.pairs(p);
+                let mut all = one.clone();
+                loop {
+                    let more = &all | &after(&all, &one);
+                    if more == all {
+                        break;
+                    }
+                    all = more;
+                }
+                if matches!(path, Path::ZeroOrMore(_)) {
+                    all = &all | &same();
+                }
+                all
+            }
+            Path::Except(not) => self
+                .world
+                .edges
+                .iter()
+                .filter(|e| !not.iter().any(|p| p.0 == e.1))
+                .map(|e| (e.0, e.2))
+                .collect(),
+        }
+    }
+}
+
+/// Both are bound, and the comparison is true: of IRIs only `=` can be.
+fn is_match(m: &Match, l: &Row, r: &Row) -> bool {
+    let (Some(a), Some(b)) = (l.get(&m.left), r.get(&m.right)) else {
+        return false;
+    };
+    let order = match (a, b) {
+        (V::Number(a), V::Number(b)) => Some(a.cmp(b)),
+        (V::Truth(a), V::Truth(b)) => Some(a.cmp(b)),
+        _ => None,
+    };
+    match (m.by, order) {
+        (MatchBy::Term | MatchBy::Value, _) => a == b,
+        (MatchBy::Order(_), None) => false,
+        (MatchBy::Order(r), Some(o)) => match r {
+            Relation::Less => o.is_lt(),
+            Relation::LessOrEqual => o.is_le(),
+            Relation::Greater => o.is_gt(),
+            _ => o.is_ge(),
+        },
+    }
+}
+
+pub fn only(row: &Row, slots: &[Slot]) -> Row {
+    slots
+        .iter()
+        .filter_map(|s| Some((*s, *row.get(s)?)))
+        .collect()
+}
+
+pub fn merged(a: &Row, b: &Row) -> Option<Row> {
+    let mut out = a.clone();
+    for (s, v) in b {
+        if *out.entry(*s).or_insert(*v) != *v {
+            return None;
+        }
+    }
+    Some(out)
+}
+
+pub fn counted(rows: &[Row], by: &[Slot], counts: &[Count]) -> Vec<Row> {
+    let mut groups: BTreeMap<Row, Vec<&Row>> = BTreeMap::new();
+    if by.is_empty() {
+        groups.insert(Row::new(), vec![]);
+    }
+    for r in rows {
+        groups.entry(only(r, by)).or_default().push(r);
+    }
+    groups
+        .into_iter()
+        .map(|(mut key, rows)| {
+            for c in counts {
+                let n = match (c.of, c.distinct) {
+                    (None, false) => rows.len(),
+                    (None, true) => rows
+                        .iter()
+                        .map(|r| only(r, &c.row))
+                        .collect::<BTreeSet<_>>()
+                        .len(),
+                    (Some(s), false) => rows.iter().filter(|r| r.contains_key(&s)).count(),
+                    (Some(s), true) => rows
+                        .iter()
+                        .filter_map(|r| r.get(&s))
+                        .collect::<BTreeSet<_>>()
+                        .len(),
+                };
+                key.insert(c.to, V::Number(n as u64));
+            }
+            key
+        })
+        .collect()
+}
+
+pub fn truth(c: &Condition, row: &Row) -> Option<bool> {
+    let of = |o: &Operand| match o {
+        Operand::Const(v) => Some(V::Id(*v)),
+        Operand::Slot(s) => row.get(s).copied(),
+    };
+    match c {
+        Condition::Same(a, b) => Some(of(a)? == of(b)?),
+        Condition::Bound(s) => Some(row.contains_key(s)),
+        Condition::Not(c) => truth(c, row).map(|t| !t),
+        Condition::And(list) => {
+            let all: Vec<_> = list.iter().map(|c| truth(c, row)).collect();
+            if all.contains(&Some(false)) {
+                Some(false)
+            } else {
+                all.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
+            }
+        }
+        Condition::Or(list) => {
+            let all: Vec<_> = list.iter().map(|c| truth(c, row)).collect();
+            if all.contains(&Some(true)) {
+                Some(true)
+            } else {
+                all.into_iter().collect::<Option<Vec<_>>>().map(|_| false)
+            }
+        }
+        _ => panic!(),
+    }
+}

@@ -1,0 +1,294 @@
+//! Random queries over all operators: planned, run by the engine, and compared with `spareval`.
+
+use crate::support::HeapGraph;
+use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use jindou_graph::Graph;
+use jindou_model::MemoryBudget;
+use jindou_plan::{Form, Plan, PlanOptions, Weight};
+use jindou_store::shard::{Placement, Sharding};
+use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
+use jindou_testing::{Answer, Query, Rng, answer, comparing_quads, comparing_query, quads, query};
+use oxrdf::Quad;
+
+fn run(snapshot: &dyn Graph, plan: &Plan, options: &ExecOptions) -> jindou_model::Result<Answer> {
+    let terms = QueryTerms::new();
+    let mut sink = CollectSink::default();
+    execute_streaming(plan, snapshot, options, &terms, &mut sink)?;
+    if plan.form == Form::Ask {
+        return Ok(Answer::Boolean(sink.rows > 0));
+    }
+    let mut decoder = TermDecoder::new(snapshot, &terms);
+    let mut rows = Vec::with_capacity(sink.rows);
+    for row in sink.rows() {
+        let row = row
+            .iter()
+            .map(|&id| decoder.term(id))
+            .collect::<Result<_, _>>()?;
+        rows.push(row);
+    }
+    Ok(Answer::Rows(vec![], rows))
+}
+
+/// Random data, and random queries over it.
+#[derive(Clone, Copy)]
+struct Maker {
+    quads: fn(&mut Rng) -> Vec<Quad>,
+    query: fn(&mut Rng, &[Quad]) -> Query,
+}
+
+/// All operators.
+const ALL: Maker = Maker { quads, query };
+/// Parts that only comparisons of their values connect.
+const COMPARING: Maker = Maker {
+    quads: comparing_quads,
+    query: comparing_query,
+};
+
+/// How a store comes to hold the data.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Loaded,
+    /// A part of it and other quads are loaded; transactions make it the data.
+    Edited,
+    /// In a graph that is not a store.
+    OnHeap,
+    /// Loaded into several shards, and read in place from one of them.
+    Sharded,
+}
+
+/// Several shards, placed and cut in every way.
+fn sharding(rng: &mut Rng) -> (Sharding, u32) {
+    let shards = [2, 3, 6, 12][rng.below(4)];
+    let placement = [Placement::Range, Placement::Hash][rng.below(2)];
+    // Most have blocks of one id.
+    let shift = [None, None, Some(1), Some(4)][rng.below(4)];
+    let sharding = Sharding::new(shards)
+        .with_placement(placement)
+        .with_block_shift(shift);
+    (sharding, rng.below(shards as usize) as u32)
+}
+
+/// A store that holds the data, and what it was before the last transaction.
+fn store_of(
+    rng: &mut Rng,
+    data: &[Quad],
+    maker: Maker,
+    way: Way,
+) -> (tempfile::TempDir, [Snapshot; 2]) {
+    if way == Way::Sharded {
+        let (sharding, own) = sharding(rng);
+        let (folder, snapshot) = jindou_cluster::testing::shards_of(data, sharding, own);
+        return (folder, [snapshot.clone(), snapshot]);
+    }
+    if way != Way::Edited {
+        let (folder, base) = testing::store_of(data);
+        let snapshot = Snapshot::of_base(base);
+        return (folder, [snapshot.clone(), snapshot]);
+    }
+    // Other stores' quads have the same kinds of terms.
+    let others = (maker.quads)(&mut Rng::new(rng.below(1 << 40) as u64));
+    let keep = [10, 50, 90][rng.below(3)];
+    let mut first: Vec<Quad> = vec![];
+    let mut churn: Vec<Quad> = vec![];
+    for q in data {
+        if rng.chance(keep) {
+            first.push(q.clone());
+        }
+    }
+    for q in others {
+        match rng.below(5) {
+            0 => first.push(q),
+            1 => churn.push(q),
+            _ => {}
+        }
+    }
+    let (folder, base) = testing::store_of(&first);
+    let mut before = Snapshot::of_base(base);
+    let mut now = before.clone();
+    let transactions = 1 + rng.below(4);
+    for i in 0..transactions {
+        let mut changes = Changes::new();
+        let mut change = |q: &Quad, insert: bool| {
+            let t = testing::canonical(q);
+            let [s, p, o, g] = t.each_ref().map(|b| ChangeTerm::Bytes(b));
+            let g = (!t[3].is_empty()).then_some(g);
+            if insert {
+                changes.insert(s, p, o, g);
+            } else {
+                changes.remove(s, p, o, g);
+            }
+        };
+        let last = i + 1 == transactions;
+        // Everything takes part in some transactions; the last one makes it the data.
+        for q in first.iter().chain(&churn) {
+            if last || rng.chance(30) {
+                change(q, !last && rng.chance(50));
+            }
+        }
+        for q in data {
+            if last || rng.chance(60) {
+                change(q, last || rng.chance(70));
+            }
+        }
+        before = now;
+        now = before.apply(&changes, 1).unwrap().snapshot;
+    }
+    (folder, [before, now])
+}
+
+fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) {
+    let (mut same, mut wrong, mut kept) = (0, 0, 0);
+    for seed in first..first + stores {
+        let mut rng = Rng::new(seed);
+        let data = (maker.quads)(&mut rng);
+        let (_folder, stored) = store_of(&mut rng, &data, maker, way);
+        let canonical: Vec<_> = data.iter().map(testing::canonical).collect();
+        let heap = HeapGraph::new(if way == Way::OnHeap {
+            &canonical
+        } else {
+            &[][..]
+        });
+        let [before, snapshot]: [&dyn Graph; 2] = match way {
+            Way::OnHeap => [&heap; 2],
+            Way::Loaded | Way::Edited | Way::Sharded => [&stored[0], &stored[1]],
+        };
+        for _ in 0..queries {
+            let q = (maker.query)(&mut rng, &data);
+            let want = answer(&data, &q.oracle).unwrap_or_else(|e| panic!("{e}\n{}", q.oracle));
+            let want = want.bag();
+            let parsed = jindou_plan::parse(&q.text).unwrap_or_else(|e| panic!("{}: {e}", q.text));
+            let mut plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default())
+                .unwrap_or_else(|e| panic!("{e}\n{}", q.text));
+            let earlier = jindou_plan::plan(&parsed, before, &PlanOptions::default()).unwrap();
+            if rng.chance(50) && earlier.validity.holds(snapshot) {
+                kept += u32::from(before.identity() != snapshot.identity());
+                plan = earlier;
+            }
+            for (weight, threads, batch_rows) in [
+                (plan.weight, 1, 2048),
+                (Weight::Light, 1, 16),
+                (Weight::Heavy, 3, 16),
+            ] {
+                plan.weight = weight;
+                let options = ExecOptions {
+                    threads,
+                    batch_rows,
+                    memory: MemoryBudget::new(256 << 20),
+                    ..ExecOptions::default()
+                };
+                let got = match run(snapshot, &plan, &options) {
+                    Ok(a) => {
+                        stored[1].check_shards().expect("all shards answer");
+                        a.bag()
+                    }
+                    Err(e) => vec![format!("error: {e}")],
+                };
+                let agree = if q.counts_only {
+                    got.len() == want.len()
+                } else {
+                    got == want
+                };
+                if agree {
+                    same += 1;
+                    continue;
+                }
+                wrong += 1;
+                if wrong <= 4 {
+                    println!(
+                        "seed {seed}, {threads} threads, batches of {batch_rows}\n{}\n{}\nwant {want:#?}\ngot {got:#?}\n{}\n{}",
+                        q.text,
+                        q.oracle,
+                        jindou_plan::explain(&plan, snapshot),
+                        data.iter().map(|q| format!("{q} .\n")).collect::<String>()
+                    );
+                }
+                break;
+            }
+        }
+    }
+    println!(
+        "{same} runs agree, {wrong} queries are wrong, {kept} plans were made for an earlier snapshot"
+    );
+    assert_eq!(wrong, 0);
+    assert!(same > 0);
+}
+
+#[test]
+fn random_queries_agree_with_spareval() {
+    many(1, 80, 25, ALL, Way::Loaded);
+}
+
+#[test]
+fn random_queries_over_edits_agree_with_spareval() {
+    many(5_000, 80, 25, ALL, Way::Edited);
+}
+
+#[test]
+fn random_queries_over_a_graph_that_is_no_store_agree_with_spareval() {
+    many(9_000, 80, 25, ALL, Way::OnHeap);
+}
+
+#[test]
+fn random_queries_over_shards_agree_with_spareval() {
+    many(13_000, 30, 25, ALL, Way::Sharded);
+}
+
+/// `cargo test --release -p jindou-engine --test all queries:: -- --ignored --nocapture`; `JINDOU_SEED` and
+/// `JINDOU_STORES` (of 50 queries each) choose others.
+#[test]
+#[ignore = "long: 100,000 queries"]
+fn a_hundred_thousand_random_queries_agree_with_spareval() {
+    let seed = std::env::var("JINDOU_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(1_000_000);
+    let stores = std::env::var("JINDOU_STORES")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(2_000);
+    many(seed, stores, 50, ALL, Way::Loaded);
+    many(seed, stores, 50, ALL, Way::Edited);
+    many(seed, stores, 50, ALL, Way::OnHeap);
+    many(seed, stores, 50, ALL, Way::Sharded);
+}
+
+#[test]
+fn random_comparisons_agree_with_spareval() {
+    many(17_000, 60, 20, COMPARING, Way::Loaded);
+}
+
+#[test]
+fn random_comparisons_over_edits_agree_with_spareval() {
+    many(19_000, 30, 20, COMPARING, Way::Edited);
+}
+
+#[test]
+fn random_comparisons_over_shards_agree_with_spareval() {
+    many(21_000, 15, 20, COMPARING, Way::Sharded);
+}
+
+/// `cargo test --release -p jindou-engine --test all random_comparisons -- --ignored --nocapture`; `JINDOU_SEED` and
+/// `JINDOU_STORES` (of 50 queries each) choose others.
+#[test]
+#[ignore = "long: 200,000 queries"]
+fn two_hundred_thousand_random_comparisons_agree_with_spareval() {
+    let of = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
+    let seed = of("JINDOU_SEED").unwrap_or(1_000_000);
+    let stores = of("JINDOU_STORES").unwrap_or(4_000);
+    many(seed, stores * 8 / 10, 50, COMPARING, Way::Loaded);
+    many(seed, stores / 10, 50, COMPARING, Way::Edited);
+    many(seed, stores / 10, 50, COMPARING, Way::Sharded);
+}
+
+/// The loops that have a way of their own for AVX2, without it.
+#[test]
+fn random_queries_without_avx2_agree_with_spareval() {
+    let this = std::env::current_exe().expect("this test's program");
+    let ran = std::process::Command::new(this)
+        .env("JINDOU_PORTABLE", "1")
+        .args(["--exact", "queries::random_queries_agree_with_spareval"])
+        .output()
+        .expect("a process");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}

@@ -1,0 +1,689 @@
+//! Operators above patterns on the device: random plans against the CPU engine's rows, over plain stores and over
+//! stores with edits and terms of updates; the data that leaves the device; less and less memory.
+
+use crate::common::{TestDevice, device, edited, ring};
+use jindou_engine::{
+    CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, OperatorTask, QueryTerms,
+    execute_streaming,
+};
+use jindou_gpu::reference::XorShift;
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::{GpuExecutor, GpuOptions, ReduceOptions, ResultUse};
+use jindou_model::{Error, VertexId};
+use jindou_plan::{Operator, Plan, PlanOptions, parse, plan};
+use jindou_store::Snapshot;
+use jindou_store::testing::{changed, store_of};
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PREDICATES: [&str; 4] = ["p", "q", "r", "v"];
+
+fn iri(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{name}"))
+}
+
+/// A value of `:v`: numbers of several types, one value that is not a number, a string.
+fn number(r: &mut XorShift, new: bool) -> Term {
+    let n = i64::from(r.below(30)) + if new { 100 } else { 0 };
+    match r.below(12) {
+        0 => Literal::new_simple_literal(format!("w{n}")).into(),
+        1 => Literal::new_typed_literal(format!("x{n}"), oxrdf::vocab::xsd::INTEGER).into(),
+        2..5 => Literal::new_typed_literal(format!("{n}.25"), oxrdf::vocab::xsd::DECIMAL).into(),
+        _ => Literal::from(n).into(),
+    }
+}
+
+/// A random graph of few nodes; every second one with edits, and with nodes and numbers that the load did not have.
+fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snapshot) {
+    let nodes = 8 + r.below(20);
+    let mut quads = vec![];
+    for (predicate, many) in [("p", 3), ("q", 1), ("r", 2)] {
+        for s in 0..nodes {
+            for _ in 0..r.below(many + 1) {
+                let o = iri(&format!("n{}", r.below(nodes)));
+                let s = iri(&format!("n{s}"));
+                quads.push(Quad::new(s, iri(predicate), o, GraphName::DefaultGraph));
+            }
+        }
+    }
+    for s in 0..nodes {
+        let s = iri(&format!("n{s}"));
+        for _ in 0..1 + r.below(2) {
+            let v = number(r, false);
+            quads.push(Quad::new(s.clone(), iri("v"), v, GraphName::DefaultGraph));
+        }
+    }
+    let (folder, base) = store_of(&quads);
+    let plain = Snapshot::of_base(base);
+    if !patched {
+        return (folder, plain);
+    }
+    let mut changes = vec![];
+    let mut change = |p: &str, subject: &Term, object: &Term, comes: bool| {
+        let p = jindou_model::term::encode(&iri(p).into());
+        if plain
+            .lookup(&p)
+            .and_then(|p| plain.predicate_of(p))
+            .is_some()
+        {
+            let [s, o] = [subject, object].map(jindou_model::term::encode);
+            changes.push(([s, p, o, vec![]], comes));
+        }
+    };
+    for _ in 0..4 + r.below(12) {
+        let node = |r: &mut XorShift| -> Term {
+            match r.below(3) {
+                0 => iri(&format!("new{}", r.below(4))).into(),
+                _ => iri(&format!("n{}", r.below(nodes))).into(),
+            }
+        };
+        let predicate = PREDICATES[r.below(4) as usize];
+        let new = r.below(2) == 0;
+        let object = match predicate {
+            "v" => number(r, new),
+            _ => node(r),
+        };
+        change(predicate, &node(r), &object, true);
+    }
+    for q in &quads {
+        if r.below(12) == 0 {
+            let p = q.predicate.as_str().rsplit('/').next().unwrap();
+            change(p, &q.subject.clone().into(), &q.object, false);
+        }
+    }
+    (folder, changed(plain.clone(), changes))
+}
+
+/// A random query without LIMIT, and the limit and offset that it may get.
+fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
+    let pattern = |r: &mut XorShift, known: &[&str], new: &str| {
+        let a = known[r.below(known.len() as u32) as usize];
+        match r.below(6) {
+            0 => format!("?{new} :p ?{a} . "),
+            1 => format!("?{a} :r ?{new} . "),
+            2 => format!("?{a} :q ?{new} . "),
+            3 => format!("?{new} :q ?{a} . "),
+            _ => format!("?{a} :p ?{new} . "),
+        }
+    };
+    let mut body = String::from(["?a :p ?b . ", "?a :q ?b . ", "?b :r ?a . "][r.below(3) as usize]);
+    let mut known = vec!["a", "b"];
+    if r.below(2) == 0 {
+        body += &pattern(r, &known, "c");
+        known.push("c");
+    }
+    if r.below(2) == 0 {
+        let of = known[r.below(known.len() as u32) as usize];
+        let relation = ["<", "<=", ">", ">=", "="][r.below(5) as usize];
+        let bound = match r.below(4) {
+            0 => format!("{}.25", r.below(30)),
+            1 => format!("{}.0e0", r.below(120)),
+            _ => r.below(120).to_string(),
+        };
+        body += &format!("?{of} :v ?x FILTER(?x {relation} {bound}) ");
+        known.push("x");
+    }
+    let node = r.below(9);
+    match r.below(14) {
+        0 => {
+            body += &format!(":n{node} :p+ ?w . ");
+            known.push("w");
+        }
+        1 => {
+            body += &format!("?w (:r|^:q)* :n{node} . ");
+            known.push("w");
+        }
+        2 => body += &format!("?a :p+ :n{node} . "),
+        3 => body += &format!(":n{node} (:q|:r)* ?b . "),
+        _ => {}
+    }
+    let resources: Vec<&str> = known.iter().copied().filter(|k| *k != "x").collect();
+    let mut optional = false;
+    for _ in 0..r.below(3) {
+        let inner = |r: &mut XorShift, new: [&str; 2]| {
+            let mut inner = pattern(r, &resources, new[0]);
+            match r.below(4) {
+                0 => inner += &pattern(r, &[new[0]], new[1]),
+                1 => inner += &format!("FILTER(?{} != ?{}) ", new[0], resources[0]),
+                2 => inner += &format!("?{} :p ?{} . ", resources[0], new[0]),
+                _ => {}
+            }
+            inner
+        };
+        match r.below(5) {
+            0 => body += &format!("FILTER EXISTS {{ {}}} ", inner(r, ["d", "e"])),
+            1 => body += &format!("FILTER NOT EXISTS {{ {}}} ", inner(r, ["d", "e"])),
+            2 => body += &format!("MINUS {{ {}}} ", inner(r, ["f", "g"])),
+            _ if !optional => {
+                optional = true;
+                body += &format!("OPTIONAL {{ {}}} ", inner(r, ["o", "oo"]));
+                match r.below(5) {
+                    0 => body += "FILTER(!BOUND(?o)) ",
+                    1 => body += "FILTER(BOUND(?o)) ",
+                    2 => body += "FILTER(?o != ?a) ",
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    if optional {
+        known.push("o");
+    }
+    let one = known[r.below(known.len() as u32) as usize];
+    let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
+    let count = |r: &mut XorShift, n: &str| {
+        let of = known[r.below(known.len() as u32) as usize];
+        match r.below(3) {
+            0 => format!("(COUNT(*) AS ?{n})"),
+            _ => format!("(COUNT(?{of}) AS ?{n})"),
+        }
+    };
+    let groups = |r: &mut XorShift| {
+        let mut by: Vec<&str> = Vec::new();
+        for _ in 0..1 + r.below(3) {
+            let one = known[r.below(known.len() as u32) as usize];
+            if !by.contains(&one) {
+                by.push(one);
+            }
+        }
+        format!("?{}", by.join(" ?"))
+    };
+    if r.below(5) == 0 {
+        // All variables, so that the first rows are certain.
+        let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
+        let by = if known.contains(&"x") { "x" } else { one };
+        let (limit, offset) = (r.below(12), r.below(3));
+        let by = match r.below(2) {
+            0 => format!("?{by}"),
+            _ => format!("DESC(?{by})"),
+        };
+        let end = format!(
+            "ORDER BY {by} {} LIMIT {limit} OFFSET {offset}",
+            all.join(" ")
+        );
+        return (
+            format!(
+                "PREFIX : <http://e/> SELECT {} {{ {body}}} {end}",
+                all.join(" ")
+            ),
+            None,
+        );
+    }
+    if r.below(2) == 0 {
+        let value = if known.contains(&"x") { "x" } else { one };
+        let (by, end) = match r.below(4) {
+            0 => (String::new(), String::new()),
+            _ => {
+                let by = groups(r);
+                let end = format!("GROUP BY {by}");
+                (by, end)
+            }
+        };
+        let heads = match r.below(6) {
+            0 | 1 => count(r, "n"),
+            2 => format!("{} {}", count(r, "n"), count(r, "m")),
+            3 => format!("{} (COUNT(DISTINCT ?{one}) AS ?m)", count(r, "n")),
+            4 => {
+                let function = ["SUM", "AVG", "MIN", "MAX"][r.below(4) as usize];
+                format!("({function}(?{value}) AS ?n) {}", count(r, "m"))
+            }
+            _ => format!("(MIN(?{value}) AS ?n) (MAX(?{value}) AS ?m) (SUM(?{value}) AS ?s)"),
+        };
+        return (
+            format!("PREFIX : <http://e/> SELECT {by} {heads} {{ {body}}} {end}"),
+            None,
+        );
+    }
+    let head = match r.below(7) {
+        0 | 1 => format!("SELECT DISTINCT ?{one}"),
+        2 => format!("SELECT (COUNT(DISTINCT ?{one}) AS ?n)"),
+        3 => "SELECT (COUNT(*) AS ?n)".into(),
+        4 => format!("SELECT (COUNT(?{one}) AS ?n)"),
+        _ => format!("SELECT {}", all.join(" ")),
+    };
+    let limit = (!head.contains("COUNT") && r.below(4) == 0)
+        .then(|| (u64::from(r.below(20)), u64::from(r.below(6))));
+    (format!("PREFIX : <http://e/> {head} {{ {body}}}"), limit)
+}
+
+fn planned(snapshot: &Snapshot, text: &str) -> Plan {
+    plan(&parse(text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
+}
+
+/// Rows as terms, sorted.
+fn terms_of(rows: &CollectSink, terms: &QueryTerms, snapshot: &Snapshot) -> Vec<Vec<String>> {
+    let term = |&id: &u32| {
+        let mut bytes = vec![];
+        let known = id == 0
+            || terms.term(VertexId(id), &mut bytes)
+            || snapshot.term(VertexId(id), &mut bytes);
+        assert!(known, "unknown id {id}");
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let mut out: Vec<Vec<String>> = rows.rows().map(|r| r.iter().map(term).collect()).collect();
+    out.sort_unstable();
+    out
+}
+
+fn here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<String>> {
+    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
+    execute_streaming(plan, snapshot, &ExecOptions::default(), &terms, &mut rows).unwrap();
+    terms_of(&rows, &terms, snapshot)
+}
+
+/// The rows through the engine, and whether the operator at the top ran on the device.
+fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
+    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
+    let executor = ExecutorChoice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>);
+    let options = ExecOptions::default();
+    let execution = Execution {
+        plan,
+        snapshot,
+        options: &options,
+        terms: &terms,
+        executor: &executor,
+    };
+    let ran = execution.stream(&mut rows).unwrap();
+    let whole = ran.profile.nodes.first().is_some_and(|n| n.there.is_some());
+    (terms_of(&rows, &terms, snapshot), whole)
+}
+
+/// The rows where the CPU answers what the device has no memory for, and whether the device gave all that it was asked for.
+fn rather(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
+    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
+    let executor = ExecutorChoice::Rather(Arc::clone(gpu) as Arc<dyn Executor>);
+    let options = ExecOptions::default();
+    let execution = Execution {
+        plan,
+        snapshot,
+        options: &options,
+        terms: &terms,
+        executor: &executor,
+    };
+    let ran = execution.stream(&mut rows).unwrap();
+    (terms_of(&rows, &terms, snapshot), ran.why_here.is_none())
+}
+
+/// True if each row occurs in `all` at least as often.
+fn are_among(rows: &[Vec<String>], all: &[Vec<String>]) -> bool {
+    let mut left: BTreeMap<&Vec<String>, i64> = BTreeMap::new();
+    all.iter().for_each(|r| *left.entry(r).or_default() += 1);
+    rows.iter().all(|r| {
+        let left = left.entry(r).or_default();
+        *left -= 1;
+        *left >= 0
+    })
+}
+
+#[derive(Default, Debug)]
+struct Tally {
+    plans: u32,
+    /// Plans whose topmost operator ran on the device.
+    whole: u32,
+    /// Plans in little memory, and those of them that ran on the device.
+    capped: u32,
+    capped_there: u32,
+    /// Numbers of plans by their features.
+    kinds: BTreeMap<&'static str, u32>,
+}
+
+/// Four random queries over each of this many random stores, every second one with updates.
+fn compare(cases: u32, first: u32) -> Tally {
+    let mut tally = Tally::default();
+    for case in first..first + cases {
+        let r = &mut XorShift::new(u64::from(case) * 7 + 3);
+        let (_folder, snapshot) = store(r, case % 2 == 1);
+        let options = ShimOptions {
+            seed: u64::from(case % 3),
+            page: 4096,
+            ..ShimOptions::default()
+        };
+        let device = TestDevice::open(options);
+        let gpu = GpuExecutor::new(Arc::clone(&device.backend));
+        let mut asked = vec![];
+        // Hash tables that are too small at first, tables of few rows, or what is the rule.
+        let reduced = |gpu: GpuExecutor| {
+            Arc::new(match case % 4 {
+                1 => gpu.with_reduction(ReduceOptions {
+                    most_dense: 0,
+                    dense_a_row: 0,
+                    log_slots: 6,
+                    least_sorted: 0,
+                    numbers: 0.0,
+                }),
+                2 => gpu.with_reduction(ReduceOptions {
+                    most_dense: 40,
+                    dense_a_row: 0,
+                    least_sorted: 0,
+                    numbers: 0.0,
+                    ..ReduceOptions::default()
+                }),
+                _ => gpu,
+            })
+        };
+        let gpu = reduced(gpu);
+        for _ in 0..4 {
+            let (text, limit) = query(r);
+            let all = planned(&snapshot, &text);
+            let want = here(&all, &snapshot);
+            if limit.is_none() {
+                asked.push((text.clone(), want.clone()));
+            }
+            let case = format!("case {case}: {text}");
+            tally.plans += 1;
+            let whole = match limit {
+                None => {
+                    let (rows, whole) = there(&gpu, &all, &snapshot);
+                    assert_eq!(rows, want, "{case}\n{:#?}", all.root);
+                    whole
+                }
+                Some((limit, offset)) => {
+                    let some = format!("{text} LIMIT {limit} OFFSET {offset}");
+                    let some = planned(&snapshot, &some);
+                    let (rows, whole) = there(&gpu, &some, &snapshot);
+                    let left = (want.len() as u64).saturating_sub(offset);
+                    let case = format!("{case} LIMIT {limit} OFFSET {offset}");
+                    assert_eq!(rows.len() as u64, left.min(limit), "{case}");
+                    assert!(are_among(&rows, &want), "{case}");
+                    whole
+                }
+            };
+            tally.whole += u32::from(whole);
+            for (word, kind) in [
+                ("(?x ", "comparison"),
+                ("DISTINCT ?", "distinct"),
+                ("COUNT", "count"),
+                (" EXISTS", "exists"),
+                ("MINUS", "minus"),
+                ("OPTIONAL", "optional"),
+                ("+ ", "one or more"),
+                (")* ", "zero or more"),
+                ("GROUP BY", "groups"),
+                ("SUM(", "sum"),
+                ("MIN(", "min"),
+            ] {
+                *tally.kinds.entry(kind).or_default() += u32::from(whole && text.contains(word));
+            }
+            *tally.kinds.entry("limit").or_default() += u32::from(whole && limit.is_some());
+            *tally.kinds.entry("order").or_default() += u32::from(text.contains("ORDER BY"));
+        }
+        // All of it in the memory that it took, in half of it, and in a fifth.
+        let footprint = device.reserved();
+        drop(gpu);
+        for share in [1.0, 0.5, 0.2] {
+            let device = TestDevice::open(options);
+            let memory = (footprint as f64 * share) as u64;
+            let gpu = GpuExecutor::limited(device.backend, memory, Duration::from_secs(600));
+            let gpu = reduced(gpu);
+            for (text, want) in &asked {
+                let plan = planned(&snapshot, text);
+                let (rows, ran) = rather(&gpu, &plan, &snapshot);
+                assert_eq!(rows, *want, "case {case} in {memory} bytes: {text}");
+                tally.capped += 1;
+                tally.capped_there += u32::from(ran);
+            }
+        }
+    }
+    println!("{tally:?}");
+    tally
+}
+
+#[test]
+fn random_operators_give_the_rows_of_the_cpu() {
+    let tally = compare(200, 0);
+    // An order itself is the CPU's, over the rows that may be among the first.
+    let plans = tally.plans - tally.kinds["order"];
+    assert!(tally.whole * 10 > plans * 6, "{tally:?}");
+    assert_eq!(tally.kinds.len(), 13);
+    assert!(tally.capped_there * 3 > tally.capped, "{tally:?}");
+    assert!(tally.kinds.values().all(|&n| n >= 10), "{tally:?}");
+}
+
+#[test]
+#[ignore = "minutes"]
+fn twenty_thousand_random_operators_give_the_rows_of_the_cpu() {
+    let cases = std::env::var("CASES").map_or(5_000, |c| c.parse().unwrap());
+    assert!(compare(cases, 1_000).whole > 2 * cases);
+}
+
+fn ringed(text: &str, snapshot: &Snapshot) -> Plan {
+    planned(snapshot, &format!("PREFIX : <http://e/> {text}"))
+}
+
+/// The number that a COUNT gives.
+fn counted(rows: &[Vec<String>]) -> u64 {
+    assert_eq!((rows.len(), rows[0].len()), (1, 1));
+    let digits = rows[0][0].trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().unwrap()
+}
+
+/// The bytes that a plan copies back: numbers for counts, only the wanted rows for a LIMIT, each distinct id once.
+#[test]
+fn only_reduced_rows_leave_the_device() {
+    let (_folder, snapshot) = ring(600, 4);
+    let counter = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+    let gpu = Arc::new(GpuExecutor::new(counter.clone()));
+    let paths = 600 * 16;
+    for (text, rows, columns) in [
+        (
+            "SELECT (COUNT(DISTINCT ?c) AS ?n) { ?a :p ?b . ?b :p ?c }",
+            0,
+            0,
+        ),
+        ("SELECT (COUNT(?c) AS ?n) { ?a :p ?b . ?b :p ?c }", 0, 0),
+        (
+            "SELECT (COUNT(*) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c } }",
+            0,
+            0,
+        ),
+        (
+            "SELECT (COUNT(?b) AS ?n) { ?a :p ?b FILTER EXISTS { ?b :q ?c . ?c :v ?v FILTER(?v > 9) } }",
+            0,
+            0,
+        ),
+        (
+            "SELECT (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v < 50) }",
+            0,
+            0,
+        ),
+        ("SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }", 600, 1),
+        ("SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } LIMIT 10", 10, 3),
+        (
+            "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } LIMIT 7 OFFSET 5",
+            7,
+            3,
+        ),
+        (
+            "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } OFFSET 9590",
+            paths - 9590,
+            3,
+        ),
+        ("SELECT ?a { ?a :p ?b } LIMIT 0", 0, 0),
+        (
+            "SELECT ?a ?b { ?a :p ?b FILTER EXISTS { ?b :v ?v FILTER(?v = 7) } }",
+            4,
+            2,
+        ),
+        (
+            "SELECT ?a ?b { ?a :p ?b FILTER NOT EXISTS { ?b :v ?v FILTER(?v > 1) } }",
+            8,
+            2,
+        ),
+        (
+            "SELECT ?a ?b { ?a :p ?b MINUS { ?b :v ?v FILTER(?v > 1) } }",
+            8,
+            2,
+        ),
+        ("ASK { ?a :p ?b . ?b :p ?c . ?c :q ?d }", 0, 0),
+    ] {
+        let plan = ringed(text, &snapshot);
+        let want = here(&plan, &snapshot);
+        let _ = there(&gpu, &plan, &snapshot);
+        let _ = counter.take_traffic();
+        let (got, whole) = there(&gpu, &plan, &snapshot);
+        let t = counter.take_traffic();
+        // For a mere pattern, rows without columns come back as their number.
+        let is_bare = text.contains("COUNT(*)") && !text.contains("OPTIONAL");
+        assert!(whole || is_bare, "{text}");
+        if text.contains("LIMIT") || text.contains("OFFSET") {
+            assert_eq!(got.len(), want.len(), "{text}");
+        } else {
+            assert_eq!(got, want, "{text}");
+        }
+        if columns > 0 {
+            assert_eq!(got.len(), rows, "{text}");
+        } else if text.contains("COUNT") {
+            assert!(counted(&got) > 5, "{text}");
+        }
+        // Each step's count, and the rows.
+        let bound = 64 + (4 * rows * columns) as u64;
+        assert!(t.download_bytes <= bound, "{text}: {t:?}");
+        assert!(t.pinned == 0, "{text}: {t:?}");
+    }
+}
+
+/// A LIMIT ends the run early: of a product with a million rows a few tiles are made.
+#[test]
+fn a_limit_makes_few_rows() {
+    let (_folder, snapshot) = ring(1000, 1);
+    let options = ShimOptions {
+        log: true,
+        ..ShimOptions::default()
+    };
+    let shim = Arc::new(Shim::open(options).unwrap());
+    let gpu = Arc::new(GpuExecutor::new(shim.clone()));
+    let plan = ringed("SELECT ?a ?b { ?a :q ?x . ?b :q ?y } LIMIT 100", &snapshot);
+    assert!(matches!(plan.root, Operator::Slice(_)));
+    let (rows, whole) = there(&gpu, &plan, &snapshot);
+    assert!(whole && rows.len() == 100);
+    let written = |shim: &Shim| -> u64 { shim.take_log().iter().map(|(_, c)| c.written).sum() };
+    let few = written(&shim);
+    let plan = ringed("SELECT ?a ?b { ?a :q ?x . ?b :q ?y }", &snapshot);
+    let (rows, _) = there(&gpu, &plan, &snapshot);
+    let all = written(&shim);
+    assert_eq!(rows.len(), 1_000_000);
+    assert!(
+        few * 8 < all,
+        "{few} bytes written, and {all} without a LIMIT"
+    );
+}
+
+/// Operators in less and less memory: the CPU's answer, or a refusal, down to the least in which they run.
+#[test]
+fn operators_agree_with_the_cpu_however_little_memory_there_is() {
+    let (_folder, base) = ring(400, 4);
+    let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
+    let (mut ran, mut refused, mut cuts) = (0, 0, 0);
+    let options = ShimOptions {
+        page: 64 << 10,
+        ..ShimOptions::default()
+    };
+    for (text, snapshot) in [
+        "SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v >= 10 && ?v < 350) }",
+        "SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }",
+        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c FILTER EXISTS { ?c :p ?a } }",
+        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c FILTER NOT EXISTS { ?c :p ?d . ?d :q ?a } }",
+        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c MINUS { ?c :v ?v FILTER(?v < 200) } }",
+        "SELECT ?a ?b ?c ?d { ?a :p ?b . ?b :q ?c OPTIONAL { ?c :p ?d . ?d :v ?v FILTER(?v > 30) } }",
+    ]
+    .iter()
+    .flat_map(|t| [(t, &base), (t, &patched)])
+    {
+        let plan = ringed(text, snapshot);
+        let want = here(&plan, snapshot);
+        let mut at = |device: &TestDevice, memory: u64| -> Option<u64> {
+            let gpu = GpuExecutor::limited(
+                Arc::clone(&device.backend),
+                memory,
+                Duration::from_secs(600),
+            );
+            let mut rows = CollectSink::default();
+            let mut sink = |columns: &[&[u32]], n: usize| {
+                jindou_engine::Sink::batch(&mut rows, columns, n)
+            };
+            let output = ResultUse::Rows(&mut sink);
+            let done = gpu.execute(&plan, snapshot, output, &GpuOptions::default());
+            let peak = device.reserved();
+            assert!(peak <= memory, "{peak} bytes of {memory}");
+            drop(gpu);
+            device.holds_nothing(text);
+            match done {
+                Ok(r) => {
+                    let rows = terms_of(&rows, &QueryTerms::new(), snapshot);
+                    assert_eq!(rows, want, "{text} in {memory} bytes");
+                    cuts += r.profile.cuts;
+                    Some(peak)
+                }
+                Err(Error::Unsupported(_) | Error::Limit(_)) => None,
+                Err(e) => panic!("{text} in {memory} bytes: {e}"),
+            }
+        };
+        let footprint = at(&TestDevice::on_shim(options), 1 << 30);
+        let footprint = footprint.unwrap_or_else(|| panic!("{text} is refused"));
+        for part in [1.0, 0.8, 0.5, 0.2] {
+            let device = TestDevice::open(options);
+            match at(&device, (footprint as f64 * part / 0.9) as u64) {
+                Some(_) => ran += 1,
+                None => refused += 1,
+            }
+        }
+        let (mut no, mut yes) = (0, footprint * 10 / 9 + 1);
+        while yes - no > (yes / 30).max(16) {
+            let middle = no + (yes - no) / 2;
+            match at(&TestDevice::open(options), middle) {
+                Some(_) => yes = middle,
+                None => no = middle,
+            }
+        }
+        println!("{text}: {footprint} bytes, at least {yes}");
+    }
+    println!("{ran} ran, {refused} refused, {cuts} cuts");
+    assert!(ran >= 24 && cuts > 20, "{ran} ran, {cuts} cuts");
+}
+
+/// Parts of plans that the device does not run leave the rest to it.
+#[test]
+fn what_is_above_and_below_is_shared_out() {
+    let (_folder, snapshot) = ring(60, 3);
+    let gpu = Arc::new(GpuExecutor::new(device(0)));
+    let options = ExecOptions::default();
+    for (text, runs) in [
+        (
+            "SELECT ?b (COUNT(?c) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c } } GROUP BY ?b",
+            true,
+        ),
+        // The device has what is below an order, or texts, but neither of those.
+        (
+            "SELECT ?b (GROUP_CONCAT(?v) AS ?n) { ?a :p ?b . ?b :v ?v } GROUP BY ?b",
+            false,
+        ),
+        (
+            "SELECT ?a ?v { ?a :p ?b . ?b :v ?v FILTER NOT EXISTS { ?b :q ?a } } ORDER BY ?v ?a LIMIT 5",
+            false,
+        ),
+        (
+            "SELECT DISTINCT ?a ?b { ?a :p ?b FILTER EXISTS { ?b :q ?c } }",
+            false,
+        ),
+        (
+            "SELECT ?a { ?a :v ?v FILTER(STRLEN(STR(?v)) = 1) FILTER EXISTS { ?a :p ?b } }",
+            false,
+        ),
+        ("SELECT DISTINCT ?b { ?a :p ?b }", true),
+    ] {
+        let plan = ringed(text, &snapshot);
+        let task = OperatorTask {
+            op: &plan.root,
+            most: None,
+            top: None,
+            snapshot: &snapshot,
+            options: &options,
+        };
+        assert_eq!(gpu.runs(&task).unwrap(), runs, "{text}");
+        let (rows, whole) = there(&gpu, &plan, &snapshot);
+        assert_eq!((rows, whole), (here(&plan, &snapshot), runs), "{text}");
+    }
+}

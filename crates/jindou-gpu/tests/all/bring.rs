@@ -1,0 +1,175 @@
+//! Large uploads through the pinned ring: the device gets every byte, whichever thread fills a piece, and the ring is pinned once.
+
+use crate::common::{native, ring, rows_here, rows_on};
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::{Device, DeviceBuffer, GpuExecutor, GpuOptions, RingOptions};
+use jindou_model::MemoryBudget;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PIECE: usize = 4096;
+
+fn options(threads: usize) -> RingOptions {
+    RingOptions {
+        threads,
+        piece: PIECE,
+        budget: MemoryBudget::new(1 << 20),
+    }
+}
+
+fn shim(delay: bool) -> Arc<Shim> {
+    let options = ShimOptions {
+        delay,
+        page: 1024,
+        ..ShimOptions::default()
+    };
+    Arc::new(Shim::open(options).unwrap())
+}
+
+fn content(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut x = seed | 1;
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+#[test]
+fn any_number_of_threads_uploads_the_same_bytes() {
+    for (threads, delay) in [(1, false), (2, true), (4, false), (7, true)] {
+        let shim = shim(delay);
+        let device = Device::with_ring(shim.clone(), u64::MAX, options(threads));
+        for bytes in [
+            1,
+            PIECE,
+            2 * PIECE - 1,
+            2 * PIECE,
+            2 * PIECE + 1,
+            13 * PIECE + 77,
+            300 * PIECE + 1,
+        ] {
+            let want = content(bytes, bytes as u64);
+            let buffer = DeviceBuffer::with(&device, &want).unwrap();
+            assert!(
+                buffer.read::<u8>(bytes).unwrap() == want,
+                "{bytes} bytes by {threads}"
+            );
+        }
+        drop(device);
+        let held = shim.holdings();
+        assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+    }
+}
+
+/// Queries upload at the same time, into one ring.
+#[test]
+fn uploads_at_the_same_time_share_the_ring() {
+    let shim = shim(true);
+    let device = Device::with_ring(shim.clone(), u64::MAX, options(3));
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let device = &device;
+            scope.spawn(move || {
+                for round in 0..20 {
+                    let want = content((3 + round) * PIECE, 100 * thread + round as u64);
+                    let buffer = DeviceBuffer::with(device, &want).unwrap();
+                    assert!(buffer.read::<u8>(want.len()).unwrap() == want);
+                }
+            });
+        }
+    });
+    drop(device);
+    let held = shim.holdings();
+    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+}
+
+#[test]
+fn the_ring_is_pinned_once_charged_and_no_larger_than_it_may_be() {
+    let shim = shim(false);
+    let ring = options(3);
+    let budget = ring.budget.clone();
+    let device = Device::with_ring(shim.clone(), u64::MAX, ring);
+    device.prepare().unwrap();
+    device.prepare().unwrap();
+    let pinned = (6 * PIECE) as u64;
+    assert_eq!((shim.holdings().pinned, budget.used()), (pinned, pinned));
+    let _ = shim.take_traffic();
+    for _ in 0..3 {
+        let want = content(100 * PIECE, 5);
+        let buffer = DeviceBuffer::with(&device, &want).unwrap();
+        device.sync().unwrap();
+        drop(buffer);
+    }
+    let traffic = shim.take_traffic();
+    assert_eq!((traffic.pinned, shim.holdings().pinned), (0, pinned));
+    assert_eq!(traffic.upload_bytes, (300 * PIECE) as u64);
+    assert_eq!(traffic.uploads, 300);
+    drop(device);
+    assert_eq!((shim.holdings().pinned, budget.used()), (0, 0));
+}
+
+/// A budget with room for two pieces gives a ring of two; one without room leaves uploads to the staging memory.
+#[test]
+fn a_small_budget_makes_a_small_ring_or_none() {
+    for (limit, pieces) in [(2 * PIECE + 100, 2), (PIECE - 1, 0)] {
+        let shim = shim(false);
+        let ring = RingOptions {
+            budget: MemoryBudget::new(limit as u64),
+            ..options(4)
+        };
+        let device = Device::with_ring(shim.clone(), u64::MAX, ring);
+        assert_eq!(device.prepare().is_ok(), pieces > 0);
+        assert_eq!(shim.holdings().pinned, (pieces * PIECE) as u64);
+        let want = content(50 * PIECE, 9);
+        let buffer = DeviceBuffer::with(&device, &want).unwrap();
+        if pieces > 0 {
+            assert_eq!(shim.holdings().pinned, (pieces * PIECE) as u64);
+        }
+        assert!(buffer.read::<u8>(want.len()).unwrap() == want);
+    }
+}
+
+/// Segments, whole and by pages, come through the ring, on a device that does everything as late as it may.
+#[test]
+fn plans_read_segments_that_threads_brought() {
+    let (_folder, snapshot) = ring(4000, 3);
+    let (mut paged, mut ran) = (0, 0);
+    for (memory, threads) in [
+        (1 << 30, 1),
+        (1 << 30, 3),
+        (94 << 10, 3),
+        (92 << 10, 3),
+        (90 << 10, 2),
+        (88 << 10, 3),
+    ] {
+        let shim = shim(true);
+        let device = Device::with_ring(shim.clone(), memory, options(threads));
+        let gpu = GpuExecutor::on(device, Duration::from_secs(60));
+        for text in [
+            "SELECT ?b ?c ?v WHERE { :n1 :p ?b . ?b :q ?c . ?c :v ?v }",
+            "SELECT ?b ?c ?d WHERE { :n2 :p ?b . ?b :p ?c . ?c :q ?d }",
+            "SELECT ?a ?b WHERE { ?a :q ?b . ?a :p ?b }",
+        ] {
+            let plan = native(&snapshot, text);
+            let want = rows_here(&plan, &snapshot);
+            match rows_on(&gpu, &plan, &snapshot, &GpuOptions::default()) {
+                Ok(rows) => assert_eq!(rows, want, "{text} in {memory}"),
+                Err(jindou_model::Error::Limit(_) | jindou_model::Error::Unsupported(_)) => {
+                    continue;
+                }
+                Err(e) => panic!("{text} in {memory}: {e}"),
+            }
+            ran += 1;
+            let traffic = shim.take_traffic();
+            paged += traffic.pages;
+        }
+        drop(gpu);
+        let held = shim.holdings();
+        assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+    }
+    println!("{ran} runs, {paged} pages");
+    assert!(ran >= 6 && paged > 0);
+}

@@ -1,0 +1,120 @@
+//! The runs that were recorded on an H200, replayed: what would have been predicted and chosen before each, by the
+//! calibration alone, by the runs of other queries, of other scales, and by all.
+
+use jindou_gpu::replay::{Knowledge, Records};
+use jindou_gpu::{Calibration, Chooser, RowsUse};
+
+/// Where it comes from stands in its first line.
+const RECORDED: &str = include_str!("../recorded/h200.jsonl");
+
+/// The speeds that `bench/gpu.sh` measured on that card, impossible ones lowered.
+fn speeds() -> Calibration {
+    let measured = include_str!("../recorded/h200-speeds.json");
+    Calibration::from_json(&serde_json::from_str(measured).unwrap()).unwrap()
+}
+
+/// How many predictions are within twice the recorded time, of how many, and the farthest.
+fn within(records: &Records, knows: Knowledge) -> (usize, usize, f64) {
+    let predicted = records.predict(&speeds(), knows);
+    let ratios: Vec<f64> = predicted
+        .iter()
+        .zip(&records.runs)
+        .map(|(ms, run)| {
+            (ms.expect("its work is recorded") / run.ms)
+                .ln()
+                .abs()
+                .exp()
+        })
+        .collect();
+    let near = ratios.iter().filter(|r| **r <= 2.0).count();
+    (near, ratios.len(), ratios.into_iter().fold(1.0, f64::max))
+}
+
+#[test]
+fn choices_are_those_of_one_who_knew_both_times() {
+    let records = Records::parse(RECORDED).unwrap();
+    assert!(records.runs.len() > 300);
+    for knows in Knowledge::ALL {
+        let (near, all, farthest) = within(&records, knows);
+        let choices = records.choose(&speeds(), knows);
+        let matter = choices.iter().filter(|c| c.matters).count();
+        let wrong: Vec<String> = choices
+            .iter()
+            .filter(|c| c.is_wrong)
+            .map(|c| {
+                let gpu = &records.runs[c.runs[1]];
+                format!("{} {:?}", gpu.query, gpu.rows)
+            })
+            .collect();
+        println!(
+            "{knows:?}: {near} of {all}, farthest {farthest:.2}; {matter} choices, wrong {wrong:?}"
+        );
+        assert!(matter > 60, "{matter}");
+        match knows {
+            // The planner takes L7's rows for few. That the GPU would return many shows when the CPU has run it.
+            Knowledge::Calibration | Knowledge::OtherQueries | Knowledge::OtherScales => {
+                assert!(
+                    wrong.iter().all(|w| w == "L7 Shown"),
+                    "{knows:?}: {wrong:?}"
+                );
+            }
+            Knowledge::Here | Knowledge::All => assert!(wrong.is_empty(), "{knows:?}: {wrong:?}"),
+        }
+        // Only the last knows the runs that it predicts.
+        let least = match knows {
+            Knowledge::Calibration => 0.65,
+            Knowledge::OtherQueries => 0.7,
+            Knowledge::OtherScales => 0.85,
+            Knowledge::Here => 0.95,
+            Knowledge::All => 1.0,
+        };
+        assert!(
+            near as f64 >= least * all as f64,
+            "{knows:?}: {near} of {all}"
+        );
+    }
+}
+
+/// The recorded runs whose rows became text lost because one thread took them: that is what they are predicted as. Now
+/// all threads do, so that the same queries are expected to take about as long on both sides.
+#[test]
+fn rows_of_a_device_are_taken_by_all_threads() {
+    let records = Records::parse(RECORDED).unwrap();
+    let chooser = Chooser::new(speeds());
+    let shown = |r: &&_| {
+        let r: &jindou_gpu::replay::RecordedRun = r;
+        r.there && r.rows == RowsUse::Shown && r.universities == 10_240 && r.query == "L2"
+    };
+    let runs: Vec<_> = records.runs.iter().filter(shown).collect();
+    assert!(!runs.is_empty());
+    for run in runs {
+        assert_eq!(run.takers, 1);
+        let work = records.work_of(run).unwrap();
+        let now = chooser.predict(&work, 16, true);
+        let then = chooser.predict(&work.taken_by(1), 16, true);
+        assert!(now.gpu() < 1.2 * now.cpu, "{now}");
+        assert!(then.gpu() > 6.0 * then.cpu && then.cpu == now.cpu, "{then}");
+    }
+}
+
+#[test]
+fn records_that_are_none_are_named() {
+    for line in [
+        "[",
+        r#"{"ms": 1}"#,
+        r#"{"work": {}}"#,
+        r#"{"ms": -1, "query": "x"}"#,
+        r#"{"query": "x", "universities": 1, "stage": "s", "on": "gpu", "threads": 1, "rows": "sent", "ms": 1, "gave": 1, "takers": -1}"#,
+    ] {
+        assert!(
+            Records::parse(line).unwrap_err().contains("not a record"),
+            "{line}"
+        );
+    }
+    assert!(
+        Records::parse("{\"from\": \"somewhere\"}\n")
+            .unwrap()
+            .runs
+            .is_empty()
+    );
+}

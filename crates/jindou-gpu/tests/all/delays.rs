@@ -1,0 +1,89 @@
+//! A device that does queued work as late as possible: code that forgets to wait sees memory in its earlier state.
+
+use crate::common::{edited, native, ring, rows_here, rows_on};
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::{GpuExecutor, GpuOptions};
+use std::sync::Arc;
+
+const QUERIES: [&str; 8] = [
+    "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
+    "SELECT ?a ?x ?c WHERE { ?a :p ?b . ?b ?x ?c . ?c :q ?d }",
+    "SELECT ?a ?c WHERE { ?a :p ?b . ?b :q ?c FILTER(?c != :n3 && ?c != ?b) }",
+    "SELECT ?s ?p ?o WHERE { ?s ?p ?o }",
+    "SELECT ?a ?b WHERE { ?a :q ?x . ?b :q ?y }",
+    "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v < 40) }",
+    "SELECT ?a ?b WHERE { ?a :p ?b FILTER EXISTS { ?b :p ?a } MINUS { ?b :v ?v FILTER(?v < 7) } }",
+    "SELECT ?a ?b ?c WHERE { ?a :p ?b OPTIONAL { ?b :q ?c . ?c :v ?v FILTER(?v > 20) } }",
+];
+
+fn late(delay: bool, unwaited: u64) -> Arc<Shim> {
+    let options = ShimOptions {
+        delay,
+        unwaited,
+        ..ShimOptions::default()
+    };
+    Arc::new(Shim::open(options).unwrap())
+}
+
+#[test]
+fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
+    let (_folder, base) = ring(60, 3);
+    let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
+    let shim = late(true, 0);
+    let gpu = GpuExecutor::new(shim.clone());
+    for (text, snapshot) in QUERIES.iter().flat_map(|q| [(q, &base), (q, &patched)]) {
+        let plan = native(snapshot, text);
+        let want = rows_here(&plan, snapshot);
+        for (table_bytes, wait_for_counts) in [(None, false), (None, true), (Some(250_000), false)]
+        {
+            let options = GpuOptions {
+                table_bytes,
+                wait_for_counts,
+                profile: table_bytes.is_some(),
+                ..GpuOptions::default()
+            };
+            let got = rows_on(&gpu, &plan, snapshot, &options).unwrap();
+            assert_eq!(got, want, "{text}");
+        }
+    }
+    drop(gpu);
+    let held = shim.holdings();
+    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+}
+
+/// Each wait of a query is removed in turn. On a device that does work at once this would go unnoticed.
+#[test]
+fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
+    let (_folder, snapshot) = ring(60, 3);
+    // Each step makes another number of rows than the one before, so that an old number shows.
+    for text in [
+        QUERIES[0],
+        "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :p ?c }",
+    ] {
+        let plan = native(&snapshot, text);
+        let want = rows_here(&plan, &snapshot);
+        // Numbers of rows stay on the device, or are waited for after each step.
+        for (wait_for_counts, least) in [(false, 2), (true, 3)] {
+            let options = GpuOptions {
+                wait_for_counts,
+                ..GpuOptions::default()
+            };
+            // Waits of a query; those of closing the device come later.
+            let waits = {
+                let shim = late(true, 0);
+                let gpu = GpuExecutor::new(shim.clone());
+                rows_on(&gpu, &plan, &snapshot, &options).unwrap();
+                shim.asked()
+            };
+            assert!(waits >= least, "{text}: {waits} waits");
+            for unwaited in 1..=waits {
+                for delay in [true, false] {
+                    let gpu = GpuExecutor::new(late(delay, unwaited));
+                    let got = rows_on(&gpu, &plan, &snapshot, &options);
+                    let right = got.is_ok_and(|rows| rows == want);
+                    assert_eq!(right, !delay, "{text}: wait {unwaited} of {waits}");
+                }
+            }
+        }
+    }
+}

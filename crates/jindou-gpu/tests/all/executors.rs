@@ -1,0 +1,187 @@
+//! The executor interface: a plan's first steps on the device, and the rest of the plan on the CPU over their rows.
+
+use crate::common::{device, ring};
+use jindou_engine::{
+    CollectSink, ExecOptions, Executor, QueryTerms, Task, columns_after, execute_on,
+    execute_streaming,
+};
+use jindou_gpu::GpuExecutor;
+use jindou_model::{CancelToken, Error, VertexId};
+use jindou_plan::{Exploration, Operator, Plan, PlanOptions, Step, parse, plan};
+use jindou_store::Snapshot;
+
+const QUERIES: [&str; 5] = [
+    "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
+    "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b ?x ?c . ?c :q ?d }",
+    "SELECT ?x ?a ?y WHERE { :n7 ?x ?a . ?a ?y ?b }",
+    "SELECT ?s ?p ?o WHERE { ?s ?p ?o }",
+    "SELECT ?a ?c WHERE { ?a :p ?b . ?b :q ?c FILTER(?c != :n3 && ?c != ?b) }",
+];
+
+fn native(snapshot: &Snapshot, text: &str) -> Plan {
+    let text = format!("PREFIX : <http://e/> {text}");
+    plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
+}
+
+fn task<'a>(snapshot: &'a Snapshot, steps: &'a [Step], options: &'a ExecOptions) -> Task<'a> {
+    Task {
+        snapshot,
+        steps,
+        options,
+    }
+}
+
+/// The rows in the plan's columns, sorted.
+fn sorted(rows: &CollectSink, order: &[usize]) -> Vec<Vec<u32>> {
+    let mut out: Vec<Vec<u32>> = rows
+        .rows()
+        .map(|r| order.iter().map(|&c| r[c]).collect())
+        .collect();
+    out.sort_unstable();
+    out
+}
+
+/// A plan of the first steps of another, with all columns that they leave.
+fn first_steps(plan: &Plan, steps: usize) -> Plan {
+    let steps = plan.exploration().unwrap().steps[..steps].to_vec();
+    let mut first = plan.clone();
+    first.output = columns_after(&[], &steps, || Ok(())).unwrap();
+    first.root = Operator::Explore(Exploration { steps, empty: None });
+    first
+}
+
+#[test]
+fn any_first_steps_give_the_cpus_rows() {
+    let (_folder, snapshot) = ring(60, 5);
+    let gpu = GpuExecutor::new(device(3));
+    let options = ExecOptions {
+        batch_rows: 32,
+        ..ExecOptions::default()
+    };
+    for text in QUERIES {
+        let plan = native(&snapshot, text);
+        let steps = &plan.exploration().unwrap().steps;
+        assert_eq!(
+            gpu.prefix(&task(&snapshot, steps, &options)).unwrap(),
+            steps.len()
+        );
+        for n in 1..=steps.len() {
+            let here = first_steps(&plan, n);
+            let (terms, mut want) = (QueryTerms::new(), CollectSink::default());
+            execute_streaming(&here, &snapshot, &options, &terms, &mut want).unwrap();
+            let (mut rows, mut profile) = (CollectSink::default(), Vec::new());
+            let slots = gpu
+                .stream(
+                    &task(&snapshot, &steps[..n], &options),
+                    &mut rows,
+                    &mut profile,
+                )
+                .unwrap();
+            assert_eq!(slots, here.output, "{text}, {n} steps");
+            assert_eq!(profile.len(), n);
+            let all: Vec<usize> = (0..slots.len()).collect();
+            let want = sorted(&want, &all);
+            assert!(!want.is_empty(), "{text}, {n} steps");
+            assert_eq!(sorted(&rows, &all), want, "{text}, {n} steps");
+        }
+    }
+    assert_eq!(options.memory.used(), 0);
+}
+
+/// Operators above the exploration, and conditions that the device does not support, run on the CPU over its rows.
+#[test]
+fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
+    let (_folder, snapshot) = ring(60, 5);
+    let gpu = GpuExecutor::new(device(0));
+    let mut mixed = 0;
+    let options = ExecOptions {
+        profile: true,
+        ..ExecOptions::default()
+    };
+    for (text, ordered, all_there) in [
+        (
+            "SELECT (COUNT(*) AS ?n) WHERE { ?a :p ?b . ?b :q ?c }",
+            false,
+            true,
+        ),
+        (
+            "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :q ?c }",
+            false,
+            true,
+        ),
+        (
+            "SELECT ?b ?v WHERE { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?b LIMIT 7",
+            true,
+            true,
+        ),
+        (
+            "SELECT ?a ?x WHERE { ?a :p ?b . ?b ?x ?c . ?c :v ?v FILTER(?v != 40) }",
+            false,
+            false,
+        ),
+        (
+            "SELECT ?a WHERE { ?a :p ?b . ?b :v ?v FILTER(STRLEN(STR(?v)) = 1) . ?b :q ?c }",
+            false,
+            false,
+        ),
+        ("ASK { ?a :p ?b . ?b :p ?c . ?a :p ?c }", false, true),
+    ] {
+        let plan = native(&snapshot, text);
+        let mut want = CollectSink::default();
+        execute_streaming(&plan, &snapshot, &options, &QueryTerms::new(), &mut want).unwrap();
+        let (terms, mut got) = (QueryTerms::new(), CollectSink::default());
+        let profile = match execute_on(&plan, &snapshot, &options, &terms, &gpu, &mut got) {
+            Ok(p) => p,
+            Err(Error::Unsupported(why)) if !all_there => {
+                println!("{text}: {why}");
+                continue;
+            }
+            Err(e) => panic!("{text}: {e}"),
+        };
+        let steps = plan.exploration().unwrap().steps.len();
+        let (place, there) = profile.offloaded().unwrap();
+        assert_eq!(place, gpu.device().name());
+        assert!(
+            there == steps || !all_there,
+            "{text}: {there} of {steps} steps"
+        );
+        assert_eq!(profile.steps().len(), steps);
+        // A start may be a column that already exists there, so that nothing is written.
+        let written: u64 = profile.steps()[..there].iter().map(|s| s.written).sum();
+        assert!(profile.steps()[0].rows_out > 0 && written > 0, "{text}");
+        mixed += u32::from(there < steps);
+        let columns: Vec<usize> = (0..plan.output.len()).collect();
+        if ordered {
+            let rows = |s: &CollectSink| s.rows().map(<[u32]>::to_vec).collect::<Vec<_>>();
+            assert_eq!(rows(&got), rows(&want), "{text}");
+        } else if plan.is_ask() {
+            assert_eq!(got.rows, want.rows, "{text}");
+        } else if text.contains("COUNT") {
+            // 5 edges `:p` for each of 60 nodes, and one `:q` after each.
+            let mut bytes = vec![];
+            terms.term(VertexId(got.ids[0]), &mut bytes);
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(got.rows == 1 && text.contains("300"), "{text}");
+        } else {
+            assert_eq!(sorted(&got, &columns), sorted(&want, &columns), "{text}");
+        }
+    }
+    assert!(mixed > 0, "no plan was split");
+}
+
+#[test]
+fn cancelled_steps_are_not_run() {
+    let (_folder, snapshot) = ring(20, 3);
+    let gpu = GpuExecutor::new(device(0));
+    let plan = native(&snapshot, QUERIES[0]);
+    let steps = &plan.exploration().unwrap().steps;
+    let cancel = CancelToken::new();
+    cancel.cancel();
+    let cancelled = ExecOptions {
+        cancel,
+        ..ExecOptions::default()
+    };
+    let all = task(&snapshot, steps, &cancelled);
+    let ran = gpu.stream(&all, &mut CollectSink::default(), &mut Vec::new());
+    assert!(matches!(ran, Err(Error::Cancelled)));
+}

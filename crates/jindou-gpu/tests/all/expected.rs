@@ -1,0 +1,148 @@
+//! Numbers of rows that stay on the device: programs that made few rows before and make many now, and the waits that are
+//! saved.
+
+use crate::common::{native, rows_here, rows_on};
+use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::{GpuExecutor, GpuOptions, Kernel, ResultUse};
+use jindou_plan::Plan;
+use jindou_store::Snapshot;
+use jindou_store::testing::store_of;
+use oxrdf::{GraphName, NamedNode, Quad};
+use std::sync::Arc;
+
+/// `:few` has five neighbours by `:p`, `:many` 300; each of them thirty by `:q`, and those up to two by `:r`; one has 20,000
+/// by `:q`, so that the longest list says little.
+fn graph() -> (tempfile::TempDir, Snapshot) {
+    let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
+    let mut quads = vec![];
+    let mut edge = |s: String, p: &str, o: String| {
+        let (s, p, o) = (iri(s), iri(p.into()), iri(o));
+        quads.push(Quad::new(s, p, o, GraphName::DefaultGraph));
+    };
+    for i in 0..300 {
+        edge("many".into(), "p", format!("m{i}"));
+        for j in 0..30 {
+            edge(
+                format!("m{i}"),
+                "q",
+                format!("x{}", (i * 61 + j * 13) % 20_000),
+            );
+        }
+    }
+    for i in 0..5 {
+        edge("few".into(), "p", format!("m{}", i * 50));
+    }
+    for i in 0..20_000 {
+        edge("hub".into(), "q", format!("x{i}"));
+        for j in 0..i % 3 {
+            edge(format!("x{i}"), "r", format!("y{}", i * 2 + j));
+        }
+    }
+    let (folder, base) = store_of(&quads);
+    (folder, Snapshot::of_base(base))
+}
+
+fn device() -> (Arc<Shim>, GpuExecutor) {
+    let options = ShimOptions {
+        log: true,
+        ..ShimOptions::default()
+    };
+    let shim = Arc::new(Shim::open(options).unwrap());
+    (shim.clone(), GpuExecutor::new(shim))
+}
+
+fn plans(snapshot: &Snapshot) -> [Plan; 2] {
+    ["few", "many"].map(|s| {
+        let text = format!("SELECT ?b ?c ?d WHERE {{ :{s} :p ?b . ?b :q ?c . ?c :r ?d }}");
+        native(snapshot, &text)
+    })
+}
+
+/// Lists measured since the last call, and waits.
+fn work(shim: &Shim) -> (usize, u64) {
+    let log = shim.take_log();
+    let measures = [Kernel::Measure, Kernel::MeasureCut];
+    let measured = log.iter().filter(|l| measures.contains(&l.0)).count();
+    (measured, shim.take_traffic().syncs)
+}
+
+#[test]
+fn a_run_begins_again_where_there_are_more_rows_than_expected() {
+    let (_folder, snapshot) = graph();
+    let [few, many] = plans(&snapshot);
+    let want = rows_here(&many, &snapshot);
+    assert!(want.len() > 8000, "{}", want.len());
+    let summed = Summed::<ChecksumSink>::default();
+    let options = ExecOptions::default();
+    jindou_engine::execute(&many, &snapshot, &options, &QueryTerms::default(), &summed).unwrap();
+    let summed = summed.into_inner();
+    for output in 0..3 {
+        let (shim, gpu) = device();
+        let run = |plan: &Plan| match output {
+            0 => rows_on(&gpu, plan, &snapshot, &GpuOptions::default()).map(|rows| {
+                assert!(plan.output.len() == 3 && (rows == want || rows.len() < 400));
+                rows.len() as u64
+            }),
+            1 => {
+                let of = ResultUse::Checksum;
+                let r = gpu.execute(plan, &snapshot, of, &GpuOptions::default());
+                r.map(|r| {
+                    assert_eq!(r.checksum == Some(summed.checksum), r.rows > 400);
+                    r.rows
+                })
+            }
+            _ => {
+                let of = ResultUse::Count;
+                let r = gpu.execute(plan, &snapshot, of, &GpuOptions::default());
+                r.map(|r| r.rows)
+            }
+        };
+        for _ in 0..2 {
+            assert!(run(&few).unwrap() < 400);
+        }
+        let _ = work(&shim);
+        assert_eq!(run(&many).unwrap(), want.len() as u64);
+        let (first, _) = work(&shim);
+        assert_eq!(run(&many).unwrap(), want.len() as u64);
+        let (second, waits) = work(&shim);
+        assert_eq!(
+            (first, second),
+            (4, 2),
+            "measured again, and not a second time"
+        );
+        assert!(waits <= 2, "{waits}");
+        // What has few rows runs as ever.
+        assert!(run(&few).unwrap() < 400);
+        assert_eq!(work(&shim).0, 2);
+    }
+}
+
+/// Each step's wait is saved from the second run on, and the profile counts the same rows.
+#[test]
+fn a_plan_waits_once_when_it_is_known() {
+    let (_folder, snapshot) = graph();
+    let [_, many] = plans(&snapshot);
+    let (shim, gpu) = device();
+    let run = |wait_for_counts: bool| {
+        let options = GpuOptions {
+            wait_for_counts,
+            ..GpuOptions::default()
+        };
+        let _ = work(&shim);
+        let ran = gpu.execute(&many, &snapshot, ResultUse::Checksum, &options);
+        let steps = ran.unwrap().profile.steps;
+        let rows: Vec<_> = steps.iter().map(|s| (s.rows_in, s.rows_out)).collect();
+        let bytes: Vec<f64> = steps.iter().map(|s| s.bytes()).collect();
+        (work(&shim).1, rows, bytes)
+    };
+    let (first, rows, bytes) = run(false);
+    let (second, again, more) = run(false);
+    let (all, waited, most) = run(true);
+    assert!(
+        first >= 2 && second == 1 && all >= 3,
+        "{first} {second} {all}"
+    );
+    assert_eq!((&rows, &rows), (&again, &waited));
+    assert_eq!((&bytes, &bytes), (&more, &most));
+}

@@ -1,0 +1,135 @@
+//! Explorations on the device that start at ids listed by a condition, here and there in the base: against the CPU's rows,
+//! and against rows derived from the data's construction.
+
+use crate::common::{device, edited, native, ring, rows_here, rows_on};
+use jindou_engine::{
+    CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, QueryTerms, Task, columns_after,
+    execute_streaming,
+};
+use jindou_gpu::{GpuExecutor, GpuOptions};
+use jindou_model::VertexId;
+use jindou_plan::{Exploration, Operator, Plan, StartSource, Step, StepKind, Weight};
+use jindou_store::Snapshot;
+use std::sync::Arc;
+
+const NODES: u32 = 600;
+
+/// The nodes that the query names.
+fn starts() -> impl Iterator<Item = u32> {
+    (7..NODES).step_by(50)
+}
+
+/// Nodes of a list, the next of each, and that one's neighbour seven further.
+fn planned(snapshot: &Snapshot) -> Plan {
+    let names: Vec<String> = starts().map(|i| format!(":n{i}")).collect();
+    let text = format!(
+        "SELECT ?s ?n ?k {{ ?s :p ?n . ?n :q ?k FILTER(?s IN ({})) }}",
+        names.join(", ")
+    );
+    let mut plan = native(snapshot, &text);
+    plan.weight = Weight::Heavy;
+    plan
+}
+
+fn exploration(plan: &mut Plan) -> &mut Exploration {
+    match &mut plan.root {
+        Operator::Explore(e) => e,
+        other => panic!("{}", other.name()),
+    }
+}
+
+/// The expected rows, over these edges `:p`.
+fn wanted(snapshot: &Snapshot, next: &dyn Fn(u32) -> Vec<u32>) -> Vec<Vec<u32>> {
+    let id = |number: u32| {
+        let iri = oxrdf::NamedNode::new_unchecked(format!("http://e/n{}", number % NODES));
+        let VertexId(id) = snapshot
+            .lookup(&jindou_model::term::encode(&iri.into()))
+            .unwrap();
+        id
+    };
+    let mut rows: Vec<Vec<u32>> = starts()
+        .flat_map(|i| next(i).into_iter().map(move |n| [i, n, n + 7]))
+        .map(|row| row.map(id).to_vec())
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+fn starts_at_ids(steps: &[Step]) {
+    let StepKind::Start { source, within, .. } = &steps[0].kind else {
+        panic!("{:?}", steps[0].kind)
+    };
+    assert!(matches!(source, StartSource::IdFilter), "{source:?}");
+    assert!(within.as_ref().is_some_and(|w| w.intervals.len() >= 2));
+}
+
+fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
+    let mut plan = planned(snapshot);
+    assert_eq!(rows_here(&plan, snapshot), want);
+    let steps = exploration(&mut plan).steps.clone();
+    starts_at_ids(&steps);
+    let (options, terms) = (ExecOptions::default(), QueryTerms::new());
+    for seed in 0..3 {
+        let gpu = Arc::new(GpuExecutor::new(device(seed)));
+        let executor: Arc<dyn Executor> = gpu.clone();
+        for executor in [
+            ExecutorChoice::Rather(Arc::clone(&executor)),
+            ExecutorChoice::Demanded(executor),
+        ] {
+            let execution = Execution {
+                plan: &plan,
+                snapshot,
+                options: &options,
+                terms: &terms,
+                executor: &executor,
+            };
+            let mut rows = CollectSink::default();
+            execution.stream(&mut rows).unwrap();
+            let mut rows: Vec<_> = rows.rows().map(<[u32]>::to_vec).collect();
+            rows.sort_unstable();
+            assert_eq!(rows, want);
+            let (sum, ..) = execution.checksum().unwrap();
+            assert_eq!(sum.rows, want.len() as u64);
+        }
+        let task = |steps| Task {
+            snapshot,
+            steps,
+            options: &options,
+        };
+        assert_eq!(gpu.prefix(&task(&steps)).unwrap(), steps.len());
+        let rows = rows_on(&gpu, &plan, snapshot, &GpuOptions::default()).unwrap();
+        assert_eq!(rows, want);
+        // The rows of the start alone, as both have them.
+        let mut start = plan.clone();
+        start.output = columns_after(&[], &steps[..1], || Ok(())).unwrap();
+        exploration(&mut start).steps.truncate(1);
+        let (mut there, mut here) = (CollectSink::default(), CollectSink::default());
+        let slots = gpu
+            .stream(&task(&steps[..1]), &mut there, &mut Vec::new())
+            .unwrap();
+        execute_streaming(&start, snapshot, &options, &terms, &mut here).unwrap();
+        assert_eq!((there.rows, slots), (here.rows, start.output.clone()));
+        assert!(there.rows >= starts().count());
+    }
+}
+
+#[test]
+fn the_device_starts_at_the_ids_of_a_list() {
+    let (_folder, snapshot) = ring(NODES, 1);
+    compare(&snapshot, &wanted(&snapshot, &|i| vec![i + 1]));
+    // Edges added and removed by updates.
+    let edits = [
+        (7, "p", 100, true),
+        (57, "p", 58, false),
+        (107, "p", 7, true),
+        (1, "p", 7, true),
+    ];
+    let later = edited(&snapshot, &edits);
+    let next = |i: u32| match i {
+        7 => vec![8, 100],
+        57 => vec![],
+        107 => vec![108, 7],
+        i => vec![i + 1],
+    };
+    compare(&later, &wanted(&later, &next));
+}

@@ -1,0 +1,513 @@
+//! Plans whose segments together exceed the device's memory: they are paged in blocks, and the rows are the CPU's.
+
+use crate::common::{TestDevice, edited, native};
+use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
+use jindou_gpu::faults::{DeviceFault, DeviceFaults};
+use jindou_gpu::shim::{Shim, ShimOptions, Speeds, Times};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, PagingOptions, ResultUse};
+use jindou_model::{Direction, Error, PredicateId, Progress};
+use jindou_plan::{EdgeList, Plan, PlanOptions, StartSource, Step, StepKind, parse, plan};
+use jindou_store::testing::store_of;
+use jindou_store::{LoadOptions, Snapshot, load, open};
+use jindou_workloads::lubm::Lubm;
+use jindou_workloads::queries::lubm::QUERIES;
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PAGE: usize = 1024;
+
+fn options() -> ShimOptions {
+    ShimOptions {
+        page: PAGE,
+        ..ShimOptions::default()
+    }
+}
+
+/// A device with small pages.
+fn device() -> Arc<dyn Backend> {
+    TestDevice::open(options()).backend
+}
+
+fn limited(backend: Arc<dyn Backend>, memory: u64) -> GpuExecutor {
+    GpuExecutor::limited(backend, memory, Duration::from_secs(600))
+}
+
+fn here(plan: &Plan, snapshot: &Snapshot) -> (u64, u64) {
+    let sum = Summed::<ChecksumSink>::default();
+    let options = ExecOptions::default();
+    jindou_engine::execute(plan, snapshot, &options, &QueryTerms::default(), &sum).unwrap();
+    let sum = sum.into_inner();
+    (sum.rows, sum.checksum)
+}
+
+/// Rows, checksum and profile there; `None` if the plan is left to the CPU.
+fn there(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Option<((u64, u64), GpuProfile)> {
+    match gpu.execute(plan, snapshot, ResultUse::Checksum, &GpuOptions::default()) {
+        Ok(r) => Some(((r.rows, r.checksum.unwrap()), r.profile)),
+        Err(Error::Unsupported(_) | Error::Limit(_)) => None,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// `n` nodes with two edges each along `:a` to `:e`, a number (`:v`), and a hub of which a thousand of them are members
+/// (`:m`).
+fn wheel(n: u32) -> (tempfile::TempDir, Snapshot) {
+    let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{i}"));
+    let mut quads = vec![];
+    let mut add = |s: &NamedNode, p: &str, o: oxrdf::Term| {
+        let p = NamedNode::new_unchecked(format!("http://e/{p}"));
+        quads.push(Quad::new(s.clone(), p, o, GraphName::DefaultGraph));
+    };
+    for i in 0..n {
+        for (k, p) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+            let k = k as u32;
+            add(&node(i), p, node((i * (7 + 2 * k) + k) % n).into());
+            add(&node(i), p, node((i * (31 + 2 * k) + 5) % n).into());
+        }
+        add(&node(i), "v", Literal::from(i64::from(i)).into());
+        if i % (n / 1000) == 0 {
+            let hub = NamedNode::new_unchecked("http://e/hub");
+            add(&hub, "m", node(i).into());
+        }
+    }
+    let (folder, base) = store_of(&quads);
+    (folder, Snapshot::of_base(base))
+}
+
+const TEXTS: [&str; 5] = [
+    "SELECT ?x ?u WHERE { :hub :m ?x . ?x :a ?y . ?y :b ?z . ?z :c ?w . ?w :d ?u }",
+    "SELECT * WHERE { :hub :m ?x . ?x :e ?y . ?y :d ?z . ?z :v ?w . ?y :c ?u . ?u :v ?t }",
+    // Checks and intersections.
+    "SELECT * WHERE { :hub :m ?x . ?x :a ?y . ?y :b ?z . ?x :c ?w . ?w :d ?z . ?z :e ?u }",
+    // Two lists of constants, and a product of them.
+    "SELECT * WHERE { :n7 :a ?x . :n9 :b ?y . ?x :c ?z . ?y :d ?w . ?z :e ?u }",
+    // From keys, backwards.
+    "SELECT ?x ?v WHERE { ?x :a :n77 . ?y :b ?x . ?z :c ?y . ?w :d ?z . ?w :v ?v }",
+];
+
+/// Memory such that blocks get `part` of the size of a plan's segments.
+fn memory_for(profile: &GpuProfile, part: f64) -> u64 {
+    (profile.segment_bytes as f64 * part / 0.75) as u64
+}
+
+#[test]
+fn plans_run_in_less_memory_than_their_segments_take() {
+    let (_folder, snapshot) = wheel(12_000);
+    let (mut whole, mut paged, mut moved, mut refused) = (0, 0, 0, 0);
+    for text in TEXTS {
+        let plan = native(&snapshot, text);
+        let want = here(&plan, &snapshot);
+        let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
+        assert_eq!((profile.paged_in, profile.paged_out), (0, 0));
+        for part in [1.0, 0.7, 0.6, 0.45, 0.35, 0.3, 0.1] {
+            let memory = memory_for(&profile, part);
+            let device = TestDevice::open(options());
+            let gpu = limited(Arc::clone(&device.backend), memory);
+            let mut before = u64::MAX;
+            for run in 0..3 {
+                let Some((got, profile)) = there(&gpu, &plan, &snapshot) else {
+                    refused += 1;
+                    break;
+                };
+                assert_eq!(got, want, "{text} in {part}, run {run}");
+                assert!(device.reserved() <= memory);
+                if before == u64::MAX && profile.paged_in == 0 {
+                    whole += 1;
+                    break;
+                }
+                paged += 1;
+                moved += profile.paged_in;
+                // Blocks that stayed from the run before need not be uploaded again.
+                assert!(profile.paged_in <= before, "{text} in {part}");
+                before = profile.paged_in;
+            }
+            drop(gpu);
+            device.holds_nothing(&format!("{text} in {part}"));
+        }
+    }
+    println!(
+        "{whole} runs with whole segments, {paged} by blocks ({moved} bytes), {refused} refused"
+    );
+    assert!(whole >= 3 && paged >= 20 && refused >= 3);
+}
+
+/// Blocks of different plans share the memory; edits leave a plan to the CPU.
+#[test]
+fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
+    let (_folder, base) = wheel(12_000);
+    let patched = edited(&base, &[(1, "a", 900, true), (7, "d", 8, true)]);
+    let plans: Vec<Plan> = TEXTS.iter().map(|text| native(&base, text)).collect();
+    let gpu = limited(device(), 460 << 10);
+    let mut ran = 0;
+    for round in 0..3 {
+        for (plan, text) in plans.iter().zip(TEXTS) {
+            if let Some((got, profile)) = there(&gpu, plan, &base) {
+                assert_eq!(got, here(plan, &base), "{text}, round {round}");
+                ran += u32::from(round == 0 && profile.paged_in > 0);
+            }
+            let plan = native(&patched, text);
+            if let Some((got, profile)) = there(&gpu, &plan, &patched) {
+                assert_eq!(got, here(&plan, &patched), "{text}, patched");
+                assert_eq!(profile.paged_in, 0, "{text}, patched");
+            }
+        }
+    }
+    assert!(ran >= 2, "{ran} by blocks");
+}
+
+/// A shim that does everything as late as possible, without the order to begin after a copy of this number.
+fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
+    let options = ShimOptions {
+        page,
+        delay: true,
+        unordered,
+        speeds,
+        ..ShimOptions::default()
+    };
+    Arc::new(Shim::open(options).unwrap())
+}
+
+/// Every part of paging alone and together with the others, on a device that does everything as late as possible.
+#[test]
+fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
+    let (_folder, snapshot) = wheel(6000);
+    let mut moved = vec![];
+    for text in TEXTS {
+        let plan = native(&snapshot, text);
+        let want = here(&plan, &snapshot);
+        let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
+        for choice in 0..8u32 {
+            let options = PagingOptions {
+                prefetch: choice & 1 != 0,
+                pairwise: choice & 2 != 0,
+                look_ahead: choice & 4 != 0,
+            };
+            let device = late(PAGE, 0, None);
+            let gpu = limited(device.clone(), memory_for(&profile, 0.5)).with_paging(options);
+            let mut bytes = 0;
+            for run in 0..2 {
+                let Some((got, profile)) = there(&gpu, &plan, &snapshot) else {
+                    break;
+                };
+                assert_eq!(got, want, "{text} with {options:?}, run {run}");
+                bytes += profile.paged_in;
+            }
+            moved.push((choice, bytes));
+            drop(gpu);
+            let held = device.holdings();
+            assert_eq!(
+                (held.device, held.pinned, held.marks),
+                (0, 0, 0),
+                "{options:?}"
+            );
+        }
+    }
+    let sum = |of: u32| -> u64 {
+        let all = moved.iter().filter(|m| m.0 == of);
+        all.map(|m| m.1).sum()
+    };
+    let all: Vec<u64> = (0..8).map(sum).collect();
+    println!("bytes moved by (look-ahead, pairwise, prefetch) from none to all: {all:?}");
+    assert!(all.iter().all(|&b| b > 0));
+    // Looking ahead moves no more than least-recently-used order, and early uploads no more than late ones.
+    assert!(all[6] <= all[2] && all[7] <= all[6], "{all:?}");
+}
+
+/// A chain of twenty patterns with a segment each, from 2,000 nodes on, which read every block of it.
+fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
+    const N: u32 = 10_000;
+    const CHAIN: u32 = 20;
+    let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{i}"));
+    let iri = |p: String| NamedNode::new_unchecked(format!("http://e/{p}"));
+    let mut quads = vec![];
+    let mut add = |s: NamedNode, p: String, o: u32| {
+        let graph = GraphName::DefaultGraph;
+        quads.push(Quad::new(s, iri(p), node(o), graph));
+    };
+    for i in 0..N {
+        for p in 0..CHAIN {
+            add(node(i), format!("p{p}"), (i * 7 + p * 31 + 1) % N);
+        }
+        if i % 5 == 0 {
+            add(iri("hub".into()), "m".into(), i);
+        }
+    }
+    let (folder, base) = store_of(&quads);
+    let snapshot = Snapshot::of_base(base);
+    let mut text = format!("SELECT ?x{CHAIN} WHERE {{ :hub :m ?x0 . ");
+    for p in 0..CHAIN {
+        text += &format!("?x{p} :p{p} ?x{} . ", p + 1);
+    }
+    let plan = native(&snapshot, &(text + "}"));
+    (folder, snapshot, plan)
+}
+
+/// Each order to begin after a copy aside is removed in turn. On a device that does work at once this would go
+/// unnoticed.
+#[test]
+fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
+    let (_folder, snapshot, plan) = chain();
+    let want = here(&plan, &snapshot);
+    let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
+    let run = |unordered| {
+        let device = late(PAGE, unordered, None);
+        let gpu = limited(device.clone(), memory_for(&profile, 0.6));
+        let got = gpu.execute(
+            &plan,
+            &snapshot,
+            ResultUse::Checksum,
+            &GpuOptions::default(),
+        );
+        let right = got.is_ok_and(|r| {
+            assert!(r.profile.paged_in > 0);
+            (r.rows, r.checksum) == (want.0, Some(want.1))
+        });
+        (right, device.ordered())
+    };
+    let (right, orders) = run(0);
+    assert!(right && orders >= 10, "{orders} orders");
+    for unordered in 1..=orders {
+        assert!(
+            !run(unordered).0,
+            "order {unordered} of {orders} is not missed"
+        );
+    }
+}
+
+/// While one step computes, the next one's blocks are uploaded.
+#[test]
+fn copies_and_kernels_run_at_the_same_time() {
+    let (_folder, snapshot, plan) = chain();
+    let want = here(&plan, &snapshot);
+    let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
+    let times = |speeds: Speeds, prefetch: bool| -> Times {
+        let device = late(8 * PAGE, 0, Some(speeds));
+        let options = PagingOptions {
+            prefetch,
+            ..PagingOptions::default()
+        };
+        let gpu = limited(device.clone(), memory_for(&profile, 0.6)).with_paging(options);
+        let (got, profile) = there(&gpu, &plan, &snapshot).unwrap();
+        assert_eq!(got, want);
+        assert!(profile.paged_in > 0);
+        device.take_times()
+    };
+    let slow = Speeds {
+        link: 10e9,
+        memory: 1e9,
+    };
+    let t = times(slow, false);
+    assert!(
+        t.copying > 0.0 && t.both < 0.01 * t.copying.min(t.computing),
+        "{t:?}"
+    );
+    // Kernels as fast as the link, slower and faster.
+    let even = slow.memory * t.computing / t.copying;
+    for factor in [1.0, 0.5, 2.0] {
+        let speeds = Speeds {
+            memory: even * factor,
+            ..slow
+        };
+        let (apart, together) = (times(speeds, false), times(speeds, true));
+        let shorter = together.copying.min(together.computing);
+        println!(
+            "copying {:.3} ms, computing {:.3} ms: {:.1} % of the shorter one together; {:.3} ms in place of {:.3}",
+            together.copying * 1e3,
+            together.computing * 1e3,
+            100.0 * together.both / shorter,
+            together.all * 1e3,
+            apart.all * 1e3,
+        );
+        assert!(together.both >= 0.8 * shorter, "{together:?}");
+        assert!(together.all < 0.8 * apart.all, "{together:?} {apart:?}");
+    }
+}
+
+/// Bytes counted without kernels are those that runs move.
+#[test]
+fn transfers_are_those_of_runs() {
+    let (_folder, snapshot) = wheel(6000);
+    let mut compared = 0;
+    for text in TEXTS {
+        let plan = native(&snapshot, text);
+        let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
+        for part in [0.8, 0.5] {
+            let memory = memory_for(&profile, part);
+            let counted = limited(device(), memory)
+                .transfers(&plan, &snapshot, 2)
+                .unwrap();
+            let gpu = limited(device(), memory);
+            for &(bytes, blocks) in &counted.runs {
+                let Some((_, profile)) = there(&gpu, &plan, &snapshot) else {
+                    break;
+                };
+                if profile.cuts == 0 && profile.paged_in > 0 {
+                    assert_eq!(profile.paged_in, bytes, "{text} in {part}");
+                    assert!(blocks > 0 && blocks * PAGE as u64 <= bytes);
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared >= 4, "{compared}");
+}
+
+/// Any failing call gives an error or the correct rows, and leaves nothing held.
+#[test]
+fn faults_while_blocks_move_leave_nothing_behind() {
+    let (_folder, snapshot) = wheel(6000);
+    let plan = native(&snapshot, TEXTS[4]);
+    let want = here(&plan, &snapshot);
+    let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
+    let memory = memory_for(&profile, 0.4);
+    let run = |fault, at| {
+        let shim = Arc::new(Shim::open(options()).unwrap());
+        let faults =
+            Arc::new(DeviceFaults::new(shim.clone(), fault, at).patient(Duration::from_millis(20)));
+        let gpu = limited(faults.clone(), memory);
+        let mut blocks = 0;
+        for _ in 0..2 {
+            match gpu.execute(
+                &plan,
+                &snapshot,
+                ResultUse::Checksum,
+                &GpuOptions::default(),
+            ) {
+                Ok(r) => {
+                    assert_eq!(
+                        (r.rows, r.checksum),
+                        (want.0, Some(want.1)),
+                        "{fault:?} at {at}"
+                    );
+                    blocks += r.profile.paged_in;
+                }
+                Err(Error::Unsupported(_) | Error::Limit(_) | Error::Internal(_)) => {}
+                Err(e) => panic!("{fault:?} at {at}: {e}"),
+            }
+        }
+        let calls = faults.calls();
+        drop(gpu);
+        drop(faults);
+        let held = shim.holdings();
+        assert_eq!(
+            (held.device, held.pinned, held.marks),
+            (0, 0, 0),
+            "{fault:?} at {at}"
+        );
+        (calls, blocks)
+    };
+    let (calls, blocks) = run(DeviceFault::Error, 0);
+    assert!(blocks > 0, "it runs by blocks");
+    let step = (calls / 120).max(1) as usize;
+    for fault in DeviceFault::ALL {
+        for at in (1..=calls).step_by(step) {
+            run(fault, at);
+        }
+    }
+    println!("{calls} calls, each {step}th made to fail");
+}
+
+/// Bytes of a segment's neighbours and offsets.
+fn segment_bytes(snapshot: &Snapshot, p: PredicateId, d: Direction) -> u64 {
+    let view = snapshot.edges(p, d);
+    let s = view.here().unwrap().default;
+    4 * (s.neighbours.len() + s.offsets.map_or(0, <[u32]>::len)) as u64
+}
+
+/// The same over all segments.
+fn entire(snapshot: &Snapshot) -> u64 {
+    let predicates = (0..snapshot.predicate_count()).map(PredicateId);
+    let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);
+    both.map(|(p, d)| segment_bytes(snapshot, p, d)).sum()
+}
+
+/// The same over those that a step reads.
+fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
+    let of = |l: &EdgeList| segment_bytes(snapshot, l.predicate, l.direction);
+    match &step.kind {
+        StepKind::Expand { lists, .. } => lists.iter().map(of).sum(),
+        StepKind::Check { list, .. } => of(list),
+        StepKind::Start { source, .. } | StepKind::Cross { source, .. } => match source {
+            StartSource::List(list) => of(list),
+            StartSource::Keys {
+                predicate,
+                direction,
+                ..
+            } => segment_bytes(snapshot, *predicate, *direction),
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
+/// Bytes that LUBM's heavy queries want by granularity (ATC '18, table 1), and the bytes that warm runs move in less
+/// memory than that (its table 5, figure 11). A step here intersects several lists at once, so one step wants most of
+/// what its query does: if it does not fit, the query is left to the CPU. `UNIVERSITIES` chooses the scale.
+#[test]
+fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
+    let universities = number("UNIVERSITIES").unwrap_or(2);
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    load(
+        &dir,
+        &Lubm::new(universities, 0),
+        &LoadOptions::default(),
+        &Progress::default(),
+    )
+    .unwrap();
+    let snapshot = Snapshot::of_base(open(&dir).unwrap());
+    let all = entire(&snapshot);
+    println!(
+        "LUBM({universities}); MB. Entire graph: {:.2}",
+        all as f64 / 1e6
+    );
+    println!("query  per query  per pattern  memory in parts of the first: moved in a warm run");
+    for q in QUERIES
+        .iter()
+        .filter(|q| ["L1", "L2", "L3", "L7"].contains(&q.name))
+    {
+        let plan = plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
+        let want = here(&plan, &snapshot);
+        let (_, profile) = there(&limited(device(), 1 << 32), &plan, &snapshot).unwrap();
+        let segments = profile.segment_bytes;
+        assert!(segments < all, "{}", q.name);
+        let steps = &plan.exploration().unwrap().steps;
+        let pattern = steps.iter().map(|s| bytes_of(s, &snapshot)).max();
+        let pattern = pattern.unwrap_or(0);
+        assert!(pattern <= segments, "{}", q.name);
+        let pattern = pattern as f64 / 1e6;
+        let mut line = format!(
+            "{:<5} {:>10.2} {:>12.2}",
+            q.name,
+            segments as f64 / 1e6,
+            pattern
+        );
+        let mut last = 0;
+        for part in [1.2, 0.95, 0.75] {
+            let memory = (segments as f64 * part) as u64;
+            let gpu = limited(device(), memory);
+            let runs: Option<Vec<GpuProfile>> = (0..2)
+                .map(|_| {
+                    let (got, profile) = there(&gpu, &plan, &snapshot)?;
+                    assert_eq!(got, want, "{} at {part}", q.name);
+                    Some(profile)
+                })
+                .collect();
+            let Some(runs) = runs else {
+                line.push_str(&format!("  {part}: CPU"));
+                continue;
+            };
+            let warm = runs[1].paged_in;
+            assert!(
+                warm >= last || warm == 0,
+                "{} at {part}: {warm} after {last}",
+                q.name
+            );
+            last = warm;
+            line.push_str(&format!("  {part}: {:.2}", warm as f64 / 1e6));
+        }
+        println!("{line}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Mistakes and their messages; the table of extensions.
+
+mod extensions;
+mod mistakes;

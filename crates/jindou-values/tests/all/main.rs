@@ -1,0 +1,4 @@
+//! The page of functions, and patterns against Saxon.
+
+mod reference;
+mod saxon;

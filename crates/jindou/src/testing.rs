@@ -1,0 +1,101 @@
+//! Small stores for tests, made by the real load.
+
+use crate::parse::{Format, Sources};
+use crate::{
+    Database, LoadOptions, OpenOptions, Progress, QuadSink, QuadSource, Result, Runtime, Sharding,
+};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A store in a temporary folder.
+pub struct Store {
+    /// The folder, which is deleted with this.
+    pub folder: TempDir,
+    /// The store's directory in it.
+    pub dir: PathBuf,
+    /// The open store.
+    pub db: Database,
+}
+
+impl Store {
+    /// Loads a source.
+    ///
+    /// # Panics
+    /// When the load fails.
+    #[must_use]
+    pub fn load(source: &dyn QuadSource) -> Self {
+        Self::load_cut(source, None)
+    }
+
+    /// Loads a source into shards, or one store.
+    ///
+    /// # Panics
+    /// When the load fails.
+    #[must_use]
+    pub fn load_cut(source: &dyn QuadSource, sharding: Option<Sharding>) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let dir = folder.path().join("store");
+        let options = LoadOptions::default()
+            .with_threads(2)
+            .with_memory(1 << 30)
+            .with_sharding(sharding);
+        Database::load(&dir, source, &options, &Progress::default()).expect("a load");
+        // Helpers whatever the machine has.
+        let open = OpenOptions::default().with_runtime(Runtime::builder().threads(4).build());
+        let db = Database::open_with(&dir, &open).expect("a store");
+        Self { folder, dir, db }
+    }
+
+    /// Loads TriG text.
+    ///
+    /// # Panics
+    /// When the load fails.
+    #[must_use]
+    pub fn of_trig(text: &str) -> Self {
+        let sources = Sources::builder()
+            .text("test.trig", text.as_bytes().to_vec(), Format::TriG)
+            .build()
+            .expect("sources");
+        Self::load(&sources)
+    }
+
+    /// Loads files.
+    ///
+    /// # Panics
+    /// When the load fails.
+    #[must_use]
+    pub fn of_files(files: &[PathBuf]) -> Self {
+        let mut builder = Sources::builder();
+        for f in files {
+            builder = builder.path(f);
+        }
+        Self::load(&builder.build().expect("sources"))
+    }
+}
+
+/// A source of no quads.
+pub struct Nothing;
+
+impl QuadSource for Nothing {
+    fn run(&self, _: usize, _: usize, _: &mut dyn QuadSink, _: &Progress) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Loads N-Quads text into a store directory.
+///
+/// # Errors
+/// When the load fails.
+pub fn load_nquads(dir: &Path, nquads: &str) -> Result<()> {
+    let options = LoadOptions::default().with_threads(1).with_memory(1 << 28);
+    let progress = Progress::default();
+    if nquads.is_empty() {
+        Database::load(dir, &Nothing, &options, &progress)?;
+    } else {
+        let sources = Sources::builder()
+            .text("test.nq", nquads.as_bytes().to_vec(), Format::NQuads)
+            .build()?;
+        Database::load(dir, &sources, &options, &progress)?;
+    }
+    Ok(())
+}

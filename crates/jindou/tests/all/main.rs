@@ -1,0 +1,14 @@
+//! The library: queries, updates, stores on disk, completion, replicas.
+
+mod answers;
+mod compare;
+mod completion;
+mod empty;
+mod one_value;
+mod oracle;
+mod quads;
+mod queries;
+#[cfg(feature = "replicas")]
+mod replicas;
+mod storage;
+mod updates;

@@ -1,0 +1,154 @@
+//! Documents of LOAD: read before the turn to write, and what becomes of a request one of whose documents cannot be had.
+
+use jindou::parse::Format;
+use jindou::testing::Store;
+use jindou::{
+    CancelToken, Document, DocumentSource, Documents, Error, MemoryBudget, QueryOptions,
+    UpdateOptions,
+};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Gives a document once the test lets it; IRIs that end in `none` have none.
+#[derive(Debug)]
+struct Slow {
+    asked: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl DocumentSource for Slow {
+    fn fetch(&self, iri: &str, _: &CancelToken, _: &MemoryBudget) -> Result<Document, Error> {
+        if iri.ends_with("none") {
+            return Err(Error::document(iri, "there is none"));
+        }
+        self.asked.send(()).unwrap();
+        let wait = self.go_on.lock().unwrap();
+        wait.recv_timeout(Duration::from_secs(60)).unwrap();
+        let text = "<http://e/loaded> <http://e/p> _:b , 1 .";
+        Ok(Document::Text(text.as_bytes().into(), Format::Turtle, None))
+    }
+}
+
+fn slow() -> (UpdateOptions, Receiver<()>, Sender<()>) {
+    let (asked, was_asked) = channel();
+    let (go, go_on) = channel();
+    let documents = jindou::Documents::new().others(Arc::new(Slow {
+        asked,
+        go_on: Mutex::new(go_on),
+    }));
+    let options = UpdateOptions::default().with_documents(Arc::new(documents));
+    (options, was_asked, go)
+}
+
+fn count(store: &Store, pattern: &str) -> usize {
+    let text = format!("SELECT * {{ {pattern} }}");
+    let mut out = Vec::new();
+    let format = jindou::ResultFormat::Tsv;
+    let mut sink = jindou::ResultWriter::new(&mut out, format);
+    store
+        .db
+        .run(&text, &QueryOptions::default(), &mut sink)
+        .unwrap();
+    drop(sink);
+    String::from_utf8(out).unwrap().lines().count() - 1
+}
+
+#[test]
+fn a_slow_document_keeps_no_writer_waiting() {
+    let store = Store::of_trig("<http://e/a> <http://e/p> 1 .");
+    let (options, was_asked, go) = slow();
+    std::thread::scope(|scope| {
+        let text = "INSERT DATA { <http://e/b> <http://e/p> 2 } ; LOAD <http://e/slow> ; \
+                    DELETE { ?s <http://e/p> 1 } WHERE { ?s <http://e/p> 1 }";
+        let loading = scope.spawn(|| store.db.update(text, &options));
+        was_asked.recv_timeout(Duration::from_secs(60)).unwrap();
+        // The document is under way: others write.
+        let other = "INSERT DATA { <http://e/c> <http://e/p> 1 , 3 }";
+        store.db.update(other, &UpdateOptions::default()).unwrap();
+        assert_eq!(count(&store, "?s <http://e/p> ?o"), 3);
+        go.send(()).unwrap();
+        let done = loading.join().unwrap().unwrap();
+        assert_eq!((done.operations, done.added, done.removed), (3, 3, 3));
+    });
+    // The operations see each other in their order, and what was written meanwhile.
+    assert_eq!(count(&store, "?s <http://e/p> 1"), 0);
+    assert_eq!(count(&store, "?s <http://e/p> ?o"), 3);
+    assert_eq!(
+        count(
+            &store,
+            "<http://e/loaded> <http://e/p> ?o FILTER(isBlank(?o))"
+        ),
+        1
+    );
+}
+
+#[test]
+fn a_document_that_cannot_be_had_fails_the_request_unless_it_is_silent() {
+    let store = Store::of_trig(
+        "<http://e/a> <http://e/p> 1 . <http://e/g> { <http://e/a> <http://e/p> 2 }",
+    );
+    let (options, was_asked, go) = slow();
+    go.send(()).unwrap();
+    let text = "INSERT DATA { <http://e/b> <http://e/p> 2 } ; LOAD <http://e/none> ; LOAD <http://e/never>";
+    let e = store.db.update(text, &options).unwrap_err();
+    assert!(
+        matches!(&e, Error::Document { iri, .. } if iri == "http://e/none"),
+        "{e}"
+    );
+    assert!(
+        was_asked.try_recv().is_err(),
+        "what is behind it is not read"
+    );
+    assert_eq!(count(&store, "?s <http://e/p> ?o"), 1);
+    // An operation before it fails first.
+    let text = "CREATE GRAPH <http://e/g> ; LOAD <http://e/none>";
+    let e = store.db.update(text, &options).unwrap_err();
+    assert!(matches!(e, Error::Conflict(_)), "{e}");
+    let text = "LOAD SILENT <http://e/none> ; LOAD <http://e/there> INTO GRAPH <http://e/new>";
+    store.db.update(text, &options).unwrap();
+    assert_eq!(count(&store, "GRAPH <http://e/new> { ?s ?p ?o }"), 2);
+}
+
+/// A document with named graphs is not for one graph, whatever its format; without INTO GRAPH it keeps them.
+#[test]
+fn a_document_of_other_graphs_is_not_loaded_into_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let quads = "<http://e/d> <http://e/b> <http://e/c> .\n<http://e/a> <http://e/b> <http://e/c> <http://e/g> .\n";
+    let trig = "<http://e/d> <http://e/b> <http://e/c> . <http://e/g> { <http://e/a> <http://e/b> <http://e/c> }";
+    let json = r#"{"@id": "http://e/g", "@graph": {"@id": "http://e/a", "http://e/b": {"@id": "http://e/c"}}}"#;
+    let own = "<http://e/z> { <http://e/a> <http://e/b> 1 } <http://e/d> <http://e/b> 2 .";
+    for (name, text) in [
+        ("a.nq", quads),
+        ("a.trig", trig),
+        ("a.jsonld", json),
+        ("own.trig", own),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let documents = Documents::new().folder(folder.path()).unwrap();
+    let options = UpdateOptions::default().with_documents(Arc::new(documents));
+    let load = |name: &str| {
+        let path = folder.path().canonicalize().unwrap();
+        format!("<file://{}/{name}>", path.display())
+    };
+    let store = Store::of_trig("");
+    for name in ["a.nq", "a.trig", "a.jsonld"] {
+        let text = format!("LOAD {} INTO GRAPH <http://e/z>", load(name));
+        let e = store.db.update(&text, &options).unwrap_err();
+        assert!(matches!(e, Error::Conflict(_)), "{name}: {e}");
+        assert!(e.to_string().contains("<http://e/g>"), "{name}: {e}");
+        let silent = text.replace("LOAD", "LOAD SILENT");
+        assert_eq!(store.db.update(&silent, &options).unwrap().added, 0);
+    }
+    assert_eq!(count(&store, "GRAPH ?g { ?s ?p ?o }"), 0);
+    // Statements of the very graph, and of none, are for it.
+    let text = format!("LOAD {} INTO GRAPH <http://e/z>", load("own.trig"));
+    assert_eq!(store.db.update(&text, &options).unwrap().added, 2);
+    assert_eq!(count(&store, "GRAPH <http://e/z> { ?s ?p ?o }"), 2);
+    store
+        .db
+        .update(&format!("LOAD {}", load("a.nq")), &options)
+        .unwrap();
+    assert_eq!(count(&store, "GRAPH <http://e/g> { ?s ?p ?o }"), 1);
+}

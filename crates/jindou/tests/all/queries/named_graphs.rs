@@ -1,0 +1,207 @@
+//! Named graphs: real vocabularies, counted by `oxrdfio`; and a small set by hand.
+
+use jindou::testing::Store;
+use jindou::{Database, LoadOptions, Progress};
+use jindou_parse::{Input, Sources};
+use oxrdf::{GraphName, NamedNode, Quad, Term};
+use oxrdfio::{RdfFormat, RdfParser};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The rows of a query, as text.
+fn rows(db: &Database, text: &str) -> Vec<Vec<String>> {
+    db.query(text)
+        .unwrap_or_else(|e| panic!("{text}: {e}"))
+        .solutions()
+        .iter()
+        .map(|r| {
+            r.iter()
+                .map(|c| match c {
+                    Some(Term::Literal(l)) => l.value().to_owned(),
+                    Some(t) => t.to_string(),
+                    None => String::new(),
+                })
+                .collect()
+        })
+        .collect()
+}
+
+fn counts(db: &Database, text: &str) -> BTreeMap<String, usize> {
+    rows(db, text)
+        .into_iter()
+        .map(|r| (r[0].clone(), r[1].parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn graphs_are_counted_listed_and_merged() {
+    let store = Store::of_trig(
+        "@prefix : <http://e/> .
+        :a :p :b . :a :p :c .
+        :g1 { :a :p :b . :x :p :y . :x a :T . }
+        :g2 { :a :p :b . :x :q :z . }
+        _:g { :a :p :d . }",
+    );
+    let db = &store.db;
+    let per = "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g)) } GROUP BY ?g";
+    assert_eq!(
+        counts(db, per),
+        BTreeMap::from([("<http://e/g1>".into(), 3), ("<http://e/g2>".into(), 2)])
+    );
+    let n = |text: &str| rows(db, text).len();
+    assert_eq!(n("SELECT ?g { GRAPH ?g {} }"), 3);
+    assert_eq!(n("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }"), 3);
+    assert_eq!(n("SELECT * { ?s ?p ?o }"), 2);
+    assert_eq!(n("SELECT * { GRAPH <http://e/g1> { ?s ?p ?o } }"), 3);
+    assert_eq!(n("SELECT * { GRAPH <http://e/none> { ?s ?p ?o } }"), 0);
+    assert_eq!(
+        n("SELECT * FROM <http://e/g1> FROM <http://e/g2> { ?s ?p ?o }"),
+        4
+    );
+    assert_eq!(
+        n("SELECT * FROM <http://e/g1> { GRAPH ?g { ?s ?p ?o } }"),
+        0
+    );
+    assert_eq!(
+        n("SELECT * FROM NAMED <http://e/g2> { GRAPH ?g { ?s ?p ?o } }"),
+        2
+    );
+    assert_eq!(n("SELECT * FROM NAMED <http://e/g2> { ?s ?p ?o }"), 0);
+    let options = jindou::QueryOptions::default().with_union_default(true);
+    let union = db.query_with("SELECT * { ?s ?p ?o }", &options).unwrap();
+    assert_eq!(union.solutions().len(), 6);
+}
+
+/// All files of a tar archive, by `tar` itself.
+fn unpack(archive: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    let done = Command::new("tar")
+        .arg("xzf")
+        .arg(archive)
+        .arg("-C")
+        .arg(to.path())
+        .status()
+        .expect("tar");
+    assert!(done.success());
+    to
+}
+
+fn files(dir: &Path, out: &mut Vec<PathBuf>) {
+    for e in std::fs::read_dir(dir).unwrap() {
+        let path = e.unwrap().path();
+        if path.is_dir() {
+            files(&path, out);
+        } else if path
+            .extension()
+            .and_then(|e| RdfFormat::from_extension(e.to_str()?))
+            .is_some()
+        {
+            out.push(path);
+        }
+    }
+}
+
+/// The quads of a file as `oxrdfio` reads them; `None` if it does not read the whole file without an error. Its blank nodes
+/// are kept apart from those of other files.
+fn read(path: &Path, graph: &GraphName) -> Option<Vec<Quad>> {
+    let format = RdfFormat::from_extension(path.extension()?.to_str()?)?;
+    let bytes = std::fs::read(path).ok()?;
+    let parser = RdfParser::from_format(format)
+        .with_default_graph(graph.clone())
+        .rename_blank_nodes()
+        .with_base_iri(format!("file://{}", path.display()))
+        .ok()?;
+    parser.for_slice(&bytes).collect::<Result<_, _>>().ok()
+}
+
+/// The same edge with tags in either case is one edge of the store.
+fn normal(quads: Vec<Quad>) -> BTreeSet<String> {
+    quads
+        .into_iter()
+        .map(|mut q| {
+            if let Term::Literal(l) = &q.object
+                && let Some(tag) = l.language()
+            {
+                q.object = oxrdf::Literal::new_language_tagged_literal_unchecked(
+                    l.value(),
+                    tag.to_ascii_lowercase(),
+                )
+                .into();
+            }
+            q.to_string()
+        })
+        .collect()
+}
+
+/// Loads an archive's files, each into a graph of its own if it names none, and compares counts a graph.
+fn archive_counts(name: &str, most: usize) {
+    let Some(archive) = jindou_testing::shared(&format!("data/{name}")) else {
+        return;
+    };
+    let folder = unpack(&archive);
+    let mut all = Vec::new();
+    files(folder.path(), &mut all);
+    all.sort();
+    all.truncate(most);
+    let mut builder = Sources::builder().lenient(true);
+    let mut want: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut broken = 0;
+    for (i, path) in all.iter().enumerate() {
+        let iri = format!("http://file/{i}");
+        let graph: GraphName = NamedNode::new_unchecked(&iri).into();
+        // What does not parse whole is loaded in part; how much is another test's business.
+        let Some(quads) = read(path, &graph) else {
+            broken += 1;
+            continue;
+        };
+        for q in quads {
+            let g = q.graph_name.to_string();
+            want.entry(g).or_default().extend(normal(vec![q]));
+        }
+        builder = builder.input(Input {
+            path: path.clone(),
+            format: None,
+            graph: Some(iri),
+        });
+    }
+    let dir = folder.path().join("the-store");
+    let options = LoadOptions::default().with_threads(2).with_memory(1 << 30);
+    let sources = builder.build().unwrap();
+    Database::load(&dir, &sources, &options, &Progress::default()).unwrap();
+    assert_eq!(sources.skipped(), 0);
+    let db = Database::open(&dir).unwrap();
+    let want: BTreeMap<String, usize> = want.into_iter().map(|(g, q)| (g, q.len())).collect();
+    println!(
+        "{name}: {} files ({broken} broken left out), {} graphs, {} quads",
+        all.len(),
+        want.len(),
+        want.values().sum::<usize>()
+    );
+    assert!(!want.is_empty());
+    let got = counts(
+        &db,
+        "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g",
+    );
+    assert_eq!(got, want);
+    for (g, n) in want.iter().take(30) {
+        let one = rows(
+            &db,
+            &format!("SELECT ?s ?p ?o {{ GRAPH {g} {{ ?s ?p ?o }} }}"),
+        );
+        assert_eq!(one.len(), *n, "{g}");
+    }
+}
+
+#[test]
+fn a_few_vocabularies_have_their_counts() {
+    archive_counts("zazuko-vocabularies.tar.gz", 12);
+}
+
+#[test]
+#[ignore = "long: all files of the shared data"]
+fn all_vocabularies_have_their_counts() {
+    for name in ["zazuko-vocabularies.tar.gz", "ted.tar.gz", "mir-rdf.tar.gz"] {
+        archive_counts(name, usize::MAX);
+    }
+}

@@ -1,0 +1,10 @@
+//! The store on disk: logs, merges, backups, damaged files.
+
+mod backup;
+mod damage;
+mod lost_log;
+mod merging;
+mod numbers;
+mod prefixes;
+mod recluster;
+mod transactions;

@@ -1,0 +1,558 @@
+//! Random update requests against a set of quads: after every step the database must hold what the set holds, in snapshots that
+//! were taken before, after merges and while one runs, and after reopening.
+
+mod model;
+mod nesting;
+
+use crate::quads;
+use jindou::testing::load_nquads;
+use jindou::{
+    Access, BackupTarget, CancelToken, Database, Durability, Error, Journal, MergeOptions,
+    OpenOptions, Progress, QueryOptions, ReclusterOptions, RestoreTo, Ticket, UpdateOptions,
+};
+use jindou_testing::Rng;
+use model::Model;
+use oxrdf::{Dataset, NamedNode, Quad};
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+const GRAPHS: usize = 3;
+
+fn iri(n: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{n}"))
+}
+
+/// Writes random requests.
+struct Writer<'a> {
+    rng: &'a mut Rng,
+    text: String,
+    /// Operations of INSERT DATA do not share labels.
+    labels: usize,
+}
+
+impl Writer<'_> {
+    fn vertex(&mut self) -> String {
+        match self.rng.below(12) {
+            0 => format!("<http://e/p{}>", self.rng.below(3)),
+            1 => format!("<http://e/g{}>", self.rng.below(GRAPHS)),
+            2 => format!("<http://e/new{}>", self.rng.below(40)),
+            _ => format!("<http://e/v{}>", self.rng.below(6)),
+        }
+    }
+
+    fn predicate(&mut self) -> String {
+        match self.rng.below(16) {
+            0 => "a".into(),
+            1 => format!("<http://e/q{}>", self.rng.below(12)),
+            _ => format!("<http://e/p{}>", self.rng.below(3)),
+        }
+    }
+
+    fn object(&mut self) -> String {
+        match self.rng.below(8) {
+            0 => self.rng.below(5).to_string(),
+            1 => format!("\"s{}\"", self.rng.below(4)),
+            2 => format!("\"s{}\"@en", self.rng.below(3)),
+            _ => self.vertex(),
+        }
+    }
+
+    fn graph(&mut self) -> String {
+        format!("<http://e/g{}>", self.rng.below(GRAPHS))
+    }
+
+    /// One in this many terms is a variable.
+    fn or_variable(&mut self, percent: usize, other: impl FnOnce(&mut Self) -> String) -> String {
+        if self.rng.chance(percent) {
+            format!("?x{}", self.rng.below(4))
+        } else {
+            other(self)
+        }
+    }
+
+    fn data(&mut self, blanks: bool) -> String {
+        let mut out = String::new();
+        self.labels += 1;
+        let n = self.labels;
+        for _ in 0..1 + self.rng.below(4) {
+            let blank = |w: &mut Self| blanks && w.rng.chance(4);
+            let s = if blank(self) {
+                format!("_:a{n}")
+            } else {
+                self.vertex()
+            };
+            let (p, o) = (self.predicate(), self.object());
+            let o = if blank(self) { format!("_:b{n}") } else { o };
+            let _ = match self.rng.chance(50) {
+                true => write!(out, "GRAPH {} {{ {s} {p} {o} }} ", self.graph()),
+                false => write!(out, "{s} {p} {o} . "),
+            };
+        }
+        out
+    }
+
+    /// A template, or with `match_` a pattern.
+    fn quads(&mut self, blanks: bool, match_: bool) -> String {
+        let mut out = String::new();
+        for _ in 0..1 + self.rng.below(2) {
+            let share = if match_ { 65 } else { 60 };
+            let s = self.or_variable(share, Self::vertex);
+            let s = if blanks && self.rng.chance(6) {
+                "_:t".into()
+            } else {
+                s
+            };
+            let p = self.or_variable(if match_ { 40 } else { 20 }, Self::predicate);
+            let o = self.or_variable(share, Self::object);
+            let _ = match self.rng.below(3) {
+                0 => {
+                    let g = self.or_variable(50, Self::graph);
+                    write!(out, "GRAPH {g} {{ {s} {p} {o} }} ")
+                }
+                _ => write!(out, "{s} {p} {o} . "),
+            };
+        }
+        out
+    }
+
+    fn pattern(&mut self) -> String {
+        let mut out = self.quads(false, true);
+        match self.rng.below(8) {
+            0 => {
+                let more = self.quads(false, true);
+                let _ = write!(out, "OPTIONAL {{ {more} }} ");
+            }
+            1 => {
+                let other = self.quads(false, true);
+                out = format!("{{ {out} }} UNION {{ {other} }} ");
+            }
+            2 => {
+                let v = self.rng.below(4);
+                let _ = write!(out, "FILTER(isIRI(?x{v})) ");
+            }
+            3 => {
+                // A term that no store has, and one that it may have.
+                let n = self.rng.below(50);
+                let _ = write!(
+                    out,
+                    "BIND(IRI(\"http://e/made{n}\") AS ?x9) BIND(1 + {} AS ?x8) ",
+                    n % 4
+                );
+            }
+            4 => {
+                let not = self.quads(false, true);
+                let _ = write!(out, "MINUS {{ {not} }} ");
+            }
+            _ => {}
+        }
+        out
+    }
+
+    fn operation(&mut self) {
+        let text = match self.rng.below(24) {
+            0..=7 => format!("INSERT DATA {{ {}}}", self.data(true)),
+            8 | 9 => format!("DELETE DATA {{ {}}}", self.data(false)),
+            10 | 11 => {
+                let pattern = self.quads(false, true);
+                format!("DELETE WHERE {{ {pattern}}}")
+            }
+            12..=18 => {
+                let mut out = String::new();
+                if self.rng.chance(20) {
+                    let _ = write!(out, "WITH {} ", self.graph());
+                }
+                let both = self.rng.below(4);
+                if both < 3 {
+                    let _ = write!(out, "DELETE {{ {}}} ", self.quads(false, false));
+                }
+                if both > 0 {
+                    let mut template = self.quads(true, false);
+                    if self.rng.chance(15) {
+                        template += "?x9 <http://e/p1> ?x8 . ";
+                    }
+                    let _ = write!(out, "INSERT {{ {template}}} ");
+                }
+                if self.rng.chance(20) {
+                    let (a, b) = (self.graph(), self.graph());
+                    let _ = write!(out, "USING {a} USING NAMED {b} ");
+                }
+                let _ = write!(out, "WHERE {{ {}}}", self.pattern());
+                out
+            }
+            19 => format!("CLEAR GRAPH {}", self.graph()),
+            20 => ["CLEAR DEFAULT", "DROP NAMED", "DROP ALL", "DROP DEFAULT"][self.rng.below(4)]
+                .into(),
+            n => {
+                let verb = ["ADD", "COPY", "MOVE"][n - 21];
+                let mut end = || match self.rng.below(4) {
+                    0 => "DEFAULT".to_owned(),
+                    _ => self.graph(),
+                };
+                format!("{verb} SILENT {} TO {}", end(), end())
+            }
+        };
+        if !self.text.is_empty() {
+            self.text += " ;\n";
+        }
+        self.text += &text;
+    }
+}
+
+fn show(d: &Dataset) -> String {
+    let mut all: Vec<String> = d.iter().map(|q| q.to_string()).collect();
+    all.sort();
+    all.join("\n")
+}
+
+fn opened(dir: &Path) -> Database {
+    let options = OpenOptions::default()
+        .with_access(Access::Write)
+        .with_durability(Durability::None);
+    Database::open_with(dir, &options).expect("the store")
+}
+
+/// Backs the store up; now and then the store that is made of the backup takes its place.
+fn backed_up(db: Database, dir: &Path, rng: &mut Rng) -> Database {
+    let (cancel, progress) = (CancelToken::new(), Progress::default());
+    let place = dir.join("backups");
+    let target = BackupTarget::folder(place.to_str().unwrap()).unwrap();
+    db.backup(&target, &cancel, &progress).expect("a backup");
+    if rng.below(2) == 0 {
+        return db;
+    }
+    drop(db);
+    let (store, made) = (dir.join("store"), dir.join("made"));
+    Database::restore(&target, &made, RestoreTo::Newest, &cancel, &progress).expect("a store");
+    std::fs::remove_dir_all(&store).unwrap();
+    std::fs::rename(&made, &store).unwrap();
+    opened(&store)
+}
+
+/// Merges on a thread of its own, so that steps go on meanwhile.
+fn merging(db: &Database, generations: usize) -> std::thread::JoinHandle<()> {
+    let db = db.clone();
+    std::thread::spawn(move || {
+        let options = MergeOptions::default().with_generations(generations);
+        db.merge(&options, &Progress::default()).expect("a merge");
+    })
+}
+
+fn random_steps(seed: u64, steps: usize) {
+    let mut rng = Rng::new(seed);
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut model = Model::default();
+    let mut lines = String::new();
+    if !seed.is_multiple_of(4) {
+        for q in jindou_testing::quads(&mut rng) {
+            let _ = writeln!(lines, "{q} .");
+            model.0.insert(&q);
+        }
+    }
+    load_nquads(&store, &lines).unwrap();
+    let mut db = opened(&store);
+    let mut old = (db.snapshot(), model.clone());
+    let options = UpdateOptions::default().with_threads(1);
+    let mut merges: Option<std::thread::JoinHandle<()>> = None;
+    for step in 0..steps {
+        let mut w = Writer {
+            rng: &mut rng,
+            text: String::new(),
+            labels: 0,
+        };
+        for _ in 0..[1, 1, 1, 2, 4][w.rng.below(5)] {
+            w.operation();
+        }
+        let text = w.text;
+        let before = model.clone();
+        model.run(&text);
+        // Larger ones only make everything slow.
+        let text = if model.0.len() > 300 {
+            model = Model::default();
+            "DROP ALL".to_owned()
+        } else {
+            text
+        };
+        let fail = |what: &str, db: &Database| -> ! {
+            panic!(
+                "seed {seed}, step {step}: {what}\n{text}\n--- before:\n{}\n--- want:\n{}\n--- got:\n{}",
+                show(&before.0),
+                show(&model.0),
+                show(&quads::all_quads(db))
+            )
+        };
+        let report = match db.update(&text, &options) {
+            Ok(report) => report,
+            Err(e) => fail(&e.to_string(), &db),
+        };
+        let got = quads::all_quads(&db);
+        if got.len() != model.0.len() || (step % 4 == 0 && !quads::same(&got, &model.0)) {
+            fail("another set of quads", &db);
+        }
+        if report.snapshot != db.snapshot_number() {
+            fail("another snapshot was reported", &db);
+        }
+        match rng.below(20) {
+            0 => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                if rng.chance(30) {
+                    let report = Database::check(&store).unwrap();
+                    assert!(
+                        report.is_sound(),
+                        "seed {seed}, step {step}: {:?}",
+                        report.damages
+                    );
+                }
+                db = {
+                    drop(db);
+                    opened(&store)
+                };
+                if !quads::same(&quads::all_quads(&db), &model.0) {
+                    fail("another set after reopening", &db);
+                }
+            }
+            1 => {
+                let now = Database::of_snapshot(old.0.clone());
+                if !quads::same(&quads::all_quads(&now), &old.1.0) {
+                    fail("an old snapshot changed", &now);
+                }
+                old = (db.snapshot(), model.clone());
+            }
+            6 => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                merges = Some(merging(&db, 1 + rng.below(5)));
+                if rng.chance(50) {
+                    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                    if !quads::same(&quads::all_quads(&db), &model.0) {
+                        fail("another set after a merge", &db);
+                    }
+                }
+            }
+            7 if rng.chance(50) => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                let options = ReclusterOptions::default()
+                    .with_memory(32 << 20)
+                    .with_threads(1);
+                if let Err(e) = db.recluster(&options, &Progress::default()) {
+                    fail(&e.to_string(), &db);
+                }
+                if !quads::same(&quads::all_quads(&db), &model.0) {
+                    fail("another set after reclustering", &db);
+                }
+            }
+            8 if rng.chance(30) => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                db = backed_up(db, dir.path(), &mut rng);
+                if !quads::same(&quads::all_quads(&db), &model.0) {
+                    fail("another set after a backup was restored", &db);
+                }
+            }
+            2..=5 => {
+                let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
+                let query = jindou_testing::query(&mut rng, &all);
+                if let Ok(want) = jindou_testing::answer(&all, &query.oracle) {
+                    let q = QueryOptions::default().with_threads(1);
+                    let got = match db.query_with(&query.text, &q) {
+                        Ok(a) => match a {
+                            jindou::Answer::Boolean(b) => vec![b.to_string()],
+                            a => a.solutions().iter().map(|_| String::new()).collect(),
+                        },
+                        Err(e) => fail(&format!("{}: {e}", query.text), &db),
+                    };
+                    if got.len() != want.bag().len() {
+                        fail(&format!("{} has {} rows", query.text, got.len()), &db);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+}
+
+#[test]
+fn random_updates_agree_with_a_set_of_quads() {
+    for seed in 0..16 {
+        random_steps(seed, 60);
+    }
+}
+
+/// 100,000 steps; `JINDOU_SEED` says where to begin.
+#[test]
+#[ignore = "long: some 20 minutes"]
+fn a_hundred_thousand_random_steps() {
+    let seed = std::env::var("JINDOU_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    let first: u64 = seed.unwrap_or(1000);
+    let next = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= 250 {
+                        return;
+                    }
+                    random_steps(first + u64::from(n), 400);
+                }
+            });
+        }
+    });
+}
+
+fn empty() -> (tempfile::TempDir, std::path::PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    load_nquads(&store, "").unwrap();
+    (dir, store)
+}
+
+#[test]
+fn one_process_writes_and_others_read() {
+    let (_dir, store) = empty();
+    let db = opened(&store);
+    let insert = |db: &Database, n: u32| {
+        let text = format!("INSERT DATA {{ <http://e/s{n}> <http://e/p> {n} }}");
+        db.update(&text, &UpdateOptions::default())
+    };
+    insert(&db, 1).unwrap();
+    // The second one may read, as the store is now, and says why it may not write.
+    let second = Database::open(&store).unwrap();
+    assert_eq!(quads::all_quads(&second).len(), 1);
+    assert!(matches!(insert(&second, 2), Err(Error::ReadOnly(_))));
+    let write = OpenOptions::default().with_access(Access::Write);
+    assert!(matches!(
+        Database::open_with(&store, &write),
+        Err(Error::InUse { .. })
+    ));
+    insert(&db, 3).unwrap();
+    assert_eq!(quads::all_quads(&second).len(), 1);
+    drop((db, second));
+    let db = Database::open(&store).unwrap();
+    assert_eq!(db.recovery().map(|r| r.records), Some(2));
+    assert_eq!(insert(&db, 2).unwrap().snapshot, 3);
+    assert_eq!(quads::all_quads(&db).len(), 3);
+}
+
+/// Fails while it is told to: a record, and all after it until it is reset.
+#[derive(Default)]
+struct Failing {
+    bad: AtomicBool,
+    state: Mutex<Records>,
+}
+
+#[derive(Default)]
+struct Records {
+    last: u64,
+    failed: bool,
+    undecided: VecDeque<Arc<OnceLock<bool>>>,
+}
+
+struct Late {
+    journal: Arc<Failing>,
+    outcome: Arc<OnceLock<bool>>,
+}
+
+fn full() -> Error {
+    Error::io("log", std::io::ErrorKind::StorageFull.into())
+}
+
+struct Handle(Arc<Failing>);
+
+impl Journal for Handle {
+    fn append(&self, number: u64, _: Vec<u8>) -> jindou::Result<Box<dyn Ticket>> {
+        let mut state = self.0.state.lock().unwrap();
+        if state.failed {
+            return Err(full());
+        }
+        assert_eq!(number, state.last + 1);
+        state.last = number;
+        let outcome = Arc::new(OnceLock::new());
+        state.undecided.push_back(Arc::clone(&outcome));
+        let journal = Arc::clone(&self.0);
+        Ok(Box::new(Late { journal, outcome }))
+    }
+
+    fn reset(&self, number: u64) -> jindou::Result<()> {
+        let mut state = self.0.state.lock().unwrap();
+        assert!(state.undecided.is_empty());
+        (state.last, state.failed) = (number, false);
+        Ok(())
+    }
+}
+
+impl Ticket for Late {
+    fn wait(self: Box<Self>) -> jindou::Result<()> {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let mut state = self.journal.state.lock().unwrap();
+        // In order, as far as this one.
+        while self.outcome.get().is_none() {
+            let next = state.undecided.pop_front().expect("this one");
+            state.failed |= self.journal.bad.load(Ordering::SeqCst);
+            next.set(!state.failed).unwrap();
+        }
+        if state.failed {
+            for next in std::mem::take(&mut state.undecided) {
+                next.set(false).unwrap();
+            }
+        }
+        if *self.outcome.get().unwrap() {
+            Ok(())
+        } else {
+            Err(full())
+        }
+    }
+}
+
+#[test]
+fn what_the_journal_refuses_never_was() {
+    let (_dir, store) = empty();
+    let journal = Arc::new(Failing::default());
+    let bad = &journal.bad;
+    let snapshot = Database::open(&store).unwrap().snapshot();
+    let db = Database::with_journal(snapshot, Box::new(Handle(Arc::clone(&journal))));
+    let done: Vec<(u32, bool)> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|client| {
+                let db = &db;
+                scope.spawn(move || {
+                    let options = UpdateOptions::default().with_threads(1);
+                    (0..100)
+                        .map(|i| {
+                            let n = client * 1000 + i;
+                            let text =
+                                format!("INSERT DATA {{ <http://e/s{n}> <http://e/p> {n} }}");
+                            (n, db.update(&text, &options).is_ok())
+                        })
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        for i in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            bad.store(i % 2 == 0, Ordering::SeqCst);
+        }
+        bad.store(false, Ordering::SeqCst);
+        clients
+            .into_iter()
+            .flat_map(|c| c.join().unwrap())
+            .collect()
+    });
+    let there: Dataset = quads::all_quads(&db);
+    let mut refused = 0;
+    for (n, ok) in &done {
+        let name = iri(&format!("s{n}"));
+        let found = there
+            .quads_for_subject(oxrdf::NamedOrBlankNodeRef::from(name.as_ref()))
+            .count();
+        assert_eq!(found, usize::from(*ok), "{n}");
+        refused += usize::from(!ok);
+    }
+    assert!(refused > 0 && refused < done.len(), "{refused}");
+    assert_eq!(there.len(), done.len() - refused);
+    assert_eq!(db.snapshot().number() as usize, done.len() - refused);
+}

@@ -1,0 +1,464 @@
+//! Long, wide and deep texts: whatever is repeated in a query, planning and running it takes about as much more as the text
+//! is longer, in time and in memory, and ends within the query's limits.
+
+mod chains;
+
+use jindou::testing::Store;
+use jindou::{CancelToken, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter};
+use jindou_testing::{counted, process_time, turn};
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+/// Some edges of four predicates, numbers at one of them, and a named graph.
+fn store() -> Store {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..40 {
+        writeln!(
+            text,
+            ":s{i} :a :s{} ; :b :s{} ; :n {i} . :g {{ :s{i} :a :s{} }}",
+            i + 1,
+            (i * 7) % 40,
+            i + 2
+        )
+        .unwrap();
+    }
+    Store::of_trig(&text)
+}
+
+/// `begin`, then `unit` this many times with `#` as the number, with `between` between, then `end`.
+fn repeat(begin: &str, unit: &str, between: &str, end: &str, n: usize) -> String {
+    let mut text = String::from(begin);
+    for i in 0..n {
+        if i > 0 {
+            text += between;
+        }
+        text += &unit.replace('#', &i.to_string());
+    }
+    text + end
+}
+
+/// Cost of one text.
+#[derive(Clone, Copy)]
+struct Cost {
+    time: Duration,
+    bytes: u64,
+    most: usize,
+}
+
+impl Cost {
+    fn least(self, other: Self) -> Self {
+        Self {
+            time: self.time.min(other.time),
+            bytes: self.bytes.min(other.bytes),
+            most: self.most.min(other.most),
+        }
+    }
+}
+
+fn cost(f: impl FnOnce()) -> Cost {
+    let (time, taken) = counted(|| {
+        let begun = process_time();
+        f();
+        process_time() - begun
+    });
+    Cost {
+        time,
+        bytes: taken.bytes,
+        most: taken.most_copied,
+    }
+}
+
+/// The prefix of all texts.
+const PREFIX: &str = "PREFIX : <http://e/> ";
+/// Time that threads which wake now and then take or not.
+const WAKING: Duration = Duration::from_millis(30);
+/// Bytes that do not depend on the text's length.
+const SOME: u64 = 1 << 20;
+/// Time by which a long text may be late, in a build without optimisation.
+const LATE: Duration = Duration::from_millis(500);
+/// Bytes that the process may take besides what a query's budget counts.
+const BESIDE: usize = 64 << 20;
+
+fn limited(memory: u64, time: Duration) -> QueryOptions {
+    QueryOptions::default()
+        .with_memory(MemoryBudget::new(memory))
+        .with_timeout(time)
+}
+
+/// Runs a text, which is answered or refused for a limit, and says what it cost.
+fn run(store: &Store, text: &str, options: &QueryOptions) -> (Cost, Option<Error>) {
+    let mut error = None;
+    let cost = cost(|| {
+        let mut out = ResultWriter::new(io::sink(), ResultFormat::Tsv);
+        error = store.db.run(text, options, &mut out).err();
+    });
+    if let Some(e) = &error {
+        let start = &text[..text.len().min(80)];
+        assert!(
+            matches!(e, Error::Limit(_) | Error::Timeout(_)),
+            "{start}: {e}"
+        );
+    }
+    (cost, error)
+}
+
+/// `{{…}}UNION{{…}}` of this many branches, and then this many conditions, joined by `&&`.
+fn branches(branch: &str, n: usize, condition: &str, m: usize, end: &str) -> String {
+    let union = repeat("", branch, "UNION", "", n);
+    let conditions = repeat(" FILTER(", condition, "&&", ")", m);
+    format!("{PREFIX}SELECT * {{ {union}{conditions} }} {end}")
+}
+
+/// Makes a text of this many parts.
+type Make = fn(usize) -> String;
+
+/// Each twice: as it is, and four times as long. The longer one may take six times as much memory in all and nine times the time,
+/// where what grows with the square takes sixteen times.
+#[test]
+fn what_is_longer_takes_as_much_more() {
+    let _turn = turn();
+    let store = store();
+    let texts: [(&str, Make); 26] = [
+        ("conditions over a union", |n| {
+            branches("{?s :a ?o}", n, "?o!=#", n, "LIMIT 1")
+        }),
+        ("conditions over alternatives", |n| {
+            let path = repeat("?s ", ":a", "|", " ?o", n);
+            repeat(
+                &format!("SELECT * {{ {path} FILTER("),
+                "?o",
+                "&&",
+                ")} LIMIT 1",
+                n,
+            )
+        }),
+        ("IN over a union", |n| {
+            let union = repeat("", "{?s :a ?o}", "UNION", "", n);
+            repeat(
+                &format!("SELECT * {{ {union} FILTER(?o IN("),
+                "#",
+                ",",
+                "))} LIMIT 1",
+                n,
+            )
+        }),
+        ("conditions over sub-selects", |n| {
+            let parts = repeat("", "{SELECT ?s{?s :a ?o}}", "", "", n);
+            repeat(
+                &format!("SELECT * {{ {parts} FILTER("),
+                "?s!=#",
+                "&&",
+                ")} LIMIT 1",
+                n,
+            )
+        }),
+        ("conditions of an OPTIONAL", |n| {
+            let union = repeat("", "{?s :a ?o}", "UNION", "", n);
+            repeat(
+                &format!("SELECT * {{ ?s :b ?k OPTIONAL {{ {union} FILTER("),
+                "?o!=#",
+                "&&",
+                ")}} LIMIT 1",
+                n,
+            )
+        }),
+        ("conditions of an EXISTS", |n| {
+            let union = repeat("", "{?s :a ?o}", "UNION", "", n);
+            repeat(
+                &format!("ASK {{ ?s :b ?k FILTER EXISTS {{ {union} FILTER("),
+                "?o!=#",
+                "&&",
+                ")}}",
+                n,
+            )
+        }),
+        ("HAVING", |n| {
+            let group = "SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING";
+            repeat(group, "(?c!=#)", " ", "", n)
+        }),
+        ("HAVING over keys", |n| {
+            let group = "SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING";
+            repeat(group, "(?s!=#)", " ", "", n)
+        }),
+        ("conditions over VALUES", |n| {
+            repeat("SELECT * {VALUES ?o {1 2} ", "FILTER(?o!=#)", "", "}", n)
+        }),
+        ("conditions over BIND", |n| {
+            repeat("SELECT * {BIND(1 AS ?o) FILTER(", "?o!=#", "&&", ")}", n)
+        }),
+        ("conditions over a sub-select", |n| {
+            repeat(
+                "SELECT * {{SELECT ?o {?s :a ?o} LIMIT 3} FILTER(",
+                "?o!=#",
+                "&&",
+                ")}",
+                n,
+            )
+        }),
+        ("conditions over a path", |n| {
+            repeat("SELECT * {?s :a+ ?o FILTER(", "?o!=#", "&&", ")}", n)
+        }),
+        ("conditions over graphs", |n| {
+            repeat("SELECT * {GRAPH ?g {} FILTER(", "?g!=#", "&&", ")}", n)
+        }),
+        ("a wide union", |n| {
+            repeat("SELECT * {", "{?x# :a ?o}", "UNION", "} LIMIT 1", n)
+        }),
+        ("a wide union, distinct", |n| {
+            repeat(
+                "SELECT DISTINCT * {",
+                "{?x# :a ?o}",
+                "UNION",
+                "} LIMIT 1",
+                n,
+            )
+        }),
+        ("a wide union, counted", |n| {
+            repeat("SELECT (COUNT(*) AS ?c) {", "{?x# :a ?o}", "UNION", "}", n)
+        }),
+        ("a wide union, constructed", |n| {
+            let template = repeat("CONSTRUCT {", "?x# :p ?o", ".", "}", n);
+            repeat(
+                &format!("{template}{{"),
+                "{?x# :a ?o}",
+                "UNION",
+                "} LIMIT 1",
+                n,
+            )
+        }),
+        ("a wide union, described", |n| {
+            repeat("DESCRIBE * {", "{?x# :a ?o}", "UNION", "} LIMIT 1", n)
+        }),
+        ("a wide union that a join goes on to", |n| {
+            repeat(
+                "SELECT * {?o :b ?k ",
+                "{?x# :a ?o}",
+                "UNION",
+                "} LIMIT 1",
+                n,
+            )
+        }),
+        ("a wide union of values", |n| {
+            repeat("SELECT * {", "{VALUES ?x# {1}}", "UNION", "} LIMIT 1", n)
+        }),
+        ("joined sub-selects", |n| {
+            repeat("SELECT * {", "{SELECT ?s{?s :a ?o}}", "", "} LIMIT 1", n)
+        }),
+        ("joined unions", |n| {
+            repeat(
+                "SELECT * {",
+                "{{?s :a ?o}UNION{?s :b ?o}}",
+                "",
+                "} LIMIT 1",
+                n / 2,
+            )
+        }),
+        ("joined values", |n| {
+            repeat("SELECT * {", "{VALUES ?x {1}}", "", "} LIMIT 1", n)
+        }),
+        ("patterns without connection", |n| {
+            repeat("ASK {", "?x# :none ?y#", ".", "}", n)
+        }),
+        ("terms of which each is any of many", |n| {
+            repeat("SELECT * {?s :n ?o FILTER(", "(?o!=#&&?s=#)", "||", ")}", n)
+        }),
+        ("sums", |n| {
+            repeat("SELECT * {?s :n ?o FILTER(", "?o+#>0", "&&", ")}", n)
+        }),
+    ];
+    for (name, make) in texts {
+        let [short, long] = [300, 1_200].map(|n| {
+            let text = format!("{PREFIX}{}", make(n).replace(PREFIX, ""));
+            costs(&store, name, &text)
+        });
+        is_even(name, "planning", (short[0], long[0]));
+        is_even(name, "running", (short[1], long[1]));
+    }
+}
+
+/// Costs of planning, and of planning and running, a text: the least of some.
+fn costs(store: &Store, name: &str, text: &str) -> [Cost; 2] {
+    // On one thread: helpers come by the clock, and each takes memory of its own.
+    let options = QueryOptions::default().with_threads(1);
+    // The quickest of some: other programs share caches and cores with this one.
+    let plan = || {
+        let plan = store.db.plan_uncached(text, &options);
+        assert!(plan.is_ok(), "{name}: {:?}", plan.err());
+    };
+    let ask = || {
+        let (_, e) = run(store, text, &options);
+        assert!(e.is_none(), "{name}: {e:?}");
+    };
+    let least = |f: &dyn Fn()| cost(f).least(cost(f));
+    [least(&plan), least(&ask)]
+}
+
+/// Holds what a text takes that is four times as long as another one against what that one takes.
+fn is_even(name: &str, what: &str, (short, long): (Cost, Cost)) {
+    assert!(
+        long.bytes < 6 * short.bytes + SOME,
+        "{what} {name}: {} bytes, then {}",
+        short.bytes,
+        long.bytes
+    );
+    assert!(
+        long.time < 9 * short.time + WAKING,
+        "{what} {name}: {:?}, then {:?}",
+        short.time,
+        long.time
+    );
+}
+
+#[test]
+fn a_union_of_many_columns_takes_what_its_branches_bind() {
+    let _turn = turn();
+    let store = store();
+    let options = limited(256 << 20, Duration::from_secs(60));
+    for begin in ["SELECT *", "SELECT DISTINCT *", "DESCRIBE *"] {
+        let begin = format!("{PREFIX}{begin} {{");
+        let text = repeat(&begin, "{?x# ?p ?o}", "UNION", "} LIMIT 1", 4_000);
+        let (cost, e) = run(&store, &text, &options);
+        assert!(e.is_none(), "{begin}: {e:?}");
+        assert!(cost.most < BESIDE, "{begin}: {} bytes", cost.most);
+    }
+    // All rows are as wide as the union: then memory is counted, and ends it.
+    let begin = format!("{PREFIX}SELECT * {{");
+    let text = repeat(&begin, "{?x# ?p ?o}", "UNION", "} ORDER BY ?o", 4_000);
+    let (cost, e) = run(&store, &text, &limited(64 << 20, Duration::from_secs(60)));
+    assert!(matches!(e, Some(Error::Limit(_))), "{e:?}");
+    assert!(cost.most < (64 << 20) + BESIDE, "{} bytes", cost.most);
+}
+
+#[test]
+fn conditions_take_memory_once_for_all() {
+    let _turn = turn();
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..5_000 {
+        writeln!(text, ":s{i} :n {i} .").unwrap();
+    }
+    let store = Store::of_trig(&text);
+    // One thread takes all rows at once, so that batches are as long as they can be.
+    let options = limited(256 << 20, Duration::from_secs(300)).with_threads(1);
+    let each = format!("{PREFIX}SELECT * {{?s :n ?o ");
+    let conditions = 4_000;
+    for text in [
+        repeat(&each, "FILTER(?o!=9#)", "", "}", conditions),
+        repeat(
+            &format!("{each} FILTER("),
+            "(?o!=9#&&?s=#)",
+            "||",
+            ")}",
+            conditions,
+        ),
+    ] {
+        let (cost, e) = run(&store, &text, &options);
+        assert!(e.is_none(), "{e:?}");
+        println!("{} bytes: {}…", cost.most, &text[..60]);
+        assert!(cost.most < BESIDE / 2, "{} bytes", cost.most);
+    }
+}
+
+/// Conditions that are much to repeat stay above the union, or go into it in part: rows are the same.
+#[test]
+fn conditions_above_and_inside_a_union_mean_the_same() {
+    let _turn = turn();
+    let store = store();
+    // Numbers are 0 to 39, and conditions leave out the first m.
+    for (n, m) in [
+        (1, 30),
+        (7, 30),
+        (700, 30),
+        (30, 700),
+        (300, 300),
+        (3_000, 5),
+    ] {
+        let text = branches("{?s :n ?o}", n, "?o!=#", m, "");
+        let rows = store.db.query(&text).unwrap().solutions().len();
+        assert_eq!(
+            rows,
+            n * 40_usize.saturating_sub(m),
+            "{n} branches, {m} conditions"
+        );
+    }
+}
+
+#[test]
+fn each_branch_of_a_wide_union_binds_its_own() {
+    let _turn = turn();
+    let store = store();
+    let n = 150;
+    let text = repeat(
+        &format!("{PREFIX}SELECT * {{"),
+        "{?x# :n ?o}UNION{?y# :n 3}",
+        "UNION",
+        "}",
+        n,
+    );
+    let jindou::Answer::Solutions { variables, rows } = store.db.query(&text).unwrap() else {
+        panic!("no solutions");
+    };
+    assert_eq!(variables.len(), 2 * n + 1);
+    let mut bound = std::collections::BTreeMap::new();
+    for row in &rows {
+        let names = variables.iter().zip(row).filter(|(_, cell)| cell.is_some());
+        let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+        *bound.entry(names).or_insert(0) += 1;
+    }
+    assert_eq!(bound.len(), 2 * n);
+    for (names, times) in bound {
+        match names[..] {
+            [one] => assert!(one.starts_with('y') && times == 1, "{one}: {times}"),
+            [a, b] => assert!((a == "o" || b == "o") && times == 40, "{a} {b}: {times}"),
+            _ => panic!("{names:?}"),
+        }
+    }
+}
+
+/// Far from done when its time is over, or when it is cancelled.
+#[test]
+fn deadlines_and_cancellation_end_long_texts() {
+    let _turn = turn();
+    let store = store();
+    let n = 60_000;
+    let texts = [
+        repeat(
+            "SELECT ?s {?s :a ?o} GROUP BY ?s HAVING",
+            "(COUNT(*)!=#)",
+            " ",
+            "",
+            n / 4,
+        ),
+        repeat("SELECT * {VALUES ?o {1 2} FILTER(", "?o!=#", "&&", ")}", n),
+        branches("{?s :a ?o}", n / 4, "?o!=#", n / 4, "").replace(PREFIX, ""),
+        repeat("SELECT * {", "{?x# :a ?o}", "UNION", "}", n / 4),
+        repeat("SELECT * {", "{SELECT ?s{?s :a ?o}}", "", "}", n / 16),
+        repeat("SELECT * {", "{{?s :a ?o}UNION{?s :b ?o}}", "", "}", n / 16),
+    ];
+    for text in texts {
+        let text = format!("{PREFIX}{text}");
+        let start = &text[..60];
+        let time = Duration::from_secs(1);
+        let c = cost(|| {
+            let options = limited(1 << 30, time);
+            match store.db.plan_uncached(&text, &options) {
+                Ok(_) | Err(Error::Timeout(_)) => {}
+                Err(e) => panic!("{start}: {e}"),
+            }
+        });
+        // Text and algebra are taken apart afterwards, in a time as long as they are.
+        assert!(c.time < time + LATE, "{start}: {:?}", c.time);
+        let cancel = CancelToken::new();
+        let options = QueryOptions::default().with_cancel(cancel.clone());
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(time);
+            cancel.cancel();
+        });
+        let c = cost(|| match store.db.plan_uncached(&text, &options) {
+            Ok(_) | Err(Error::Cancelled) => {}
+            Err(e) => panic!("{start}: {e}"),
+        });
+        other.join().unwrap();
+        assert!(c.time < time + LATE, "{start}: {:?}", c.time);
+    }
+}

@@ -1,0 +1,4 @@
+//! Other engines, where they are installed.
+
+mod engines;
+mod values;
