@@ -2,11 +2,11 @@
 //! has them.
 
 use crate::volley::GRACE;
+use jindou_testing::Served;
 use jindou_testing::attack::data;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The token that clients of the server send.
@@ -91,11 +91,24 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 pub struct Server {
-    child: Child,
-    pub address: SocketAddr,
+    served: Served,
     folder: tempfile::TempDir,
     /// Resident bytes before the first request.
     pub at_rest: u64,
+}
+
+impl Deref for Server {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut Served {
+        &mut self.served
+    }
 }
 
 impl Server {
@@ -106,7 +119,8 @@ impl Server {
         std::fs::write(at("tokens"), format!("write {TOKEN}\n")).expect("a file of tokens");
         private(&at("tokens"));
         let errors = std::fs::File::create(at("errors")).expect("a file for messages");
-        let mut child = Command::new(program())
+        let mut command = Command::new(program());
+        command
             .args([
                 "serve",
                 "--port",
@@ -130,57 +144,17 @@ impl Server {
             .arg(at("tokens"))
             .arg("--store")
             .arg(at("store"))
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .expect("jindou serve");
+            .stderr(errors);
+        let said = || std::fs::read_to_string(folder.path().join("errors"));
+        let served = Served::try_start(&mut command);
+        let served = served.unwrap_or_else(|e| panic!("{e}: {:?}", said()));
         // If memory gets short in spite of all, this process is the one to end.
-        let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("standard output");
-        BufReader::new(out).read_line(&mut line).expect("a line");
-        let at = line
-            .split("http://")
-            .nth(1)
-            .and_then(|l| l.split('/').next());
-        let address = at.and_then(|a| a.parse().ok());
-        let said = std::fs::read_to_string(folder.path().join("errors"));
-        let address = address.unwrap_or_else(|| panic!("no address: {said:?}"));
-        let mut server = Self {
-            child,
-            address,
+        let _ = std::fs::write(format!("/proc/{}/oom_score_adj", served.child.id()), "1000");
+        Self {
+            at_rest: served.resident(),
+            served,
             folder,
-            at_rest: 0,
-        };
-        server.at_rest = server.resident();
-        server
-    }
-
-    fn proc(&self, name: &str) -> String {
-        std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap_or_default()
-    }
-
-    /// A value of `/proc/PID/status` in bytes.
-    fn status(&self, name: &str) -> u64 {
-        let text = self.proc("status");
-        let line = text
-            .lines()
-            .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'));
-        let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        kib.unwrap_or(0) << 10
-    }
-
-    pub fn resident(&self) -> u64 {
-        self.status("VmRSS")
-    }
-
-    /// Most memory since [`Self::reset_peak`].
-    pub fn peak(&self) -> u64 {
-        self.status("VmHWM")
-    }
-
-    pub fn reset_peak(&self) {
-        let _ = std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
+        }
     }
 
     /// Processor time of all threads.
@@ -205,30 +179,15 @@ impl Server {
         })
     }
 
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-
     /// Asks the process to end.
     pub fn terminate(&self) {
         // SAFETY: sends a signal to a child that has not been waited for, so that the number is still its own.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
     }
 
-    pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
     /// Messages on standard error.
     pub fn errors(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

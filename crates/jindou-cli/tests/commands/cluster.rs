@@ -1,5 +1,6 @@
 //! Several servers over the shards of one store: answers, and what becomes of them when a server dies, is stopped or is a stranger.
 
+use super::run::{good, jindou, run};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
@@ -7,24 +8,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-
-fn jindou(folder: &Path) -> Command {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
-    c.current_dir(folder).env("HOME", folder);
-    c
-}
-
-fn run(folder: &Path, args: &[&str]) -> Output {
-    jindou(folder).args(args).output().unwrap()
-}
-
-fn good(folder: &Path, args: &[&str]) {
-    let o = run(folder, args);
-    let err = String::from_utf8_lossy(&o.stderr);
-    assert!(o.status.success(), "{args:?}: {err}");
-}
 
 /// Writes LUBM(1) to `d.nt`.
 fn write_university(folder: &Path) {

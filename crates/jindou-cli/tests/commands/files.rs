@@ -1,38 +1,17 @@
 //! Files that are not what they should be, the permissions of those that are made, and the base of a query.
 
+use super::run::{good, jindou, run};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn jindou(folder: &Path) -> Command {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
-    c.current_dir(folder).env("HOME", folder);
-    c
-}
-
-fn run(folder: &Path, args: &[&str]) -> Output {
-    jindou(folder).args(args).output().unwrap()
-}
-
-fn good(folder: &Path, args: &[&str]) -> String {
-    let o = run(folder, args);
-    let err = String::from_utf8_lossy(&o.stderr);
-    assert!(o.status.success(), "{args:?}: {err}");
-    String::from_utf8_lossy(&o.stdout).into_owned()
-}
-
 fn bad(folder: &Path, args: &[&str]) -> String {
-    let o = run(folder, args);
-    let err = String::from_utf8_lossy(&o.stderr).into_owned();
-    assert!(
-        !o.status.success() && err.starts_with("jindou: "),
-        "{args:?}: {err}"
-    );
-    assert!(!err.contains("panicked"), "{err}");
+    let err = super::run::bad(folder, args);
+    assert!(err.starts_with("jindou: "), "{args:?}: {err}");
     err
 }
 

@@ -1,51 +1,18 @@
 //! The first hour: empty stores, files without a store, answers at a terminal, help.
 
-use std::io::{BufRead, BufReader, Write};
+use super::run::{at_terminal, good, jindou, said};
+use jindou_testing::Served;
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-fn jindou(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
-    command.current_dir(folder).env("HOME", folder);
-    command
-}
-
-fn run(folder: &Path, args: &[&str]) -> (bool, String, String) {
-    let o = jindou(folder).args(args).output().unwrap();
-    let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
-    assert!(!err.contains("panicked"), "{args:?}: {err}");
-    (o.status.success(), out, err)
-}
-
-fn good(folder: &Path, args: &[&str]) -> String {
-    let (done, out, err) = run(folder, args);
-    assert!(done, "{args:?}: {err}");
-    out
-}
-
-struct Serving(Child);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A server and the address of its endpoint.
-fn serve(folder: &Path, args: &[&str]) -> (Serving, String) {
-    let mut child = jindou(folder)
-        .args(["serve", "--port", "0", "--log-level", "error"])
-        .args(args)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let out = child.stdout.take().unwrap();
-    BufReader::new(out).read_line(&mut line).unwrap();
-    let url = line.split_whitespace().find(|w| w.starts_with("http://"));
-    let url = url.unwrap_or_else(|| panic!("{line}"));
-    (Serving(child), url.replace("/query", "/sparql"))
+/// A server, and the URL of its endpoint.
+fn serve(folder: &Path, args: &[&str]) -> (Served, String) {
+    let mut command = jindou(folder);
+    command.args(["serve", "--port", "0", "--log-level", "error"]);
+    let served = Served::start(command.args(args));
+    let url = format!("http://{}/sparql", served.address);
+    (served, url)
 }
 
 fn shell(folder: &Path, args: &[&str], text: &str) -> Output {
@@ -183,27 +150,6 @@ fn files_are_asked_without_a_store() {
     );
 }
 
-/// The words of a command at a terminal of 80 columns, where there is one to be had.
-fn at_terminal(folder: &Path, args: &str) -> Option<String> {
-    if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("skipped: script (util-linux) is not installed");
-        return None;
-    }
-    let command = format!(
-        "stty rows 24 cols 80; exec {} {args}",
-        env!("CARGO_BIN_EXE_jindou")
-    );
-    let o = Command::new("script")
-        .args(["-qec", &command, "/dev/null"])
-        .current_dir(folder)
-        .env("TERM", "xterm")
-        .env("SHELL", "/bin/sh")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    Some(String::from_utf8_lossy(&o.stdout).replace('\r', ""))
-}
-
 #[test]
 fn a_terminal_gets_the_first_rows_and_their_number() {
     let t = tempfile::tempdir().unwrap();
@@ -254,7 +200,7 @@ fn a_terminal_gets_the_first_rows_and_their_number() {
     // A format that is named is written as it is, and so is what goes elsewhere.
     let text = at_terminal(at, &format!("{all} --format table")).unwrap();
     assert_eq!(text.lines().count(), 2 + 1300);
-    let (_, out, err) = run(at, &["query", "--store", "s", "SELECT * { ?s ?p ?o }"]);
+    let (out, err) = said(at, &["query", "--store", "s", "SELECT * { ?s ?p ?o }"]);
     assert_eq!((out.lines().count(), err.as_str()), (1301, ""));
 }
 

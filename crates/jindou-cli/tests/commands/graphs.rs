@@ -1,6 +1,6 @@
 //! Stores whose data is in named graphs: what says so, and how queries see it.
 
-use super::run::jindou;
+use super::run::{at_terminal, run, said};
 use std::path::Path;
 use std::process::Command;
 
@@ -9,40 +9,13 @@ const DATA: &str = "<http://e/mars> <http://e/moons> 2 <http://e/g1> .\n\
     <http://e/earth> <http://e/moons> 1 <http://e/g2> .\n\
     <http://e/earth> <http://e/name> \"Earth\"@en <http://e/g2> .\n";
 
-fn good(folder: &Path, args: &[&str]) -> (String, String) {
-    let o = jindou(folder, args);
-    let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
-    assert!(o.status.success(), "{args:?}: {err}");
-    (out, err)
-}
-
 fn store(folder: &Path) -> String {
     std::fs::write(
         folder.join("d.nq"),
         DATA.replace("> 2 ", "> \"2\" ").replace("> 1 ", "> \"1\" "),
     )
     .unwrap();
-    good(folder, &["load", "-q", "--store", "s", "d.nq"]).0
-}
-
-/// The words of a command at a terminal, where there is one to be had.
-fn at_terminal(folder: &Path, args: &str) -> Option<String> {
-    if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("skipped: script (util-linux) is not installed");
-        return None;
-    }
-    let command = format!(
-        "stty rows 24 cols 80; exec {} {args}",
-        env!("CARGO_BIN_EXE_jindou")
-    );
-    let o = Command::new("script")
-        .args(["-qec", &command, "/dev/null"])
-        .current_dir(folder)
-        .env("TERM", "xterm")
-        .env("SHELL", "/bin/sh")
-        .output()
-        .unwrap();
-    Some(String::from_utf8_lossy(&o.stdout).replace('\r', ""))
+    said(folder, &["load", "-q", "--store", "s", "d.nq"]).0
 }
 
 /// A search looks everywhere unless it is told where.
@@ -55,7 +28,7 @@ fn a_search_looks_in_all_graphs() {
         "<http://e/a> {label} \"red stone\" .\n<http://e/b> {label} \"red sand\" <http://e/g> .\n"
     );
     std::fs::write(at.join("d.nq"), data).unwrap();
-    good(at, &["load", "-q", "--store", "s", "d.nq"]);
+    said(at, &["load", "-q", "--store", "s", "d.nq"]);
     for (chosen, want) in [
         (&[][..], [true, true]),
         (&["--graphs", "all"], [true, true]),
@@ -67,11 +40,11 @@ fn a_search_looks_in_all_graphs() {
         ),
     ] {
         let args = [&["search", "--store", "s", "red"], chosen].concat();
-        let (out, _) = good(at, &args);
+        let (out, _) = said(at, &args);
         let found = ["http://e/a", "http://e/b"].map(|iri| out.contains(iri));
         assert_eq!(found, want, "{chosen:?}: {out}");
     }
-    let (_, err) = good(at, &["search", "--store", "s", "--timeout", "0s", "red"]);
+    let (_, err) = said(at, &["search", "--store", "s", "--timeout", "0s", "red"]);
     assert!(err.contains("jindou recluster --text"), "{err}");
 }
 
@@ -83,7 +56,7 @@ fn a_load_says_that_all_is_in_named_graphs() {
     let last =
         "All 3 quads are in 2 named graphs; query them with GRAPH ?g { … } or with --graphs all";
     assert_eq!(out.lines().last(), Some(last), "{out}");
-    let (out, _) = good(
+    let (out, _) = said(
         at,
         &[
             "load",
@@ -97,9 +70,9 @@ fn a_load_says_that_all_is_in_named_graphs() {
     );
     assert!(!out.contains("named graphs"), "{out}");
     std::fs::write(at.join("d.ttl"), "<http://e/a> <http://e/p> 1 .").unwrap();
-    let (out, _) = good(at, &["load", "-q", "--store", "t", "d.ttl"]);
+    let (out, _) = said(at, &["load", "-q", "--store", "t", "d.ttl"]);
     assert_eq!(out.lines().count(), 1, "{out}");
-    let (out, _) = good(at, &["load", "-q", "--into", "t", "d.nq"]);
+    let (out, _) = said(at, &["load", "-q", "--into", "t", "d.nq"]);
     assert!(!out.contains("named graphs"), "{out}");
 }
 
@@ -112,7 +85,7 @@ fn the_option_chooses_what_queries_see() {
     let counted = |more: &[&str]| {
         let mut args = vec!["query", "--store", "s", "--format", "csv", count];
         args.extend_from_slice(more);
-        let (out, err) = good(at, &args);
+        let (out, err) = said(at, &args);
         assert!(err.is_empty(), "only at a terminal: {err}");
         out
     };
@@ -121,7 +94,7 @@ fn the_option_chooses_what_queries_see() {
     assert_eq!(counted(&["--union-default-graph"]), "n\r\n3\r\n");
     assert_eq!(counted(&["--graphs", "default"]), "n\r\n0\r\n");
     // A store that was loaded so.
-    good(
+    said(
         at,
         &[
             "load",
@@ -135,10 +108,10 @@ fn the_option_chooses_what_queries_see() {
     );
     assert_eq!(counted(&[]), "n\r\n3\r\n");
     assert_eq!(counted(&["--graphs", "default"]), "n\r\n0\r\n");
-    let o = jindou(at, &["query", "--store", "s", "--graphs", "most", count]);
+    let o = run(at, &["query", "--store", "s", "--graphs", "most", count]);
     let err = String::from_utf8_lossy(&o.stderr);
     assert!(err.contains("default") && err.contains("all"), "{err}");
-    let o = jindou(
+    let o = run(
         at,
         &[
             "query",

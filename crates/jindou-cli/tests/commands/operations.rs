@@ -1,6 +1,6 @@
 //! Operators' commands: backups, probes, manual pages, logs for collectors, and stores named in front.
 
-use crate::run::{bad, good, jindou};
+use super::run::{bad, good, run};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -115,7 +115,7 @@ fn manual_pages_describe_each_option() {
 fn a_log_for_collectors_has_no_other_line() {
     let t = tempfile::tempdir().unwrap();
     let at = t.path();
-    let o = jindou(at, &["serve", "none", "--log-format", "json"]);
+    let o = run(at, &["serve", "none", "--log-format", "json"]);
     assert!(!o.status.success() && o.stdout.is_empty());
     let err = String::from_utf8(o.stderr).unwrap();
     let lines: Vec<serde_json::Value> = err
@@ -207,7 +207,7 @@ fn the_last_backup_is_restored_and_old_ones_are_removed() {
         };
         let times: Vec<String> = list.lines().map(time).collect();
         assert!(times[0] > times[1], "{list}");
-        let o = jindou(
+        let o = run(
             at,
             &[
                 "restore", "--from", backups, "--store", "t", "--at", &times[0],

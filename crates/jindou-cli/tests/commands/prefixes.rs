@@ -1,6 +1,6 @@
 //! Prefixes that data declares, and those that are set: known to queries, written by dumps, kept by all that keeps a store.
 
-use super::run::{bad, good, jindou};
+use super::run::{bad, good, run};
 use std::path::Path;
 
 const PLANETS: &str = "@prefix acme: <http://acme.example/terms#> .\n@prefix : <http://acme.example/d/> .\n\
@@ -255,7 +255,7 @@ fn the_first_of_several_files_wins_and_too_many_are_left_out() {
     }
     many.push_str("<http://e/s> <http://e/p> 1 .\n");
     std::fs::write(at.join("many.ttl"), many).unwrap();
-    let o = jindou(at, &["load", "-q", "--store", "m", "many.ttl"]);
+    let o = run(at, &["load", "-q", "--store", "m", "many.ttl"]);
     let err = String::from_utf8_lossy(&o.stderr);
     assert!(err.contains("more prefixes than a store keeps"), "{err}");
     assert_eq!(list(at, "m").len(), 4096);
@@ -276,7 +276,7 @@ fn damage_of_the_file_is_found() {
     ] {
         std::fs::write(&file, &bad_text).unwrap();
         let err = bad(at, &["check", "--store", "s"]);
-        let o = jindou(at, &["check", "--store", "s"]);
+        let o = run(at, &["check", "--store", "s"]);
         let told = err + &String::from_utf8_lossy(&o.stdout);
         assert!(told.contains("prefixes.jd"), "{told}");
         let err = bad(at, &["query", "--store", "s", COUNT]);

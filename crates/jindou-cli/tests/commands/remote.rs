@@ -1,18 +1,16 @@
 //! `jindou query --endpoint` and `jindou load https://…`, against `jindou serve` and against servers that misbehave.
 
+use jindou_testing::Served;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 fn jindou(folder: &Path) -> Command {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
-    c.current_dir(folder)
-        .env("HOME", folder)
-        .env("NO_PROXY", "*")
-        .env("no_proxy", "*");
+    let mut c = super::run::jindou(folder);
+    c.env("NO_PROXY", "*").env("no_proxy", "*");
     c
 }
 
@@ -38,39 +36,25 @@ fn bad(folder: &Path, args: &[&str]) -> String {
     err
 }
 
-struct Serving(Child, String);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+struct Serving(
+    #[expect(dead_code, reason = "ends the process")] Served,
+    String,
+);
 
 fn serve(folder: &Path, more: &[&str]) -> Serving {
-    let mut child = jindou(folder)
-        .args([
-            "serve",
-            "--store",
-            "s",
-            "--port",
-            "0",
-            "--log-level",
-            "error",
-        ])
-        .args(more)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let url = line.split_whitespace().find(|w| w.starts_with("http://"));
-    let url: &str = url
-        .unwrap_or_else(|| panic!("{line}"))
-        .trim_end_matches('/');
-    Serving(child, url.replace("/query", "/sparql"))
+    let mut command = jindou(folder);
+    command.args([
+        "serve",
+        "--store",
+        "s",
+        "--port",
+        "0",
+        "--log-level",
+        "error",
+    ]);
+    let served = Served::start(command.args(more));
+    let url = format!("http://{}/sparql", served.address);
+    Serving(served, url)
 }
 
 /// Without prefixes of its own, which an endpoint's tables do not have.

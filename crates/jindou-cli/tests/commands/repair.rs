@@ -35,16 +35,16 @@ fn a_log_that_lost_a_group_is_refused_and_repaired() {
         ],
     );
     let query = "/query?consistency=strict&query=ASK%20%7B%7D";
-    let read = two.send("GET", query, "", "");
-    assert_eq!(read.status, 503, "{}", read.body);
+    let read = two.send("GET", query, &[], "");
+    assert_eq!(read.status, 503, "{}", read.text());
     assert!(
-        read.body.contains("group 4 of the shared log is missing"),
+        read.text().contains("group 4 of the shared log is missing"),
         "{}",
-        read.body
+        read.text()
     );
-    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", "");
-    assert_eq!(written.status, 503, "{}", written.body);
-    assert!(written.body.contains("group 4"), "{}", written.body);
+    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", &[]);
+    assert_eq!(written.status, 503, "{}", written.text());
+    assert!(written.text().contains("group 4"), "{}", written.text());
     two.kill();
 
     let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
@@ -184,9 +184,9 @@ fn unready(server: &Server, parts: &[&str]) {
     let begun = Instant::now();
     while told.is_empty() || !parts.iter().all(|part| told.contains(part)) {
         assert!(begun.elapsed() < Duration::from_secs(30), "{told}");
-        let ready = server.send("GET", "/ready", "", "");
-        assert_eq!(ready.status, 503, "{}", ready.body);
-        told = ready.body;
+        let ready = server.send("GET", "/ready", &[], "");
+        assert_eq!(ready.status, 503, "{}", ready.text());
+        told = ready.text().to_owned();
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -205,8 +205,8 @@ fn six_groups(folder: &Path) {
     for n in 0..6 {
         one.insert(n);
         if n == 2 {
-            let merged = one.send("POST", "/admin/merge", "", "");
-            assert_eq!(merged.status, 200, "{}", merged.body);
+            let merged = one.send("POST", "/admin/merge", &[], "");
+            assert_eq!(merged.status, 200, "{}", merged.text());
             let base = folder.join("log/base");
             until(|| base.is_dir() && !files(&base).is_empty());
         }
@@ -365,8 +365,8 @@ fn a_damaged_group_is_named_by_whatever_needs_it() {
         &two,
         &["0000000000000005.log is damaged: ", "cluster repair"],
     );
-    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", "");
-    assert_eq!(written.status, 503, "{}", written.body);
+    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", &[]);
+    assert_eq!(written.status, 503, "{}", written.text());
     let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
     assert!(status != Some(0) && !told.contains("try again"), "{told}");
     assert!(
@@ -409,8 +409,8 @@ fn a_base_that_lacks_a_part_is_passed_over() {
     assert_eq!(two.objects("strict").0, [0, 1, 2, 3, 4, 5]);
     // A later base makes up for it.
     two.insert(6);
-    let merged = two.send("POST", "/admin/merge", "", "");
-    assert_eq!(merged.status, 200, "{}", merged.body);
+    let merged = two.send("POST", "/admin/merge", &[], "");
+    assert_eq!(merged.status, 200, "{}", merged.text());
     until(|| files(&folder.join("log/base")).len() == 2);
     drop(two);
     let (_, out, _) = command(folder, &REPAIR);
@@ -451,7 +451,7 @@ fn a_log_without_the_store_that_it_began_with_says_so() {
         assert!(status != Some(0) && !told.contains("try again"), "{told}");
         std::fs::write(&object, bytes).unwrap();
         // It is downloaded as soon as it is there.
-        until(|| two.send("GET", "/ready", "", "").status == 200);
+        until(|| two.send("GET", "/ready", &[], "").status == 200);
         assert_eq!(two.objects("strict").0, [7]);
         drop(two);
         std::fs::remove_dir_all(folder.join("two")).unwrap();
@@ -534,16 +534,16 @@ fn the_loss_of_the_newest_group_after_a_clean_end_is_noticed() {
         one.insert(n);
     }
     // SAFETY: sends a signal to a process that this test started.
-    unsafe { libc::kill(one.child.id() as i32, libc::SIGTERM) };
-    assert!(one.child.wait().unwrap().success());
+    unsafe { libc::kill(one.0.child.id() as i32, libc::SIGTERM) };
+    assert!(one.0.child.wait().unwrap().success());
     let entry = std::fs::read_to_string(folder.join("log/servers/one")).unwrap();
     assert!(entry.contains("\"newest\":20"), "{entry}");
     remove(&group_in(&folder.join("log"), 20));
     for name in ["two", "one"] {
         let server = Server::start(folder, name);
         unready(&server, &["0000000000000014.log is missing"]);
-        let written = server.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", "");
-        assert_eq!(written.status, 503, "{name}: {}", written.body);
+        let written = server.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", &[]);
+        assert_eq!(written.status, 503, "{name}: {}", written.text());
     }
 }
 
@@ -559,8 +559,8 @@ fn a_log_is_repaired_from_the_store_of_a_server() {
     }
     let mut behind = Server::start(folder, "behind");
     let merge = |server: &Server| {
-        let merged = server.send("POST", "/admin/merge", "", "");
-        assert_eq!(merged.status, 200, "{}", merged.body);
+        let merged = server.send("POST", "/admin/merge", &[], "");
+        assert_eq!(merged.status, 200, "{}", merged.text());
     };
     assert_eq!(behind.objects("strict").0, [0, 1, 2]);
     merge(&behind);

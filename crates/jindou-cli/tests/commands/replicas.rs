@@ -1,39 +1,18 @@
 //! Servers that keep one store over one log: processes that are killed, lose their disks, and come back.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use jindou_testing::http::{Answer, request};
+use jindou_testing::{Served, free_port};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub struct Server {
-    pub child: Child,
-    address: String,
-}
+pub struct Server(pub Served);
 
-/// Status, headers and body of an answer.
-pub struct Response {
-    pub status: u16,
-    head: String,
-    pub body: String,
-}
-
-impl Response {
-    fn snapshot(&self) -> u64 {
-        let line = self
-            .head
-            .lines()
-            .find_map(|l| l.strip_prefix("jindou-snapshot: "));
-        line.unwrap_or_else(|| panic!("{}", self.head))
-            .trim()
-            .parse()
-            .unwrap()
-    }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+/// The snapshot that an answer names.
+fn snapshot(answer: &Answer) -> u64 {
+    let number = answer.header("jindou-snapshot").parse();
+    number.unwrap_or_else(|_| panic!("{answer:?}"))
 }
 
 impl Server {
@@ -42,7 +21,8 @@ impl Server {
     }
 
     pub fn start_with(folder: &Path, name: &str, more: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+        command
             .args(["serve", "--port", "0", "--log-level", "error", "--writable"])
             .args(["--name", name, "--peer-address"])
             .arg(format!("127.0.0.1:{}", free_port()))
@@ -50,60 +30,25 @@ impl Server {
             .arg(folder.join("log"))
             .arg("--store")
             .arg(folder.join(name))
-            .args(more)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let out = child.stdout.take().unwrap();
-        BufReader::new(out).read_line(&mut line).unwrap();
-        let address = line
-            .split("http://")
-            .nth(1)
-            .and_then(|rest| rest.split('/').next());
-        let address = address
-            .unwrap_or_else(|| panic!("no address in: {line}"))
-            .to_owned();
-        Self { child, address }
+            .args(more);
+        Self(Served::start(&mut command))
     }
 
-    fn try_send(&self, method: &str, path: &str, more: &str, body: &str) -> Option<Response> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .ok()?;
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n{body}"
-        )
-        .ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        Some(Response {
-            status: head.split(' ').nth(1)?.parse().ok()?,
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        })
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        request(self.0.address, method, path, headers, body.as_bytes())
     }
 
-    pub fn send(&self, method: &str, path: &str, more: &str, body: &str) -> Response {
-        let sent = self.try_send(method, path, more, body);
-        sent.unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    pub fn update(&self, text: &str, more: &[(&str, &str)]) -> Answer {
+        let headers = [&[("content-type", "application/sparql-update")], more].concat();
+        self.send("POST", "/update", &headers, text)
     }
 
-    pub fn update(&self, text: &str, more: &str) -> Response {
-        let more = format!("content-type: application/sparql-update\r\n{more}");
-        self.send("POST", "/update", &more, text)
-    }
-
-    pub fn insert(&self, n: usize) -> Response {
+    pub fn insert(&self, n: usize) -> Answer {
         let done = self.update(
             &format!("INSERT DATA {{ <http://e/s> <http://e/p> {n} }}"),
-            "",
+            &[],
         );
-        assert_eq!(done.status, 200, "{}", done.body);
+        assert_eq!(done.status, 200, "{}", done.text());
         done
     }
 
@@ -112,29 +57,19 @@ impl Server {
         let path = format!(
             "/query?consistency={consistency}&query=SELECT%20%3Fo%20%7B%3Chttp%3A%2F%2Fe%2Fs%3E%20%3Chttp%3A%2F%2Fe%2Fp%3E%20%3Fo%7D"
         );
-        let answer = self.send("GET", &path, "accept: text/csv\r\n", "");
-        assert_eq!(answer.status, 200, "{}", answer.body);
+        let answer = self.send("GET", &path, &[("accept", "text/csv")], "");
+        assert_eq!(answer.status, 200, "{}", answer.text());
         let mut all: Vec<usize> = answer
-            .body
+            .text()
             .lines()
             .filter_map(|l| l.trim().parse().ok())
             .collect();
         all.sort_unstable();
-        // The length of a chunk may look like an object.
-        all.dedup();
-        (all, answer.snapshot())
+        (all, snapshot(&answer))
     }
 
     pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.kill();
     }
 }
 
@@ -147,7 +82,7 @@ fn servers_may_die() {
     let names = ["one", "two", "three"];
     let mut done: Vec<usize> = Vec::new();
     let insert = |server: &Server, n: usize, done: &mut Vec<usize>| {
-        let number = server.insert(n).snapshot();
+        let number = snapshot(&server.insert(n));
         done.push(n);
         done.sort_unstable();
         number
@@ -163,10 +98,15 @@ fn servers_may_die() {
     }
     let (_, number) = servers[0].objects("strict");
     assert!(servers[1].objects(&format!("at-least={number}")).1 >= number);
-    let wrong = servers[0].send("GET", "/query?consistency=often&query=ASK%20%7B%7D", "", "");
+    let wrong = servers[0].send(
+        "GET",
+        "/query?consistency=often&query=ASK%20%7B%7D",
+        &[],
+        "",
+    );
     assert_eq!(wrong.status, 400);
-    let ready = servers[1].send("GET", "/ready", "", "");
-    assert_eq!(ready.status, 200, "{}", ready.body);
+    let ready = servers[1].send("GET", "/ready", &[], "");
+    assert_eq!(ready.status, 200, "{}", ready.text());
 
     // The writer is the author of the newest group: that of the last update's server or the one that it went to. All die in turn.
     for victim in 0..3 {
@@ -190,30 +130,30 @@ fn servers_may_die() {
 
     // The same name, made once.
     let text = "INSERT DATA { <http://e/s> <http://e/p> 4000 }";
-    let named = |server: &Server| server.update(text, "idempotency-key: four\r\n");
+    let named = |server: &Server| server.update(text, &[("idempotency-key", "four")]);
     let first = named(&servers[0]);
-    assert_eq!(named(&servers[2]).snapshot(), first.snapshot());
+    assert_eq!(snapshot(&named(&servers[2])), snapshot(&first));
     done.push(4000);
     done.sort_unstable();
     let put = servers[1].send(
         "PUT",
         "/store?graph=http%3A%2F%2Fe%2Fg",
-        "content-type: text/turtle\r\n",
+        &[("content-type", "text/turtle")],
         "<http://e/a> <http://e/b> <http://e/c> .",
     );
-    assert_eq!(put.status, 201, "{}", put.body);
-    let conflict = servers[2].update("CREATE GRAPH <http://e/g>", "");
-    assert_eq!(conflict.status, 409, "{}", conflict.body);
-    let merged = servers[0].send("POST", "/admin/merge", "", "");
-    assert_eq!(merged.status, 200, "{}", merged.body);
-    let refused = servers[0].send("POST", "/admin/recluster", "", "");
-    assert_eq!(refused.status, 501, "{}", refused.body);
+    assert_eq!(put.status, 201, "{}", put.text());
+    let conflict = servers[2].update("CREATE GRAPH <http://e/g>", &[]);
+    assert_eq!(conflict.status, 409, "{}", conflict.text());
+    let merged = servers[0].send("POST", "/admin/merge", &[], "");
+    assert_eq!(merged.status, 200, "{}", merged.text());
+    let refused = servers[0].send("POST", "/admin/recluster", &[], "");
+    assert_eq!(refused.status, 501, "{}", refused.text());
 
     // One is asked to end.
     // SAFETY: sends a signal to a process that this one started.
-    unsafe { libc::kill(servers[0].child.id() as i32, libc::SIGTERM) };
+    unsafe { libc::kill(servers[0].0.child.id() as i32, libc::SIGTERM) };
     insert(&servers[1], 5000, &mut done);
-    assert!(servers[0].child.wait().unwrap().success());
+    assert!(servers[0].0.child.wait().unwrap().success());
     servers[0] = start("one");
     for server in &servers {
         assert_eq!(server.objects("strict").0, done);
@@ -237,7 +177,8 @@ fn servers_may_die() {
     );
     let lines = text.matches(" s ago\n").count();
     assert_eq!(lines, 3, "{text}");
-    let metrics = servers[1].send("GET", "/metrics", "", "").body;
+    let metrics = servers[1].send("GET", "/metrics", &[], "");
+    let metrics = metrics.text();
     assert!(
         metrics.contains("jindou_replica_servers_listed 3\n"),
         "{metrics}"
@@ -276,7 +217,7 @@ fn a_process_whose_name_is_taken_over_ends() {
     let later = Server::start(&other, "two");
     let begun = Instant::now();
     let ended = loop {
-        match earlier.child.try_wait().unwrap() {
+        match earlier.0.child.try_wait().unwrap() {
             Some(status) => break status,
             None if begun.elapsed() > Duration::from_secs(30) => panic!("it still runs"),
             None => std::thread::sleep(Duration::from_millis(20)),
@@ -318,8 +259,8 @@ fn a_mistake_is_undone_from_the_log() {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap();
     let before = jindou::time_text(since.as_micros() as u64);
     std::thread::sleep(Duration::from_millis(50));
-    let mistake = one.update("CLEAR ALL", "");
-    assert_eq!((mistake.status, mistake.snapshot()), (200, 4));
+    let mistake = one.update("CLEAR ALL", &[]);
+    assert_eq!((mistake.status, snapshot(&mistake)), (200, 4));
 
     // While the server runs.
     let (done, out, told) = run(&["restore", "--from", "log", "--store", "a", "--at", &before]);
@@ -363,10 +304,10 @@ fn a_mistake_is_undone_from_the_log() {
     let back = one.send(
         "POST",
         "/store",
-        "content-type: application/n-quads\r\n",
+        &[("content-type", "application/n-quads")],
         &lost,
     );
-    assert!(back.status < 300, "{}", back.body);
+    assert!(back.status < 300, "{}", back.text());
     assert_eq!(one.objects("default").0, [0, 1, 2]);
     // or the restored one begins a new log.
     let (done, _, told) = run(&[
@@ -391,22 +332,22 @@ fn a_server_is_drained_from_elsewhere() {
     let mut one = Server::start(folder.path(), "one");
     let two = Server::start(folder.path(), "two");
     one.insert(1);
-    let url = format!("http://{}", one.address);
+    let url = format!("http://{}", one.0.address);
     let drain = Command::new(env!("CARGO_BIN_EXE_jindou"))
         .args(["cluster", "drain", &url, "--wait", "1s"])
         .output()
         .unwrap();
     assert!(drain.status.success(), "{drain:?}");
-    assert_eq!(one.send("GET", "/ready", "", "").status, 503);
-    assert_eq!(two.send("GET", "/ready", "", "").status, 200);
+    assert_eq!(one.send("GET", "/ready", &[], "").status, 503);
+    assert_eq!(two.send("GET", "/ready", &[], "").status, 200);
     // Both take updates, and the other one writes.
     one.insert(2);
-    let seen = two.insert(3).snapshot();
+    let seen = snapshot(&two.insert(3));
     assert_eq!(two.objects("default").0, [1, 2, 3]);
     let begun = Instant::now();
-    assert!(one.child.wait().unwrap().success());
+    assert!(one.0.child.wait().unwrap().success());
     assert!(begun.elapsed() < Duration::from_secs(30));
-    assert!(two.insert(4).snapshot() > seen);
+    assert!(snapshot(&two.insert(4)) > seen);
     let again = Command::new(env!("CARGO_BIN_EXE_jindou"))
         .args(["cluster", "drain", &url])
         .output()
@@ -416,7 +357,8 @@ fn a_server_is_drained_from_elsewhere() {
 
 /// The number at the end of a metric's line.
 fn metric(server: &Server, name: &str) -> i64 {
-    let metrics = server.send("GET", "/metrics", "", "").body;
+    let metrics = server.send("GET", "/metrics", &[], "");
+    let metrics = metrics.text();
     let line = metrics.lines().find_map(|l| l.strip_prefix(name));
     let number = line.unwrap_or_else(|| panic!("no {name} in {metrics}"));
     number.trim().parse().unwrap()
@@ -435,45 +377,49 @@ fn a_server_whose_log_is_away_says_so_and_ends_in_time() {
     // A query that asks the log first is refused after a few attempts.
     let strict = "/query?consistency=strict&query=ASK%20%7B%7D";
     let begun = Instant::now();
-    let refused = one.send("GET", strict, "", "");
-    assert_eq!(refused.status, 503, "{}", refused.body);
+    let refused = one.send("GET", strict, &[], "");
+    assert_eq!(refused.status, 503, "{}", refused.text());
     assert!(
-        refused.body.contains("consistency=strict"),
+        refused.text().contains("consistency=strict"),
         "{}",
-        refused.body
+        refused.text()
     );
     assert!(begun.elapsed() > Duration::from_secs(4));
     let failed = metric(&one, FAILED) - failed;
     assert!((4..=30).contains(&failed), "{failed} requests failed");
-    let ready = one.send("GET", "/ready", "", "");
-    assert_eq!(ready.status, 503, "{}", ready.body);
+    let ready = one.send("GET", "/ready", &[], "");
+    assert_eq!(ready.status, 503, "{}", ready.text());
     let why = "neither the log nor another server that reaches it has answered for ";
-    assert!(ready.body.contains(why), "{}", ready.body);
-    assert!(ready.body.contains("it is at snapshot 1"), "{}", ready.body);
+    assert!(ready.text().contains(why), "{}", ready.text());
+    assert!(
+        ready.text().contains("it is at snapshot 1"),
+        "{}",
+        ready.text()
+    );
     assert_eq!(one.objects("any").0, [1]);
 
     // What waits when it ends is answered.
     let begun = std::thread::scope(|scope| {
-        let more = "content-type: application/sparql-update\r\nidempotency-key: mine\r\n";
+        let more = [("idempotency-key", "mine")];
         let text = "INSERT DATA { <http://e/s> <http://e/p> 2 }";
-        let (sender, address) = (&one, one.address.clone());
-        let waiting = scope.spawn(move || sender.send("POST", "/update", more, text));
+        let (sender, address) = (&one, one.0.address);
+        let waiting = scope.spawn(move || sender.update(text, &more));
         std::thread::sleep(Duration::from_millis(500));
         let begun = Instant::now();
         // SAFETY: sends a signal to a process that this test started.
-        unsafe { libc::kill(sender.child.id() as i32, libc::SIGTERM) };
+        unsafe { libc::kill(sender.0.child.id() as i32, libc::SIGTERM) };
         let answer = waiting.join().unwrap();
-        assert_eq!(answer.status, 503, "{address}: {}", answer.body);
+        assert_eq!(answer.status, 503, "{address}: {}", answer.text());
         let told = ["outcome-unknown", "Idempotency-Key: mine"];
         assert!(
-            told.iter().all(|t| answer.body.contains(t)),
+            told.iter().all(|t| answer.text().contains(t)),
             "{}",
-            answer.body
+            answer.text()
         );
-        assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
+        assert!(answer.header("retry-after").starts_with('1'), "{answer:?}");
         begun
     });
-    assert!(one.child.wait().unwrap().success());
+    assert!(one.0.child.wait().unwrap().success());
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(20), "it took {took:?}");
 
@@ -483,10 +429,10 @@ fn a_server_whose_log_is_away_says_so_and_ends_in_time() {
     let again = || {
         one.update(
             "INSERT DATA { <http://e/s> <http://e/p> 2 }",
-            "idempotency-key: mine\r\n",
+            &[("idempotency-key", "mine")],
         )
     };
-    assert_eq!(again().snapshot(), again().snapshot());
+    assert_eq!(snapshot(&again()), snapshot(&again()));
     assert_eq!(one.objects("strict").0, [1, 2]);
 }
 
@@ -617,25 +563,26 @@ fn a_read_that_waits_is_listed_and_can_be_cancelled() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let path = "/query?consistency=at-least=99&query=ASK%20%7B%7D";
-            one.send("GET", path, "", "")
+            one.send("GET", path, &[], "")
         });
         let begun = Instant::now();
         let id = loop {
-            let listed = one.send("GET", "/admin/queries", "", "").body;
+            let listed = one.send("GET", "/admin/queries", &[], "");
+            let listed = listed.text();
             if listed.contains("waiting for the shared log") && listed.contains("at-least=99") {
                 let id = listed.split("\"id\": ").nth(1).unwrap();
                 break id.split([',', '\n']).next().unwrap().trim().to_owned();
             }
             assert!(begun.elapsed() < Duration::from_secs(20), "{listed}");
         };
-        let cancelled = one.send("DELETE", &format!("/admin/queries/{id}"), "", "");
-        assert_eq!(cancelled.status, 202, "{}", cancelled.body);
+        let cancelled = one.send("DELETE", &format!("/admin/queries/{id}"), &[], "");
+        assert_eq!(cancelled.status, 202, "{}", cancelled.text());
         let answer = waiting.join().unwrap();
-        assert_eq!(answer.status, 503, "{}", answer.body);
+        assert_eq!(answer.status, 503, "{}", answer.text());
         assert!(
-            answer.body.contains("cancelled at /admin/queries"),
+            answer.text().contains("cancelled at /admin/queries"),
             "{}",
-            answer.body
+            answer.text()
         );
     });
 }

@@ -1,27 +1,61 @@
 //! Running the command in a folder.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-pub fn jindou(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .expect("the program")
+/// The command in a folder, which is its user's home as well.
+pub fn jindou(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    command.current_dir(folder).env("HOME", folder);
+    command
+}
+
+pub fn run(folder: &Path, args: &[&str]) -> Output {
+    jindou(folder).args(args).output().expect("the program")
+}
+
+/// Standard output and standard error of a run that succeeds.
+pub fn said(folder: &Path, args: &[&str]) -> (String, String) {
+    let o = run(folder, args);
+    let [out, err] = [o.stdout, o.stderr].map(|b| String::from_utf8(b).expect("UTF-8"));
+    assert!(
+        o.status.success() && !err.contains("panicked"),
+        "{args:?}: {err}"
+    );
+    (out, err)
 }
 
 /// Standard output of a run that succeeds.
 pub fn good(folder: &Path, args: &[&str]) -> String {
-    let o = jindou(folder, args);
-    let err = String::from_utf8_lossy(&o.stderr);
-    assert!(o.status.success(), "{args:?}: {err}");
-    String::from_utf8(o.stdout).expect("UTF-8")
+    said(folder, args).0
 }
 
 /// Standard error of a run that fails.
 pub fn bad(folder: &Path, args: &[&str]) -> String {
-    let o = jindou(folder, args);
-    assert!(!o.status.success(), "{args:?}");
-    String::from_utf8_lossy(&o.stderr).into_owned()
+    let o = run(folder, args);
+    let err = String::from_utf8_lossy(&o.stderr).into_owned();
+    assert!(!o.status.success(), "{args:?}: {err}");
+    assert!(!err.contains("panicked"), "{args:?}: {err}");
+    err
+}
+
+/// The words of a command at a terminal of 80 columns, where there is one to be had.
+pub fn at_terminal(folder: &Path, args: &str) -> Option<String> {
+    if Command::new("script").arg("--version").output().is_err() {
+        eprintln!("skipped: script (util-linux) is not installed");
+        return None;
+    }
+    let command = format!(
+        "stty rows 24 cols 80; exec {} {args}",
+        env!("CARGO_BIN_EXE_jindou")
+    );
+    let o = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(folder)
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Some(String::from_utf8_lossy(&o.stdout).replace('\r', ""))
 }

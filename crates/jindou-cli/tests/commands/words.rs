@@ -1,25 +1,14 @@
 //! The texts that a beginner with the command reads: every subcommand's help, and its answers to arguments that cannot be right.
 
-use super::run::jindou;
+use super::run::said;
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::ugly::Ugly;
 use std::path::Path;
 use std::process::Command;
 
-/// Standard output and standard error of a command that succeeds.
-fn good(folder: &Path, args: &[&str]) -> (String, String) {
-    let o = jindou(folder, args);
-    let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
-    assert!(o.status.success(), "{args:?}: {err}");
-    (out, err)
-}
-
 /// Standard error of a command that fails.
 fn bad(folder: &Path, args: &[&str]) -> String {
-    let o = jindou(folder, args);
-    let err = String::from_utf8_lossy(&o.stderr).into_owned();
-    assert!(!o.status.success(), "{args:?} succeeds");
-    assert!(!err.contains("panicked"), "{args:?}: {err}");
+    let err = super::run::bad(folder, args);
     assert!(!err.contains("SPARQL"), "{args:?}: {err}");
     err
 }
@@ -45,7 +34,7 @@ fn help_fits_a_page() {
         for how in ["-h", "--help"] {
             let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
             args.push(how);
-            let (help, _) = good(folder.path(), &args);
+            let (help, _) = said(folder.path(), &args);
             for line in help.lines() {
                 assert!(line.chars().count() <= 100, "{args:?}: {line}");
             }
@@ -65,13 +54,13 @@ fn help_fits_a_page() {
 #[test]
 fn the_version_says_of_what() {
     let folder = tempfile::tempdir().unwrap();
-    let (short, _) = good(folder.path(), &["-V"]);
+    let (short, _) = said(folder.path(), &["-V"]);
     assert!(
         short.starts_with("jindou 0.") && short.contains("commit"),
         "{short}"
     );
     assert_eq!(short.lines().count(), 1);
-    let (long, _) = good(folder.path(), &["--version"]);
+    let (long, _) = said(folder.path(), &["--version"]);
     for word in ["commit", "TLS", "profile", "store format"] {
         assert!(long.contains(word), "{long}");
     }
@@ -87,23 +76,23 @@ fn counts_have_their_number_and_nothing_is_not_divided() {
         "<http://e/a> <http://e/p> <http://e/o> .\n",
     )
     .unwrap();
-    let (out, _) = good(at, &["load", "--quiet", "--store", "s", "none.nt"]);
+    let (out, _) = said(at, &["load", "--quiet", "--store", "s", "none.nt"]);
     assert!(out.contains("0 quads") && !out.contains("a quad"), "{out}");
-    let (out, _) = good(at, &["info", "--store", "s"]);
+    let (out, _) = said(at, &["info", "--store", "s"]);
     assert!(out.contains("bytes, - a quad"), "{out}");
-    let (out, _) = good(at, &["load", "--quiet", "--into", "s", "one.nt"]);
+    let (out, _) = said(at, &["load", "--quiet", "--into", "s", "one.nt"]);
     assert!(out.contains("1 quad added"), "{out}");
     // As of now, though the base has nothing.
-    let (out, _) = good(at, &["info", "--store", "s"]);
+    let (out, _) = said(at, &["info", "--store", "s"]);
     let quads = out.lines().find(|l| l.starts_with("quads ")).unwrap();
     assert!(quads.contains(" 1 (0 in 0 named graphs)"), "{quads}");
     assert!(out.contains("<http://e/p>"), "{out}");
-    let (json, _) = good(at, &["info", "--json", "--store", "s"]);
+    let (json, _) = said(at, &["info", "--json", "--store", "s"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["quads"], 1);
     assert_eq!(json["quads_in_files"], 0);
     assert_eq!(json["predicates"][0]["edges"], 1);
-    let (out, _) = good(
+    let (out, _) = said(
         at,
         &["load", "--quiet", "--replace", "--store", "s", "one.nt"],
     );
@@ -179,9 +168,9 @@ fn garbage_is_answered_about_what_it_stands_for() {
 fn engines_are_where_both_names_of_the_option_say() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["--engines", "--into"] {
-        let (out, _) = good(folder.path(), &["peers", "list", name, "here"]);
+        let (out, _) = said(folder.path(), &["peers", "list", name, "here"]);
         assert!(out.contains("oxigraph"), "{out}");
-        let (help, _) = good(folder.path(), &["peers", "list", "--help"]);
+        let (help, _) = said(folder.path(), &["peers", "list", "--help"]);
         assert!(
             help.contains("--engines") && !help.contains("--into"),
             "{help}"
@@ -198,7 +187,7 @@ fn settings_come_from_the_environment() {
         "<http://e/a> <http://e/p> <http://e/o> .\n",
     )
     .unwrap();
-    good(at, &["load", "--quiet", "--store", "s", "one.nt"]);
+    said(at, &["load", "--quiet", "--store", "s", "one.nt"]);
     let with = |variables: &[(&str, &str)], args: &[&str]| {
         let o = Command::new(env!("CARGO_BIN_EXE_jindou"))
             .current_dir(at)
@@ -229,7 +218,7 @@ fn settings_come_from_the_environment() {
     );
     let (ok, text) = with(&[("JINDOU_STORE", "s"), ("JINDOU_PORT", "x")], &["serve"]);
     assert!(!ok && text.contains("--port"), "{text}");
-    let (help, _) = good(at, &["serve", "--help"]);
+    let (help, _) = said(at, &["serve", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for name in [
         "STORE",
@@ -260,7 +249,7 @@ fn a_lenient_load_says_what_it_lost_and_a_large_one_is_folded_in() {
         writeln!(text, "<http://e/s{i}> <http://e/p> \"{i}\" .").unwrap();
     }
     std::fs::write(at.join("bad.nt"), text).unwrap();
-    let (_, err) = good(
+    let (_, err) = said(
         at,
         &[
             "load",
@@ -289,14 +278,14 @@ fn a_lenient_load_says_what_it_lost_and_a_large_one_is_folded_in() {
         writeln!(text, "<http://e/t{i}> <http://e/q> \"{i}\" .").unwrap();
     }
     std::fs::write(at.join("many.nt"), text).unwrap();
-    let (out, _) = good(at, &["load", "--quiet", "--into", "s", "many.nt"]);
+    let (out, _) = said(at, &["load", "--quiet", "--into", "s", "many.nt"]);
     assert!(
         out.contains("12000 quads added") && out.contains("merged snapshot 1"),
         "{out}"
     );
-    let (out, err) = good(at, &["info", "--store", "s"]);
+    let (out, err) = said(at, &["info", "--store", "s"]);
     assert!(!out.contains("in the log"), "{out}{err}");
-    let (out, _) = good(
+    let (out, _) = said(
         at,
         &["load", "--quiet", "--into", "s", "bad.nt", "--lenient"],
     );
@@ -309,7 +298,7 @@ fn a_reader_that_leaves_ends_a_command_quietly() {
     let at = folder.path();
     let mut file = std::fs::File::create(at.join("ugly.nq")).unwrap();
     write_source(&Ugly::new(2000, 0), TagCase::Mixed, &mut file).unwrap();
-    good(at, &["load", "--quiet", "--store", "s", "ugly.nq"]);
+    said(at, &["load", "--quiet", "--store", "s", "ugly.nq"]);
     for args in [
         &["info", "--store", "s", "--top", "1000"][..],
         &[
@@ -341,16 +330,16 @@ fn a_reader_that_leaves_ends_a_command_quietly() {
 fn completions_and_manual_pages_know_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let (help, _) = good(at, &["-h"]);
+    let (help, _) = said(at, &["-h"]);
     let commands = commands(&help);
     assert!(commands.len() > 15, "{commands:?}");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (script, _) = good(at, &["completions", shell]);
+        let (script, _) = said(at, &["completions", shell]);
         for name in &commands {
             assert!(script.contains(name.as_str()), "{shell}: {name}");
         }
     }
-    let (script, _) = good(at, &["completions", "bash"]);
+    let (script, _) = said(at, &["completions", "bash"]);
     std::fs::write(at.join("jindou.bash"), script).unwrap();
     let o = Command::new("bash")
         .arg("-n")
@@ -358,7 +347,7 @@ fn completions_and_manual_pages_know_every_command() {
         .output()
         .unwrap();
     assert!(o.status.success() && o.stderr.is_empty());
-    good(at, &["man", "pages"]);
+    said(at, &["man", "pages"]);
     for name in &commands {
         let page = std::fs::read_to_string(at.join(format!("pages/jindou-{name}.1"))).unwrap();
         assert!(

@@ -1,8 +1,8 @@
 //! Clients that write numbered transactions over HTTP and know which of them were acknowledged.
 
+use jindou_testing::http;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Rng {
 }
 
 /// A connection that is kept; `None` from its calls when the server is gone.
-pub struct Http(BufReader<TcpStream>);
+pub struct Http(TcpStream);
 
 impl Http {
     pub fn connect(address: &str) -> Option<Self> {
@@ -33,32 +33,15 @@ impl Http {
         stream
             .set_read_timeout(Some(Duration::from_secs(120)))
             .ok()?;
-        Some(Self(BufReader::new(stream)))
+        Some(Self(stream))
     }
 
     /// Status and body; the body of an answer that broke off is what came of it.
     pub fn post(&mut self, target: &str, body: &str) -> Option<(u16, String)> {
-        let head = format!(
-            "POST {target} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-update\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        self.0.get_mut().write_all((head + body).as_bytes()).ok()?;
-        let mut line = String::new();
-        self.0.read_line(&mut line).ok()?;
-        let status = line.split(' ').nth(1)?.parse().ok()?;
-        let mut length = 0;
-        loop {
-            line.clear();
-            if self.0.read_line(&mut line).ok()? == 0 || line == "\r\n" {
-                break;
-            }
-            if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = n.trim().parse().ok()?;
-            }
-        }
-        let mut body = String::new();
-        let _ = (&mut self.0).take(length).read_to_string(&mut body);
-        Some((status, body))
+        let headers = [("content-type", "application/sparql-update")];
+        http::send(&mut self.0, "POST", target, &headers, body.as_bytes());
+        let answer = http::try_receive(&mut self.0, "POST").ok()?;
+        Some((answer.status, String::from_utf8_lossy(&answer.body).into()))
     }
 }
 

@@ -1,9 +1,11 @@
 //! A server under test: started on a small store, asked over sockets, its memory read from the system.
 
+use jindou_testing::Served;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The outcome of a request.
@@ -17,9 +19,22 @@ pub struct Outcome {
 }
 
 pub struct Server {
-    child: Child,
-    pub address: SocketAddr,
+    served: Served,
     _folder: tempfile::TempDir,
+}
+
+impl Deref for Server {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut Served {
+        &mut self.served
+    }
 }
 
 fn program() -> PathBuf {
@@ -48,7 +63,8 @@ impl Server {
             .status()
             .expect("jindou load");
         assert!(loaded.success());
-        let mut child = Command::new(program())
+        let mut command = Command::new(program());
+        command
             .args([
                 "serve",
                 "--port",
@@ -59,51 +75,11 @@ impl Server {
                 "--store",
             ])
             .arg(&store)
-            .args(more)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("jindou serve");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("standard output");
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
-        let at = line
-            .split("http://")
-            .nth(1)
-            .and_then(|l| l.split('/').next());
-        let address = at.and_then(|a| a.parse().ok()).expect("an address");
+            .args(more);
         Self {
-            child,
-            address,
+            served: Served::start(&mut command),
             _folder: folder,
         }
-    }
-
-    /// A value of `/proc/PID/status` in bytes.
-    fn status(&self, name: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let text = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
-        let line = text
-            .lines()
-            .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'));
-        let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        kib.unwrap_or(0) << 10
-    }
-
-    pub fn resident(&self) -> u64 {
-        self.status("VmRSS")
-    }
-
-    /// Most memory since [`Self::reset_peak`].
-    pub fn peak(&self) -> u64 {
-        self.status("VmHWM")
-    }
-
-    pub fn reset_peak(&self) {
-        let _ = std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
-    }
-
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Tells the server to end (SIGTERM), and waits for it.
@@ -125,13 +101,6 @@ impl Server {
             "",
             text.as_bytes(),
         )
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tokens in the forms in which clients send them, pages of other origins, and information that must not leak.
 
-use crate::client::{Answer, connect, receive, request};
 use crate::{ENDLESS, MILLION, ask, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, connect, receive, request};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::NamedTempFile;
@@ -317,7 +317,7 @@ fn readers_see_their_own_queries_only() {
         let bearer = format!("Bearer {token}");
         let target = format!("/query?query={}", crate::escape(query));
         let headers = [("authorization", &*bearer)];
-        crate::client::send(&mut stream, "GET", &target, &headers, b"");
+        jindou_testing::http::send(&mut stream, "GET", &target, &headers, b"");
         stream
     };
     let secret = format!("{ENDLESS} # a secret of mine");

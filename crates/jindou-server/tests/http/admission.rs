@@ -1,9 +1,9 @@
 //! Every route that reads a text, plans or explores counts as a query: against the places and shares, at `/admin/queries`, by DELETE, and when
 //! its client leaves.
 
-use crate::client::{Answer, connect, escape, receive, request, send};
 use crate::{ENDLESS, ask, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, connect, escape, receive, request, send};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Bodies of requests and query strings: their encodings, their codings, their parts.
 
-use crate::client::{Answer, request};
 use crate::{Store, ask, options, serve, store, until};
 use jindou_server::Server;
+use jindou_testing::http::{Answer, request};
 use std::io::Write;
 
 const FORM: &str = "application/x-www-form-urlencoded";

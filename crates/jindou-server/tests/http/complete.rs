@@ -1,8 +1,8 @@
 //! Completion over HTTP.
 
-use crate::client::{Answer, escape, request};
 use crate::{ENDLESS, Store, ask, options, serve, store, thousand, until};
 use jindou_server::Server;
+use jindou_testing::http::{Answer, escape, request};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! Threads that compute: never more of them for heavy queries than the runtime has places, and network threads are
 //! never occupied.
 
-use crate::client::{escape, request};
 use crate::{MILLION, Store, ask, options, serve, store, thousand, until};
 use jindou::{Database, OpenOptions, Runtime};
 use jindou_testing::Stopwatch;
+use jindou_testing::http::{connect, escape, request, send};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -55,8 +55,8 @@ fn readers_that_stop_reading_hold_no_place() {
     let target = format!("/query?query={}", escape(MILLION));
     let readers: Vec<_> = (0..3)
         .map(|_| {
-            let mut stream = crate::client::connect(server.address());
-            crate::client::send(&mut stream, "GET", &target, &[("accept", "text/csv")], b"");
+            let mut stream = connect(server.address());
+            send(&mut stream, "GET", &target, &[("accept", "text/csv")], b"");
             stream
         })
         .collect();

@@ -1,11 +1,11 @@
 //! Entity tags, `If-Match` and `If-None-Match` of graphs (RFC 9110), alone and over a shared log.
 
-use crate::client::{Answer, request};
 use crate::{options, serve, store};
 use jindou::parse::{Format, Sources};
 use jindou::replica::{Bucket, BucketLimits, SharedLog};
 use jindou::{Database, LoadOptions, OpenOptions, Progress, Sharding};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, request};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,8 +1,8 @@
 //! The endpoint as clients of other engines expect it.
 
-use crate::client::{Answer, escape, request};
 use crate::{MILLION, ask, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, escape, request};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 

@@ -2,9 +2,9 @@
 //!
 //! `JINDOU_SECONDS` sets the duration, `JINDOU_SEED` the beginning.
 
-use crate::client::{connect, request};
 use crate::{ask, options, serve, thousand, until};
 use jindou_server::Server;
+use jindou_testing::http::{connect, request};
 use jindou_testing::{Mutator, Rng};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};

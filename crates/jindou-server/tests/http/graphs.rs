@@ -1,9 +1,9 @@
 //! A request's choice of the default graph, and the description's information about graphs.
 
-use crate::client::{Answer, escape, request};
 use crate::{options, serve, store};
 use jindou::Database;
 use jindou_server::Server;
+use jindou_testing::http::{Answer, escape, request};
 
 const CSV: (&str, &str) = ("accept", "text/csv");
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");

@@ -1,9 +1,9 @@
 //! Work on the whole store: begun, watched and ended over HTTP.
 
-use crate::client::{Answer, request};
 use crate::{ask, options, serve, store, until};
 use jindou::BackupTarget;
 use jindou_server::Server;
+use jindou_testing::http::{Answer, request};
 
 fn call(server: &Server, method: &str, target: &str) -> Answer {
     request(server.address(), method, target, &[], b"")

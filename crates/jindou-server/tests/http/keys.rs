@@ -1,9 +1,9 @@
 //! `Idempotency-Key`: a request with a key is done once, and the key belongs to it.
 
-use crate::client::{Answer, request};
 use crate::{ask, options, serve, store};
 use jindou::Database;
 use jindou_server::Server;
+use jindou_testing::http::{Answer, request};
 
 const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
 const TURTLE: (&str, &str) = ("content-type", "text/turtle");

@@ -1,9 +1,9 @@
 //! Uploads that skip malformed statements.
 
-use crate::client::{Answer, request};
 use crate::{Store, ask, options, serve, store, until};
 use flate2::write::GzEncoder;
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, request};
 use serde_json::{Value, json};
 use std::io::Write;
 

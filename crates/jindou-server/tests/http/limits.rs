@@ -1,8 +1,8 @@
 //! Limits of every kind end their own query with their own error, and nothing else notices.
 
-use crate::client::{connect, escape, receive, request, send};
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
 use jindou_server::Server;
+use jindou_testing::http::{connect, escape, receive, request, send};
 use std::time::{Duration, Instant};
 
 fn still_answers(server: &Server) {

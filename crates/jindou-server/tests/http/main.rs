@@ -3,7 +3,6 @@
 mod access;
 mod admission;
 mod bodies;
-mod client;
 mod complete;
 mod computing;
 mod conditions;
@@ -31,10 +30,10 @@ mod warm;
 mod writes;
 mod xml;
 
-use client::{Answer, escape, request};
 use jindou::parse::{Format, Sources};
 use jindou::{Database, LoadOptions, OpenOptions, Progress, Runtime};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, escape, request};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 

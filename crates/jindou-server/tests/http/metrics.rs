@@ -1,11 +1,11 @@
 //! Metrics: each alert in packaging/prometheus/alerts.yml is made to fire, and the documentation, the alerts and the dashboard name
 //! metrics that exist.
 
-use crate::client::{connect, request, send};
 use crate::{MILLION, ask, options, serve, store, thousand, until};
 use jindou::replica::{Bucket, BucketLimits, SharedLog};
 use jindou::{BackupTarget, CancelToken, Database, Functions, OpenOptions, ServiceCaller, TakeRow};
 use jindou_server::{Server, TlsFiles};
+use jindou_testing::http::{connect, request, send};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

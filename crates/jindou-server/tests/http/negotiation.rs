@@ -1,7 +1,7 @@
 //! Formats and codings.
 
-use crate::client::request;
 use crate::{MILLION, ask, options, serve, store, thousand};
+use jindou_testing::http::request;
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
 use std::io::Read;
 

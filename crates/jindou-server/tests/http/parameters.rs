@@ -1,9 +1,9 @@
 //! The parameters of all routes, in the URL and in the body: generated from the table in docs/server.md.
 
-use crate::client::{Answer, escape, request};
 use crate::{options, serve, store};
 use jindou::BackupTarget;
 use jindou_server::Server;
+use jindou_testing::http::{Answer, escape, request};
 use std::collections::{BTreeMap, BTreeSet};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");

@@ -1,8 +1,8 @@
 //! `/prefixes`: what is known, and who may change it.
 
-use crate::client::{Answer, escape, request};
 use crate::{Store, options, serve, store};
 use jindou_server::Server;
+use jindou_testing::http::{Answer, escape, request};
 use oxrdfio::{RdfFormat, RdfParser};
 
 fn planets() -> Store {

@@ -1,8 +1,8 @@
 //! Prepared queries over HTTP: alone, by values in the URL, and many in a request.
 
-use crate::client::{Answer, escape, request};
 use crate::{ENDLESS, Store, options, serve, store, thousand, until};
 use jindou_server::Server;
+use jindou_testing::http::{Answer, escape, request};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -3,9 +3,9 @@
 //! its manifest is read to check that no test is left out, and all of them are run from their manifests, those that
 //! write included (`w3c`).
 
-use crate::client::{Answer, escape, request};
 use crate::{Store, options, serve, store};
 use jindou_server::Server;
+use jindou_testing::http::{Answer, escape, request};
 use oxrdf::{Dataset, Graph};
 use oxrdfio::{RdfFormat, RdfParser};
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};

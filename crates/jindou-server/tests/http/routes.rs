@@ -1,7 +1,7 @@
 //! The other routes: health, metrics, profile.
 
-use crate::client::{escape, request};
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
+use jindou_testing::http::{escape, request};
 
 #[test]
 fn health_and_nothing() {

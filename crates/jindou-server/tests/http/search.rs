@@ -1,8 +1,8 @@
 //! Search and labels over HTTP.
 
-use crate::client::{Answer, escape, request};
 use crate::{Store, options, serve, store, until};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, escape, request};
 use std::sync::OnceLock;
 
 fn planets() -> &'static Store {

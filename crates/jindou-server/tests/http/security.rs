@@ -1,8 +1,8 @@
 //! Tests of permissions: who may do what, from where, and over which connection.
 
-use crate::client::{Answer, connect, receive, request, send};
 use crate::{ask, options, serve, store, thousand};
 use jindou_server::{ServeError, Server, TlsFiles};
+use jindou_testing::http::{Answer, connect, receive, request, send};
 use rustls::pki_types::{CertificateDer, ServerName};
 use std::io::Write;
 use std::sync::Arc;

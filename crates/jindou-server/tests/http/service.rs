@@ -1,9 +1,9 @@
 //! SERVICE between two servers.
 
-use crate::client::Answer;
 use crate::{ask, options, serve, store};
 use jindou::service::{AllowList, Allowed, HttpCaller};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::Answer;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

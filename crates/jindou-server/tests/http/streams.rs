@@ -1,7 +1,7 @@
 //! Streaming answers: slow readers, readers that leave, cancellation, shutdown.
 
-use crate::client::{connect, escape, receive, request, send};
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
+use jindou_testing::http::{connect, escape, receive, request, send};
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! The W3C's tests of the SPARQL 1.1 Protocol and of the Graph Store Protocol as their manifests describe them: each test's
 //! requests are sent to a server of its own, and every answer must be what the manifest expects.
 
-use crate::client::request;
 use crate::{Store, options, serve, store};
 use jindou_server::Server;
+use jindou_testing::http::request;
 use jindou_testing::w3c::requests::{Answer, Test, read};
 use jindou_testing::w3c::shared;
 

@@ -1,8 +1,8 @@
 //! Reading the store into memory after a start.
 
-use crate::client::request;
 use crate::{ask, options, serve, store, until};
 use jindou::Warm;
+use jindou_testing::http::request;
 
 #[test]
 fn the_store_is_read_and_what_queries_ask_for_is_kept() {

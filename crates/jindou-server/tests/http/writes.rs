@@ -1,8 +1,8 @@
 //! Updates and graphs that are put, as clients see them.
 
-use crate::client::{Answer, request};
 use crate::{ENDLESS, ask, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
+use jindou_testing::http::{Answer, request};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

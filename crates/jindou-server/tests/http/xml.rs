@@ -1,9 +1,9 @@
 //! RDF/XML that clients send, and results in XML that endpoints answer with: whole, or an error.
 
-use crate::client::{Answer, request};
 use crate::service::{allowing, answering};
 use crate::{ask, options, serve, store};
 use jindou_server::Server;
+use jindou_testing::http::{Answer, request};
 
 const DOCUMENT: &str = "<?xml version='1.0'?><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'><rdf:Description rdf:about='http://e/s'><e:p>1</e:p><e:p>2</e:p></rdf:Description></rdf:RDF>";
 

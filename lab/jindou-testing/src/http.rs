@@ -9,15 +9,18 @@ use std::time::Duration;
 /// The response.
 #[derive(Debug)]
 pub struct Answer {
+    /// The status.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The body, without its chunks' lengths.
     pub body: Vec<u8>,
     /// True if the body came to its announced end.
     pub whole: bool,
 }
 
 impl Answer {
+    /// The value of a header, empty if it is not there.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .iter()
@@ -25,15 +28,29 @@ impl Answer {
             .map_or("", |(_, v)| v)
     }
 
+    /// The body as text.
+    ///
+    /// # Panics
+    ///
+    /// If it is not UTF-8.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("a body of text")
     }
 
+    /// The body as JSON.
+    ///
+    /// # Panics
+    ///
+    /// If it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
     }
 
     /// The problem's kind.
+    ///
+    /// # Panics
+    ///
+    /// If it is not a problem.
     pub fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json");
         let json = self.json();
@@ -43,6 +60,11 @@ impl Answer {
     }
 }
 
+/// Connects, with a limit on the time of each reading.
+///
+/// # Panics
+///
+/// If that fails.
 pub fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("a connection");
     stream
@@ -77,24 +99,35 @@ pub fn send(
 }
 
 /// Reads one answer.
+///
+/// # Panics
+///
+/// If there is none.
 pub fn receive(stream: &mut impl Read, method: &str) -> Answer {
+    try_receive(stream, method).unwrap_or_else(|e| panic!("no answer to {method}: {e}"))
+}
+
+/// Reads one answer.
+///
+/// # Errors
+///
+/// If there is none: it has no head, or one that is not HTTP.
+pub fn try_receive(stream: &mut impl Read, method: &str) -> std::io::Result<Answer> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    reader.read_line(&mut line).expect("a status line");
-    let status = line
-        .split(' ')
-        .nth(1)
-        .and_then(|s| s.parse().ok())
-        .unwrap_or_else(|| panic!("no status line: {line:?}"));
+    reader.read_line(&mut line)?;
+    let wrong = |line: &str| std::io::Error::other(format!("no head: {line:?}"));
+    let status = line.split(' ').nth(1).and_then(|s| s.parse().ok());
+    let status = status.ok_or_else(|| wrong(&line))?;
     let mut headers = Vec::new();
     loop {
         line.clear();
-        reader.read_line(&mut line).expect("a header");
+        reader.read_line(&mut line)?;
         let trimmed = line.trim_end();
         if trimmed.is_empty() {
             break;
         }
-        let (name, value) = trimmed.split_once(':').expect("a header");
+        let (name, value) = trimmed.split_once(':').ok_or_else(|| wrong(&line))?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
     let mut answer = Answer {
@@ -104,15 +137,15 @@ pub fn receive(stream: &mut impl Read, method: &str) -> Answer {
         whole: true,
     };
     if method == "HEAD" || status == 204 {
-        return answer;
+        return Ok(answer);
     }
     if answer.header("transfer-encoding") == "chunked" {
         answer.whole = chunks(&mut reader, &mut answer.body).is_some();
     } else if let Ok(length) = answer.header("content-length").parse::<usize>() {
-        answer.body = vec![0; length];
-        answer.whole = reader.read_exact(&mut answer.body).is_ok();
+        let read = reader.take(length as u64).read_to_end(&mut answer.body);
+        answer.whole = read.is_ok() && answer.body.len() == length;
     }
-    answer
+    Ok(answer)
 }
 
 /// The chunks of a body; `None` if it breaks off.
@@ -133,6 +166,10 @@ fn chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
 }
 
 /// One request on a connection of its own.
+///
+/// # Panics
+///
+/// If there is no answer.
 pub fn request(
     to: SocketAddr,
     method: &str,
