@@ -10,8 +10,8 @@ use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
-    self, Followed, Held, Journal, Merges, NullJournal, OpenOptions, OpenedStore, Trust,
-    UpdateOptions, WritableStore, Writer,
+    self, Followed, Held, Journal, LocalSink, Merges, NullJournal, OpenOptions, OpenedStore, Trust,
+    UpdateOptions, UpdateSink, WritableStore, Writer,
 };
 use jindou_cluster::shards::ShardClient;
 use jindou_dictionary::index::Indexes;
@@ -65,9 +65,7 @@ pub(crate) struct DatabaseState {
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
     hub: Option<Hub>,
-    /// Set for a store with a shared log.
-    #[cfg(feature = "replicas")]
-    replica: Option<crate::replica::Replica>,
+    pub(crate) sink: Box<dyn UpdateSink>,
     #[cfg(feature = "text")]
     pub(crate) texts: Arc<crate::search::TailTexts>,
 }
@@ -83,18 +81,7 @@ impl DatabaseState {
     /// # Errors
     /// [`Error::ReadOnly`].
     pub(crate) fn takes_changes(&self) -> Result<()> {
-        match self.follows_log() {
-            true => Ok(()),
-            false => self.writer.is_writable(),
-        }
-    }
-
-    /// True for a store with a shared log, whose changes go there.
-    pub(crate) fn follows_log(&self) -> bool {
-        #[cfg(feature = "replicas")]
-        return self.replica.is_some();
-        #[cfg(not(feature = "replicas"))]
-        false
+        self.sink.is_writable(&self.writer)
     }
 
     /// Ok unless damage was found in the store's files.
@@ -302,47 +289,21 @@ impl Database {
     }
 
     fn over(opened: OpenedStore, runtime: Runtime) -> Self {
+        Self::over_sink(opened, Box::new(LocalSink), runtime)
+    }
+
+    /// A database whose changes go to this sink.
+    pub(crate) fn over_sink(
+        opened: OpenedStore,
+        sink: Box<dyn UpdateSink>,
+        runtime: Runtime,
+    ) -> Self {
         Self {
-            inner: Arc::new(Self::state(opened, runtime)),
+            inner: Arc::new(Self::state(opened, sink, runtime)),
         }
     }
 
-    /// A database over a snapshot of a store with a shared log. `begin` gets its state and the threads of the log.
-    #[cfg(feature = "replicas")]
-    pub(crate) fn over_log(
-        snapshot: Snapshot,
-        trust: Held,
-        mut replica: crate::replica::Replica,
-        threads: tokio::runtime::Runtime,
-        runtime: Runtime,
-        begin: impl FnOnce(&Arc<DatabaseState>, &tokio::runtime::Handle),
-    ) -> Self {
-        let why = "changes go to the shared log";
-        let opened = OpenedStore {
-            hub: None,
-            writer: Writer::new(snapshot, Err(why.into())),
-            recovery: None,
-            disk: None,
-            reader: None,
-            trust,
-        };
-        let handle = threads.handle().clone();
-        replica.hold(threads);
-        let mut state = Self::state(opened, runtime);
-        state.replica = Some(replica);
-        let inner = Arc::new(state);
-        begin(&inner, &handle);
-        Self { inner }
-    }
-
-    /// The database's connection to a shared log; `None` for a store without one.
-    #[cfg(feature = "replicas")]
-    #[must_use]
-    pub fn replica(&self) -> Option<&crate::replica::Replica> {
-        self.inner.replica.as_ref()
-    }
-
-    fn state(opened: OpenedStore, runtime: Runtime) -> DatabaseState {
+    fn state(opened: OpenedStore, sink: Box<dyn UpdateSink>, runtime: Runtime) -> DatabaseState {
         DatabaseState {
             writer: opened.writer,
             recovery: opened.recovery,
@@ -355,8 +316,7 @@ impl Database {
             plans: PlanCache::new(PLANS, PLAN_BYTES),
             runtime,
             hub: opened.hub,
-            #[cfg(feature = "replicas")]
-            replica: None,
+            sink,
             #[cfg(feature = "text")]
             texts: Arc::default(),
         }
@@ -533,10 +493,7 @@ impl Database {
     /// # Errors
     /// [`Error::Stale`] for a store with a shared log whose state here may be too old.
     pub(crate) fn snapshot_for(&self, cancel: &CancelToken) -> Result<Snapshot> {
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            replica.wait_for_query()?;
-        }
+        self.inner.sink.wait_until_fresh()?;
         let snapshot = self.snapshot();
         snapshot.begin(cancel);
         Ok(snapshot)
@@ -562,10 +519,7 @@ impl Database {
 
     /// The number of a snapshot for users: for a store with a shared log, that of its newest group.
     pub(crate) fn number_of(&self, snapshot: &Snapshot) -> u64 {
-        match self.inner.follows_log() {
-            true => snapshot.group(),
-            false => snapshot.number(),
-        }
+        self.inner.sink.number(snapshot)
     }
 
     /// True if the store is sharded and all of its shards are open here: then it can only be read.

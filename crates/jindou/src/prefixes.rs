@@ -1,9 +1,7 @@
 //! The prefixes of a database: those that its data declares, and those that were set by hand.
 
 use crate::database::Database;
-#[cfg(feature = "replicas")]
-use crate::update::Change;
-use crate::update::{Transaction, UpdateOptions, UpdateReport};
+use crate::update::{Change, Transaction, UpdateOptions, UpdateReport};
 use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange, PrefixOrigin, PrefixTable};
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
@@ -58,14 +56,8 @@ impl Database {
     ) -> Result<UpdateReport> {
         PrefixTable::check(name, iri)?;
         let options = &self.inner.runtime.settle_update(options);
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            let change = Change::SetPrefix(name.to_owned(), iri.to_owned());
-            return replica.change(&change, options, &options.memory);
-        }
-        self.one(options, &options.token(), |tx| {
-            Self::set_prefix_in(tx, name, iri)
-        })
+        let change = Change::SetPrefix(name.to_owned(), iri.to_owned());
+        self.submit(change, options, &options.token())
     }
 
     pub(crate) fn set_prefix_in(tx: &mut Transaction, name: &str, iri: &str) -> Result<()> {
@@ -86,14 +78,8 @@ impl Database {
     /// [`Error::Conflict`] if the store has no such prefix, common ones included; otherwise as [`Self::update`].
     pub fn remove_prefix(&self, name: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         let options = &self.inner.runtime.settle_update(options);
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            let change = Change::RemovePrefix(name.to_owned());
-            return replica.change(&change, options, &options.memory);
-        }
-        self.one(options, &options.token(), |tx| {
-            Self::remove_prefix_in(tx, name)
-        })
+        let change = Change::RemovePrefix(name.to_owned());
+        self.submit(change, options, &options.token())
     }
 
     pub(crate) fn remove_prefix_in(tx: &mut Transaction, name: &str) -> Result<()> {

@@ -22,13 +22,11 @@
 mod document;
 mod parts;
 mod prune;
-mod restore;
-mod take;
+pub(crate) mod restore;
+pub(crate) mod take;
 mod time;
 
 pub use prune::PruneReport;
-#[cfg(feature = "replicas")]
-pub(crate) use restore::{NewLog, appear, refuse_occupied};
 pub use restore::{RestoreReport, RestoreTo};
 pub use take::{BACKUP_PHASES, BackupReport};
 pub use time::{parse_time, time_text};

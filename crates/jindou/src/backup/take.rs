@@ -3,7 +3,7 @@
 use super::document::{BackupDocument, BaseFile};
 use super::{BackupInfo, BackupTarget, parts};
 use crate::database::{Database, guarded};
-use crate::update::{log_in, micros};
+use crate::update::{WholeStoreWork, log_in, micros};
 use jindou_log::{Files, LogPart, is_part, record_after};
 use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
@@ -52,9 +52,7 @@ impl Database {
         cancel: &CancelToken,
         progress: &Progress,
     ) -> Result<BackupReport> {
-        if self.inner.follows_log() {
-            return Err(in_the_log());
-        }
+        self.inner.sink.supports(WholeStoreWork::Backup)?;
         let disk = self.inner.disk.as_deref().ok_or_else(|| {
             Error::Usage(
                 "this database is read-only or has no directory; back it up from the process that can change it".into(),
@@ -99,7 +97,7 @@ impl Database {
 }
 
 /// The error for a store with a shared log, whose newest updates are only in the log.
-fn in_the_log() -> Error {
+pub(crate) fn in_the_log() -> Error {
     Error::Unsupported(
         "backups of a store with a shared log: the log's bucket holds the store's bases and every update; copy the bucket".into(),
     )

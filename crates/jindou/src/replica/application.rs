@@ -1,9 +1,9 @@
 //! The store as the driver uses it: evaluates changes over snapshots, lays groups, and shows queries what is committed.
 
 use super::folder::Folder;
-use super::request;
+use super::request::{self, SentChange};
 use crate::database::{Database, DatabaseState};
-use crate::update::{Changed, UpdateOptions, micros};
+use crate::update::{Changed, UpdateOptions, UpdateReport, micros};
 use jindou_model::invariant::guarded;
 use jindou_model::{CancelToken, Error, Result, sync};
 use jindou_replicas::{
@@ -50,7 +50,32 @@ impl Store {
         let db = self.database().ok_or(Error::Cancelled)?;
         let (change, asked) = request::read(body)?;
         let options = asked.options(&self.0.options).with_cancel(cancel.clone());
-        db.evaluate(head, change, &options)
+        match change {
+            SentChange::Change(change) => {
+                let options = &db.inner.runtime.settle_update(&options);
+                let cancel = options.token();
+                let change = Database::prepare_change(change, options, head.prefixes(), &cancel)?;
+                db.evaluate(head, change, options, &cancel)
+            }
+            SentChange::Record {
+                after,
+                record,
+                added,
+                removed,
+            } => {
+                let fits = head.number() == after;
+                let snapshot = fits.then(|| head.replay(record).ok()).flatten();
+                let snapshot = snapshot.ok_or_else(|| {
+                    Error::Conflict(
+                        "the store was changed after the transaction had begun; nothing was changed: begin again".into(),
+                    )
+                })?;
+                let mut report = UpdateReport::default();
+                (report.operations, report.added, report.removed) = (1, added, removed);
+                let made = Some((snapshot, record.to_vec()));
+                Ok(Changed { made, report })
+            }
+        }
     }
 }
 
@@ -124,10 +149,10 @@ impl Application for Store {
 
     fn save(&self, base: &Base, snapshot: &Snapshot) -> io::Result<()> {
         let saved = match self.database() {
-            Some(db) => db
-                .inner
-                .merges
-                .counted(|| self.0.folder.save(base, snapshot)),
+            Some(db) => {
+                let save = || self.0.folder.save(base, snapshot);
+                db.inner.merges.count(save, |()| 0)
+            }
             None => self.0.folder.save(base, snapshot),
         };
         saved.map_err(io::Error::other)

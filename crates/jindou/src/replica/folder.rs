@@ -8,7 +8,7 @@
 //!
 //! A note is written before the manifest names the snapshot, so that whichever manifest a crash leaves has its note.
 
-use crate::update::note_path;
+use crate::update::note::note_path;
 use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, StoreLock};
 use jindou_model::{Error, Progress, Result, private, sync};

@@ -1,8 +1,8 @@
 //! A store that several servers keep, over one log in a bucket or a shared directory (docs/internals/replicas.md).
 //!
 //! ```text
-//! change ─► bytes (request) ─► the driver: here, or at the server that writes ─► evaluated (application) ─► a group of the log
-//!                                                  every server lays the group ─► published: queries that begin now see it
+//! change ─► bytes (sink, request) ─► the driver: here, or at the server that writes ─► evaluated (application) ─► a group of the log
+//!                                                  every server applies the group ─► published: queries that begin now see it
 //! ```
 //!
 //! | module | job |
@@ -10,8 +10,9 @@
 //! | `folder` | the store directory: what of the log is in it, merges, uploads and downloads |
 //! | `application` | changes and groups, as the driver hands them over |
 //! | `inspect` | what is in a log |
-//! | `restore` | stores of a log's moments |
+//! | `restore` | stores of a log at points in time |
 //! | `repair` | logs that lost objects |
+//! | `sink` | a database's changes, on their way to the driver |
 //! | `request` | changes and answers as bytes |
 //! | `wait` | blocking calls of the driver |
 
@@ -21,6 +22,7 @@ mod inspect;
 mod repair;
 mod request;
 mod restore;
+mod sink;
 mod wait;
 
 pub use application::Told;
@@ -35,7 +37,8 @@ pub use restore::{is_log, restore};
 use crate::database::Database;
 use crate::runtime::Runtime;
 use crate::update::{
-    self, Access, Change, Held, OpenOptions, UpdateOptions, UpdateReport, follows_log,
+    Access, Held, OpenOptions, OpenedStore, UpdateOptions, UpdateReport, Writer, durable,
+    follows_log,
 };
 use application::{Inner, Store};
 use folder::Folder;
@@ -45,7 +48,7 @@ use jindou_replicas::{
     ServerEntry, ServerName, net,
 };
 use jindou_store::{MergeOptions, Snapshot};
-use request::Asked;
+use request::{Asked, SentChange};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -154,11 +157,6 @@ impl Drop for Replica {
 }
 
 impl Replica {
-    /// Keeps the threads of the log for as long as it lives.
-    pub(crate) fn hold(&mut self, threads: tokio::runtime::Runtime) {
-        self.runtime = Some(threads);
-    }
-
     /// Waits until the published snapshot is fresh enough for a query that arrives now. If it is, this costs an atomic
     /// load and a read of the clock.
     ///
@@ -194,14 +192,6 @@ impl Replica {
                 "this server has not caught up with the log; try again, or ask another server".into()
             }
         })
-    }
-
-    /// Waits before a query, unless the caller does.
-    pub(crate) fn wait_for_query(&self) -> Result<()> {
-        match self.queries_wait {
-            true => self.wait_for(Consistency::Default),
-            false => Ok(()),
-        }
     }
 
     /// [`Self::ready_for`], blocking.
@@ -274,9 +264,9 @@ impl Replica {
     }
 
     /// Executes a change, on this server or on another one, and waits for its outcome.
-    pub(crate) fn change(
+    fn send(
         &self,
-        change: &Change,
+        change: &SentChange<'_>,
         options: &UpdateOptions,
         memory: &MemoryBudget,
     ) -> Result<UpdateReport> {
@@ -436,38 +426,39 @@ pub(crate) fn open(
             ));
         }
     };
+    let snapshot = sync::lock(&store.0.latest).take();
+    let snapshot = snapshot.ok_or_else(|| Error::Internal("no snapshot was published".into()))?;
+    // What an empty folder was filled with was verified as it came.
+    let trust = match folder.base_folder() {
+        Some(folder) => durable::trust(options.verify, &folder, snapshot.base())?,
+        None => Held(Arc::default()),
+    };
     let ended: Arc<Mutex<Option<String>>> = Arc::default();
+    let threads = tokio.handle().clone();
     let replica = Replica {
         name: log.name.as_str().into(),
         fresh: handle.fresh().clone(),
         handle,
         queries_wait: log.queries_wait,
-        runtime: None,
+        runtime: Some(tokio),
         ended: Arc::clone(&ended),
     };
-    let snapshot = sync::lock(&store.0.latest).take();
-    let snapshot = snapshot.ok_or_else(|| Error::Internal("no snapshot was published".into()))?;
-    // What an empty folder was filled with was verified as it came.
-    let trust = match folder.base_folder() {
-        Some(folder) => update::trust(options.verify, &folder, snapshot.base())?,
-        None => Held(Arc::default()),
-    };
-    let db = Database::over_log(
-        snapshot,
+    let opened = OpenedStore {
+        hub: None,
+        writer: Writer::new(snapshot, Err("changes go to the shared log".into())),
+        recovery: None,
+        disk: None,
+        reader: None,
         trust,
-        replica,
-        tokio,
-        runtime.clone(),
-        |state, tokio| {
-            let _ = store.0.database.set(Arc::downgrade(state));
-            tokio.spawn(async move {
-                let mut ends = Ends(ended, "the server has stopped following the log".to_owned());
-                if let Err(stopped) = driver.run().await {
-                    ends.1 = stopped.to_string();
-                }
-            });
-        },
-    );
+    };
+    let db = Database::over_sink(opened, Box::new(replica), runtime.clone());
+    let _ = store.0.database.set(Arc::downgrade(&db.inner));
+    threads.spawn(async move {
+        let mut ends = Ends(ended, "the server has stopped following the log".to_owned());
+        if let Err(stopped) = driver.run().await {
+            ends.1 = stopped.to_string();
+        }
+    });
     Ok(db)
 }
 

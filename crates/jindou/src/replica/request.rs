@@ -6,12 +6,13 @@
 //! ```
 
 use crate::options::DatasetChoice;
-use crate::update::{Change, Condition, GraphName, UpdateOptions, UpdateReport};
+use crate::update::{Change, Condition, GraphName, QuadChange, UpdateOptions, UpdateReport};
 use jindou_model::prefixes::PrefixChange;
 use jindou_model::{Error, Limit, Location, Resource, Result};
 use jindou_parse::{BadStatement, SkipReport};
 use jindou_store::Changes;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Options that go along with a change.
@@ -161,34 +162,43 @@ impl Asked {
     }
 }
 
+/// A change that goes to the server that writes.
+pub(crate) enum SentChange<'c> {
+    Change(Change<'c>),
+    /// The record of a transaction that was evaluated over the snapshot of this number.
+    Record {
+        after: u64,
+        record: &'c [u8],
+        added: u64,
+        removed: u64,
+    },
+}
+
 /// A change as bytes.
 ///
 /// # Errors
 /// [`Error::Internal`] for changes that name ids of a snapshot.
-pub(crate) fn write(change: &Change, asked: &Asked) -> Result<Vec<u8>> {
+pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
     let mut payload = Vec::new();
     let kind = match change {
-        Change::Update(text) => {
+        SentChange::Change(Change::Update(text)) => {
             payload.extend_from_slice(text.as_bytes());
             Kind::Update
         }
-        Change::Quads {
-            changes,
-            replaced,
-            watched,
-            prefixes,
-        } => {
-            changes.write(&mut payload)?;
+        SentChange::Change(Change::Quads(quads)) => {
+            quads.changes.write(&mut payload)?;
             Kind::Quads {
-                replaced: replaced.as_ref().map(Into::into),
-                watched: watched.as_ref().map(Into::into),
-                prefixes: prefixes.iter().map(prefix_of).collect(),
+                replaced: quads.replaced.as_ref().map(Into::into),
+                watched: quads.watched.as_ref().map(Into::into),
+                prefixes: quads.prefixes.iter().map(prefix_of).collect(),
             }
         }
-        Change::Clear(graph) => Kind::Clear(graph.into()),
-        Change::SetPrefix(name, iri) => Kind::SetPrefix(name.clone(), iri.clone()),
-        Change::RemovePrefix(name) => Kind::RemovePrefix(name.clone()),
-        Change::Record {
+        SentChange::Change(Change::Clear(graph)) => Kind::Clear(graph.into()),
+        SentChange::Change(Change::SetPrefix(name, iri)) => {
+            Kind::SetPrefix(name.clone(), iri.clone())
+        }
+        SentChange::Change(Change::RemovePrefix(name)) => Kind::RemovePrefix(name.clone()),
+        SentChange::Record {
             after,
             record,
             added,
@@ -227,7 +237,7 @@ pub(crate) fn write(change: &Change, asked: &Asked) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// [`Error::Internal`] for bytes of another form.
-pub(crate) fn read(bytes: &[u8]) -> Result<(Change, Asked)> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, Asked)> {
     let damaged = || Error::Internal("a change that another server sent cannot be read".into());
     let (length, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
     let length = u32::from_le_bytes(*length) as usize;
@@ -246,18 +256,19 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Change, Asked)> {
         Kind::If(..) => return Err(damaged()),
         Kind::Update => {
             let text = std::str::from_utf8(payload).map_err(|_| damaged())?;
-            Change::Update(text.to_owned())
+            Change::Update(text.into())
         }
         Kind::Quads {
             replaced,
             watched,
             prefixes,
-        } => Change::Quads {
-            changes: Changes::read(payload).ok_or_else(damaged)?,
+        } => Change::Quads(QuadChange {
+            changes: Cow::Owned(Changes::read(payload).ok_or_else(damaged)?),
             replaced: replaced.map(Into::into),
             watched: watched.map(Into::into),
             prefixes: prefixes.into_iter().map(change_of).collect(),
-        },
+            charge: None,
+        }),
         Kind::Clear(graph) => Change::Clear(graph.into()),
         Kind::SetPrefix(name, iri) => Change::SetPrefix(name, iri),
         Kind::RemovePrefix(name) => Change::RemovePrefix(name),
@@ -265,14 +276,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Change, Asked)> {
             after,
             added,
             removed,
-        } => Change::Record {
-            after,
-            record: payload.to_vec(),
-            added,
-            removed,
-        },
+        } => {
+            let record = SentChange::Record {
+                after,
+                record: payload,
+                added,
+                removed,
+            };
+            return Ok((record, asked));
+        }
     };
-    Ok((change, asked))
+    Ok((SentChange::Change(change), asked))
 }
 
 /// The answer to a change.

@@ -2,7 +2,8 @@
 
 use super::folder::Coming;
 use super::inspect::existing;
-use crate::backup::{NewLog, RestoreReport, RestoreTo, appear, refuse_occupied, time_text};
+use crate::backup::restore::{NewLog, appear, refuse_occupied};
+use crate::backup::{RestoreReport, RestoreTo, time_text};
 use crate::create;
 use crate::database::guarded;
 use jindou_model::{CancelToken, Error, Progress, Resource, Result};

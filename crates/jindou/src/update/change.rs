@@ -1,38 +1,111 @@
-//! Changes as values, which are evaluated over any snapshot: those of a store with a shared log, whose changes may come from
-//! other servers.
+//! Changes as values: prepared without a lock, then evaluated over a snapshot, here or at the server that writes.
 
+use super::operations::{self, Loaded};
 use super::transaction::Transaction;
-use super::{GraphName, UpdateOptions, UpdateReport, graphs};
-use crate::database::{Database, watching};
-use jindou_model::prefixes::PrefixChange;
-use jindou_model::{Error, Result};
+use super::{GraphName, UpdateOptions, UpdateReport, graphs, target};
+use crate::database::{Database, guarded, watching};
+use crate::runtime::Settled;
+use jindou_model::prefixes::{PrefixChange, PrefixTable};
+use jindou_model::{CancelToken, Charge, Result, Scope};
+use jindou_parse::SkipReport;
+use jindou_plan::{ParsedUpdate, SyntaxOptions, read_update, with_stack};
 use jindou_store::{Changes, Snapshot};
-use std::time::Instant;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A change to a store.
-pub(crate) enum Change {
+pub(crate) enum Change<'c> {
     /// An update request.
-    Update(String),
-    /// Quads to insert, or to remove.
-    Quads {
-        changes: Changes,
-        /// The graph whose previous content is deleted.
-        replaced: Option<GraphName>,
-        /// The graph whose existence is reported.
-        watched: Option<GraphName>,
-        prefixes: Vec<PrefixChange>,
-    },
-    /// All quads of a graph go.
+    Update(Cow<'c, str>),
+    Quads(QuadChange<'c>),
+    /// Removal of all quads of a graph.
     Clear(GraphName),
     SetPrefix(String, String),
     RemovePrefix(String),
-    /// The record of a transaction that was evaluated over the snapshot of this number.
-    Record {
-        after: u64,
-        record: Vec<u8>,
-        added: u64,
-        removed: u64,
-    },
+}
+
+/// Quads to insert, or to remove.
+#[derive(Default)]
+pub(crate) struct QuadChange<'c> {
+    pub changes: Cow<'c, Changes>,
+    /// The graph whose earlier quads are removed first.
+    pub replaced: Option<GraphName>,
+    /// The graph whose presence is reported.
+    pub watched: Option<GraphName>,
+    pub prefixes: Vec<PrefixChange>,
+    /// Memory of the changes, until a transaction is charged for it.
+    pub charge: Option<Charge>,
+}
+
+impl QuadChange<'_> {
+    pub(super) fn run(self, tx: &mut Transaction) -> Result<()> {
+        if let Some(graph) = self.watched.as_ref().or(self.replaced.as_ref()) {
+            tx.look_for(&graph.target()?);
+        }
+        if let Some(graph) = &self.replaced {
+            graphs::clear(tx, &graph.target()?)?;
+        }
+        if !self.prefixes.is_empty() {
+            tx.change_prefixes(self.prefixes)?;
+        }
+        match self.changes {
+            Cow::Borrowed(changes) => tx.apply(changes),
+            Cow::Owned(mut changes) => {
+                // In one step with the removals, so that a quad that existed before and after counts as neither.
+                changes.put_first(std::mem::take(&mut tx.changes));
+                tx.changes = changes;
+                drop(self.charge);
+                tx.check()
+            }
+        }
+    }
+}
+
+/// A change that can be evaluated over a snapshot: its text is parsed, and its documents are read.
+pub(crate) struct PreparedChange<'c> {
+    step: Step<'c>,
+    operations: usize,
+    parse_time: Duration,
+    skipped: Option<SkipReport>,
+}
+
+enum Step<'c> {
+    Request(ReadRequest),
+    Other(Change<'c>),
+}
+
+impl PreparedChange<'_> {
+    /// Adds to a report how the change was read.
+    pub(super) fn describe(&self, report: &mut UpdateReport) {
+        report.parse_time = self.parse_time;
+        report.skipped.clone_from(&self.skipped);
+    }
+
+    fn run(self, options: &Settled<'_, UpdateOptions>, tx: &mut Transaction) -> Result<()> {
+        let change = match self.step {
+            Step::Request(request) => {
+                tx.meets(options)?;
+                return request.run(options, tx);
+            }
+            Step::Other(change) => change,
+        };
+        if let Change::Clear(graph) = &change {
+            let target = graph.target()?;
+            // A named graph that does not exist meets every condition.
+            if tx.look_for(&target) || *graph == GraphName::Default {
+                tx.meets(options)?;
+            }
+            return graphs::clear(tx, &target);
+        }
+        tx.meets(options)?;
+        match change {
+            Change::Quads(quads) => quads.run(tx),
+            Change::SetPrefix(name, iri) => Database::set_prefix_in(tx, &name, &iri),
+            Change::RemovePrefix(name) => Database::remove_prefix_in(tx, &name),
+            Change::Update(_) | Change::Clear(_) => Ok(()),
+        }
+    }
 }
 
 /// The result of a change: the next snapshot and its record, unless nothing changed.
@@ -41,7 +114,82 @@ pub(crate) struct Changed {
     pub(crate) report: UpdateReport,
 }
 
+/// A parsed request that is not executed yet.
+pub(super) struct ReadRequest {
+    parsed: ParsedUpdate,
+    /// Charge for the operations.
+    _scope: Scope,
+    documents: Loaded,
+    pub(super) parse_time: Duration,
+}
+
+impl ReadRequest {
+    pub(super) fn operations(&self) -> usize {
+        self.parsed.request.operations.len()
+    }
+
+    /// Statements of the documents that were skipped, in the order of the operations.
+    fn skipped(&self) -> SkipReport {
+        let mut all = SkipReport::default();
+        for operation in 0..self.operations() {
+            if let Some(Ok(read)) = self.documents.get(&operation) {
+                all.add(read.skipped.clone());
+            }
+        }
+        all
+    }
+
+    pub(super) fn run(
+        self,
+        options: &Settled<'_, UpdateOptions>,
+        tx: &mut Transaction,
+    ) -> Result<()> {
+        let (parsed, documents) = (&self.parsed, self.documents);
+        with_stack(parsed.depth, || {
+            operations::run(&parsed.request, documents, options, tx)
+        })?
+    }
+}
+
 impl Database {
+    /// Makes a change in one transaction.
+    pub(crate) fn submit(
+        &self,
+        change: Change<'_>,
+        options: &Settled<'_, UpdateOptions>,
+        cancel: &CancelToken,
+    ) -> Result<UpdateReport> {
+        self.inner.may_write()?;
+        self.inner.sink.submit(self, change, options, cancel)
+    }
+
+    /// Parses a change's text and reads its documents, so that neither delays other writers.
+    ///
+    /// # Errors
+    /// Those of the text. A document that cannot be read fails when the change is evaluated.
+    pub(crate) fn prepare_change<'c>(
+        change: Change<'c>,
+        options: &Settled<'_, UpdateOptions>,
+        prefixes: &Arc<PrefixTable>,
+        cancel: &CancelToken,
+    ) -> Result<PreparedChange<'c>> {
+        let Change::Update(text) = &change else {
+            return Ok(PreparedChange {
+                step: Step::Other(change),
+                operations: 1,
+                parse_time: Duration::ZERO,
+                skipped: None,
+            });
+        };
+        let request = Self::read_request(text, options, prefixes, cancel)?;
+        Ok(PreparedChange {
+            operations: request.operations(),
+            parse_time: request.parse_time,
+            skipped: options.lenient.then(|| request.skipped()),
+            step: Step::Request(request),
+        })
+    }
+
     /// Evaluates a change over a snapshot.
     ///
     /// # Errors
@@ -49,91 +197,76 @@ impl Database {
     pub(crate) fn evaluate(
         &self,
         head: &Snapshot,
-        change: Change,
-        options: &UpdateOptions,
+        change: PreparedChange<'_>,
+        options: &Settled<'_, UpdateOptions>,
+        cancel: &CancelToken,
     ) -> Result<Changed> {
-        let options = &self.inner.runtime.settle_update(options);
-        let cancel = options.token();
         let begun = Instant::now();
         let mut report = UpdateReport {
-            operations: 1,
+            operations: change.operations,
             ..UpdateReport::default()
         };
-        let mut read = None;
-        match &change {
-            Change::Update(text) => {
-                let request = Self::read_request(text, options, head.prefixes(), &cancel)?;
-                report.operations = request.operations();
-                report.parse_time = begun.elapsed();
-                report.skipped = options.lenient.then(|| request.skipped());
-                read = Some(request);
-            }
-            Change::Record {
-                after,
-                record,
-                added,
-                removed,
-            } => {
-                let fits = head.number() == *after;
-                let snapshot = fits.then(|| head.replay(record).ok()).flatten();
-                let snapshot = snapshot.ok_or_else(|| {
-                    Error::Conflict(
-                        "the store was changed after the transaction had begun; nothing was changed: begin again".into(),
-                    )
-                })?;
-                (report.added, report.removed) = (*added, *removed);
-                let made = Some((snapshot, record.clone()));
-                return Ok(Changed { made, report });
-            }
-            _ => {}
-        }
-        let mut tx = Transaction::new(head, options, &watching(cancel, head));
-        let (made, counts) = self.inner.made_of(head, || {
-            if !matches!(change, Change::Clear(_)) {
-                tx.meets(options)?;
-            }
-            match change {
-                Change::Update(_) | Change::Record { .. } => {
-                    if let Some(read) = read {
-                        read.run(options, &mut tx)?;
-                    }
-                }
-                Change::Quads {
-                    mut changes,
-                    replaced,
-                    watched,
-                    prefixes,
-                } => {
-                    if let Some(graph) = watched.as_ref().or(replaced.as_ref()) {
-                        tx.look_for(&graph.target()?);
-                    }
-                    if let Some(graph) = &replaced {
-                        graphs::clear(&mut tx, &graph.target()?)?;
-                    }
-                    if !prefixes.is_empty() {
-                        tx.change_prefixes(prefixes)?;
-                    }
-                    // With what goes, so that a quad that is there before and after counts as neither.
-                    changes.put_first(std::mem::take(&mut tx.changes));
-                    tx.apply(&changes)?;
-                }
-                Change::Clear(graph) => {
-                    let target = graph.target()?;
-                    if tx.look_for(&target) || graph == GraphName::Default {
-                        tx.meets(options)?;
-                    }
-                    graphs::clear(&mut tx, &target)?;
-                }
-                Change::SetPrefix(name, iri) => Self::set_prefix_in(&mut tx, &name, &iri)?,
-                Change::RemovePrefix(name) => Self::remove_prefix_in(&mut tx, &name)?,
-            }
-            tx.finish()
+        change.describe(&mut report);
+        let mut tx = Transaction::new(head, options, &watching(cancel.clone(), head));
+        // Before anything is written: the record states what was found.
+        let made = self.inner.made_of(head, || {
+            change.run(options, &mut tx)?;
+            let (made, counts) = tx.finish()?;
+            (report.added, report.removed) = (counts.added, counts.removed);
+            report.graph_was_there = tx.graph_was_there;
+            let now = made.as_ref().map_or(head, |(snapshot, _)| snapshot);
+            report.revision = options.revision_after(now)?;
+            options.noted(made, head, &report)
         })?;
-        (report.added, report.removed) = (counts.added, counts.removed);
-        report.graph_was_there = tx.graph_was_there;
-        let now = made.as_ref().map_or(head, |(snapshot, _)| snapshot);
-        report.revision = options.revision_after(now)?;
-        report.run_time = begun.elapsed().saturating_sub(report.parse_time);
+        report.run_time = begun.elapsed();
         Ok(Changed { made, report })
+    }
+
+    /// Parses a request.
+    pub(crate) fn parse_request(
+        text: &str,
+        options: &Settled<'_, UpdateOptions>,
+        prefixes: &Arc<PrefixTable>,
+        cancel: &CancelToken,
+    ) -> Result<(ParsedUpdate, Scope)> {
+        let syntax = SyntaxOptions {
+            common_prefixes: options.common_prefixes,
+            calls: Some(Arc::new(options.functions.clone())),
+            prefixes: options.prefixes.clone(),
+            table: options.store_prefixes.then(|| Arc::clone(prefixes)),
+            ..SyntaxOptions::under(options.base.as_deref())
+        };
+        let scope = Scope::for_text(text.len(), &options.memory, cancel)?;
+        let parsed = guarded(|| {
+            scope.try_run(|| {
+                let mut parsed = read_update(text, &syntax)?;
+                if let Some(only) = &options.only {
+                    let depth = parsed.depth;
+                    with_stack(depth, || target::restrict(&mut parsed.request, only))??;
+                }
+                Ok(parsed)
+            })
+        })?;
+        Ok((parsed, scope))
+    }
+
+    /// Parses a request and reads the documents of its LOADs.
+    pub(super) fn read_request(
+        text: &str,
+        options: &Settled<'_, UpdateOptions>,
+        prefixes: &Arc<PrefixTable>,
+        cancel: &CancelToken,
+    ) -> Result<ReadRequest> {
+        let started = Instant::now();
+        let (parsed, scope) = Self::parse_request(text, options, prefixes, cancel)?;
+        let parse_time = started.elapsed();
+        let documents =
+            guarded(|| Ok(operations::read_documents(&parsed.request, options, cancel)))?;
+        Ok(ReadRequest {
+            parsed,
+            _scope: scope,
+            documents,
+            parse_time,
+        })
     }
 }

@@ -26,8 +26,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// assert!(matches!(db.update(another, &options), Err(Error::Precondition(_))));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "replicas", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Condition {
     /// The graph; `None` for the whole store.
@@ -39,8 +38,7 @@ pub struct Condition {
 }
 
 /// Contents of a graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "replicas", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum RevisionSet {
     /// Any content, if the graph exists. The default graph and the store as a whole always exist; a named graph does if it
     /// has a quad.

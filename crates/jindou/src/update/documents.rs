@@ -1,8 +1,8 @@
 //! LOAD, and quads from any source.
 
-use super::UpdateOptions;
 use super::target::GraphName;
 use super::transaction::{Transaction, applying};
+use super::{QuadChange, UpdateOptions};
 use crate::Database;
 use crate::runtime::Settled;
 use jindou_engine::WorkerPool;
@@ -14,6 +14,7 @@ use jindou_model::{
 };
 use jindou_parse::{Document, DocumentSource, Input, Limits, SkipReport, Sources, file_path};
 use jindou_store::{ChangeTerm, Changes};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -156,37 +157,24 @@ pub(super) struct GatheredQuads {
 }
 
 impl GatheredQuads {
-    /// As a change, for a store with a shared log.
-    #[cfg(feature = "replicas")]
+    /// As a change; with `replaced` it also removes what that graph had.
     pub(super) fn into_change(
         self,
         replaced: Option<GraphName>,
         watched: Option<GraphName>,
-    ) -> super::Change {
-        super::Change::Quads {
-            changes: self.changes,
+    ) -> QuadChange<'static> {
+        QuadChange {
+            changes: Cow::Owned(self.changes),
             replaced,
             watched,
-            prefixes: self.prefixes.into_changes().into_iter().collect(),
+            prefixes: self.prefixes.into_changes(),
+            charge: Some(self.charge),
         }
     }
 
     /// Adds them to the changes of a transaction.
     pub(super) fn add_to(self, tx: &mut Transaction) -> Result<()> {
-        let Self {
-            mut changes,
-            prefixes,
-            charge,
-            ..
-        } = self;
-        if !prefixes.is_empty() {
-            tx.change_prefixes(prefixes.into_changes())?;
-        }
-        changes.put_first(std::mem::take(&mut tx.changes));
-        tx.changes = changes;
-        // From here on the transaction is charged for them.
-        drop(charge);
-        tx.check()
+        self.into_change(None, None).run(tx)
     }
 
     fn check(&mut self) -> Result<()> {

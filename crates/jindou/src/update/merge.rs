@@ -8,7 +8,7 @@
 //! ```
 
 use super::durable::WritableStore;
-use crate::database::Database;
+use crate::database::{Database, DatabaseState};
 use jindou_log::{Directory, Files};
 use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Progress, Resource, Result, setters};
@@ -30,13 +30,16 @@ pub(crate) struct Merges {
 }
 
 impl Merges {
-    /// Counts a merge of a store with a shared log.
-    #[cfg(feature = "replicas")]
-    pub(crate) fn counted(&self, merge: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Runs a merge that writes some bytes, and counts it.
+    pub(crate) fn count<T>(
+        &self,
+        merge: impl FnOnce() -> Result<T>,
+        bytes: impl FnOnce(&T) -> u64,
+    ) -> Result<T> {
         self.running.store(true, Ordering::Relaxed);
         let result = crate::database::guarded(merge);
         self.running.store(false, Ordering::Relaxed);
-        self.ended(result.as_ref().map(|()| 0));
+        self.ended(result.as_ref().map(bytes));
         result
     }
 
@@ -53,6 +56,11 @@ impl Merges {
                 *self.failure() = Some(e.to_string());
             }
         }
+    }
+
+    /// Reason why the last merge failed, if none has succeeded since.
+    pub(crate) fn last_failure(&self) -> Option<String> {
+        self.failure().clone()
     }
 
     fn failure(&self) -> MutexGuard<'_, Option<String>> {
@@ -114,17 +122,19 @@ impl MergePolicy {
 const EDITS: u64 = 1_000_000;
 /// Edits also have to be at least one in this many quads.
 const SHARE: u64 = 20;
-/// Number of groups of a shared log since the last merge that justify one: a server that starts fetches and applies
-/// them, at some 60 µs each. They must also be at least one in this many quads, so that applying them takes longer than
-/// a merge.
-const GROUPS: u64 = 50_000;
-const GROUPS_SHARE: u64 = 50;
-/// Bytes of the log that justify a merge: opening the store has to read them.
-const LOG_BYTES: u64 = 1 << 30;
 /// Interval at which a database checks if it should merge.
 const LOOK: Duration = Duration::from_secs(1);
 /// Waits after failed merges: the first, doubled each time up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)];
+
+impl DatabaseState {
+    pub(super) fn merge_place(&self) -> Result<&WritableStore> {
+        self.may_write()?;
+        self.disk.as_deref().ok_or_else(|| {
+            Error::Usage("an in-memory database has no files to merge changes into".into())
+        })
+    }
+}
 
 impl Database {
     /// Folds the changes of updates into the store's segments. Queries and updates continue; afterwards opening the
@@ -159,55 +169,27 @@ impl Database {
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport> {
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            return self.merge_replica(replica);
-        }
-        let disk = self.merge_place()?;
+        self.inner.sink.merge(self, through, options, progress)
+    }
+
+    /// Merges the log of this process into the store's files.
+    pub(super) fn merge_files(
+        &self,
+        through: Option<&dyn Files>,
+        options: &MergeOptions,
+        progress: &Progress,
+    ) -> Result<MergeReport> {
+        let disk = self.inner.merge_place()?;
         let _work = disk.begin("a merge")?;
-        let merges = &self.inner.merges;
-        merges.running.store(true, Ordering::Relaxed);
         let folder = disk.place().folder();
-        let result = crate::database::guarded(|| match through {
+        let merge = || match through {
             Some(files) => self.merge_alone(&folder, files, options, progress),
             None => {
                 let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
                 self.merge_alone(&folder, &files, options, progress)
             }
-        });
-        merges.running.store(false, Ordering::Relaxed);
-        merges.ended(result.as_ref().map(|report| report.bytes));
-        result
-    }
-
-    /// Merges as a server of a shared log does: with its own options, and without holding anything up.
-    #[cfg(feature = "replicas")]
-    fn merge_replica(&self, replica: &crate::replica::Replica) -> Result<MergeReport> {
-        self.inner.may_write()?;
-        let begun = Instant::now();
-        let mut report = MergeReport::default();
-        report.edits = self.snapshot().edit_count();
-        if replica.save().is_none() {
-            let why = self.inner.merges.failure().clone();
-            return Err(match why {
-                Some(why) => Error::external(why),
-                None => Error::Conflict(
-                    "another merge is in progress; try again when it is done".into(),
-                ),
-            });
-        }
-        report.time = begun.elapsed();
-        let snapshot = self.snapshot();
-        report.snapshot = snapshot.base().number();
-        report.generations = snapshot.base().generations();
-        Ok(report)
-    }
-
-    fn merge_place(&self) -> Result<&WritableStore> {
-        self.inner.may_write()?;
-        self.inner.disk.as_deref().ok_or_else(|| {
-            Error::Usage("an in-memory database has no files to merge changes into".into())
-        })
+        };
+        self.inner.merges.count(merge, |report| report.bytes)
     }
 
     fn merge_alone(
@@ -257,7 +239,7 @@ impl Database {
     /// State of the merges, and counts since the database was opened; `None` for a database that cannot be merged.
     #[must_use]
     pub fn merge_status(&self) -> Option<MergeStatus> {
-        if self.inner.disk.is_none() && !self.inner.follows_log() {
+        if !self.inner.sink.has_files(&self.inner) {
             return None;
         }
         let place = &self.inner.merges;
@@ -270,7 +252,7 @@ impl Database {
             merged: snapshot.base().merged(),
             edits: snapshot.edit_count(),
             generations: snapshot.base().generations(),
-            last_failure: place.failure().clone(),
+            last_failure: place.last_failure(),
         })
     }
 
@@ -281,12 +263,7 @@ impl Database {
             .edits
             .unwrap_or_else(|| EDITS.max(snapshot.quads() / SHARE))
             .max(1);
-        let log = self.log_status().map_or(0, |s| s.bytes);
-        let groups = (snapshot.number()).saturating_sub(snapshot.base().number());
-        let many = groups >= GROUPS.max(snapshot.quads() / GROUPS_SHARE);
-        snapshot.edit_count() >= edits
-            || (many && self.inner.follows_log())
-            || (log >= LOG_BYTES && snapshot.number() > snapshot.base().number())
+        snapshot.edit_count() >= edits || self.inner.sink.is_log_long(&self.inner, &snapshot)
     }
 
     /// Merges automatically, on a thread of its own, until the result is dropped; `each` receives the outcome of each
@@ -300,9 +277,7 @@ impl Database {
         policy: MergePolicy,
         each: impl Fn(&Result<MergeReport>) + Send + 'static,
     ) -> Result<BackgroundMerges> {
-        if !self.inner.follows_log() {
-            self.merge_place()?;
-        }
+        self.inner.sink.may_merge(&self.inner)?;
         let cancel = policy.options.cancel.clone();
         let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let (db, told) = (self.clone(), Arc::clone(&stop));

@@ -20,19 +20,19 @@
 //! | `target` | a request that may change one graph only |
 //! | `condition` | conditions under which a request is made |
 //! | `repeated` | requests with a key, which are done once |
-//! | `change` | changes as values, for a store with a shared log |
+//! | `change` | changes as values, prepared without a lock and evaluated over a snapshot |
+//! | `sink` | where changes are put in order and made durable: here, or in a log that several servers share |
 
 mod batch;
-#[cfg(feature = "replicas")]
 mod change;
 mod condition;
 mod documents;
-mod durable;
+pub(crate) mod durable;
 mod follow;
 mod graphs;
 mod journal;
 mod merge;
-mod note;
+pub(crate) mod note;
 mod open;
 mod operations;
 mod recluster;
@@ -40,6 +40,7 @@ mod repeated;
 #[cfg(feature = "cluster")]
 mod servers;
 mod shards;
+mod sink;
 mod target;
 mod template;
 mod transaction;
@@ -47,12 +48,9 @@ mod trust;
 mod writer;
 
 pub use batch::Batch;
-#[cfg(feature = "replicas")]
-pub(crate) use change::{Change, Changed};
+pub(crate) use change::{Change, Changed, QuadChange};
 pub use condition::{Condition, RevisionSet};
 pub use documents::Documents;
-#[cfg(feature = "replicas")]
-pub(crate) use durable::trust;
 pub use durable::{Access, OpenOptions};
 pub(crate) use durable::{OpenedStore, WritableStore, alone, check_log, log_in, log_size, micros};
 pub(crate) use follow::Followed;
@@ -61,30 +59,29 @@ pub use journal::{Journal, NullJournal, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub(crate) use note::follows_log;
-#[cfg(feature = "replicas")]
-pub(crate) use note::note_path;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 #[cfg(feature = "cluster")]
 pub(crate) use servers::open_server;
 pub(crate) use shards::{open, open_shards_at};
+pub(crate) use sink::{LocalSink, SinkTurn, UpdateSink, WholeStoreWork};
 pub use target::GraphName;
 pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 
-use crate::database::{Database, guarded, watching};
+use crate::database::{Database, guarded};
 use crate::options::DatasetChoice;
 use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
-use jindou_model::prefixes::PrefixTable;
-use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, Scope, setters};
+use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, setters};
 use jindou_parse::{DocumentSource, SkipReport};
-use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
+use jindou_plan::Functions;
 use jindou_store::Snapshot;
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-pub(crate) use transaction::Transaction;
+use std::time::Duration;
+pub(crate) use transaction::{ChangeCounts, Transaction};
 
 /// Options of an update. The defaults are those of the database's [`Runtime`](crate::Runtime), without a deadline, LOAD
 /// and SERVICE.
@@ -242,39 +239,6 @@ pub struct UpdateReport {
     pub commit_time: Duration,
 }
 
-/// A parsed request that is not executed yet.
-struct ReadRequest {
-    parsed: ParsedUpdate,
-    /// Charge for the operations.
-    _scope: Scope,
-    documents: operations::Loaded,
-    parse_time: Duration,
-}
-
-impl ReadRequest {
-    fn operations(&self) -> usize {
-        self.parsed.request.operations.len()
-    }
-
-    /// Statements of the documents that were skipped, in the order of the operations.
-    fn skipped(&self) -> SkipReport {
-        let mut all = SkipReport::default();
-        for operation in 0..self.operations() {
-            if let Some(Ok(read)) = self.documents.get(&operation) {
-                all.add(read.skipped.clone());
-            }
-        }
-        all
-    }
-
-    fn run(self, options: &Settled<'_, UpdateOptions>, tx: &mut Transaction) -> Result<()> {
-        let (parsed, documents) = (&self.parsed, self.documents);
-        with_stack(parsed.depth, || {
-            operations::run(&parsed.request, documents, options, tx)
-        })?
-    }
-}
-
 impl Database {
     /// Runs an update request: all of its operations in order, each seeing the results of those before it, or none of
     /// them.
@@ -304,74 +268,9 @@ impl Database {
     /// [`Error::Io`]: crate::Error::Io
     /// [`Error::Precondition`]: crate::Error::Precondition
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
-        self.inner.may_write()?;
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
-        let prefixes = self.prefixes();
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            // Mistakes are found here.
-            Self::parse_request(text, options, &prefixes, &cancel)?;
-            return replica.change(&Change::Update(text.to_owned()), options, &options.memory);
-        }
-        let read = Self::read_request(text, options, &prefixes, &cancel)?;
-        let (operations, parse_time) = (read.operations(), read.parse_time);
-        let skipped = options.lenient.then(|| read.skipped());
-        let mut report = self.transact(options, &cancel, operations, |tx| {
-            tx.meets(options)?;
-            read.run(options, tx)
-        })?;
-        report.parse_time = parse_time;
-        report.skipped = skipped;
-        Ok(report)
-    }
-
-    /// Parses a request.
-    fn parse_request(
-        text: &str,
-        options: &Settled<'_, UpdateOptions>,
-        prefixes: &Arc<PrefixTable>,
-        cancel: &CancelToken,
-    ) -> Result<(ParsedUpdate, Scope)> {
-        let syntax = SyntaxOptions {
-            common_prefixes: options.common_prefixes,
-            calls: Some(Arc::new(options.functions.clone())),
-            prefixes: options.prefixes.clone(),
-            table: options.store_prefixes.then(|| Arc::clone(prefixes)),
-            ..SyntaxOptions::under(options.base.as_deref())
-        };
-        let scope = Scope::for_text(text.len(), &options.memory, cancel)?;
-        let parsed = guarded(|| {
-            scope.try_run(|| {
-                let mut parsed = read_update(text, &syntax)?;
-                if let Some(only) = &options.only {
-                    let depth = parsed.depth;
-                    with_stack(depth, || target::restrict(&mut parsed.request, only))??;
-                }
-                Ok(parsed)
-            })
-        })?;
-        Ok((parsed, scope))
-    }
-
-    /// Parses a request and reads the documents of its LOADs.
-    fn read_request(
-        text: &str,
-        options: &Settled<'_, UpdateOptions>,
-        prefixes: &Arc<PrefixTable>,
-        cancel: &CancelToken,
-    ) -> Result<ReadRequest> {
-        let started = Instant::now();
-        let (parsed, scope) = Self::parse_request(text, options, prefixes, cancel)?;
-        let parse_time = started.elapsed();
-        let documents =
-            guarded(|| Ok(operations::read_documents(&parsed.request, options, cancel)))?;
-        Ok(ReadRequest {
-            parsed,
-            _scope: scope,
-            documents,
-            parse_time,
-        })
+        self.submit(Change::Update(text.into()), options, &cancel)
     }
 
     /// Adds all quads of a source in one transaction; with [`UpdateOptions::only`] all must belong to that graph.
@@ -389,18 +288,8 @@ impl Database {
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, options.only.as_ref(), options, &cancel, progress)?;
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            let change = gathered.into_change(None, options.only.clone());
-            return replica.change(&change, options, &options.memory);
-        }
-        self.one(options, &cancel, |tx| {
-            tx.meets(options)?;
-            if let Some(only) = &options.only {
-                tx.look_for(&only.target()?);
-            }
-            gathered.add_to(tx)
-        })
+        let change = gathered.into_change(None, options.only.clone());
+        self.submit(Change::Quads(change), options, &cancel)
     }
 
     /// Replaces the quads of a graph by those of a source, in one transaction.
@@ -418,18 +307,8 @@ impl Database {
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, Some(graph), options, &cancel, progress)?;
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            let change = gathered.into_change(Some(graph.clone()), None);
-            return replica.change(&change, options, &options.memory);
-        }
-        self.one(options, &cancel, |tx| {
-            tx.meets(options)?;
-            let target = graph.target()?;
-            tx.look_for(&target);
-            graphs::clear(tx, &target)?;
-            gathered.add_to(tx)
-        })
+        let change = gathered.into_change(Some(graph.clone()), None);
+        self.submit(Change::Quads(change), options, &cancel)
     }
 
     /// Removes all quads of a graph. [`UpdateOptions::condition`] does not matter for a named graph that does not exist.
@@ -438,18 +317,7 @@ impl Database {
     /// As [`Self::update`].
     pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
         let options = &self.inner.runtime.settle_update(options);
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            graph.target()?;
-            return replica.change(&Change::Clear(graph.clone()), options, &options.memory);
-        }
-        self.one(options, &options.token(), |tx| {
-            let target = graph.target()?;
-            if tx.look_for(&target) || *graph == GraphName::Default {
-                tx.meets(options)?;
-            }
-            graphs::clear(tx, &target)
-        })
+        self.submit(Change::Clear(graph.clone()), options, &options.token())
     }
 
     /// Applies a batch of insertions and removals in one transaction.
@@ -458,20 +326,11 @@ impl Database {
     /// As [`Self::update`].
     pub fn apply(&self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
         let options = &self.inner.runtime.settle_update(options);
-        #[cfg(feature = "replicas")]
-        if let Some(replica) = self.replica() {
-            let change = Change::Quads {
-                changes: batch.changes.clone(),
-                replaced: None,
-                watched: None,
-                prefixes: Vec::new(),
-            };
-            return replica.change(&change, options, &options.memory);
-        }
-        self.one(options, &options.token(), |tx| {
-            tx.meets(options)?;
-            tx.apply(&batch.changes)
-        })
+        let change = QuadChange {
+            changes: Cow::Borrowed(&batch.changes),
+            ..QuadChange::default()
+        };
+        self.submit(Change::Quads(change), options, &options.token())
     }
 
     /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes a document's blank nodes new. It is
@@ -494,10 +353,7 @@ impl Database {
     /// # Errors
     /// As [`Self::is_writable`]; [`crate::Error::Io`] when the log's disk is full or gone.
     pub fn probe_log(&self) -> Result<()> {
-        if self.inner.follows_log() {
-            return self.inner.may_write();
-        }
-        self.inner.writer.journal()?.probe()
+        self.inner.sink.probe(&self.inner)
     }
 
     /// The current status of the log; `None` for a database without one.
@@ -516,58 +372,5 @@ impl Database {
         progress: &Progress,
     ) -> Result<documents::GatheredQuads> {
         guarded(|| documents::gather(source, only, options, cancel, progress))
-    }
-
-    /// A transaction of one operation.
-    pub(crate) fn one(
-        &self,
-        options: &Settled<'_, UpdateOptions>,
-        cancel: &CancelToken,
-        change: impl FnOnce(&mut Transaction) -> Result<()>,
-    ) -> Result<UpdateReport> {
-        self.inner.may_write()?;
-        self.transact(options, cancel, 1, change)
-    }
-
-    fn transact(
-        &self,
-        options: &Settled<'_, UpdateOptions>,
-        cancel: &CancelToken,
-        operations: usize,
-        change: impl FnOnce(&mut Transaction) -> Result<()>,
-    ) -> Result<UpdateReport> {
-        let asked = Instant::now();
-        let turn = self.inner.writer.turn(cancel)?;
-        let begun = Instant::now();
-        let before = turn.head().clone();
-        if let Some(report) = options.repeated(&before)? {
-            // What the first one saw and made is durable then.
-            turn.nothing()?;
-            return Ok(report);
-        }
-        let mut tx = Transaction::new(&before, options, &watching(cancel.clone(), &before));
-        // Before anything is written: the record states what was found.
-        let (head, mut report) = self.inner.made_of(&before, || {
-            change(&mut tx)?;
-            let (made, outcome) = tx.finish()?;
-            let now = made.as_ref().map_or(&before, |(snapshot, _)| snapshot);
-            let report = UpdateReport {
-                operations,
-                added: outcome.added,
-                removed: outcome.removed,
-                graph_was_there: tx.graph_was_there,
-                revision: options.revision_after(now)?,
-                ..UpdateReport::default()
-            };
-            Ok((options.noted(made, &before, &report)?, report))
-        })?;
-        let ran = Instant::now();
-        report.snapshot = match head {
-            Some((snapshot, record)) => turn.commit(snapshot, record)?,
-            None => turn.nothing()?,
-        };
-        (report.wait_time, report.run_time) = (begun - asked, ran - begun);
-        report.commit_time = ran.elapsed();
-        Ok(report)
     }
 }

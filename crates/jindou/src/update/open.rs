@@ -2,26 +2,11 @@
 //! or not at all.
 
 use super::documents;
-use super::transaction::{ChangeCounts, Transaction};
-use super::writer::{Writer, WriterTurn};
-use super::{Batch, UpdateOptions, UpdateReport};
-use crate::database::{Database, DatabaseState, guarded, watching};
-use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
-use jindou_store::Snapshot;
-use std::ops::Deref;
-use std::sync::Arc;
+use super::transaction::Transaction;
+use super::{Batch, SinkTurn, UpdateOptions, UpdateReport};
+use crate::database::{Database, guarded, watching};
+use jindou_model::{CancelToken, Progress, QuadSource, Result};
 use std::time::{Duration, Instant};
-
-/// The writer of a database, kept alive together with it.
-struct WriterOf(Arc<DatabaseState>);
-
-impl Deref for WriterOf {
-    type Target = Writer;
-
-    fn deref(&self) -> &Writer {
-        &self.0.writer
-    }
-}
 
 /// An open transaction, created by [`Database::begin`]. Its calls make changes that only it sees, until
 /// [`Self::commit`] makes all of them durable, with one record in the log, and shows them to everyone. Dropped without
@@ -55,10 +40,7 @@ impl Deref for WriterOf {
 /// ```
 pub struct OpenTransaction {
     db: Database,
-    /// The right to write; `None` for a store with a shared log, where the commit fails if others have changed the
-    /// store in between.
-    turn: Option<WriterTurn<WriterOf>>,
-    before: Snapshot,
+    turn: Box<dyn SinkTurn>,
     changes: Transaction,
     /// A read-only database over the changes so far, made on demand.
     view: Option<Database>,
@@ -77,23 +59,12 @@ impl Database {
     pub fn begin(&self, options: &UpdateOptions) -> Result<OpenTransaction> {
         self.inner.may_write()?;
         let asked = Instant::now();
-        let turn = match self.inner.follows_log() {
-            true => None,
-            false => Some(Writer::turn_of(
-                WriterOf(Arc::clone(&self.inner)),
-                &options.token(),
-            )?),
-        };
-        let before = match &turn {
-            Some(turn) => turn.head().clone(),
-            None => self.snapshot_for(&options.token())?,
-        };
+        let turn = self.inner.sink.begin(self, &options.token())?;
         let settled = self.inner.runtime.settle_update(options);
-        let changes = Transaction::new(&before, &settled, &CancelToken::new());
+        let changes = Transaction::new(turn.head(), &settled, &CancelToken::new());
         Ok(OpenTransaction {
             db: self.clone(),
             turn,
-            before,
             changes,
             view: None,
             operations: 0,
@@ -101,34 +72,6 @@ impl Database {
             parse_time: Duration::ZERO,
             run_time: Duration::ZERO,
         })
-    }
-}
-
-impl Database {
-    /// Commits a transaction over a store with a shared log, unless the store was changed meanwhile.
-    #[cfg(feature = "replicas")]
-    fn commit_record(
-        &self,
-        before: &Snapshot,
-        record: Vec<u8>,
-        counts: ChangeCounts,
-    ) -> Result<u64> {
-        let Some(replica) = self.replica() else {
-            return Err(Error::Internal("a transaction without a turn".into()));
-        };
-        let change = super::Change::Record {
-            after: before.number(),
-            record,
-            added: counts.added,
-            removed: counts.removed,
-        };
-        let report = replica.change(&change, &UpdateOptions::default(), self.runtime().memory())?;
-        Ok(report.snapshot)
-    }
-
-    #[cfg(not(feature = "replicas"))]
-    fn commit_record(&self, _: &Snapshot, _: Vec<u8>, _: ChangeCounts) -> Result<u64> {
-        Err(Error::Internal("a transaction without a turn".into()))
     }
 }
 
@@ -201,20 +144,14 @@ impl OpenTransaction {
         let Self {
             db,
             turn,
-            before,
             mut changes,
             ..
         } = self;
         changes.cancel = CancelToken::new();
         // Before anything is written: the record states what was found.
-        let (head, outcome) = db.inner.made_of(&before, || changes.finish())?;
+        let (made, outcome) = db.inner.made_of(turn.head(), || changes.finish())?;
         let ran = Instant::now();
-        let snapshot = match (turn, head) {
-            (Some(turn), Some((snapshot, record))) => turn.commit(snapshot, record)?,
-            (Some(turn), None) => turn.nothing()?,
-            (None, Some((_, record))) => db.commit_record(&before, record, outcome)?,
-            (None, _) => before.group(),
-        };
+        let snapshot = turn.commit(made, outcome)?;
         Ok(UpdateReport {
             snapshot,
             operations: self.operations,

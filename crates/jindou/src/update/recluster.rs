@@ -7,6 +7,7 @@
 //! The new base gets its own log with the same transactions under the same numbers, so only the ids differ afterwards.
 //! Until `current.jd` is replaced the old base and log are authoritative; from then on the new ones are.
 
+use super::WholeStoreWork;
 use super::durable::{Switching, WritableStore};
 use crate::database::{Database, guarded, watching};
 use jindou_dictionary::index::Indexes;
@@ -129,12 +130,7 @@ impl Database {
     /// [`Error::Unsupported`] for a store with a shared log.
     #[doc(hidden)]
     pub fn may_recluster(&self) -> Result<()> {
-        match self.inner.follows_log() {
-            true => Err(Error::Unsupported(
-                "reclustering a store with a shared log: stop all servers, export the store, load it with another folder, and start with a new log".into(),
-            )),
-            false => Ok(()),
-        }
+        self.inner.sink.supports(WholeStoreWork::Recluster)
     }
 
     fn recluster_alone(

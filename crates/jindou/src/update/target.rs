@@ -9,8 +9,7 @@ use jindou_plan::sparql::{
 };
 
 /// One graph of the database.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "replicas", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum GraphName {
     /// The default graph.
     Default,
@@ -28,6 +27,12 @@ impl GraphName {
                 TargetGraphs::named(&self.node()?.unwrap_or(NamedNode::new_unchecked("")))
             }
         })
+    }
+
+    /// # Errors
+    /// As [`Self::target`].
+    pub(crate) fn check(&self) -> Result<()> {
+        self.node().map(drop)
     }
 
     fn node(&self) -> Result<Option<NamedNode>> {

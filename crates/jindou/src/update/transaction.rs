@@ -65,8 +65,8 @@ impl Savepoint {
 /// Numbers of quads that a transaction added and removed.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ChangeCounts {
-    pub(super) added: u64,
-    pub(super) removed: u64,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
 }
 
 impl Transaction {

@@ -1,0 +1,159 @@
+//! The shared log as the sink of a database's changes.
+
+use super::Replica;
+use super::request::SentChange;
+use crate::backup::take::in_the_log;
+use crate::database::{Database, DatabaseState};
+use crate::runtime::Settled;
+use crate::update::{
+    Change, ChangeCounts, SinkTurn, UpdateOptions, UpdateReport, UpdateSink, WholeStoreWork, Writer,
+};
+use jindou_log::Files;
+use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_replicas::Consistency;
+use jindou_store::{MergeOptions, MergeReport, Snapshot};
+use std::any::Any;
+use std::time::Instant;
+
+/// Number of groups since the last merge that justify another: a server that starts fetches and applies them, at some
+/// 60 µs each. They must also be at least one in [`GROUPS_SHARE`] quads, so that applying them takes longer than a merge.
+const GROUPS: u64 = 50_000;
+const GROUPS_SHARE: u64 = 50;
+
+impl Database {
+    /// The database's connection to a shared log; `None` for a store without one.
+    #[must_use]
+    pub fn replica(&self) -> Option<&Replica> {
+        (&*self.inner.sink as &dyn Any).downcast_ref()
+    }
+}
+
+impl UpdateSink for Replica {
+    fn is_writable(&self, _: &Writer) -> Result<()> {
+        Ok(())
+    }
+
+    fn probe(&self, db: &DatabaseState) -> Result<()> {
+        db.may_write()
+    }
+
+    fn submit(
+        &self,
+        db: &Database,
+        change: Change<'_>,
+        options: &Settled<'_, UpdateOptions>,
+        cancel: &CancelToken,
+    ) -> Result<UpdateReport> {
+        match &change {
+            // Mistakes are found here.
+            Change::Update(text) => {
+                Database::parse_request(text, options, &db.prefixes(), cancel)?;
+            }
+            Change::Clear(graph) => graph.check()?,
+            _ => {}
+        }
+        self.send(&SentChange::Change(change), options, &options.memory)
+    }
+
+    fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn SinkTurn>> {
+        Ok(Box::new(ReplicaTurn {
+            head: db.snapshot_for(cancel)?,
+            db: db.clone(),
+        }))
+    }
+
+    fn wait_until_fresh(&self) -> Result<()> {
+        match self.queries_wait {
+            true => self.wait_for(Consistency::Default),
+            false => Ok(()),
+        }
+    }
+
+    /// That of its newest group.
+    fn number(&self, snapshot: &Snapshot) -> u64 {
+        snapshot.group()
+    }
+
+    fn has_files(&self, _: &DatabaseState) -> bool {
+        true
+    }
+
+    fn may_merge(&self, db: &DatabaseState) -> Result<()> {
+        db.may_write()
+    }
+
+    /// Merges with the server's own options, while updates continue.
+    fn merge(
+        &self,
+        db: &Database,
+        _: Option<&dyn Files>,
+        _: &MergeOptions,
+        _: &Progress,
+    ) -> Result<MergeReport> {
+        db.inner.may_write()?;
+        let begun = Instant::now();
+        let mut report = MergeReport::default();
+        report.edits = db.snapshot().edit_count();
+        if self.save().is_none() {
+            return Err(match db.inner.merges.last_failure() {
+                Some(why) => Error::external(why),
+                None => Error::Conflict(
+                    "another merge is in progress; try again when it is done".into(),
+                ),
+            });
+        }
+        report.time = begun.elapsed();
+        let snapshot = db.snapshot();
+        report.snapshot = snapshot.base().number();
+        report.generations = snapshot.base().generations();
+        Ok(report)
+    }
+
+    fn is_log_long(&self, _: &DatabaseState, snapshot: &Snapshot) -> bool {
+        let groups = snapshot.number().saturating_sub(snapshot.base().number());
+        groups >= GROUPS.max(snapshot.quads() / GROUPS_SHARE)
+    }
+
+    fn supports(&self, work: WholeStoreWork) -> Result<()> {
+        Err(match work {
+            WholeStoreWork::Backup => in_the_log(),
+            WholeStoreWork::Recluster => Error::Unsupported(
+                "reclustering a store with a shared log: stop all servers, export the store, load it with another folder, and start with a new log".into(),
+            ),
+        })
+    }
+}
+
+/// A transaction of several calls, which fails at its commit if the store was changed since its beginning.
+struct ReplicaTurn {
+    db: Database,
+    head: Snapshot,
+}
+
+impl SinkTurn for ReplicaTurn {
+    fn head(&self) -> &Snapshot {
+        &self.head
+    }
+
+    fn commit(
+        self: Box<Self>,
+        made: Option<(Snapshot, Vec<u8>)>,
+        counts: ChangeCounts,
+    ) -> Result<u64> {
+        let Some((_, record)) = made else {
+            return Ok(self.head.group());
+        };
+        let Some(replica) = self.db.replica() else {
+            return Err(Error::Internal("a transaction without a shared log".into()));
+        };
+        let change = SentChange::Record {
+            after: self.head.number(),
+            record: &record,
+            added: counts.added,
+            removed: counts.removed,
+        };
+        let memory = self.db.runtime().memory();
+        let report = replica.send(&change, &UpdateOptions::default(), memory)?;
+        Ok(report.snapshot)
+    }
+}
