@@ -10,6 +10,7 @@ use crate::expression::Expr;
 use crate::keyed;
 use crate::set::SlotSet;
 use crate::{ApplyKind, Slot};
+use jindou_model::scope;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -152,6 +153,10 @@ impl LogicalNode {
     /// Pushes conditions below the node's operator and returns those that cannot be pushed down.
     fn absorb(&mut self, mut set: SinkingConditions, room: &mut RepeatBudget) -> Vec<Arc<Expr>> {
         let mut here = vec![];
+        // The number of conditions times that of branches has no bound but time.
+        if scope::is_over() {
+            return here;
+        }
         match &mut self.kind {
             NodeKind::Bgp(b) => {
                 here = set.split_off(&self.certain);
