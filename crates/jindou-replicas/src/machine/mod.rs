@@ -12,8 +12,8 @@
 //!   reads is measured from it. Groups after `committed` were created later than it. No group younger than `keep` is
 //!   trimmed, so within an eighth of `keep` after `settled` the bucket's responses on these names concern the first
 //!   object created under each.
-//! - `vouched` covers later responses: a listing of the bases that was begun after the response decides. Trimming goes
-//!   up to the second newest base. If that base is not after `committed`, no group after `committed` was ever trimmed,
+//! - `vouched` is for later responses. Whether one is valid is decided by a listing of the bases that begins after it:
+//!   trimming goes up to the second newest base. If that base is not after `committed`, no group after `committed` was ever trimmed,
 //!   and the response is valid. Otherwise the store is replaced by the newest base.
 
 pub(crate) mod event;

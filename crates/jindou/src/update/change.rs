@@ -72,7 +72,10 @@ pub(crate) struct PreparedChange<'c> {
 
 enum Step<'c> {
     Request(ReadRequest),
-    Other(Change<'c>),
+    Quads(QuadChange<'c>),
+    Clear(GraphName),
+    SetPrefix(String, String),
+    RemovePrefix(String),
 }
 
 impl PreparedChange<'_> {
@@ -83,27 +86,20 @@ impl PreparedChange<'_> {
     }
 
     fn run(self, options: &Settled<'_, UpdateOptions>, tx: &mut Transaction) -> Result<()> {
-        let change = match self.step {
-            Step::Request(request) => {
-                tx.meets(options)?;
-                return request.run(options, tx);
-            }
-            Step::Other(change) => change,
+        // A named graph that does not exist meets every condition.
+        let is_tested = match &self.step {
+            Step::Clear(graph) => tx.look_for(&graph.target()?) || *graph == GraphName::Default,
+            _ => true,
         };
-        if let Change::Clear(graph) = &change {
-            let target = graph.target()?;
-            // A named graph that does not exist meets every condition.
-            if tx.look_for(&target) || *graph == GraphName::Default {
-                tx.meets(options)?;
-            }
-            return graphs::clear(tx, &target);
+        if is_tested {
+            tx.meets(options)?;
         }
-        tx.meets(options)?;
-        match change {
-            Change::Quads(quads) => quads.run(tx),
-            Change::SetPrefix(name, iri) => Database::set_prefix_in(tx, &name, &iri),
-            Change::RemovePrefix(name) => Database::remove_prefix_in(tx, &name),
-            Change::Update(_) | Change::Clear(_) => Ok(()),
+        match self.step {
+            Step::Request(request) => request.run(options, tx),
+            Step::Quads(quads) => quads.run(tx),
+            Step::Clear(graph) => graphs::clear(tx, &graph.target()?),
+            Step::SetPrefix(name, iri) => Database::set_prefix_in(tx, &name, &iri),
+            Step::RemovePrefix(name) => Database::remove_prefix_in(tx, &name),
         }
     }
 }
@@ -173,20 +169,26 @@ impl Database {
         prefixes: &Arc<PrefixTable>,
         cancel: &CancelToken,
     ) -> Result<PreparedChange<'c>> {
-        let Change::Update(text) = &change else {
-            return Ok(PreparedChange {
-                step: Step::Other(change),
-                operations: 1,
-                parse_time: Duration::ZERO,
-                skipped: None,
-            });
+        let step = match change {
+            Change::Update(text) => {
+                let request = Self::read_request(&text, options, prefixes, cancel)?;
+                return Ok(PreparedChange {
+                    operations: request.operations(),
+                    parse_time: request.parse_time,
+                    skipped: options.lenient.then(|| request.skipped()),
+                    step: Step::Request(request),
+                });
+            }
+            Change::Quads(quads) => Step::Quads(quads),
+            Change::Clear(graph) => Step::Clear(graph),
+            Change::SetPrefix(name, iri) => Step::SetPrefix(name, iri),
+            Change::RemovePrefix(name) => Step::RemovePrefix(name),
         };
-        let request = Self::read_request(text, options, prefixes, cancel)?;
         Ok(PreparedChange {
-            operations: request.operations(),
-            parse_time: request.parse_time,
-            skipped: options.lenient.then(|| request.skipped()),
-            step: Step::Request(request),
+            step,
+            operations: 1,
+            parse_time: Duration::ZERO,
+            skipped: None,
         })
     }
 
