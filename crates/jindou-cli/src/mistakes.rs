@@ -55,6 +55,7 @@ pub fn advised(mut e: clap::Error, arguments: &[OsString]) -> clap::Error {
     };
     if let Some(tip) = tip {
         e.remove(ContextKind::SuggestedSubcommand);
+        e.remove(ContextKind::SuggestedArg);
         let tip = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
         e.insert(ContextKind::Suggested, tip);
     }
@@ -98,6 +99,11 @@ const OTHER_OPTIONS: &[(&str, &str, &str)] = &[
         "load",
         "--from",
         "files are named without an option; their format is --format FORMAT",
+    ),
+    (
+        "load",
+        "--source",
+        "generated data comes through a pipe: jindou generate lubm -n 5 | jindou load --store DIR --format nt -",
     ),
     (
         "load",
