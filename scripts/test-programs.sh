@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `cargo test` for many test programs, two more at once than there are processors: many of them wait.
 #   test-programs.sh ARGS OF CARGO TEST… [-- ARGS OF THE PROGRAMS…]
-# Each program's output is printed when it ends, with its seconds and those of processor time. Ends with the names of the programs that failed.
+# Each program's output is printed when it ends, with its seconds and those of processor time. Ends with what failed, and its programs' names.
 # Tests that were skipped are listed in target/skipped/programs: such a test prints a line that begins with `skipped:`.
 # JINDOU_PACKAGES="jindou-plan jindou-gpu": only the programs of these packages. JINDOU_AT_ONCE=n: n programs at once.
 # JINDOU_WITHOUT=1: afterwards the tests that read inputs from outside of the repository run once more, without these. Such a test prints a
@@ -62,7 +62,10 @@ if [ "${1:-}" = --run ]; then
     echo "--- $name: ${real%.*} s, $(((10#${user/./} + 10#${system/./}) / 1000)) s of processor time$([ "$code" = 0 ] || echo ", FAILED with $code")"
     if [ -n "$JINDOU_SHOW" ]; then cat "$note.out"; else without_successes "$note.out"; fi
     tests_that_print "skipped:" "$note.out" | sed "s/^/$name, /" >>"$JINDOU_NOTES/.skipped"
-    [ "$code" = 0 ] || echo "$name" >>"$JINDOU_NOTES/.failed"
+    if [ "$code" != 0 ]; then
+      echo "$name" >>"$JINDOU_NOTES/.failed"
+      without_successes "$note.out" >>"$JINDOU_NOTES/.output"
+    fi
   ) 9>"$JINDOU_NOTES/.turn"
   exit 0
 fi
@@ -79,7 +82,7 @@ if [ "${1:-}" = --run-without ]; then
     skipped=$(tests_that_print "skipped:" "$note.without" | wc -l)
     echo "--- $name, without inputs from outside: ${#tests[@]} tests, of which $skipped were skipped$([ "$code" = 0 ] || echo "; FAILED with $code")"
     if [ "$code" != 0 ]; then
-      without_successes "$note.without"
+      without_successes "$note.without" | tee -a "$JINDOU_NOTES/.output"
       echo "$name (without inputs from outside)" >>"$JINDOU_NOTES/.failed"
     fi
   ) 9>"$JINDOU_NOTES/.turn"
@@ -127,6 +130,8 @@ each --run
 touch "$JINDOU_NOTES/.skipped"
 "${self%/*}/skipped.sh" programs <"$JINDOU_NOTES/.skipped"
 if [ -f "$JINDOU_NOTES/.failed" ]; then
+  # Once more at the end, which is what is left of a long log.
+  tail -n 100 "$JINDOU_NOTES/.output"
   echo "error: failed: $(sort "$JINDOU_NOTES/.failed" | paste -sd, | sed 's/,/, /g')" >&2
   exit 1
 fi
