@@ -258,14 +258,14 @@ async fn an_empty_folder_is_filled() {
         }
     }
     let first = Name::Group(1).text(EPOCH);
+    let mut bases = world.bucket.bases(EPOCH).await.unwrap();
     let mut tries = 0;
-    while world.bucket.get(&first).await.is_ok() {
+    while world.bucket.get(&first).await.is_ok() || bases.len() < 2 || bases[0] == 0 {
         tries += 1;
-        assert!(tries < 100, "nothing was trimmed");
+        assert!(tries < 300, "nothing was trimmed: {bases:?}");
         seconds(0.1).await;
+        bases = world.bucket.bases(EPOCH).await.unwrap();
     }
-    let bases = world.bucket.bases(EPOCH).await.unwrap();
-    assert!(bases.len() >= 2 && bases[0] > 0, "{bases:?}");
     servers.push(world.new_server(2, true).await);
     world.finish(clients, &servers).await;
     let base = servers[2].folder.0.lock().unwrap().clone().unwrap().0;
@@ -321,6 +321,19 @@ async fn a_bucket_that_goes_away_and_comes_back() {
         }
     }
     assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
+    // What failed is told, and that it is over: the log would end with an error otherwise.
+    let is_over = || {
+        let reports = running.store.reports.lock().unwrap();
+        let about_bucket = |r: &&Report| matches!(r, Report::Bucket(..) | Report::BucketBack);
+        reports.iter().rfind(about_bucket) == Some(&Report::BucketBack)
+    };
+    let until = async {
+        while !is_over() {
+            seconds(0.05).await;
+        }
+    };
+    let came = tokio::time::timeout(Duration::from_secs(60), until).await;
+    assert!(came.is_ok(), "{:?}", running.store.reports.lock().unwrap());
     world.finish(clients, &servers).await;
 }
 

@@ -89,7 +89,15 @@ impl World {
     ) -> Arc<Self> {
         let faulty = Faulty::new(store, seed);
         let bucket = match folder {
-            Some(folder) => Bucket::over_folder(faulty.clone(), folder, limits()),
+            Some(folder) => {
+                // A disk may be slow, and objects are made durable.
+                let request = Duration::from_secs(20);
+                let limits = Limits {
+                    request,
+                    ..limits()
+                };
+                Bucket::over_folder(faulty.clone(), folder, limits)
+            }
             None => Bucket::new(faulty.clone(), "prefix/of it", limits()),
         };
         Self::of(faulty, bucket, None, way, settings)
