@@ -15,8 +15,8 @@ use jindou::{
     Database, Error, LoadOptions, PlannedQuery, Progress, QueryOptions, Result, ResultFormat,
     ResultWriter,
 };
-use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::lubm::Lubm;
+use jindou_workloads::ntriples::{TagCase, write_source};
 use jindou_workloads::queries::lubm::{Constants, LIGHT, QUERIES};
 use std::io::{BufWriter, Write};
 use std::path::Path;

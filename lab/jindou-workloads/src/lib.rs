@@ -11,6 +11,9 @@
 //! All generators are [`jindou_model::QuadSource`]s: a loader takes them like files, and `jindou_parse::write` writes them
 //! as text.
 
+// By this name guard.rs of the library builds against older versions, too.
+pub use jindou_parse::write as ntriples;
+
 pub mod bsbm;
 pub mod lubm;
 pub mod queries;
