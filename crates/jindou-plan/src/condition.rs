@@ -113,6 +113,9 @@ impl ConditionCompiler<'_> {
     fn condition(&self, e: &Arc<Expression>, scope: &Expr, depth: usize) -> Condition {
         const MAX_INLINE: usize = 64;
         let general = || self.general(e, scope);
+        if jindou_model::scope::is_over() {
+            return Condition::Or(vec![]);
+        }
         if depth > MAX_INLINE {
             return general();
         }

@@ -4,7 +4,7 @@ use crate::set::SlotSet;
 use crate::{Functions, GeneralExpression, Slot};
 use jindou_model::scope;
 use jindou_syntax::algebra::{BaseIri, Expression, Function, Variable};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, OnceLock};
 
 /// An EXISTS-free expression whose variables are slots; a variable that is not listed is unbound.
@@ -18,6 +18,8 @@ pub(crate) struct Expr {
     pub functions: Functions,
     /// See [`Self::weight`].
     weight: OnceLock<usize>,
+    /// Slots of the variables, once one of many is looked up.
+    by_name: OnceLock<Arc<FxHashMap<Variable, Slot>>>,
 }
 
 impl Expr {
@@ -35,6 +37,7 @@ impl Expr {
             base_iri,
             functions,
             weight: OnceLock::new(),
+            by_name: OnceLock::new(),
         }
     }
 
@@ -58,6 +61,7 @@ impl Expr {
         let variables = self.variables.iter();
         Self {
             variables: variables.map(|(v, s)| (v.clone(), to(*s))).collect(),
+            by_name: OnceLock::new(),
             ..self.clone()
         }
     }
@@ -74,7 +78,11 @@ impl Expr {
     }
 
     pub(crate) fn slot(&self, v: &Variable) -> Option<Slot> {
-        self.variables.iter().find(|x| x.0 == *v).map(|x| x.1)
+        if self.variables.len() <= FEW {
+            return self.variables.iter().find(|x| x.0 == *v).map(|x| x.1);
+        }
+        let by_name = || Arc::new(self.variables.iter().cloned().collect());
+        self.by_name.get_or_init(by_name).get(v).copied()
     }
 
     pub(crate) fn general(&self) -> GeneralExpression {

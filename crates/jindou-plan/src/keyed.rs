@@ -286,7 +286,6 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     }
     let (name, _) = f.variables.iter().find(|v| v.1 == to)?;
     let expression = replaced(&f.expression, name, &value.expression)?;
-    let mut out = f.clone();
     let mut variables: Vec<(Variable, Slot)> =
         f.variables.iter().filter(|v| v.1 != to).cloned().collect();
     for v in &*value.variables {
@@ -294,8 +293,13 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
             variables.push(v.clone());
         }
     }
-    out.expression = Arc::new(expression);
-    out.variables = variables.into();
+    let mut out = Expr::new(
+        Arc::new(expression),
+        variables.into(),
+        f.per_row,
+        f.base_iri.clone(),
+        f.functions.clone(),
+    );
     if value.functions != none {
         out.functions = value.functions.clone();
     }
