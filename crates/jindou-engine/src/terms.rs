@@ -271,9 +271,15 @@ impl<'a> TermDecoder<'a> {
                 None => Err(no_term(id)),
             };
         }
-        if id == NO_VERTEX {
-            return Ok(None);
+        match id {
+            NO_VERTEX => Ok(None),
+            _ => self.query_term(v).map(Some),
         }
+    }
+
+    /// [`Self::canonical`] of a query-local id.
+    #[inline(never)]
+    fn query_term(&mut self, v: VertexId) -> Result<&[u8]> {
         let scratch = &mut self.scratch;
         scratch.clear();
         let is_short = self.terms.with(v, |term| {
@@ -283,14 +289,11 @@ impl<'a> TermDecoder<'a> {
             }
             is_short
         });
-        match is_short {
-            Some(true) => Ok(Some(&self.scratch)),
-            Some(false) => {
-                self.long = self.terms.long(v);
-                Ok(self.long.as_deref())
-            }
-            None => Err(no_term(id)),
+        if is_short == Some(true) {
+            return Ok(&self.scratch);
         }
+        self.long = self.terms.long(v);
+        self.long.as_deref().ok_or_else(|| no_term(v.0))
     }
 
     /// Prefetches the memory that [`Self::canonical`] of these ids will read: some tens of ids, before decoding the

@@ -77,6 +77,8 @@ impl<'a> RowFormatter<'a> {
         Ok(to - from)
     }
 
+    // Not inlined: it needs all registers.
+    #[inline(never)]
     fn push<L: CellLayout>(
         &mut self,
         layout: &L,
@@ -85,11 +87,10 @@ impl<'a> RowFormatter<'a> {
         out: &mut Vec<u8>,
         hand_on: &mut HandOn<'_>,
     ) -> Result<()> {
-        let own = &mut self.columns[..columns.len()];
         for row in rows {
             out.extend_from_slice(L::OPEN);
             let mut first = true;
-            for (i, ids) in columns.iter().enumerate() {
+            for (i, (column, ids)) in self.columns.iter_mut().zip(columns).enumerate() {
                 let id = ids[row];
                 if id == NO_VERTEX && !L::UNBOUND_HAS_PLACE {
                     continue;
@@ -98,22 +99,67 @@ impl<'a> RowFormatter<'a> {
                     out.extend_from_slice(L::BETWEEN);
                 }
                 first = false;
-                if id != NO_VERTEX && own[i].push(layout, i, id, out, hand_on)? {
-                    release(own, self.snapshot, self.terms);
+                if id == NO_VERTEX {
+                    continue;
+                }
+                let mut kept = column.kept.as_deref_mut().filter(|k| k.on);
+                if let Some(kept) = &mut kept
+                    && let Some(text) = kept.get(id)
+                {
+                    out.extend_from_slice(text);
+                    continue;
+                }
+                let Some(term) = column.decoder.canonical(id)? else {
+                    continue;
+                };
+                let start = out.len();
+                if start + term.len() >= FULL {
+                    self.push_long(layout, columns, (row, i), out, hand_on)?;
+                    break;
+                }
+                layout.cell(i, term, out)?;
+                if let Some(kept) = kept {
+                    kept.keep(id, &out[start..]);
                 }
             }
             out.extend_from_slice(L::CLOSE);
         }
         Ok(())
     }
-}
 
-/// Drops what the columns' decoders keep: a long term each, at worst.
-#[cold]
-#[inline(never)]
-fn release<'a>(columns: &mut [ColumnDecoder<'a>], snapshot: &'a dyn Graph, terms: &'a QueryTerms) {
-    for column in columns {
-        column.decoder = TermDecoder::new(snapshot, terms);
+    /// Appends the cells of a row from a column on with which the text is as long as a piece.
+    #[cold]
+    #[inline(never)]
+    fn push_long<L: CellLayout>(
+        &mut self,
+        layout: &L,
+        columns: &[&[u32]],
+        (row, from): (usize, usize),
+        out: &mut Vec<u8>,
+        hand_on: &mut HandOn<'_>,
+    ) -> Result<()> {
+        for (i, ids) in columns.iter().enumerate().skip(from) {
+            let id = ids[row];
+            if id == NO_VERTEX && !L::UNBOUND_HAS_PLACE {
+                continue;
+            }
+            if i > from {
+                out.extend_from_slice(L::BETWEEN);
+            }
+            let Some(term) = self.columns[i].decoder.canonical(id)? else {
+                continue;
+            };
+            if out.len() + term.len() < FULL {
+                layout.cell(i, term, out)?;
+                continue;
+            }
+            layout.long_cell(i, term, out, hand_on)?;
+            // The decoders of all columns keep a term each, which may be long, too.
+            for column in &mut self.columns {
+                column.decoder = TermDecoder::new(self.snapshot, self.terms);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -136,36 +182,6 @@ impl ColumnDecoder<'_> {
             }
         }
         self.decoder.prefetch(&missing[..n]);
-    }
-
-    /// Appends a cell. True if it was long, or the text before it.
-    #[inline]
-    fn push<L: CellLayout>(
-        &mut self,
-        layout: &L,
-        i: usize,
-        id: u32,
-        out: &mut Vec<u8>,
-        hand_on: &mut HandOn<'_>,
-    ) -> Result<bool> {
-        let mut kept = self.kept.as_deref_mut().filter(|k| k.on);
-        if let Some(text) = kept.as_mut().and_then(|kept| kept.get(id)) {
-            out.extend_from_slice(text);
-            return Ok(false);
-        }
-        let start = out.len();
-        let Some(term) = self.decoder.canonical(id)? else {
-            return Ok(false);
-        };
-        if start + term.len() >= FULL {
-            layout.long_cell(i, term, out, hand_on)?;
-            return Ok(true);
-        }
-        layout.cell(i, term, out)?;
-        if let Some(kept) = kept {
-            kept.keep(id, &out[start..]);
-        }
-        Ok(false)
     }
 }
 

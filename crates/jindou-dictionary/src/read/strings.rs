@@ -294,15 +294,17 @@ impl<'a> BlockWalk<'a> {
 
 /// Suffixes up to this length are copied at this length.
 const SHORT: usize = 16;
-/// From this many remaining bytes of a block on, only those of the requested term are copied.
+/// In blocks of at least this many bytes, only those of the requested term are copied.
 const LONG_BLOCK: usize = 1 << 14;
 
 /// Decodes terms; continuing inside a block does not start at its head again.
 #[derive(Debug, Default)]
 pub(crate) struct StringCursor {
     term: Vec<u8>,
-    /// 1 + the lex index of `term`; 0 before the first.
+    /// 1 + the lex index of `term`; 0 before the first, and in a long block.
     next: u32,
+    /// 1 + the lex index of `term` in a long block; otherwise 0.
+    long: u32,
     /// Offset of the next record in `BLOCKS`.
     at: usize,
     end: usize,
@@ -318,16 +320,20 @@ impl StringCursor {
         }
         let forward =
             self.next > 0 && lex / BLOCK == (self.next - 1) / BLOCK && lex + 1 >= self.next;
-        if !forward && !self.head(strings, lex / BLOCK) {
-            self.next = 0;
-            return None;
+        if !forward {
+            if self.long == lex + 1 {
+                return Some(&self.term);
+            }
+            if !self.head(strings, lex / BLOCK) {
+                self.next = 0;
+                return None;
+            }
+            if self.end - self.at >= LONG_BLOCK {
+                return self.seek_long(strings, lex);
+            }
         }
         let blocks = strings.file.bytes(&strings.blocks);
         let block = blocks.get(..self.end)?;
-        if self.end - self.at >= LONG_BLOCK && self.next < lex && self.leap(block, lex).is_none() {
-            self.next = 0;
-            return None;
-        }
         while self.next <= lex {
             if self.step(block).is_none() {
                 self.next = 0;
@@ -358,12 +364,23 @@ impl StringCursor {
         self.at = start + at + head.len();
         self.end = end;
         self.next = block * BLOCK + 1;
+        self.long = 0;
         true
+    }
+
+    /// The term at `lex` of a long block whose head has been read.
+    #[cold]
+    fn seek_long(&mut self, strings: &Strings, lex: u32) -> Option<&[u8]> {
+        let blocks = strings.file.bytes(&strings.blocks);
+        let block = blocks.get(..self.end)?;
+        let found = self.next > lex || self.leap(block, lex).is_some();
+        self.next = 0;
+        self.long = if found { lex + 1 } else { 0 };
+        found.then_some(&self.term)
     }
 
     /// Skips to the term at `lex`, some terms ahead, without decoding those in between: of each, only the bytes that
     /// the requested term shares are copied.
-    #[cold]
     fn leap(&mut self, block: &[u8], lex: u32) -> Option<()> {
         // For each record, the bytes it shares with the one before, and where its own begin.
         let mut records = [(0, 0); BLOCK as usize];

@@ -117,10 +117,29 @@ impl TextOut for Pieces<'_, '_> {
 pub(super) fn push_escaped<T: TextOut>(
     text: &[u8],
     special: impl Fn(&[u8]) -> Option<usize>,
+    escape: impl FnMut(&[u8]) -> Option<(usize, &'static [u8])>,
+    out: &mut T,
+) {
+    // Most texts are short and need no escape.
+    let mut from = 0;
+    if text.len() <= BLOCK {
+        match special(text) {
+            None => return out.extend_from_slice(text),
+            Some(run) => from = run,
+        }
+        out.extend_from_slice(&text[..from]);
+    }
+    push_escaped_from(text, from, special, escape, out);
+}
+
+/// [`push_escaped`] without the first `from` bytes.
+fn push_escaped_from<T: TextOut>(
+    text: &[u8],
+    mut from: usize,
+    special: impl Fn(&[u8]) -> Option<usize>,
     mut escape: impl FnMut(&[u8]) -> Option<(usize, &'static [u8])>,
     out: &mut T,
 ) {
-    let mut from = 0;
     while from < text.len() {
         let end = text.len().min(from + BLOCK);
         if out.is_over(end - from) {
