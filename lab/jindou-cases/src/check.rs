@@ -1,8 +1,8 @@
 //! Takes a case's steps over a database and compares what they give.
 
 use crate::read::{Case, CaseStep, Document, EXPECTED_QUADS, Expected};
-use jindou::parse::Sources;
-use jindou::{Answer, LoadOptions, Progress, QueryOptions, Sharding, UpdateOptions};
+use jindou::parse::{Format, Sources};
+use jindou::{Answer, LoadOptions, MergeOptions, Progress, QueryOptions, Sharding, UpdateOptions};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::{BlankNode, Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use oxrdfio::RdfParser;
@@ -20,12 +20,14 @@ pub enum Database {
     Loaded,
     /// Inserted into a store in memory.
     Inserted,
+    /// Inserted into a store directory that was empty, and merged, as the changes of each update are.
+    Merged,
     /// Loaded into three shards, which take no updates.
     Shards,
 }
 
 impl Database {
-    pub const ALL: [Self; 3] = [Self::Loaded, Self::Inserted, Self::Shards];
+    pub const ALL: [Self; 4] = [Self::Loaded, Self::Inserted, Self::Merged, Self::Shards];
 }
 
 /// A database, and the folder that goes with it.
@@ -43,21 +45,19 @@ fn sources(data: &[Document]) -> Result<Sources, String> {
             d.format,
         );
     }
+    if data.is_empty() {
+        builder = builder.text("nothing".to_owned(), vec![], Format::NQuads);
+    }
     builder.build().map_err(|e| e.to_string())
 }
 
 fn open(data: &[Document], database: Database) -> Result<Opened, String> {
-    if data.is_empty() {
-        return Ok(Opened {
-            db: jindou::Database::in_memory(),
-            _store: None,
-        });
-    }
-    let sources = sources(data)?;
+    let text = |e: jindou::Error| e.to_string();
+    let all = sources(data)?;
     if database == Database::Inserted {
-        let db = jindou::Database::in_memory_from(&sources, &UpdateOptions::default());
+        let db = jindou::Database::in_memory_from(&all, &UpdateOptions::default());
         return Ok(Opened {
-            db: db.map_err(|e| e.to_string())?,
+            db: db.map_err(text)?,
             _store: None,
         });
     }
@@ -69,13 +69,28 @@ fn open(data: &[Document], database: Database) -> Result<Opened, String> {
         .with_threads(1)
         .with_memory(1 << 28)
         .with_sharding(sharding);
-    jindou::Database::load(&dir, &sources, &options, &Progress::default())
-        .map_err(|e| e.to_string())?;
-    let db = jindou::Database::open(&dir).map_err(|e| e.to_string())?;
+    let loaded = match database {
+        Database::Merged => &sources(&[])?,
+        _ => &all,
+    };
+    jindou::Database::load(&dir, loaded, &options, &Progress::default()).map_err(text)?;
+    let db = jindou::Database::open(&dir).map_err(text)?;
+    if database == Database::Merged {
+        let options = UpdateOptions::default();
+        db.insert(&all, &options, &Progress::default())
+            .map_err(text)?;
+        merge(&db)?;
+    }
     Ok(Opened {
         db,
         _store: Some(folder),
     })
+}
+
+fn merge(db: &jindou::Database) -> Result<(), String> {
+    let options = MergeOptions::default().with_threads(1);
+    let merged = db.merge(&options, &Progress::default());
+    merged.map(drop).map_err(|e| e.to_string())
 }
 
 /// Runs a case over one kind of database. The error says what differs.
@@ -100,14 +115,37 @@ pub fn run(case: &Case, database: Database) -> Result<(), String> {
             CaseStep::Update(..) if database == Database::Shards => return Ok(()),
             CaseStep::Update(text, error) => {
                 match (opened.db.update(text, &UpdateOptions::default()), error) {
+                    (Ok(_), None) if database == Database::Merged => merge(&opened.db)?,
                     (Ok(_), None) => {}
                     (Ok(_), Some(_)) => return Err(format!("no error\n{text}")),
                     (Err(e), None) => return Err(format!("{e}\n{text}")),
                     (Err(e), Some(words)) => has_words(&e.to_string(), words)?,
                 }
             }
+            CaseStep::Values(all) => {
+                for (expression, value) in all {
+                    same_value(&opened.db, expression, value.as_deref())
+                        .map_err(|e| format!("{e}\n{expression}"))?;
+                }
+            }
             CaseStep::Quads(text) => same_quads(&stored(&opened.db)?, &parsed(text)?)?,
         }
+    }
+    Ok(())
+}
+
+/// An expression has its value wherever it stands: at the end of a query, over a row, and below an aggregate.
+fn same_value(db: &jindou::Database, expression: &str, value: Option<&str>) -> Result<(), String> {
+    let want = vec![vec![cell(value.unwrap_or(""))?]];
+    for query in [
+        format!("SELECT ({expression} AS ?v) {{}}"),
+        format!("SELECT ?v {{ VALUES ?row {{ 1 }} BIND({expression} AS ?v) }}"),
+        format!(
+            "SELECT (SAMPLE(?w) AS ?v) {{ VALUES ?row {{ 1 }} BIND({expression} AS ?w) }} GROUP BY ?row"
+        ),
+    ] {
+        let answer = db.query(&query).map_err(|e| e.to_string())?;
+        same_rows(answer.solutions().to_vec(), want.clone(), true)?;
     }
     Ok(())
 }
@@ -186,11 +224,17 @@ fn reasons(db: &jindou::Database, text: &str, expected: &[String]) -> Result<(),
     Ok(())
 }
 
-/// A cell of an expected table, in Turtle's syntax; empty where unbound.
+/// A cell of an expected table, in Turtle's syntax, where `xsd:` is known; empty where unbound.
 fn cell(text: &str) -> Result<Option<Term>, String> {
     if text.is_empty() {
         return Ok(None);
     }
+    let text = &match text.rsplit_once("\"^^xsd:") {
+        Some((before, name)) => {
+            format!("{before}\"^^<http://www.w3.org/2001/XMLSchema#{name}>")
+        }
+        None => text.to_owned(),
+    };
     let term = Term::from_str(text).map_err(|e| format!("{text}: {e}"))?;
     Ok(Some(term))
 }

@@ -1,6 +1,6 @@
 //! Tests that are text: each file of `crates/jindou/tests/cases` holds data, queries and updates with what they must give.
-//! docs/testing.md has the format. Every case runs over a loaded store, over a store in memory whose data was inserted, and over
-//! three shards.
+//! docs/testing.md has the format. Every case runs over a loaded store, over a store in memory whose data was inserted, over a
+//! store whose data was inserted and merged, and over three shards.
 //!
 //! `cargo cases` runs them all, `cargo cases FILE`, `cargo cases FOLDER` or `cargo cases FILE:LINE` (the case at that line) some
 //! of them. The program has no dependencies but the library's own, so that it is built in a fraction of the time of its tests.
@@ -198,12 +198,15 @@ mod tests {
             "-- query\nCONSTRUCT WHERE { ?s ?p 1 }\n-- graph\n<http://e/a> <http://e/p> _:o .\n"
                 .to_owned(),
             "-- quads\n<http://e/a> <http://e/p> 1 .\n".to_owned(),
+            "-- values\n1 + 1 => 3\n".to_owned(),
+            "-- values\n1 + 1 => error\n".to_owned(),
+            "-- values\n1 / 0 => 0\n".to_owned(),
             "-- update\nINSERT DATA { <http://e/a> <http://e/p> 1 }\n-- error\nanything\n"
                 .to_owned(),
         ] {
             let text = format!("== a wrong expectation\n{data}{wrong}");
             let cases = Case::all(&text).expect("a case");
-            for database in [Database::Loaded, Database::Inserted] {
+            for database in [Database::Loaded, Database::Inserted, Database::Merged] {
                 assert!(check::run(&cases[0], database).is_err(), "{text}");
             }
         }
@@ -213,6 +216,7 @@ mod tests {
             "== no such section\n-- qurey\nASK {}\n",
             "== no such format\n-- data n3\n",
             "== an expectation of nothing\n-- rows\n?x\n",
+            "== no value\n-- values\n1 + 1\n",
         ] {
             assert!(Case::all(broken).is_err(), "{broken}");
         }

@@ -31,6 +31,8 @@ pub enum CaseStep {
     Reasons(String, Vec<String>),
     /// All that the store holds, as a TriG document.
     Quads(String),
+    /// Expressions with their values; no value is an error.
+    Values(Vec<(String, Option<String>)>),
 }
 
 /// The answer to a query.
@@ -62,6 +64,22 @@ impl Section<'_> {
     fn words(&self) -> Vec<String> {
         let lines = self.lines.iter().map(|l| l.trim());
         lines.filter(|l| !l.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Lines `EXPRESSION => TERM`, or `EXPRESSION => error`.
+    fn values(&self) -> Result<CaseStep, String> {
+        let mut all = vec![];
+        for (n, line) in self.lines.iter().enumerate() {
+            if line.trim().is_empty() || line.starts_with("# ") {
+                continue;
+            }
+            let (expression, value) = line
+                .rsplit_once(" => ")
+                .ok_or(format!("line {}: no value: {line}", self.at + n + 1))?;
+            let value = Some(value.trim().to_owned()).filter(|v| v != "error");
+            all.push((expression.trim().to_owned(), value));
+        }
+        Ok(CaseStep::Values(all))
     }
 
     /// A header and rows, cells between tabs or ` | `; the last one may be empty.
@@ -177,6 +195,7 @@ impl Case {
                 }
                 "load" if rest == "error" => case.load_error = Some(section.words()),
                 "quads" => case.steps.push(CaseStep::Quads(section.text())),
+                "values" => case.steps.push(section.values()?),
                 "update" => {
                     let error = sections.next_if(|s| s.kind == "error");
                     case.steps

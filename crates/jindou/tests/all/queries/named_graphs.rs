@@ -1,6 +1,5 @@
-//! Named graphs: real vocabularies, counted by `oxrdfio`; and a small set by hand.
+//! Named graphs: real vocabularies, counted by `oxrdfio`.
 
-use jindou::testing::Store;
 use jindou::{Database, LoadOptions, Progress};
 use jindou_parse::{Input, Sources};
 use oxrdf::{GraphName, NamedNode, Quad, Term};
@@ -32,45 +31,6 @@ fn counts(db: &Database, text: &str) -> BTreeMap<String, usize> {
         .into_iter()
         .map(|r| (r[0].clone(), r[1].parse().unwrap()))
         .collect()
-}
-
-#[test]
-fn graphs_are_counted_listed_and_merged() {
-    let store = Store::of_trig(
-        "@prefix : <http://e/> .
-        :a :p :b . :a :p :c .
-        :g1 { :a :p :b . :x :p :y . :x a :T . }
-        :g2 { :a :p :b . :x :q :z . }
-        _:g { :a :p :d . }",
-    );
-    let db = &store.db;
-    let per = "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g)) } GROUP BY ?g";
-    assert_eq!(
-        counts(db, per),
-        BTreeMap::from([("<http://e/g1>".into(), 3), ("<http://e/g2>".into(), 2)])
-    );
-    let n = |text: &str| rows(db, text).len();
-    assert_eq!(n("SELECT ?g { GRAPH ?g {} }"), 3);
-    assert_eq!(n("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }"), 3);
-    assert_eq!(n("SELECT * { ?s ?p ?o }"), 2);
-    assert_eq!(n("SELECT * { GRAPH <http://e/g1> { ?s ?p ?o } }"), 3);
-    assert_eq!(n("SELECT * { GRAPH <http://e/none> { ?s ?p ?o } }"), 0);
-    assert_eq!(
-        n("SELECT * FROM <http://e/g1> FROM <http://e/g2> { ?s ?p ?o }"),
-        4
-    );
-    assert_eq!(
-        n("SELECT * FROM <http://e/g1> { GRAPH ?g { ?s ?p ?o } }"),
-        0
-    );
-    assert_eq!(
-        n("SELECT * FROM NAMED <http://e/g2> { GRAPH ?g { ?s ?p ?o } }"),
-        2
-    );
-    assert_eq!(n("SELECT * FROM NAMED <http://e/g2> { ?s ?p ?o }"), 0);
-    let options = jindou::QueryOptions::default().with_union_default(true);
-    let union = db.query_with("SELECT * { ?s ?p ?o }", &options).unwrap();
-    assert_eq!(union.solutions().len(), 6);
 }
 
 /// All files of a tar archive, by `tar` itself.
