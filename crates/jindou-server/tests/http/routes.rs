@@ -1,18 +1,7 @@
-//! The other routes: health, metrics, profile.
+//! Metrics and profiles.
 
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
 use jindou_testing::http::{escape, request};
-
-#[test]
-fn health_and_nothing() {
-    let server = serve(thousand(), options());
-    let get = |target: &str| request(server.address(), "GET", target, &[], b"");
-    assert_eq!(get("/health").json()["status"], "ok");
-    assert_eq!(get("/nowhere").status, 404);
-    assert!(get("/").text().contains("/query"));
-    let post = request(server.address(), "POST", "/health", &[], b"");
-    assert_eq!((post.status, post.header("allow")), (405, "GET, HEAD"));
-}
 
 #[test]
 fn metrics_count_what_happened() {
