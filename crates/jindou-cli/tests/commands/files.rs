@@ -1,8 +1,7 @@
-//! Files that are not what they should be, the permissions of those that are made, and the base of a query.
+//! A backup whose newest list hangs, and the permissions of a cluster's files.
 
-use super::run::{good, jindou, run};
+use super::run::{good, jindou};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -18,63 +17,6 @@ fn bad(folder: &Path, args: &[&str]) -> String {
 fn pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status();
     assert!(made.unwrap().success());
-}
-
-#[test]
-fn a_query_stands_under_the_base_that_is_given() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    fs::write(folder.join("d.ttl"), "<http://e/dir/a> <http://e/p> 1 .").unwrap();
-    good(folder, &["load", "--quiet", "--store", "s", "d.ttl"]);
-    let ask = |more: &[&str], query: &str| {
-        let args = ["query", "--store", "s", "--format", "csv", query];
-        good(folder, &[&args[..], more].concat())
-    };
-    let query = "SELECT ?o { <a> </p> ?o }";
-    assert_eq!(ask(&["--base", "http://e/dir/x"], query), "o\r\n1\r\n");
-    assert_eq!(ask(&["--base", "http://other/"], query), "o\r\n");
-    let own = "BASE <http://e/dir/> SELECT ?o { <a> </p> ?o }";
-    assert_eq!(ask(&["--base", "http://other/"], own), "o\r\n1\r\n");
-    let made = "SELECT (IRI('b') AS ?i) {}";
-    assert_eq!(
-        ask(&["--base", "http://e/dir/"], made),
-        "i\r\nhttp://e/dir/b\r\n"
-    );
-    bad(folder, &["query", "--store", "s", query]);
-    let o = run(folder, &["query", "--store", "s", "--base", "dir/", query]);
-    assert!(String::from_utf8_lossy(&o.stderr).contains("not an absolute IRI"));
-}
-
-#[test]
-fn compressed_files_that_are_cut_are_named_with_their_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let text: String = (0..3000)
-        .map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 31))
-        .collect();
-    let mut gz = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
-    gz.write_all(text.as_bytes()).unwrap();
-    let whole = gz.finish().unwrap();
-    let length = whole.len() - 9;
-    fs::write(folder.join("cut.nt.gz"), &whole[..length]).unwrap();
-    fs::write(folder.join("long.nt.gz"), [&whole[..], b"more"].concat()).unwrap();
-    for command in [
-        &["load", "--quiet", "--store", "s"][..],
-        &["convert", "--check"],
-    ] {
-        let told = bad(folder, &[command, &["cut.nt.gz"]].concat());
-        let place = format!("byte {length}");
-        assert!(
-            told.contains("cut.nt.gz") && told.contains(&place),
-            "{told}"
-        );
-        let told = bad(folder, &[command, &["long.nt.gz"]].concat());
-        assert!(
-            told.contains("long.nt.gz") && told.contains("byte "),
-            "{told}"
-        );
-    }
-    assert!(!folder.join("s").exists());
 }
 
 #[test]

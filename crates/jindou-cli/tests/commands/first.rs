@@ -1,4 +1,4 @@
-//! The first hour: empty stores, files without a store, answers at a terminal, help.
+//! The first hour: empty stores, answers at a terminal, permissions.
 
 use super::run::{at_terminal, good, jindou, said};
 use jindou_testing::Served;
@@ -87,70 +87,6 @@ fn stores_are_named_by_their_place() {
 }
 
 #[test]
-fn files_are_asked_without_a_store() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    let planets = "@prefix : <http://e/> .\n:mars :moons 2 . _:x :moons 0 .\n";
-    std::fs::write(at.join("planets.ttl"), planets).unwrap();
-    std::fs::write(
-        at.join("more.nt"),
-        "<http://e/earth> <http://e/moons> \"1\" .\n_:x <http://e/p> \"o\" .\n",
-    )
-    .unwrap();
-    std::fs::write(at.join("notes.txt"), "<http://e/a> <http://e/p> \"x\" .\n").unwrap();
-    let count = "SELECT (COUNT(DISTINCT ?s) AS ?n) (COUNT(*) AS ?m) { ?s ?p ?o }";
-    let asked = [
-        "query",
-        "--data",
-        "planets.ttl",
-        "--data",
-        "more.nt",
-        "--format",
-        "csv",
-        count,
-    ];
-    // Blank nodes of two files are not the same.
-    assert_eq!(good(at, &asked), "n,m\r\n4,4\r\n");
-    let asked = [
-        "query",
-        "--data",
-        "notes.txt",
-        "--data-format",
-        "nt",
-        "ASK { ?s ?p 'x' }",
-    ];
-    assert_eq!(good(at, &asked), "true\n");
-    // It goes before a store that is set.
-    let o = jindou(at)
-        .args(["query", "--data", "planets.ttl", "ASK { ?s ?p 2 }"])
-        .env("JINDOU_STORE", "nowhere")
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&o.stdout), "true\n");
-    let plan = good(
-        at,
-        &[
-            "query",
-            "--data",
-            "planets.ttl",
-            "--explain",
-            "ASK { ?s ?p 2 }",
-        ],
-    );
-    assert!(plan.starts_with("ASK"), "{plan}");
-    let mut left: Vec<_> = std::fs::read_dir(at)
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
-    left.sort();
-    assert_eq!(
-        left,
-        ["more.nt", "notes.txt", "planets.ttl"],
-        "something was written"
-    );
-}
-
-#[test]
 fn a_terminal_gets_the_first_rows_and_their_number() {
     let t = tempfile::tempdir().unwrap();
     let at = t.path();
@@ -202,34 +138,6 @@ fn a_terminal_gets_the_first_rows_and_their_number() {
     assert_eq!(text.lines().count(), 2 + 1300);
     let (out, err) = said(at, &["query", "--store", "s", "SELECT * { ?s ?p ?o }"]);
     assert_eq!((out.lines().count(), err.as_str()), (1301, ""));
-}
-
-#[test]
-fn help_begins_with_what_people_do_first() {
-    let t = tempfile::tempdir().unwrap();
-    let help = good(t.path(), &["--help"]);
-    let commands: Vec<&str> = help
-        .lines()
-        .skip_while(|l| *l != "Commands:")
-        .skip(1)
-        .filter(|l| l.starts_with("  ") && !l.starts_with("   "))
-        .filter_map(|l| l.split_whitespace().next())
-        .take(4)
-        .collect();
-    assert_eq!(commands, ["serve", "load", "query", "shell"], "{help}");
-    assert!(!help.to_lowercase().contains("in-memory"), "{help}");
-    assert!(help.contains("Examples:"), "{help}");
-    for command in ["serve", "load", "query", "shell"] {
-        let short = good(t.path(), &[command, "-h"]);
-        let long = good(t.path(), &[command, "--help"]);
-        assert!(long.contains("Examples:\n  jindou "), "{long}");
-        assert!(
-            short.contains(&format!("jindou {command} --help")),
-            "{short}"
-        );
-        let (few, many) = (short.lines().count(), long.lines().count());
-        assert!(few < 40 && few < many, "{command}: {few} and {many} lines");
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Commands, their output and their errors.
 
+mod cases;
 mod cli;
 mod cluster;
 mod cut;
@@ -9,15 +10,12 @@ mod follow;
 mod gpu;
 mod graphs;
 mod kept;
-mod mistakes;
 mod operations;
-mod prefixes;
 mod rdf;
 mod remote;
 mod repair;
 mod replicas;
 mod run;
-mod settings;
 mod shell;
 mod shrunk;
 mod words;

@@ -1,4 +1,4 @@
-//! Operators' commands: backups, probes, manual pages, logs for collectors, and stores named in front.
+//! Operators' commands: backups, probes, manual pages, logs for collectors.
 
 use super::run::{bad, good, run};
 use std::fs;
@@ -226,31 +226,4 @@ fn the_last_backup_is_restored_and_old_ones_are_removed() {
     );
     let restored = good(at, &["restore", "--from", backups, "--store", "u"]);
     assert!(restored.contains("snapshot 1,"), "{restored}");
-}
-
-#[test]
-fn what_to_use_may_stand_in_front() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    load(at);
-    let query = "SELECT ?o { ?s ?p ?o }";
-    let want = good(at, &["query", "--store", "s", query]);
-    fs::write(at.join("q.rq"), query).unwrap();
-    for args in [
-        &["query", "s", query][..],
-        &["query", "d.ttl", query],
-        &["query", "s", "-f", "q.rq"],
-        &["query", "d.ttl", "--file", "q.rq"],
-    ] {
-        assert_eq!(good(at, args), want, "{args:?}");
-    }
-    let of = |args: &[&str]| good(at, args);
-    assert_eq!(of(&["info", "s"]), of(&["info", "--store", "s"]));
-    assert_eq!(of(&["dump", "s"]), of(&["dump", "--store", "s"]));
-    let err = bad(at, &["load", "s", "d.ttl"]);
-    assert!(err.contains("--into s"), "{err}");
-    // Two documents are not a store and a document.
-    fs::write(at.join("e.ttl"), "<http://e/b> <http://e/p> 1 .\n").unwrap();
-    let err = bad(at, &["load", "e.ttl", "d.ttl"]);
-    assert!(err.contains("no destination"), "{err}");
 }

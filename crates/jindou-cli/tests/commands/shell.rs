@@ -1,4 +1,4 @@
-//! `jindou shell`, from a pipe and at a terminal (by `script`, where it is installed).
+//! `jindou shell` at a terminal (by `script`, where it is installed), and its interrupts.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -28,121 +28,10 @@ fn jindou(folder: &Path) -> Command {
     c
 }
 
-fn shell(folder: &Path, more: &[&str], text: &str) -> Output {
-    let mut child = jindou(folder)
-        .args(["shell", "--store", "s", "--format", "csv"])
-        .args(more)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A shell that has quit reads no further.
-    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
-    child.wait_with_output().unwrap()
-}
-
 fn texts(o: &Output) -> (String, String) {
     let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).replace('\r', ""));
     assert!(!err.contains("panicked"), "{err}");
     (out, err)
-}
-
-#[test]
-fn statements_of_a_pipe_are_run_one_after_the_other() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let text = "# first\nSELECT ?o\n{ <http://e/s1> foaf:nick ?o }\nLIMIT 5\n\n\
-                .prefix e http://e/\nSELECT ?o {\n\n e:s2 e:n ?o };\nASK { e:s3 e:n 3 }\n.format tsv\nSELECT ?o { e:s4 foaf:nick ?o }";
-    let o = shell(at, &[], text);
-    let (out, err) = texts(&o);
-    assert!(o.status.success(), "{err}");
-    assert_eq!(out, "o\nn1\no\n2\ntrue\n?o\n\"n4\"\n", "{err}");
-    // A mistake does not end it, but counts.
-    let o = shell(
-        at,
-        &[],
-        "SELECT ?x {\n ?x foaf:nick }\n\nINSERT DATA { <a:b> <a:b> 1 }\n\n.fromat csv\nASK {}",
-    );
-    let (out, err) = texts(&o);
-    assert_eq!(o.status.code(), Some(1));
-    assert_eq!(out, "true\n");
-    for words in ["line 2, column 15", "--write", "did you mean .format?"] {
-        assert!(err.contains(words), "no '{words}' in {err}");
-    }
-    let o = shell(
-        at,
-        &["--limit", "3"],
-        "SELECT ?s { ?s foaf:nick ?o } ;\n.limit off\nCONSTRUCT WHERE { ?s foaf:nick ?o };\n.timing on\nASK {};\n.quit\nASK {}",
-    );
-    let (out, err) = texts(&o);
-    assert!(o.status.success());
-    let lines: Vec<&str> = out.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("s", 4 + 301 + 1), "{out}");
-    assert!(
-        err.contains("only the first 3 rows") && err.contains(" ms"),
-        "{err}"
-    );
-    fs::write(
-        at.join("q.rq"),
-        ".prefix e http://e/\nSELECT ?o { e:s7 e:n ?o }\n",
-    )
-    .unwrap();
-    fs::write(at.join("loop"), ".read loop\n").unwrap();
-    let o = shell(
-        at,
-        &[],
-        ".read q.rq\nASK { e:s7 e:n 7 };\n.explain SELECT * {\n ?s foaf:nick ?o }\n\n.profile ASK {};\n.read loop\n.read nowhere\n.timeout 1ns\nSELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i };\n.help",
-    );
-    let (out, err) = texts(&o);
-    assert!(
-        out.starts_with("o\n7\ntrue\n")
-            && out.contains("SELECT, native")
-            && out.contains(".timeout [TIME|off]"),
-        "{out}"
-    );
-    for words in ["files .read one another", "nowhere", "time limit"] {
-        assert!(err.contains(words), "no '{words}' in {err}");
-    }
-}
-
-#[test]
-fn nothing_is_run_when_nobody_reads_the_answers() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let mut child = jindou(at)
-        .args(["shell", "--store", "s", "--write"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let text = "ASK {};\nINSERT DATA { <http://e/late> <http://e/p> 1 };\n";
-    // The shell may be gone before it has read everything.
-    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
-    assert!(child.wait().unwrap().success());
-    let o = shell(at, &[], "ASK { <http://e/late> ?p ?o };");
-    assert_eq!(texts(&o).0, "false\n");
-}
-
-#[test]
-fn updates_want_to_be_allowed() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let text = ".prefix e http://e/\nINSERT DATA { e:new e:n 'new' };\nSELECT ?s { ?s e:n 'new' }\n\nDELETE WHERE { e:new ?p ?o }\n\nASK { e:new ?p ?o }";
-    let o = shell(at, &["--write"], text);
-    let (out, err) = texts(&o);
-    assert!(o.status.success(), "{err}");
-    assert!(
-        out.contains("1 quad added")
-            && out.contains("\nhttp://e/new\n")
-            && out.ends_with("false\n"),
-        "{out}"
-    );
 }
 
 /// Runs the shell at a terminal; `talk` writes to it and waits for what it says.
@@ -363,20 +252,4 @@ fn an_interrupt_ends_only_the_query() {
     assert!(err.contains("cancelled"), "{err}");
     // The cancelled query has its header and no row.
     assert_eq!(out, "n\ntrue\n");
-}
-
-#[test]
-fn an_endless_line_is_refused() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let o = shell(at, &[], ".read /dev/zero\nASK { ?s ?p 7 }\n");
-    let (out, err) = texts(&o);
-    assert!(
-        err.contains("/dev/zero") && err.contains("longer than 64 MiB"),
-        "{err}"
-    );
-    // What follows is run.
-    assert_eq!(out, "true\n");
-    assert_eq!(o.status.code(), Some(1));
 }

@@ -1,0 +1,382 @@
+//! Tests that are text: `tests/cases/*.cmd` hold commands and what they must write. docs/testing.md has the format.
+//! `JINDOU_CASES=FILE` or `FILE:LINE` selects cases, `JINDOU_REWRITE=1` writes outputs without `...` and `[..]` again.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+
+/// A command, and what it must do.
+#[derive(Clone, Debug, Default)]
+struct Step {
+    /// Line of the command, from 0.
+    at: usize,
+    command: String,
+    /// `?` and a number, or `? fails`; without it the command must succeed.
+    status: Option<String>,
+    /// The lines after it: all of standard output, then all of standard error.
+    output: Vec<String>,
+    /// Line after the last of the output.
+    end: usize,
+}
+
+/// Files that are written first, and commands.
+#[derive(Clone, Debug, Default)]
+struct Case {
+    name: String,
+    line: usize,
+    files: Vec<(String, String)>,
+    steps: Vec<Step>,
+}
+
+/// A file of cases. Each case begins with a copy of what `setup` makes.
+struct File {
+    path: PathBuf,
+    text: String,
+    setup: Case,
+    cases: Vec<Case>,
+    /// No case may make or remove a file.
+    is_unchanged: bool,
+}
+
+/// Part of a case to which the next lines belong.
+enum Part {
+    None,
+    File,
+    Output,
+}
+
+impl File {
+    fn read(path: PathBuf) -> Result<Self, String> {
+        let text = fs::read_to_string(&path).map_err(|e| e.to_string())?;
+        let mut all = vec![Case::default()];
+        let (mut part, mut is_unchanged) = (Part::None, false);
+        for (n, line) in text.lines().enumerate() {
+            let wrong = || format!("line {}: not understood: {line}", n + 1);
+            let case = all.last_mut().unwrap();
+            if let Some(name) = line.strip_prefix("== ") {
+                all.push(Case {
+                    name: name.to_owned(),
+                    line: n + 1,
+                    ..Case::default()
+                });
+                part = Part::None;
+            } else if let Some(name) = line.strip_prefix("-- file ") {
+                case.files.push((name.to_owned(), String::new()));
+                part = Part::File;
+            } else if let Some(command) = line.strip_prefix("$ ") {
+                case.steps.push(Step {
+                    at: n,
+                    command: command.to_owned(),
+                    end: n + 1,
+                    ..Step::default()
+                });
+                part = Part::Output;
+            } else {
+                match part {
+                    Part::None if line.is_empty() || line.starts_with('#') => {}
+                    Part::None if line == "unchanged" => is_unchanged = true,
+                    Part::None => return Err(wrong()),
+                    Part::File => {
+                        let text = &mut case.files.last_mut().unwrap().1;
+                        text.push_str(line);
+                        text.push('\n');
+                    }
+                    Part::Output if line.starts_with("# ") => {}
+                    Part::Output => {
+                        let step = case.steps.last_mut().unwrap();
+                        let is_first = step.output.is_empty();
+                        if let Some(more) = line.strip_prefix("> ").filter(|_| is_first) {
+                            step.command += &format!("\n{more}");
+                        } else if let Some(s) = line.strip_prefix("? ").filter(|_| is_first) {
+                            step.status = Some(s.to_owned());
+                        } else {
+                            step.output.push(line.to_owned());
+                        }
+                        step.end = n + 1;
+                    }
+                }
+            }
+        }
+        // Empty lines before the next case are not output.
+        for step in all.iter_mut().flat_map(|c| &mut c.steps) {
+            while step.output.last().is_some_and(String::is_empty) {
+                step.output.pop();
+                step.end -= 1;
+            }
+        }
+        let setup = all.remove(0);
+        match all.iter().find(|c| c.steps.is_empty()) {
+            Some(case) => Err(format!("line {}: {} checks nothing", case.line, case.name)),
+            None => Ok(Self {
+                path,
+                text,
+                setup,
+                cases: all,
+                is_unchanged,
+            }),
+        }
+    }
+}
+
+/// True if a text is as an expected line says, in which `[..]` stands for any characters.
+fn fits(line: &str, expected: &str) -> bool {
+    let mut parts = expected.split("[..]");
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = line.strip_prefix(first) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// True if lines are as expected, where `...` stands for any lines.
+fn all_fit(lines: &[&str], expected: &[String]) -> bool {
+    match expected.split_first() {
+        None => lines.is_empty(),
+        Some((first, rest)) if first == "..." => {
+            (0..=lines.len()).any(|n| all_fit(&lines[n..], rest))
+        }
+        Some((first, rest)) => {
+            let line = lines.split_first();
+            line.is_some_and(|(line, others)| fits(line, first) && all_fit(others, rest))
+        }
+    }
+}
+
+/// Place in which commands run: a folder, and a port that is taken.
+struct World<'a> {
+    folder: &'a Path,
+    port: u16,
+}
+
+impl World<'_> {
+    /// Status and output of a command, in which the folder is `FOLDER` and the port `PORT`.
+    fn run(&self, command: &str) -> (Option<i32>, String) {
+        let program = Path::new(env!("CARGO_BIN_EXE_jindou")).parent().unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let o = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(self.folder)
+            .env("PATH", format!("{}:{path}", program.display()))
+            .env("HOME", self.folder)
+            .env("PORT", self.port.to_string())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("JINDOU_STORE")
+            .env_remove("JINDOU_CONFIG")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
+        let said = (out + &err)
+            .replace('\r', "")
+            .replace(&self.folder.display().to_string(), "FOLDER")
+            .replace(&format!("port {} ", self.port), "port PORT ");
+        (o.status.code(), said)
+    }
+
+    /// Writes the files and makes the steps. The error has the line, and the output that differs.
+    fn make<'c>(&self, case: &'c Case) -> Result<(), (&'c Step, String)> {
+        for (name, text) in &case.files {
+            let path = self.folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        for step in &case.steps {
+            let (status, said) = self.run(&step.command);
+            let is_status = match step.status.as_deref() {
+                None => status == Some(0),
+                Some("fails") => status != Some(0),
+                Some(number) => status.map(|s| s.to_string()).as_deref() == Some(number),
+            };
+            let lines: Vec<&str> = said.trim_end().lines().collect();
+            if !is_status || said.contains("panicked") || !all_fit(&lines, &step.output) {
+                let status = status.map_or("a signal".to_owned(), |s| s.to_string());
+                let difference = format!("{}\nstatus {status}\n{said}", step.command);
+                return Err((step, difference));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names in a folder.
+fn listed(folder: &Path) -> BTreeSet<OsString> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|e| e.unwrap().file_name()).collect()
+}
+
+fn files() -> Vec<(File, Option<usize>)> {
+    let selected = std::env::var("JINDOU_CASES").unwrap_or_default();
+    let (name, line) = match selected.rsplit_once(':') {
+        Some((name, line)) => (name, line.parse::<usize>().ok()),
+        None => (&*selected, None),
+    };
+    let mut all = Vec::new();
+    for entry in fs::read_dir(FOLDER).expect("the folder of cases") {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.is_empty() || name.ends_with(&file) {
+            let read = File::read(path).unwrap_or_else(|e| panic!("{file}: {e}"));
+            all.push((read, line));
+        }
+    }
+    assert!(!all.is_empty(), "no file {name:?}");
+    all
+}
+
+/// Runs a case in a copy of a folder.
+fn run<'c>(
+    case: &'c Case,
+    made: &Path,
+    port: u16,
+    is_unchanged: bool,
+) -> Result<(), (&'c Step, String)> {
+    let t = tempfile::tempdir().unwrap();
+    let folder = t.path().join("f");
+    let copied = Command::new("cp").arg("-a").args([made, &folder]).status();
+    assert!(copied.unwrap().success());
+    let before = listed(&folder);
+    let world = World {
+        folder: &folder,
+        port,
+    };
+    world.make(case)?;
+    if is_unchanged && listed(&folder) != before {
+        let step = case.steps.last().unwrap();
+        return Err((step, "it made or removed files".into()));
+    }
+    Ok(())
+}
+
+/// Puts other output in the place of a step's.
+fn rewritten(text: &str, step: &Step, difference: &str) -> Option<String> {
+    if step.output.iter().any(|l| l == "..." || l.contains("[..]")) {
+        return None;
+    }
+    let said = difference.strip_prefix(&step.command)?;
+    let (status, said) = said.strip_prefix("\nstatus ")?.split_once('\n')?;
+    let lines: Vec<&str> = text.lines().collect();
+    let commands = step.command.lines().count();
+    let mut new = lines[..step.at + commands].join("\n");
+    if status != "0" {
+        new += &format!("\n? {status}");
+    }
+    if !said.trim_end().is_empty() {
+        new += &format!("\n{}", said.trim_end());
+    }
+    Some([&new, "\n", &lines[step.end..].join("\n"), "\n"].concat())
+}
+
+#[test]
+fn commands_write_what_the_cases_say() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for (file, line) in files() {
+        let name = file.path.file_name().unwrap().to_str().unwrap().to_owned();
+        let t = tempfile::tempdir().unwrap();
+        let made = t.path().join("made");
+        fs::create_dir(&made).unwrap();
+        let world = World {
+            folder: &made,
+            port,
+        };
+        let set_up = world.make(&file.setup);
+        set_up.unwrap_or_else(|(step, e)| panic!("{name}:{}: {e}", step.at + 1));
+        let mut cases: Vec<&Case> = file.cases.iter().collect();
+        if let Some(line) = line {
+            let after = cases.partition_point(|c| c.line <= line);
+            cases = cases.drain(after.saturating_sub(1)..after).collect();
+        }
+        count += cases.len();
+        let (next, failed) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    loop {
+                        let Some(case) = next.lock().unwrap().next() else {
+                            return;
+                        };
+                        if let Err((step, e)) = run(case, &made, port, file.is_unchanged) {
+                            let place = format!("{name}:{}: {}: {e}", step.at + 1, case.name);
+                            failed.lock().unwrap().push((step, e, place));
+                        }
+                    }
+                });
+            }
+        });
+        let mut failed = failed.into_inner().unwrap();
+        if std::env::var_os("JINDOU_REWRITE").is_some() {
+            // From the end, so that lines keep their numbers.
+            failed.sort_by_key(|(step, ..)| std::cmp::Reverse(step.at));
+            let mut text = file.text.clone();
+            for (step, e, _) in &failed {
+                text = rewritten(&text, step, e).unwrap_or(text);
+            }
+            fs::write(&file.path, text).unwrap();
+        }
+        failures.extend(failed.into_iter().map(|(.., place)| place));
+    }
+    println!("{count} cases");
+    let n = failures.len();
+    assert!(n == 0, "{n} failures:\n\n{}", failures.join("\n\n"));
+}
+
+/// The runner itself must notice each kind of difference, or a case would pass whatever a command does.
+#[test]
+fn differences_are_noticed() {
+    let t = tempfile::tempdir().unwrap();
+    let path = t.path().join("a.cmd");
+    let made = t.path().join("made");
+    fs::create_dir(&made).unwrap();
+    let outcome = |text: &str| {
+        fs::write(&path, format!("== a case\n{text}")).unwrap();
+        let file = File::read(path.clone()).expect("a case");
+        run(&file.cases[0], &made, 1, true).map_err(|(_, e)| e)
+    };
+    for right in [
+        "$ echo one; echo two\none\ntwo\n",
+        "$ echo one; echo two >&2; exit 3\n? 3\none\ntwo\n",
+        "$ echo one; echo two\n...\n",
+        "$ echo one; echo two\no[..]e\n...\n",
+        "$ echo one two\n[..]ne[..]o\n",
+        "$ false\n? fails\n",
+        "$ cat <<E\n> one\n> E\none\n",
+    ] {
+        outcome(right).unwrap_or_else(|e| panic!("{right}: {e}"));
+    }
+    for wrong in [
+        "$ echo one; echo two\none\n",
+        "$ echo one\none\ntwo\n",
+        "$ echo one\n? 1\none\n",
+        "$ false\n",
+        "$ true\n? fails\n",
+        "$ exit 2\n? 1\n",
+        "$ echo one two\n[..]two[..]one[..]\n",
+        "$ echo panicked\n...\n",
+        "$ touch file\n",
+        "-- file d.nt\nx\n$ cat d.nt\ny\n",
+    ] {
+        assert!(outcome(wrong).is_err(), "{wrong}");
+    }
+    fs::write(&path, "== a case\nno such line\n").unwrap();
+    assert!(File::read(path.clone()).is_err());
+    fs::write(&path, "== a case\n").unwrap();
+    assert!(File::read(path).is_err());
+}
