@@ -1,7 +1,8 @@
 //! Tests that are text: `tests/cases/*.cmd` hold commands and what they must write. docs/testing.md has the format.
 //! `JINDOU_CASES=FILE` or `FILE:LINE` selects cases, `JINDOU_REWRITE=1` writes outputs without `...` and `[..]` again.
 
-use std::collections::BTreeSet;
+use jindou_testing::Served;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
@@ -17,6 +18,8 @@ struct Step {
     /// Line of the command, from 0.
     at: usize,
     command: String,
+    /// Name of a server that the command starts, and that serves until the end of the case or until another has its name.
+    server: Option<String>,
     /// `?` and a number, or `? fails`; without it the command must succeed.
     status: Option<String>,
     /// The lines after it: all of standard output, then all of standard error.
@@ -69,10 +72,11 @@ impl File {
             } else if let Some(name) = line.strip_prefix("-- file ") {
                 case.files.push((name.to_owned(), String::new()));
                 part = Part::File;
-            } else if let Some(command) = line.strip_prefix("$ ") {
+            } else if let Some((server, command)) = command(line) {
                 case.steps.push(Step {
                     at: n,
-                    command: command.to_owned(),
+                    command,
+                    server,
                     end: n + 1,
                     ..Step::default()
                 });
@@ -124,6 +128,15 @@ impl File {
     }
 }
 
+/// A line's command, and the name of the server that it starts: `$ COMMAND`, `& NAME COMMAND`.
+fn command(line: &str) -> Option<(Option<String>, String)> {
+    if let Some(command) = line.strip_prefix("$ ") {
+        return Some((None, command.to_owned()));
+    }
+    let (name, command) = line.strip_prefix("& ")?.split_once(' ')?;
+    Some((Some(name.to_owned()), command.to_owned()))
+}
+
 /// True if a text is as an expected line says, in which `[..]` stands for any characters.
 fn fits(line: &str, expected: &str) -> bool {
     let mut parts = expected.split("[..]");
@@ -158,6 +171,9 @@ fn all_fit(lines: &[&str], expected: &[String]) -> bool {
     }
 }
 
+/// Running servers by their names, which are variables of the shell.
+type Servers = BTreeMap<String, Served>;
+
 /// Place in which commands run: a folder, and a port that is taken.
 struct World<'a> {
     folder: &'a Path,
@@ -165,22 +181,33 @@ struct World<'a> {
 }
 
 impl World<'_> {
-    /// Status and output of a command, in which the folder is `FOLDER` and the port `PORT`.
-    fn run(&self, command: &str) -> (Option<i32>, String) {
+    /// The command, by a shell that knows the servers' addresses.
+    fn shell(&self, command: &str, servers: &Servers) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_jindou")).parent().unwrap();
         let path = std::env::var("PATH").unwrap_or_default();
-        let o = Command::new("sh")
+        let urls = servers
+            .iter()
+            .map(|(name, served)| (name, format!("http://{}", served.address)));
+        let mut shell = Command::new("sh");
+        shell
             .args(["-c", command])
+            .envs(urls)
             .current_dir(self.folder)
             .env("PATH", format!("{}:{path}", program.display()))
             .env("HOME", self.folder)
             .env("PORT", self.port.to_string())
+            .env("NO_PROXY", "*")
+            .env("no_proxy", "*")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("JINDOU_STORE")
             .env_remove("JINDOU_CONFIG")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+            .stdin(Stdio::null());
+        shell
+    }
+
+    /// Status and output of a command, in which the folder is `FOLDER` and the port `PORT`.
+    fn run(&self, command: &str, servers: &Servers) -> (Option<i32>, String) {
+        let o = self.shell(command, servers).output().unwrap();
         let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
         let said = (out + &err)
             .replace('\r', "")
@@ -196,8 +223,18 @@ impl World<'_> {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
+        let mut servers = Servers::new();
         for step in &case.steps {
-            let (status, said) = self.run(&step.command);
+            if let Some(name) = &step.server {
+                servers.remove(name);
+                let command = format!("exec {}", step.command);
+                let mut shell = self.shell(&command, &servers);
+                let served = Served::try_start(shell.stderr(Stdio::null()));
+                let served = served.map_err(|e| (step, format!("{command}\n{e}")))?;
+                servers.insert(name.clone(), served);
+                continue;
+            }
+            let (status, said) = self.run(&step.command, &servers);
             let is_status = match step.status.as_deref() {
                 None => status == Some(0),
                 Some("fails") => status != Some(0),
@@ -358,6 +395,7 @@ fn differences_are_noticed() {
         "$ echo one two\n[..]ne[..]o\n",
         "$ false\n? fails\n",
         "$ cat <<E\n> one\n> E\none\n",
+        "& S jindou serve none --writable --port 0\n$ jindou query --endpoint $S/sparql 'ASK {}'; rm -r none\ntrue\n",
     ] {
         outcome(right).unwrap_or_else(|e| panic!("{right}: {e}"));
     }
@@ -372,6 +410,7 @@ fn differences_are_noticed() {
         "$ echo panicked\n...\n",
         "$ touch file\n",
         "-- file d.nt\nx\n$ cat d.nt\ny\n",
+        "& S echo nothing\n$ true\n",
     ] {
         assert!(outcome(wrong).is_err(), "{wrong}");
     }

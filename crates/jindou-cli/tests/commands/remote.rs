@@ -1,11 +1,10 @@
-//! `jindou query --endpoint` and `jindou load https://…`, against `jindou serve` and against servers that misbehave.
+//! `jindou query --endpoint` and `jindou load https://…`, against servers that misbehave.
 
-use jindou_testing::Served;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 fn jindou(folder: &Path) -> Command {
@@ -34,234 +33,6 @@ fn bad(folder: &Path, args: &[&str]) -> String {
     assert_eq!(o.status.code(), Some(1), "{args:?}: {err}");
     assert!(!err.contains("panicked"), "{err}");
     err
-}
-
-struct Serving(
-    #[expect(dead_code, reason = "ends the process")] Served,
-    String,
-);
-
-fn serve(folder: &Path, more: &[&str]) -> Serving {
-    let mut command = jindou(folder);
-    command.args([
-        "serve",
-        "--store",
-        "s",
-        "--port",
-        "0",
-        "--log-level",
-        "error",
-    ]);
-    let served = Served::start(command.args(more));
-    let url = format!("http://{}/sparql", served.address);
-    Serving(served, url)
-}
-
-/// Without prefixes of its own, which an endpoint's tables do not have.
-const DATA: &str = "@base <http://e/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> .\n\
-    <a> foaf:name \"Ann\\t\\\"x\\\"\", \"Anne\"@fr ; <age> 7, 7.5, 1e0, true ; <born> \"2000-01-01\"^^<http://www.w3.org/2001/XMLSchema#date> .\n\
-    <b> foaf:knows <a> ; <says> << <a> <age> 7 >> .\n";
-
-fn store(folder: &Path) {
-    fs::write(folder.join("d.ttl"), DATA).unwrap();
-    good(folder, &["load", "-q", "--store", "s", "d.ttl"]);
-}
-
-#[test]
-fn an_endpoint_answers_as_the_store_does() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let server = serve(at, &[]);
-    let rows = "SELECT ?s ?p ?o ?none { ?s ?p ?o OPTIONAL { ?s <http://e/none> ?none } FILTER(!isBlank(?o) && !isTriple(?o)) } ORDER BY ?s ?p ?o";
-    for query in [
-        rows,
-        "ASK { ?s foaf:name ?o }",
-        "SELECT ?x { ?x foaf:nobody ?y }",
-        "SELECT (COUNT(*) AS ?n) {}",
-    ] {
-        for format in ["table", "tsv", "csv", "json", "xml", "ndjson"] {
-            let ask =
-                |how: [&str; 2]| good(at, &["query", how[0], how[1], query, "--format", format]);
-            assert_eq!(
-                ask(["--endpoint", &server.1]),
-                ask(["--store", "s"]),
-                "{query} {format}"
-            );
-        }
-    }
-    for query in [
-        "CONSTRUCT { ?s ?p ?o } { ?s ?p ?o FILTER(!isTriple(?o)) }",
-        "DESCRIBE <http://e/a>",
-    ] {
-        let sorted = |how: [&str; 2]| {
-            let text = good(at, &["query", how[0], how[1], query, "--format", "nt"]);
-            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            lines.sort();
-            lines
-        };
-        assert_eq!(
-            sorted(["--endpoint", &server.1]),
-            sorted(["--store", "s"]),
-            "{query}"
-        );
-    }
-    let address = server.1.trim_end_matches("/sparql");
-    assert!(good(at, &["health", address]).contains("ready"));
-    let err = bad(at, &["health", "http://127.0.0.1:1"]);
-    assert!(err.contains("127.0.0.1:1/ready"), "{err}");
-    // What the server says about a mistake, with the user's own line.
-    let text = "SELECT ?name {\n ?s foaf:name }";
-    let err = bad(at, &["query", "--endpoint", &server.1, text]);
-    assert!(err.contains("400") && err.contains("line 2"), "{err}");
-    let err = bad(
-        at,
-        &[
-            "query",
-            "--endpoint",
-            &server.1,
-            "ASK { ?s none:name 1 }",
-            "--no-prefixes",
-        ],
-    );
-    assert!(err.contains("none"), "{err}");
-    let o = run(at, &["query", "--endpoint", &server.1, "ASK {}", "--time"]);
-    assert!(String::from_utf8_lossy(&o.stderr).contains("1 row in"));
-}
-
-#[test]
-fn an_endpoint_is_updated() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let update = |url: &str, more: &[&str]| {
-        let args = [&["update", "--endpoint", url], more].concat();
-        run(at, &args)
-    };
-    {
-        let reading = serve(at, &[]);
-        let refused = update(&reading.1, &["CLEAR ALL"]);
-        let err = String::from_utf8_lossy(&refused.stderr);
-        assert!(
-            !refused.status.success() && err.contains("read-only"),
-            "{err}"
-        );
-    }
-    let server = serve(at, &["--writable"]);
-    // Both routes take updates; common prefixes are declared for servers that know none.
-    let routes = [server.1.clone(), server.1.replace("/sparql", "/update")];
-    for (n, url) in routes.iter().enumerate() {
-        let text = format!("INSERT DATA {{ <http://e/new> foaf:age {n} }}");
-        let key = format!("key {n}");
-        let line = format!(
-            "snapshot {}: 1 quad added, 0 removed by 1 operation\n",
-            n + 1
-        );
-        // Made once, at whichever route it arrives again.
-        for url in [url, &routes[0], &routes[1]] {
-            let done = update(url, &[&text, "--idempotency-key", &key]);
-            assert_eq!(String::from_utf8_lossy(&done.stdout), line, "{done:?}");
-        }
-        let err = bad(
-            at,
-            &[
-                "update",
-                "--endpoint",
-                url,
-                "CLEAR ALL",
-                "--idempotency-key",
-                &key,
-            ],
-        );
-        assert!(
-            err.contains("422") && err.contains("another request"),
-            "{err}"
-        );
-    }
-    let done = update(
-        &routes[0],
-        &[
-            "--base",
-            "http://e/",
-            "--json",
-            "DELETE DATA { <new> foaf:age 1 }",
-        ],
-    );
-    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(
-        (&report["added"], &report["removed"]),
-        (&0.into(), &1.into())
-    );
-    let seen = "SELECT ?n { <http://e/new> foaf:age ?n }";
-    let seen = good(
-        at,
-        &["query", "--endpoint", &server.1, seen, "--format", "csv"],
-    );
-    assert_eq!(seen.trim_end().lines().last(), Some("0"));
-    let err = bad(at, &["update", "--endpoint", &routes[1], "INSERT {"]);
-    assert!(err.contains("400"), "{err}");
-    let err = bad(at, &["update", "CLEAR ALL"]);
-    assert!(err.contains("--endpoint URL"), "{err}");
-}
-
-#[test]
-fn tokens_are_sent_and_kept() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    fs::write(
-        at.join("tokens"),
-        "read abcdefghijklmnopqrst\nwrite 0123456789abcdefghij\n",
-    )
-    .unwrap();
-    let server = serve(at, &["--token-file", "tokens"]);
-    let err = bad(at, &["query", "--endpoint", &server.1, "ASK {}"]);
-    assert!(err.contains("401") && err.contains("--token"), "{err}");
-    let ask = ["query", "--endpoint", &server.1, "ASK {}"];
-    let token = ["--token", "abcdefghijklmnopqrst"];
-    assert_eq!(good(at, &[&ask[..], &token[..]].concat()), "true\n");
-    let o = jindou(at)
-        .args(ask)
-        .env("JINDOU_TOKEN", "abcdefghijklmnopqrst")
-        .output()
-        .unwrap();
-    assert!(o.status.success());
-    let err = bad(
-        at,
-        &[
-            "query",
-            "--endpoint",
-            "http://example.org/",
-            "ASK {}",
-            "--token",
-            "x",
-        ],
-    );
-    assert!(err.contains("unencrypted"), "{err}");
-    // Updates through the shell, with the token that may.
-    let mut shell = jindou(at)
-        .args([
-            "shell",
-            "--write",
-            "--endpoint",
-            &server.1,
-            "--token",
-            "0123456789abcdefghij",
-            "--format",
-            "csv",
-        ])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let text = b".prefix e http://e/\nINSERT DATA { e:new foaf:name 'new' }\n\nSELECT ?s { ?s foaf:name 'new' }\n";
-    shell.stdin.take().unwrap().write_all(text).unwrap();
-    let o = shell.wait_with_output().unwrap();
-    let out = String::from_utf8_lossy(&o.stdout);
-    assert!(
-        o.status.success() && out.ends_with("s\r\nhttp://e/new\r\n"),
-        "{out}"
-    );
 }
 
 /// A server that gives each request the answer of its path; returns its address.
@@ -534,7 +305,8 @@ fn labels_of_other_engines_are_read() {
     ]);
     let t = tempfile::tempdir().unwrap();
     let at = t.path();
-    store(at);
+    fs::write(at.join("d.ttl"), "<http://e/a> <http://e/b> 1 .").unwrap();
+    good(at, &["load", "-q", "--store", "s", "d.ttl"]);
     for path in ["/json", "/xml"] {
         let endpoint = format!("{url}{path}");
         let query = "SELECT ?x ?y { ?x <http://e/p> ?y }";

@@ -9,7 +9,6 @@ mod computing;
 mod conditions;
 mod endpoint;
 mod fuzz;
-mod jobs;
 mod keys;
 mod lenient;
 mod limits;
