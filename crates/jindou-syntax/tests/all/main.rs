@@ -1,4 +1,4 @@
-//! Mistakes and their messages; the table of extensions.
+//! Texts with what the parser makes of them; the table of extensions.
 
+mod cases;
 mod extensions;
-mod mistakes;
