@@ -48,7 +48,7 @@ true
 -- file in
 SELECT ?s { ?s foaf:nick ?o } ;
 .limit off
-SELECT ?o { ?s foaf:nick ?o };
+CONSTRUCT WHERE { ?s foaf:nick ?o };
 .timing on
 ASK {};
 .quit

@@ -3,8 +3,7 @@
 use jindou::parse::Format;
 use jindou::testing::Store;
 use jindou::{
-    CancelToken, Document, DocumentSource, Documents, Error, MemoryBudget, QueryOptions,
-    UpdateOptions,
+    CancelToken, Document, DocumentSource, Error, MemoryBudget, QueryOptions, UpdateOptions,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -108,47 +107,4 @@ fn a_document_that_cannot_be_had_fails_the_request_unless_it_is_silent() {
     let text = "LOAD SILENT <http://e/none> ; LOAD <http://e/there> INTO GRAPH <http://e/new>";
     store.db.update(text, &options).unwrap();
     assert_eq!(count(&store, "GRAPH <http://e/new> { ?s ?p ?o }"), 2);
-}
-
-/// A document with named graphs is not for one graph, whatever its format; without INTO GRAPH it keeps them.
-#[test]
-fn a_document_of_other_graphs_is_not_loaded_into_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let quads = "<http://e/d> <http://e/b> <http://e/c> .\n<http://e/a> <http://e/b> <http://e/c> <http://e/g> .\n";
-    let trig = "<http://e/d> <http://e/b> <http://e/c> . <http://e/g> { <http://e/a> <http://e/b> <http://e/c> }";
-    let json = r#"{"@id": "http://e/g", "@graph": {"@id": "http://e/a", "http://e/b": {"@id": "http://e/c"}}}"#;
-    let own = "<http://e/z> { <http://e/a> <http://e/b> 1 } <http://e/d> <http://e/b> 2 .";
-    for (name, text) in [
-        ("a.nq", quads),
-        ("a.trig", trig),
-        ("a.jsonld", json),
-        ("own.trig", own),
-    ] {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    let documents = Documents::new().folder(folder.path()).unwrap();
-    let options = UpdateOptions::default().with_documents(Arc::new(documents));
-    let load = |name: &str| {
-        let path = folder.path().canonicalize().unwrap();
-        format!("<file://{}/{name}>", path.display())
-    };
-    let store = Store::of_trig("");
-    for name in ["a.nq", "a.trig", "a.jsonld"] {
-        let text = format!("LOAD {} INTO GRAPH <http://e/z>", load(name));
-        let e = store.db.update(&text, &options).unwrap_err();
-        assert!(matches!(e, Error::Conflict(_)), "{name}: {e}");
-        assert!(e.to_string().contains("<http://e/g>"), "{name}: {e}");
-        let silent = text.replace("LOAD", "LOAD SILENT");
-        assert_eq!(store.db.update(&silent, &options).unwrap().added, 0);
-    }
-    assert_eq!(count(&store, "GRAPH ?g { ?s ?p ?o }"), 0);
-    // Statements of the very graph, and of none, are for it.
-    let text = format!("LOAD {} INTO GRAPH <http://e/z>", load("own.trig"));
-    assert_eq!(store.db.update(&text, &options).unwrap().added, 2);
-    assert_eq!(count(&store, "GRAPH <http://e/z> { ?s ?p ?o }"), 2);
-    store
-        .db
-        .update(&format!("LOAD {}", load("a.nq")), &options)
-        .unwrap();
-    assert_eq!(count(&store, "GRAPH <http://e/g> { ?s ?p ?o }"), 1);
 }
