@@ -5,6 +5,7 @@
 //! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
 
 pub mod attack;
+pub mod cases;
 mod comparing;
 mod counting;
 mod documents;

@@ -2,13 +2,13 @@
 //! `JINDOU_CASES=FILE` or `FILE:LINE` selects cases, `JINDOU_REWRITE=1` writes outputs without `...` and `[..]` again.
 
 use jindou_testing::Served;
+use jindou_testing::cases::{case_files, failures};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
 
@@ -257,25 +257,6 @@ fn listed(folder: &Path) -> BTreeSet<OsString> {
     entries.map(|e| e.unwrap().file_name()).collect()
 }
 
-fn files() -> Vec<(File, Option<usize>)> {
-    let selected = std::env::var("JINDOU_CASES").unwrap_or_default();
-    let (name, line) = match selected.rsplit_once(':') {
-        Some((name, line)) => (name, line.parse::<usize>().ok()),
-        None => (&*selected, None),
-    };
-    let mut all = Vec::new();
-    for entry in fs::read_dir(FOLDER).expect("the folder of cases") {
-        let path = entry.unwrap().path();
-        let file = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if name.is_empty() || name.ends_with(&file) {
-            let read = File::read(path).unwrap_or_else(|e| panic!("{file}: {e}"));
-            all.push((read, line));
-        }
-    }
-    assert!(!all.is_empty(), "no file {name:?}");
-    all
-}
-
 /// Runs a case in a copy of a folder.
 fn run<'c>(
     case: &'c Case,
@@ -323,10 +304,11 @@ fn rewritten(text: &str, step: &Step, difference: &str) -> Option<String> {
 fn commands_write_what_the_cases_say() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let mut failures = Vec::new();
+    let mut all = Vec::new();
     let mut count = 0;
-    for (file, line) in files() {
-        let name = file.path.file_name().unwrap().to_str().unwrap().to_owned();
+    for selected in case_files(FOLDER) {
+        let name = selected.name();
+        let file = File::read(selected.path.clone()).unwrap_or_else(|e| panic!("{name}: {e}"));
         let t = tempfile::tempdir().unwrap();
         let made = t.path().join("made");
         fs::create_dir(&made).unwrap();
@@ -337,28 +319,14 @@ fn commands_write_what_the_cases_say() {
         let set_up = world.make(&file.setup);
         set_up.unwrap_or_else(|(step, e)| panic!("{name}:{}: {e}", step.at + 1));
         let mut cases: Vec<&Case> = file.cases.iter().collect();
-        if let Some(line) = line {
-            let after = cases.partition_point(|c| c.line <= line);
-            cases = cases.drain(after.saturating_sub(1)..after).collect();
-        }
+        selected.select(&mut cases, |c| c.line);
         count += cases.len();
-        let (next, failed) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    loop {
-                        let Some(case) = next.lock().unwrap().next() else {
-                            return;
-                        };
-                        if let Err((step, e)) = run(case, &made, port, file.is_unchanged) {
-                            let place = format!("{name}:{}: {}: {e}", step.at + 1, case.name);
-                            failed.lock().unwrap().push((step, e, place));
-                        }
-                    }
-                });
-            }
+        let mut failed = failures(&cases, |case| {
+            run(case, &made, port, file.is_unchanged).map_err(|(step, e)| {
+                let place = format!("{name}:{}: {}: {e}", step.at + 1, case.name);
+                (step, e, place)
+            })
         });
-        let mut failed = failed.into_inner().unwrap();
         if std::env::var_os("JINDOU_REWRITE").is_some() {
             // From the end, so that lines keep their numbers.
             failed.sort_by_key(|(step, ..)| std::cmp::Reverse(step.at));
@@ -368,11 +336,11 @@ fn commands_write_what_the_cases_say() {
             }
             fs::write(&file.path, text).unwrap();
         }
-        failures.extend(failed.into_iter().map(|(.., place)| place));
+        all.extend(failed.into_iter().map(|(.., place)| place));
     }
     println!("{count} cases");
-    let n = failures.len();
-    assert!(n == 0, "{n} failures:\n\n{}", failures.join("\n\n"));
+    let n = all.len();
+    assert!(n == 0, "{n} failures:\n\n{}", all.join("\n\n"));
 }
 
 /// The runner itself must notice each kind of difference, or a case would pass whatever a command does.

@@ -8,6 +8,7 @@ use crate::{Store, options, serve, store, until};
 use check::check;
 use jindou_server::{Server, ServerOptions};
 use jindou_testing::attack::Recipe;
+use jindou_testing::cases::{case_files, failures};
 use jindou_testing::http::request;
 use read::{Case, Exchange, Names, filled};
 use std::collections::BTreeMap;
@@ -219,29 +220,15 @@ fn run(case: &Case, shared: &Shared) -> Result<(), (usize, String)> {
     Ok(())
 }
 
-/// The cases of all files, with these.
+/// The selected cases, with the names of their files.
 fn cases() -> Vec<(String, Case)> {
-    let selected = std::env::var("JINDOU_CASES").unwrap_or_default();
-    let (name, line) = match selected.rsplit_once(':') {
-        Some((name, line)) => (name, line.parse::<usize>().ok()),
-        None => (&*selected, None),
-    };
     let mut all = Vec::new();
-    for entry in std::fs::read_dir(FOLDER).expect("the folder of cases") {
-        let path = entry.expect("a file").path();
-        let file = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if !name.is_empty() && !name.ends_with(&file) {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).expect("a file of cases");
-        let mut cases = Case::all(&text).unwrap_or_else(|e| panic!("{file}: {e}"));
-        if let Some(line) = line {
-            let after = cases.partition_point(|c| c.line <= line);
-            cases = cases.drain(after.saturating_sub(1)..after).collect();
-        }
-        all.extend(cases.into_iter().map(|c| (file.clone(), c)));
+    for file in case_files(FOLDER) {
+        let text = std::fs::read_to_string(&file.path).expect("a file of cases");
+        let mut cases = Case::all(&text).unwrap_or_else(|e| panic!("{}: {e}", file.name()));
+        file.select(&mut cases, |c| c.line);
+        all.extend(cases.into_iter().map(|c| (file.name(), c)));
     }
-    assert!(!all.is_empty(), "no case in {name:?}");
     all
 }
 
@@ -250,23 +237,9 @@ fn responses_are_as_the_cases_say() {
     let all = cases();
     println!("{} cases", all.len());
     let shared = Shared::default();
-    let (next, failures) = (Mutex::new(all.iter()), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                loop {
-                    let Some((file, case)) = next.lock().unwrap().next() else {
-                        return;
-                    };
-                    if let Err((line, difference)) = run(case, &shared) {
-                        let failure = format!("{file}:{line}: {difference}");
-                        failures.lock().unwrap().push(failure);
-                    }
-                }
-            });
-        }
+    let failures = failures(&all, |(file, case)| {
+        run(case, &shared).map_err(|(line, difference)| format!("{file}:{line}: {difference}"))
     });
-    let failures = failures.into_inner().unwrap();
     assert!(
         failures.is_empty(),
         "{} failures:\n\n{}",
