@@ -42,11 +42,16 @@ impl ShardAnswer<'_> {
         self.own.edges(PredicateId(predicate), direction)
     }
 
-    fn key(&self, id: u32) -> Result<LocalKey> {
-        self.own.key(id).ok_or_else(|| Error::Shard {
+    fn refused(&self, message: impl Into<String>) -> Error {
+        Error::Shard {
             shard: self.own.number(),
-            message: format!("it was asked for id {id}, which it does not own"),
-        })
+            message: message.into(),
+        }
+    }
+
+    fn key(&self, id: u32) -> Result<LocalKey> {
+        let key = self.own.key(id);
+        key.ok_or_else(|| self.refused(format!("it was asked for id {id}, which it does not own")))
     }
 
     fn keys(&self, ids: &[u32]) -> Result<Vec<LocalKey>> {
@@ -75,14 +80,8 @@ impl ShardAnswer<'_> {
                 keys,
                 neighbours,
             } => {
-                let (view, scope) = (self.view(*predicate, *direction), graphs.scope());
-                let keys = self.keys(keys)?;
-                let edges = keys.iter().zip(neighbours);
-                Reply::There(
-                    edges
-                        .map(|(&k, &n)| u8::from(view.contains(k, n, scope)))
-                        .collect(),
-                )
+                let view = self.view(*predicate, *direction);
+                contains(&view, &self.keys(keys)?, neighbours, graphs.scope())
             }
             ShardRequest::Degrees {
                 predicate,
@@ -90,11 +89,7 @@ impl ShardAnswer<'_> {
                 keys,
             } => {
                 let view = self.view(*predicate, *direction);
-                let keys = self.keys(keys)?;
-                Reply::Degrees {
-                    default: keys.iter().map(|&k| view.default_degree(k)).collect(),
-                    named: keys.iter().map(|&k| view.named_degree(k)).collect(),
-                }
+                degrees(&view, &self.keys(keys)?)
             }
             ShardRequest::Keys {
                 predicate,
@@ -112,27 +107,8 @@ impl ShardAnswer<'_> {
             ShardRequest::Predicates {
                 direction,
                 vertices,
-            } => {
-                let sets = self.own.sets();
-                let (mut ends, mut predicates) = (Vec::new(), Vec::new());
-                for &v in vertices {
-                    self.key(v)?;
-                    predicates.extend_from_slice(match direction {
-                        Direction::Out => sets.out_predicates(v),
-                        Direction::In => sets.in_predicates(v),
-                    });
-                    ends.push(predicates.len() as u32);
-                }
-                Reply::Predicates { ends, predicates }
-            }
-            ShardRequest::Terms { ids } => {
-                let (mut ends, mut bytes) = (Vec::with_capacity(ids.len()), Vec::new());
-                for &id in ids {
-                    self.own.term(id, &mut bytes);
-                    ends.push(bytes.len() as u32);
-                }
-                Reply::Terms { ends, bytes }
-            }
+            } => self.predicates(*direction, vertices)?,
+            ShardRequest::Terms { ids } => self.terms(ids),
             ShardRequest::Lookup { ends, bytes } => {
                 let ids = self.ids_of(ends, bytes);
                 Reply::Ids { ids, more: false }
@@ -176,30 +152,47 @@ impl ShardAnswer<'_> {
             }
             #[cfg(not(feature = "text"))]
             ShardRequest::Words { .. } => {
-                return Err(Error::Shard {
-                    shard: self.own.number(),
-                    message: "it was built without search by words".into(),
-                });
+                return Err(self.refused("it was built without search by words"));
             }
-            ShardRequest::Uses { graphs, vertices } => {
-                let (mut seen, mut uses) = (Vec::new(), Vec::new());
-                let mut scratch = Vec::new();
-                for &v in vertices {
-                    let key = (v, self.key(v)?);
-                    let all = (graphs.scope(), self.base.statistics());
-                    let found = uses_at(&self.own, key, all, &mut scratch);
-                    seen.push(u8::from(found.is_some()));
-                    uses.push(found.unwrap_or(0));
-                }
-                Reply::Uses { seen, uses }
-            }
-            ShardRequest::Post(_) => {
-                return Err(Error::Shard {
-                    shard: self.own.number(),
-                    message: "it runs no parts of queries".into(),
-                });
-            }
+            ShardRequest::Uses { graphs, vertices } => self.uses(graphs.scope(), vertices)?,
+            ShardRequest::Post(_) => return Err(self.refused("it runs no parts of queries")),
         })
+    }
+
+    fn predicates(&self, direction: Direction, vertices: &[u32]) -> Result<Reply> {
+        let sets = self.own.sets();
+        let (mut ends, mut predicates) = (Vec::new(), Vec::new());
+        for &v in vertices {
+            self.key(v)?;
+            predicates.extend_from_slice(match direction {
+                Direction::Out => sets.out_predicates(v),
+                Direction::In => sets.in_predicates(v),
+            });
+            ends.push(predicates.len() as u32);
+        }
+        Ok(Reply::Predicates { ends, predicates })
+    }
+
+    fn terms(&self, ids: &[u32]) -> Reply {
+        let (mut ends, mut bytes) = (Vec::with_capacity(ids.len()), Vec::new());
+        for &id in ids {
+            self.own.term(id, &mut bytes);
+            ends.push(bytes.len() as u32);
+        }
+        Reply::Terms { ends, bytes }
+    }
+
+    fn uses(&self, scope: GraphScope<'_>, vertices: &[u32]) -> Result<Reply> {
+        let (mut seen, mut uses) = (Vec::new(), Vec::new());
+        let mut scratch = Vec::new();
+        for &v in vertices {
+            let key = (v, self.key(v)?);
+            let all = (scope, self.base.statistics());
+            let found = uses_at(&self.own, key, all, &mut scratch);
+            seen.push(u8::from(found.is_some()));
+            uses.push(found.unwrap_or(0));
+        }
+        Ok(Reply::Uses { seen, uses })
     }
 
     fn ids_of(&self, ends: &[u32], bytes: &[u8]) -> Vec<u32> {
@@ -243,6 +236,27 @@ impl ShardAnswer<'_> {
             default,
             named,
         }
+    }
+}
+
+fn contains(
+    view: &OwnEdges<'_>,
+    keys: &[LocalKey],
+    neighbours: &[u32],
+    scope: GraphScope<'_>,
+) -> Reply {
+    let edges = keys.iter().zip(neighbours);
+    Reply::There(
+        edges
+            .map(|(&k, &n)| u8::from(view.contains(k, n, scope)))
+            .collect(),
+    )
+}
+
+fn degrees(view: &OwnEdges<'_>, keys: &[LocalKey]) -> Reply {
+    Reply::Degrees {
+        default: keys.iter().map(|&k| view.default_degree(k)).collect(),
+        named: keys.iter().map(|&k| view.named_degree(k)).collect(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists and edges for a batch of rows, as received from other shards.
 
-use super::kept::ListName;
+use super::kept::{GraphsName, ListName};
 use super::session::ShardSession;
 use super::{Reply, RequestGraphs, ShardRequest};
 use jindou_graph::segment::GraphScope;
@@ -60,20 +60,12 @@ impl ShardSession {
         if keys.len() <= FEW {
             // They may have been fetched ahead.
             let graphs = self.graphs_name(scope);
-            order.retain(|&i| match self.kept(&ListName::new(keys[i], graphs)) {
-                Some(list) if more.len() + list.len() <= MOST_LAID => {
-                    let from = more.len();
-                    // An edge of several graphs counts as one neighbour.
-                    let mut last = None;
-                    for &(neighbour, _) in &*list {
-                        if last.replace(neighbour) != Some(neighbour) {
-                            more.push(neighbour);
-                        }
-                    }
-                    places[i] = [from as u32, more.len() as u32];
+            order.retain(|&i| match self.append_kept(keys[i], graphs, more) {
+                Some(range) => {
+                    places[i] = range;
                     false
                 }
-                _ => true,
+                None => true,
             });
         }
         order.sort_unstable_by_key(|&i| keys[i]);
@@ -107,49 +99,83 @@ impl ShardSession {
             }
             let mut rest = Vec::new();
             for ((group, (shard, _)), reply) in groups.into_iter().zip(&requests).zip(replies) {
-                match reply {
-                    Reply::Lists {
-                        ends, neighbours, ..
-                    } if !ends.is_empty()
-                        && ends.len() <= group.len()
-                        && ends.is_sorted()
-                        && u32::try_from(more.len() + neighbours.len()).is_ok()
-                        && ends.last() == Some(&(neighbours.len() as u32)) =>
-                    {
-                        let base = more.len() as u32;
-                        let mut start = 0;
-                        for (&i, &end) in group.iter().zip(&ends) {
-                            places[i] = [base + start, base + end];
-                            start = end;
+                let limits = [group.len(), share as usize];
+                match self.append_reply(predicate, limits, &reply, more) {
+                    Some(ranges) => {
+                        rest.extend_from_slice(&group[ranges.len()..]);
+                        for (&i, range) in group.iter().zip(ranges) {
+                            places[i] = range;
                         }
-                        more.extend_from_slice(&neighbours);
-                        rest.extend_from_slice(&group[ends.len()..]);
                     }
-                    Reply::Runs { ends, runs }
-                        if self.fit(
-                            predicate,
-                            [group.len(), share as usize],
-                            (&ends, &runs),
-                            more.len(),
-                        ) =>
-                    {
-                        let mut start = 0;
-                        for (&i, &end) in group.iter().zip(&ends) {
-                            let base = more.len() as u32;
-                            for &[first, number] in &runs[start..end as usize] {
-                                more.extend(first..first.saturating_add(number));
-                            }
-                            places[i] = [base, more.len() as u32];
-                            start = end as usize;
-                        }
-                        rest.extend_from_slice(&group[ends.len()..]);
-                    }
-                    _ => self.unfit(*shard),
+                    None => self.unfit(*shard),
                 }
             }
             order = rest;
         }
         places
+    }
+
+    /// Appends a cached list and returns its range. `None` if the list is not cached or does not fit.
+    fn append_kept(
+        &self,
+        key: FarKey,
+        graphs: GraphsName,
+        more: &mut Vec<u32>,
+    ) -> Option<[u32; 2]> {
+        let list = self.kept(&ListName::new(key, graphs))?;
+        let from = more.len();
+        if from + list.len() > MOST_LAID {
+            return None;
+        }
+        // An edge of several graphs counts as one neighbour.
+        let mut last = None;
+        for &(neighbour, _) in &*list {
+            if last.replace(neighbour) != Some(neighbour) {
+                more.push(neighbour);
+            }
+        }
+        Some([from as u32, more.len() as u32])
+    }
+
+    /// Appends the lists of a reply and returns the range of each. `None` if it does not answer a request for lists of
+    /// this many keys with at most this many neighbours.
+    fn append_reply(
+        &self,
+        predicate: u32,
+        limits: [usize; 2],
+        reply: &Reply,
+        more: &mut Vec<u32>,
+    ) -> Option<Vec<[u32; 2]>> {
+        match reply {
+            Reply::Lists {
+                ends, neighbours, ..
+            } if !ends.is_empty()
+                && ends.len() <= limits[0]
+                && ends.is_sorted()
+                && u32::try_from(more.len() + neighbours.len()).is_ok()
+                && ends.last() == Some(&(neighbours.len() as u32)) =>
+            {
+                let base = more.len() as u32;
+                more.extend_from_slice(neighbours);
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                let ranges = starts.zip(ends).map(|(from, to)| [base + from, base + to]);
+                Some(ranges.collect())
+            }
+            Reply::Runs { ends, runs } if self.fit(predicate, limits, (ends, runs), more.len()) => {
+                let mut start = 0;
+                let mut ranges = Vec::with_capacity(ends.len());
+                for &end in ends {
+                    let from = more.len() as u32;
+                    for &[first, number] in &runs[start..end as usize] {
+                        more.extend(first..first.saturating_add(number));
+                    }
+                    ranges.push([from, more.len() as u32]);
+                    start = end as usize;
+                }
+                Some(ranges)
+            }
+            _ => None,
+        }
     }
 
     /// Tells for each edge of one predicate and direction if it exists, in the order of the argument.

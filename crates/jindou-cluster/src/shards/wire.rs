@@ -10,295 +10,211 @@ const LEAST: usize = 1;
 
 /// Appends requests with their shards.
 pub fn put_requests(requests: &[(u32, ShardRequest)], out: &mut Vec<u8>) {
-    put_u32(requests.len() as u32, out);
+    (requests.len() as u32).put(out);
     for (shard, request) in requests {
-        put_u32(*shard, out);
-        put_request(request, out);
+        shard.put(out);
+        request.put(out);
     }
 }
 
 /// The requests that [`put_requests`] wrote; `None` for other bytes.
 #[must_use]
 pub fn requests(bytes: &[u8]) -> Option<Vec<(u32, ShardRequest)>> {
-    ShardWireReader { bytes }.whole(|r| Some((r.u32()?, r.request()?)))
+    ShardWireReader { bytes }.whole(|r| Some((u32::read(r)?, ShardRequest::read(r)?)))
 }
 
 /// Appends replies.
 pub fn put_replies(replies: &[Reply], out: &mut Vec<u8>) {
-    put_u32(replies.len() as u32, out);
+    (replies.len() as u32).put(out);
     for reply in replies {
-        put_reply(reply, out);
+        reply.put(out);
     }
 }
 
 /// The replies that [`put_replies`] wrote; `None` for other bytes.
 #[must_use]
 pub fn replies(bytes: &[u8]) -> Option<Vec<Reply>> {
-    ShardWireReader { bytes }.whole(ShardWireReader::reply)
+    ShardWireReader { bytes }.whole(Reply::read)
 }
 
-fn put_u32(n: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(&n.to_le_bytes());
+/// A value in a request or reply.
+trait Field: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+
+    /// `None` for bytes that [`Self::put`] does not write.
+    fn read(r: &mut ShardWireReader<'_>) -> Option<Self>;
 }
 
-fn put_u64(n: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(&n.to_le_bytes());
+/// Implements [`Field`] for an enum from the tag of each variant and its fields in the order in which they are written.
+macro_rules! tagged {
+    ($type:ty { $($tag:literal => $name:ident $(($value:ident))? $({ $($field:ident),+ })?,)+ }) => {
+        impl Field for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$name $(($value))? $({ $($field),+ })? => {
+                        out.push($tag);
+                        $($value.put(out);)?
+                        $($($field.put(out);)+)?
+                    })+
+                }
+            }
+
+            fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+                Some(match u8::read(r)? {
+                    $($tag => {
+                        $(let $value = Field::read(r)?;)?
+                        $($(let $field = Field::read(r)?;)+)?
+                        Self::$name $(($value))? $({ $($field),+ })?
+                    })+
+                    _ => return None,
+                })
+            }
+        }
+    };
 }
 
-fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-    out.extend_from_slice(bytes);
-}
+tagged! { Direction { 0 => Out, 1 => In, } }
 
-fn put_u32s(column: &[u32], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(column.len() as u64).to_le_bytes());
-    out.reserve(4 * column.len());
-    for n in column {
-        out.extend_from_slice(&n.to_le_bytes());
+tagged! {
+    RequestGraphs {
+        0 => Default,
+        1 => Named(graph),
+        2 => AnyNamed,
+        3 => Union,
+        4 => Set(graphs),
     }
 }
 
-fn put_u64s(column: &[u64], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(column.len() as u64).to_le_bytes());
-    out.reserve(8 * column.len());
-    for n in column {
-        out.extend_from_slice(&n.to_le_bytes());
+tagged! {
+    ShardRequest {
+        0 => Lists { predicate, direction, graphs, merged, keys, within, most },
+        1 => Contains { predicate, direction, graphs, keys, neighbours },
+        2 => Degrees { predicate, direction, keys },
+        3 => Keys { predicate, direction, graphs, from, most },
+        4 => Predicates { direction, vertices },
+        5 => Terms { ids },
+        6 => Lookup { ends, bytes },
+        7 => GraphSubjects { graph, predicate },
+        8 => GraphPredicates { graph },
+        9 => ObjectTerms { predicate },
+        10 => Post(bytes),
+        11 => Find { ends, bytes },
+        12 => Words { words, iris, graphs, labels, from, micros },
+        13 => Uses { graphs, vertices },
     }
 }
 
-fn put_direction(direction: Direction, out: &mut Vec<u8>) {
-    out.push(match direction {
-        Direction::Out => 0,
-        Direction::In => 1,
-    });
-}
-
-fn put_graphs(graphs: &RequestGraphs, out: &mut Vec<u8>) {
-    match graphs {
-        RequestGraphs::Default => out.push(0),
-        RequestGraphs::Named(g) => {
-            out.push(1);
-            put_u32(*g, out);
-        }
-        RequestGraphs::AnyNamed => out.push(2),
-        RequestGraphs::Union => out.push(3),
-        RequestGraphs::Set(gs) => {
-            out.push(4);
-            put_u32s(gs, out);
-        }
+tagged! {
+    Reply {
+        0 => Lists { ends, neighbours, graphs },
+        1 => There(there),
+        2 => Degrees { default, named },
+        3 => Ids { ids, more },
+        4 => Predicates { ends, predicates },
+        5 => Terms { ends, bytes },
+        6 => Objects(kind),
+        7 => Post(bytes),
+        8 => Found { ids, ends, predicates, default, named },
+        9 => Runs { ends, runs },
+        10 => Words { ids, ends, bytes, subject_ends, subjects, cut, more, next },
+        11 => Uses { seen, uses },
     }
 }
 
-fn put_request(request: &ShardRequest, out: &mut Vec<u8>) {
-    match request {
-        ShardRequest::Lists {
-            predicate,
-            direction,
-            graphs,
-            merged,
-            keys,
-            within,
-            most,
-        } => {
-            out.push(0);
-            put_u32(*predicate, out);
-            put_direction(*direction, out);
-            put_graphs(graphs, out);
-            out.push(u8::from(*merged));
-            put_u32s(keys, out);
-            put_u32(within[0], out);
-            put_u32(within[1], out);
-            put_u32(*most, out);
+/// Implements [`Field`] for a type of numbers and for columns of them.
+macro_rules! numbers {
+    ($($number:ty),+) => {$(
+        impl Field for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+                let bytes = r.take(size_of::<Self>())?.try_into().ok()?;
+                Some(Self::from_le_bytes(bytes))
+            }
         }
-        ShardRequest::Contains {
-            predicate,
-            direction,
-            graphs,
-            keys,
-            neighbours,
-        } => {
-            out.push(1);
-            put_u32(*predicate, out);
-            put_direction(*direction, out);
-            put_graphs(graphs, out);
-            put_u32s(keys, out);
-            put_u32s(neighbours, out);
+
+        impl Field for Vec<$number> {
+            fn put(&self, out: &mut Vec<u8>) {
+                (self.len() as u64).put(out);
+                out.reserve(size_of_val(&self[..]));
+                for n in self {
+                    n.put(out);
+                }
+            }
+
+            fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+                let column = r.column(size_of::<$number>())?.as_chunks().0;
+                Some(column.iter().map(|&b| <$number>::from_le_bytes(b)).collect())
+            }
         }
-        ShardRequest::Degrees {
-            predicate,
-            direction,
-            keys,
-        } => {
-            out.push(2);
-            put_u32(*predicate, out);
-            put_direction(*direction, out);
-            put_u32s(keys, out);
-        }
-        ShardRequest::Keys {
-            predicate,
-            direction,
-            graphs,
-            from,
-            most,
-        } => {
-            out.push(3);
-            put_u32(*predicate, out);
-            put_direction(*direction, out);
-            put_graphs(graphs, out);
-            put_u32(*from, out);
-            put_u32(*most, out);
-        }
-        ShardRequest::Predicates {
-            direction,
-            vertices,
-        } => {
-            out.push(4);
-            put_direction(*direction, out);
-            put_u32s(vertices, out);
-        }
-        ShardRequest::Terms { ids } => {
-            out.push(5);
-            put_u32s(ids, out);
-        }
-        ShardRequest::Lookup { ends, bytes } => {
-            out.push(6);
-            put_u32s(ends, out);
-            put_bytes(bytes, out);
-        }
-        ShardRequest::GraphSubjects { graph, predicate } => {
-            out.push(7);
-            put_u32(*graph, out);
-            put_u32(*predicate, out);
-        }
-        ShardRequest::GraphPredicates { graph } => {
-            out.push(8);
-            put_u32(*graph, out);
-        }
-        ShardRequest::ObjectTerms { predicate } => {
-            out.push(9);
-            put_u32(*predicate, out);
-        }
-        ShardRequest::Find { ends, bytes } => {
-            out.push(11);
-            put_u32s(ends, out);
-            put_bytes(bytes, out);
-        }
-        ShardRequest::Words {
-            words,
-            iris,
-            graphs,
-            labels,
-            from,
-            micros,
-        } => {
-            out.push(12);
-            put_bytes(words, out);
-            out.push(u8::from(*iris));
-            put_graphs(graphs, out);
-            put_u32s(labels, out);
-            put_u64(*from, out);
-            put_u32(*micros, out);
-        }
-        ShardRequest::Uses { graphs, vertices } => {
-            out.push(13);
-            put_graphs(graphs, out);
-            put_u32s(vertices, out);
-        }
-        ShardRequest::Post(bytes) => {
-            out.push(10);
-            put_bytes(bytes, out);
+    )+};
+}
+
+numbers!(u32, u64);
+
+impl Field for u8 {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(*self);
+    }
+
+    fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+        Some(r.take(1)?[0])
+    }
+}
+
+impl Field for Vec<u8> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        out.extend_from_slice(self);
+    }
+
+    fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+        Some(r.column(1)?.to_vec())
+    }
+}
+
+impl Field for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+        match u8::read(r)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
         }
     }
 }
 
-fn put_reply(reply: &Reply, out: &mut Vec<u8>) {
-    match reply {
-        Reply::Lists {
-            ends,
-            neighbours,
-            graphs,
-        } => {
-            out.push(0);
-            put_u32s(ends, out);
-            put_u32s(neighbours, out);
-            put_u32s(graphs, out);
+impl Field for [u32; 2] {
+    fn put(&self, out: &mut Vec<u8>) {
+        self[0].put(out);
+        self[1].put(out);
+    }
+
+    fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+        Some([u32::read(r)?, u32::read(r)?])
+    }
+}
+
+/// The length of a column of pairs is that of its numbers.
+impl Field for Vec<[u32; 2]> {
+    fn put(&self, out: &mut Vec<u8>) {
+        let numbers = self.as_flattened();
+        (numbers.len() as u64).put(out);
+        out.reserve(size_of_val(numbers));
+        for n in numbers {
+            n.put(out);
         }
-        Reply::Runs { ends, runs } => {
-            out.push(9);
-            put_u32s(ends, out);
-            put_u32s(runs.as_flattened(), out);
-        }
-        Reply::There(there) => {
-            out.push(1);
-            put_bytes(there, out);
-        }
-        Reply::Degrees { default, named } => {
-            out.push(2);
-            put_u64s(default, out);
-            put_u64s(named, out);
-        }
-        Reply::Ids { ids, more } => {
-            out.push(3);
-            put_u32s(ids, out);
-            out.push(u8::from(*more));
-        }
-        Reply::Predicates { ends, predicates } => {
-            out.push(4);
-            put_u32s(ends, out);
-            put_u32s(predicates, out);
-        }
-        Reply::Terms { ends, bytes } => {
-            out.push(5);
-            put_u32s(ends, out);
-            put_bytes(bytes, out);
-        }
-        Reply::Objects(kind) => {
-            out.push(6);
-            out.push(*kind);
-        }
-        Reply::Found {
-            ids,
-            ends,
-            predicates,
-            default,
-            named,
-        } => {
-            out.push(8);
-            put_u32s(ids, out);
-            put_u32s(ends, out);
-            put_u32s(predicates, out);
-            put_u64s(default, out);
-            put_u64s(named, out);
-        }
-        Reply::Words {
-            ids,
-            ends,
-            bytes,
-            subject_ends,
-            subjects,
-            cut,
-            more,
-            next,
-        } => {
-            out.push(10);
-            put_u32s(ids, out);
-            put_u32s(ends, out);
-            put_bytes(bytes, out);
-            put_u32s(subject_ends, out);
-            put_u32s(subjects, out);
-            out.push(u8::from(*cut));
-            out.push(u8::from(*more));
-            put_u64(*next, out);
-        }
-        Reply::Uses { seen, uses } => {
-            out.push(11);
-            put_bytes(seen, out);
-            put_u64s(uses, out);
-        }
-        Reply::Post(bytes) => {
-            out.push(7);
-            put_bytes(bytes, out);
-        }
+    }
+
+    fn read(r: &mut ShardWireReader<'_>) -> Option<Self> {
+        let column = Vec::<u32>::read(r)?;
+        let (pairs, rest) = column.as_chunks();
+        rest.is_empty().then(|| pairs.to_vec())
     }
 }
 
@@ -309,7 +225,7 @@ struct ShardWireReader<'a> {
 impl<'a> ShardWireReader<'a> {
     /// A number of values, with nothing after them.
     fn whole<T>(mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let count = self.u32()? as usize;
+        let count = u32::read(&mut self)? as usize;
         if count > self.bytes.len() / LEAST {
             return None;
         }
@@ -327,192 +243,11 @@ impl<'a> ShardWireReader<'a> {
         Some(head)
     }
 
-    fn u8(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        let bytes = self.take(4)?.try_into().ok()?;
-        Some(u32::from_le_bytes(bytes))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        let bytes = self.take(8)?.try_into().ok()?;
-        Some(u64::from_le_bytes(bytes))
-    }
-
-    fn bool(&mut self) -> Option<bool> {
-        match self.u8()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
     /// The bytes of a column of numbers of `size` bytes.
     fn column(&mut self, size: usize) -> Option<&'a [u8]> {
-        let length = self.u64()?;
+        let length = u64::read(self)?;
         let bytes = usize::try_from(length).ok()?.checked_mul(size)?;
         self.take(bytes)
-    }
-
-    fn u32s(&mut self) -> Option<Vec<u32>> {
-        let column = self.column(4)?.as_chunks::<4>().0;
-        Some(column.iter().map(|&b| u32::from_le_bytes(b)).collect())
-    }
-
-    fn u64s(&mut self) -> Option<Vec<u64>> {
-        let column = self.column(8)?.as_chunks::<8>().0;
-        Some(column.iter().map(|&b| u64::from_le_bytes(b)).collect())
-    }
-
-    fn direction(&mut self) -> Option<Direction> {
-        match self.u8()? {
-            0 => Some(Direction::Out),
-            1 => Some(Direction::In),
-            _ => None,
-        }
-    }
-
-    fn graphs(&mut self) -> Option<RequestGraphs> {
-        Some(match self.u8()? {
-            0 => RequestGraphs::Default,
-            1 => RequestGraphs::Named(self.u32()?),
-            2 => RequestGraphs::AnyNamed,
-            3 => RequestGraphs::Union,
-            4 => RequestGraphs::Set(self.u32s()?),
-            _ => return None,
-        })
-    }
-
-    fn request(&mut self) -> Option<ShardRequest> {
-        Some(match self.u8()? {
-            0 => ShardRequest::Lists {
-                predicate: self.u32()?,
-                direction: self.direction()?,
-                graphs: self.graphs()?,
-                merged: self.bool()?,
-                keys: self.u32s()?,
-                within: [self.u32()?, self.u32()?],
-                most: self.u32()?,
-            },
-            1 => ShardRequest::Contains {
-                predicate: self.u32()?,
-                direction: self.direction()?,
-                graphs: self.graphs()?,
-                keys: self.u32s()?,
-                neighbours: self.u32s()?,
-            },
-            2 => ShardRequest::Degrees {
-                predicate: self.u32()?,
-                direction: self.direction()?,
-                keys: self.u32s()?,
-            },
-            3 => ShardRequest::Keys {
-                predicate: self.u32()?,
-                direction: self.direction()?,
-                graphs: self.graphs()?,
-                from: self.u32()?,
-                most: self.u32()?,
-            },
-            4 => ShardRequest::Predicates {
-                direction: self.direction()?,
-                vertices: self.u32s()?,
-            },
-            5 => ShardRequest::Terms { ids: self.u32s()? },
-            6 => ShardRequest::Lookup {
-                ends: self.u32s()?,
-                bytes: self.column(1)?.to_vec(),
-            },
-            7 => ShardRequest::GraphSubjects {
-                graph: self.u32()?,
-                predicate: self.u32()?,
-            },
-            8 => ShardRequest::GraphPredicates { graph: self.u32()? },
-            9 => ShardRequest::ObjectTerms {
-                predicate: self.u32()?,
-            },
-            10 => ShardRequest::Post(self.column(1)?.to_vec()),
-            11 => ShardRequest::Find {
-                ends: self.u32s()?,
-                bytes: self.column(1)?.to_vec(),
-            },
-            12 => ShardRequest::Words {
-                words: self.column(1)?.to_vec(),
-                iris: self.bool()?,
-                graphs: self.graphs()?,
-                labels: self.u32s()?,
-                from: self.u64()?,
-                micros: self.u32()?,
-            },
-            13 => ShardRequest::Uses {
-                graphs: self.graphs()?,
-                vertices: self.u32s()?,
-            },
-            _ => return None,
-        })
-    }
-
-    fn reply(&mut self) -> Option<Reply> {
-        Some(match self.u8()? {
-            0 => Reply::Lists {
-                ends: self.u32s()?,
-                neighbours: self.u32s()?,
-                graphs: self.u32s()?,
-            },
-            1 => Reply::There(self.column(1)?.to_vec()),
-            2 => Reply::Degrees {
-                default: self.u64s()?,
-                named: self.u64s()?,
-            },
-            3 => Reply::Ids {
-                ids: self.u32s()?,
-                more: self.bool()?,
-            },
-            4 => Reply::Predicates {
-                ends: self.u32s()?,
-                predicates: self.u32s()?,
-            },
-            5 => Reply::Terms {
-                ends: self.u32s()?,
-                bytes: self.column(1)?.to_vec(),
-            },
-            6 => Reply::Objects(self.u8()?),
-            7 => Reply::Post(self.column(1)?.to_vec()),
-            8 => Reply::Found {
-                ids: self.u32s()?,
-                ends: self.u32s()?,
-                predicates: self.u32s()?,
-                default: self.u64s()?,
-                named: self.u64s()?,
-            },
-            9 => {
-                let (ends, column) = (self.u32s()?, self.u32s()?);
-                let (runs, rest) = column.as_chunks::<2>();
-                if !rest.is_empty() {
-                    return None;
-                }
-                Reply::Runs {
-                    ends,
-                    runs: runs.to_vec(),
-                }
-            }
-            10 => Reply::Words {
-                ids: self.u32s()?,
-                ends: self.u32s()?,
-                bytes: self.column(1)?.to_vec(),
-                subject_ends: self.u32s()?,
-                subjects: self.u32s()?,
-                cut: self.bool()?,
-                more: self.bool()?,
-                next: self.u64()?,
-            },
-            11 => Reply::Uses {
-                seen: self.column(1)?.to_vec(),
-                uses: self.u64s()?,
-            },
-            _ => return None,
-        })
     }
 }
 
