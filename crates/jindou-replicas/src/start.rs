@@ -1,7 +1,7 @@
 //! The start of a server: checks before it follows a log.
 
 use crate::application::{Application, Local, Report};
-use crate::bucket::{Beginning, Bucket, Failure, Remains, ServerEntry};
+use crate::bucket::{Beginning, Bucket, Failure, Identity, Remains, ServerEntry};
 use crate::clock;
 use crate::driver::{Driver, Parts};
 use crate::handle::Handle;
@@ -68,35 +68,7 @@ pub async fn start<A: Application, P: Peers>(
     let store = Arc::new(store);
     let local = blocking(&store, "the local store cannot be opened", A::open).await?;
     bucket.probe().await?;
-    let there = bucket.identity().await?;
-    if there.is_none()
-        && let Some(remains) = remains(&bucket).await?
-    {
-        let own = match local {
-            Local::Following { .. } | Local::Empty => "",
-            Local::Other { .. } => {
-                ". To serve the store in this folder, name a new place for its log"
-            }
-        };
-        return Err(format!(
-            "{remains}. A new log here would hide them. Run \"jindou cluster repair --log PLACE\", \
-             which can write log.json again{own}"
-        ));
-    }
-    let identity = match (there, &local) {
-        (Some(identity), _) => identity,
-        (None, Local::Empty) => bucket.begin(options.new_log, Beginning::Empty).await?,
-        (None, Local::Other { loaded, begins, .. }) => {
-            let beginning = loaded.map_or(Beginning::Changed, Beginning::Loaded);
-            bucket.begin(*begins, beginning).await?
-        }
-        (None, Local::Following { log, .. }) => {
-            return Err(format!(
-                "the store follows the log {log:016x}, and there is no log at this place: check the place. \
-                 If the log is lost, dump the data of this store, load it into a new one, and begin a log with that"
-            ));
-        }
-    };
+    let identity = find_or_begin_log(&bucket, &local, options.new_log).await?;
     let (log, beginning) = (identity.epoch, identity.beginning);
     let held = bucket.hold().await;
     held.map_err(|e| format!("the log's directory is not there: {e}"))?;
@@ -107,67 +79,24 @@ pub async fn start<A: Application, P: Peers>(
         Err(Failure::Lost(other)) => return Err(other),
         Err(failure) => return Err(format!("the bucket cannot be listed: {failure}")),
     }
-    let waits = identity.beginning != Beginning::Empty && bases.is_empty();
-    let (base, snapshot) = match local {
-        Local::Following { log: of, .. } if of != log => {
-            return Err(format!(
-                "the log at this place is another store's: it is {log:016x}, and this store follows {of:016x}. \
-                 Check the place, or start with an empty folder to follow this log"
-            ));
-        }
-        Local::Following { base, snapshot, .. } => (Some(base), snapshot),
-        Local::Other {
-            loaded,
-            begins,
-            snapshot,
-        } => {
-            let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
-            if begins != log && !same {
-                let began = match identity.beginning {
-                    Beginning::Empty => " (it began with an empty one)",
-                    Beginning::Loaded(_) | Beginning::Changed => "",
-                };
-                return Err(format!(
-                    "the log at this place is another store's{began}, and nothing was changed. \
-                     To serve the store in this folder, name a new place for its log. \
-                     To follow this log instead, start with an empty folder, which will get the log's data and nothing of this store"
-                ));
-            }
-            let failed = "the local folder cannot be written";
-            blocking(&store, failed, move |store| store.follow(log)).await?;
-            (Some(Base::default()), snapshot)
-        }
-        Local::Empty => {
-            let begins = (identity.beginning == Beginning::Empty).then_some(log);
-            let failed = "no store can be made";
-            let empty = blocking(&store, failed, move |store| store.empty(begins)).await?;
-            (None, empty)
-        }
-    };
+    let waits = beginning != Beginning::Empty && bases.is_empty();
+    let (base, snapshot) = follow_log(&store, local, &identity).await?;
     if base.is_none() && waits {
         store.report(Report::Waiting(Name::Base(0).text(log)));
     }
     let first = base.clone().filter(|_| waits);
+    let number = base.as_ref().map_or(0, |base| base.number);
     let start: u64 = rand::random();
+    // Read before this server overwrites its entry, which may name groups that are known from nowhere else.
+    let known = newest_known(&bucket, log).await?;
     let me = ServerEntry {
         name: options.name.clone(),
         start,
         addresses: options.addresses,
         certificate: options.certificate,
         groups: options.groups,
-        newest: base.as_ref().map_or(0, |base| base.number),
+        newest: number.max(known),
         log: Some(identity),
-    };
-    // Read before this server overwrites its entry, which may name groups that are known from nowhere else.
-    let known = bucket.all_servers().await;
-    let known = known.map_err(|e| format!("the list of servers cannot be read: {e}"))?;
-    let known = known
-        .iter()
-        .filter(|found| found.entry.log.as_ref().is_none_or(|of| of.epoch == log));
-    let known = known.map(|found| found.entry.noted()).max().unwrap_or(0);
-    let me = ServerEntry {
-        newest: me.newest.max(known),
-        ..me
     };
     let servers = bucket.servers(&me).await;
     let servers = servers.map_err(|e| format!("the list of servers cannot be written: {e}"))?;
@@ -183,7 +112,6 @@ pub async fn start<A: Application, P: Peers>(
     let (handle, inbox) = Handle::new(options.update_bytes);
     let listed = servers.len() as u64;
     inbox.figures.listed.store(listed, Relaxed);
-    let number = base.as_ref().map_or(0, |base| base.number);
     store.publish(number, &snapshot);
     let names = servers.iter().map(|server| server.name.as_str().into());
     let events = vec![
@@ -209,6 +137,94 @@ pub async fn start<A: Application, P: Peers>(
         events,
     });
     Ok((handle, driver))
+}
+
+/// The identity of the log in the bucket. If there is none, the local store begins one.
+async fn find_or_begin_log<S>(
+    bucket: &Bucket,
+    local: &Local<S>,
+    new_log: u64,
+) -> Result<Identity, String> {
+    if let Some(identity) = bucket.identity().await? {
+        return Ok(identity);
+    }
+    if let Some(remains) = remains(bucket).await? {
+        let own = match local {
+            Local::Following { .. } | Local::Empty => "",
+            Local::Other { .. } => {
+                ". To serve the store in this folder, name a new place for its log"
+            }
+        };
+        return Err(format!(
+            "{remains}. A new log here would hide them. Run \"jindou cluster repair --log PLACE\", \
+             which can write log.json again{own}"
+        ));
+    }
+    match local {
+        Local::Empty => bucket.begin(new_log, Beginning::Empty).await,
+        Local::Other { loaded, begins, .. } => {
+            let beginning = loaded.map_or(Beginning::Changed, Beginning::Loaded);
+            bucket.begin(*begins, beginning).await
+        }
+        Local::Following { log, .. } => Err(format!(
+            "the store follows the log {log:016x}, and there is no log at this place: check the place. \
+             If the log is lost, dump the data of this store, load it into a new one, and begin a log with that"
+        )),
+    }
+}
+
+/// Checks that the local store belongs to the log, and makes it follow the log. Returns the base and snapshot to begin
+/// with; an empty folder has no base.
+async fn follow_log<A: Application>(
+    store: &Arc<A>,
+    local: Local<A::Snapshot>,
+    identity: &Identity,
+) -> Result<(Option<Base>, A::Snapshot), String> {
+    let log = identity.epoch;
+    match local {
+        Local::Following { log: of, .. } if of != log => Err(format!(
+            "the log at this place is another store's: it is {log:016x}, and this store follows {of:016x}. \
+             Check the place, or start with an empty folder to follow this log"
+        )),
+        Local::Following { base, snapshot, .. } => Ok((Some(base), snapshot)),
+        Local::Other {
+            loaded,
+            begins,
+            snapshot,
+        } => {
+            let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
+            if begins != log && !same {
+                let began = match identity.beginning {
+                    Beginning::Empty => " (it began with an empty one)",
+                    Beginning::Loaded(_) | Beginning::Changed => "",
+                };
+                return Err(format!(
+                    "the log at this place is another store's{began}, and nothing was changed. \
+                     To serve the store in this folder, name a new place for its log. \
+                     To follow this log instead, start with an empty folder, which will get the log's data and nothing of this store"
+                ));
+            }
+            let failed = "the local folder cannot be written";
+            blocking(store, failed, move |store| store.follow(log)).await?;
+            Ok((Some(Base::default()), snapshot))
+        }
+        Local::Empty => {
+            let begins = (identity.beginning == Beginning::Empty).then_some(log);
+            let failed = "no store can be made";
+            let empty = blocking(store, failed, move |store| store.empty(begins)).await?;
+            Ok((None, empty))
+        }
+    }
+}
+
+/// The newest group that the list of servers names.
+async fn newest_known(bucket: &Bucket, log: u64) -> Result<u64, String> {
+    let servers = bucket.all_servers().await;
+    let servers = servers.map_err(|e| format!("the list of servers cannot be read: {e}"))?;
+    let of_log = servers
+        .iter()
+        .filter(|found| found.entry.log.as_ref().is_none_or(|of| of.epoch == log));
+    Ok(of_log.map(|found| found.entry.noted()).max().unwrap_or(0))
 }
 
 /// Objects of a log whose first object was still missing after they were listed.

@@ -43,16 +43,7 @@ impl Replicas {
                 }
                 server.next = true;
             }
-            Action::Created(at) => {
-                let before = state.servers[at].committed;
-                let created = |p: &Put| p.fate == Fate::Landed && p.outcome == Outcome::Sent;
-                state.servers[at].put.filter(created)?;
-                self.lay_own(state, at)?;
-                // The attempt that created the object was begun when the group before it was the last.
-                if self.watch == Watch::Evidence && unwatched(state) {
-                    state.servers[at].evidence = Evidence::Settled(before);
-                }
-            }
+            Action::Created(at) => self.created(state, at)?,
             Action::Unknown(at) => self.unknown(state, at)?,
             Action::Repeat(at) => {
                 let put = state.servers[at].put.as_mut()?;
@@ -61,20 +52,7 @@ impl Replicas {
                 }
                 put.outcome = Outcome::Sent;
             }
-            Action::Exists(at) => {
-                let watched = state.watched;
-                let server = &mut state.servers[at];
-                let number = server.committed + 1;
-                let put = server.put.as_mut()?;
-                if state.log < number || put.outcome != Outcome::Sent {
-                    return None;
-                }
-                put.outcome = Outcome::Taken;
-                if self.is(Planted::ExistsIsOurs) {
-                    return self.lay_own(state, at);
-                }
-                server.heard |= watched != 0 && watched <= number;
-            }
+            Action::Exists(at) => self.exists(state, at)?,
             Action::Lay(at) => self.lay(state, at)?,
             Action::Hear(at) => {
                 if state.watched == 0 {
@@ -106,6 +84,34 @@ impl Replicas {
                 self.laid(state, at, put.fate == Fate::Landed, put.watched);
             }
         }
+        Some(())
+    }
+
+    fn created(&self, state: &mut State, at: usize) -> Option<()> {
+        let before = state.servers[at].committed;
+        let created = |p: &Put| p.fate == Fate::Landed && p.outcome == Outcome::Sent;
+        state.servers[at].put.filter(created)?;
+        self.lay_own(state, at)?;
+        // The attempt that created the object was begun when the group before it was the last.
+        if self.watch == Watch::Evidence && unwatched(state) {
+            state.servers[at].evidence = Evidence::Settled(before);
+        }
+        Some(())
+    }
+
+    fn exists(&self, state: &mut State, at: usize) -> Option<()> {
+        let watched = state.watched;
+        let server = &mut state.servers[at];
+        let number = server.committed + 1;
+        let put = server.put.as_mut()?;
+        if state.log < number || put.outcome != Outcome::Sent {
+            return None;
+        }
+        put.outcome = Outcome::Taken;
+        if self.is(Planted::ExistsIsOurs) {
+            return self.lay_own(state, at);
+        }
+        server.heard |= watched != 0 && watched <= number;
         Some(())
     }
 

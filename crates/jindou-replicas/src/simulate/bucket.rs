@@ -203,19 +203,17 @@ impl World<'_> {
             7 if matches!(op, Op::Put(..)) => self.count(Counted::Doubled),
             _ => {}
         }
+        let arrive = |op, answered| Happening::Arrive {
+            server,
+            start,
+            op,
+            answered,
+        };
         match fate {
             // The response is lost.
             1 | 2 => {
                 give_up(self, TIME_OUT);
-                self.after(
-                    time,
-                    Happening::Arrive {
-                        server,
-                        start,
-                        op,
-                        answered: false,
-                    },
-                );
+                self.after(time, arrive(op, false));
             }
             // The request arrives late, rarely very late.
             3 | 4 => {
@@ -224,62 +222,21 @@ impl World<'_> {
                     0 => self.random.between(20 * S, 100 * S),
                     _ => self.random.between(S, 8 * S),
                 };
-                self.after(
-                    late,
-                    Happening::Arrive {
-                        server,
-                        start,
-                        op,
-                        answered: false,
-                    },
-                );
+                self.after(late, arrive(op, false));
             }
             // 409, with or without the request being executed.
             5 => give_up(self, time),
             6 => {
                 give_up(self, time);
                 let late = self.random.delay(0, 500 * MS);
-                self.after(
-                    late,
-                    Happening::Arrive {
-                        server,
-                        start,
-                        op,
-                        answered: false,
-                    },
-                );
+                self.after(late, arrive(op, false));
             }
             // A retry by the HTTP client: two requests, and the second one's response.
             7 if matches!(op, Op::Put(..)) => {
-                let again = op.clone();
-                self.after(
-                    time / 2,
-                    Happening::Arrive {
-                        server,
-                        start,
-                        op: again,
-                        answered: false,
-                    },
-                );
-                self.after(
-                    time,
-                    Happening::Arrive {
-                        server,
-                        start,
-                        op,
-                        answered: true,
-                    },
-                );
+                self.after(time / 2, arrive(op.clone(), false));
+                self.after(time, arrive(op, true));
             }
-            _ => self.after(
-                time,
-                Happening::Arrive {
-                    server,
-                    start,
-                    op,
-                    answered: true,
-                },
-            ),
+            _ => self.after(time, arrive(op, true)),
         }
     }
 

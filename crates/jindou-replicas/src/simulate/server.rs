@@ -480,17 +480,7 @@ impl World<'_> {
                     server.keep_object(group.number, bytes);
                 }
             }
-            Action::Publish(number) => {
-                let server = &mut self.servers[index];
-                match server.groups.get(&number) {
-                    Some(state) => {
-                        server.published = (number, *state);
-                        server.groups = server.groups.split_off(&(number + 1));
-                    }
-                    None if server.published.0 == number => {}
-                    None => self.fail(format!("{index} publishes {number}, which is not laid")),
-                }
-            }
+            Action::Publish(number) => self.publish(index, number),
             Action::Fall => {
                 let server = &mut self.servers[index];
                 server.head = server.published.1;
@@ -530,16 +520,33 @@ impl World<'_> {
                     query.refused = Some(refusal);
                 }
             }
-            Action::Report(Problem::Gap(gap)) => {
-                self.count(Counted::Gaps);
-                self.note([15, index as u64, gap.first], || {
-                    format!("{index}: {gap:?}")
-                });
-                if !self.bucket.has_lost() {
-                    self.fail(format!("{index} finds a gap where there is none: {gap:?}"));
-                }
+            Action::Report(problem) => self.reported(index, &problem),
+        }
+    }
+
+    fn publish(&mut self, index: usize, number: u64) {
+        let server = &mut self.servers[index];
+        match server.groups.get(&number) {
+            Some(state) => {
+                server.published = (number, *state);
+                server.groups = server.groups.split_off(&(number + 1));
             }
-            Action::Report(problem) => self.fail(format!("{index} reports {problem:?}")),
+            None if server.published.0 == number => {}
+            None => self.fail(format!("{index} publishes {number}, which is not laid")),
+        }
+    }
+
+    /// A server may only report gaps, and only if the bucket lost objects.
+    fn reported(&mut self, index: usize, problem: &Problem) {
+        let Problem::Gap(gap) = problem else {
+            return self.fail(format!("{index} reports {problem:?}"));
+        };
+        self.count(Counted::Gaps);
+        self.note([15, index as u64, gap.first], || {
+            format!("{index}: {gap:?}")
+        });
+        if !self.bucket.has_lost() {
+            self.fail(format!("{index} finds a gap where there is none: {gap:?}"));
         }
     }
 

@@ -104,136 +104,142 @@ fn one_seed() {
     println!("{}\n{run:?}", lines.join("\n"));
 }
 
-/// Messages, names and objects from outside, with numbers at the ends of their range, and a clock that jumps: the machine
-/// neither panics nor finds itself in a state that must not be.
+/// What comes from outside: random messages, names and objects, with numbers at the ends of their range.
+struct Rubbish(u64);
+
+impl Rubbish {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    fn number(&mut self) -> u64 {
+        const LARGE: u64 = 1 << 62;
+        let numbers = [0, 1, 2, 3, 4, 5, LARGE, LARGE + 1, u64::MAX - 1, u64::MAX];
+        numbers[self.below(numbers.len() as u64) as usize]
+    }
+
+    /// An event with these numbers; `listing` is the number of the last listing that was asked for.
+    fn event(&mut self, [n, m, k]: [u64; 3], listing: u64) -> Event {
+        let peer: ServerName = ["a", "b", "c"][self.below(3) as usize].into();
+        let record = Record {
+            key: RequestKey(u128::from(n)),
+            fingerprint: k,
+            report: [1].into(),
+            bytes: [2].into(),
+        };
+        let group = Group {
+            number: m,
+            author: author(&peer, self.below(2)),
+            previous: [None, Some(0), Some(k)][self.below(3) as usize],
+            records: vec![record; self.below(3) as usize],
+        };
+        let bytes = group.write(7 + self.below(20) / 19).unwrap();
+        let echo = Some(Echo {
+            start: self.below(3),
+            clock: Time(n),
+        });
+        let fetch = match self.below(2) {
+            0 => Fetch::Group(m),
+            _ => Fetch::Span(n, m),
+        };
+        match self.below(16) {
+            0 => Event::Peers(vec![peer]),
+            1 => Event::Update(RequestKey(u128::from(n)).into(), [].into()),
+            2 => Event::Read(n, Consistency::AtLeast(m)),
+            3 => Event::Put(
+                n,
+                1,
+                [PutResult::Created, PutResult::Exists][self.below(2) as usize],
+            ),
+            4 => Event::Listed(listing, None),
+            5 => Event::Listed(
+                listing,
+                Some(Listing {
+                    log: vec![
+                        Name::Group(n).text(7),
+                        Name::Span(m, k).text(7),
+                        format!("log/{n}"),
+                    ],
+                    bases: vec![Name::Base(k).text(7), "base/".into()],
+                }),
+            ),
+            6 => Event::Fetched(fetch, Fetched::Missing),
+            7 => Event::Fetched(fetch, Fetched::Bytes(bytes)),
+            8 => Event::Fetched(
+                fetch,
+                Fetched::Bytes(bytes[..self.below(bytes.len() as u64) as usize].into()),
+            ),
+            9 => Event::Downloaded(Some(Base {
+                number: n,
+                hash: k,
+                keys: Vec::new(),
+            })),
+            10 => Event::Evaluated(
+                self.below(4),
+                Evaluation::Record {
+                    bytes: [].into(),
+                    report: [].into(),
+                },
+            ),
+            11 => Event::Received(peer, Message::Proposed(group.into())),
+            14 => Event::Known(k),
+            13 => Event::Format(k as u32),
+            12 => Event::Received(peer, Message::Committed(m, Some(group.author))),
+            _ => Event::Received(
+                peer,
+                match self.below(4) {
+                    0 => Message::Heard(n),
+                    1 => Message::Forward(RequestKey(u128::from(m)).into(), [].into(), echo),
+                    2 => Message::NotHere(RequestKey(u128::from(m)), n, true),
+                    _ => Message::Beat(Beat {
+                        start: self.below(3),
+                        clock: Time(m),
+                        echo,
+                        committed: k,
+                        heard: n,
+                        age: Some([Duration::ZERO, Duration::MAX][self.below(2) as usize]),
+                        draining: self.below(2) == 0,
+                    }),
+                },
+            ),
+        }
+    }
+}
+
+fn author(name: &str, start: u64) -> Author {
+    Author {
+        server: name.into(),
+        start,
+    }
+}
+
+/// Rubbish from outside, and a clock that jumps: the machine neither panics nor finds itself in a state that must not be.
 #[test]
 fn rubbish_from_outside_does_no_harm() {
     for seed in 0..300_u64 {
-        let mut random = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64);
-        let mut next = move |end: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % end
-        };
-        let author = |name: &str, start| Author {
-            server: name.into(),
-            start,
-        };
+        let mut rubbish = Rubbish((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64));
         let me = author("a", 1);
         let mut machine = Machine::new(Settings::default(), 7, me, seed, Time(0));
-        let base = (next(2) == 0).then(Base::default);
+        let base = (rubbish.below(2) == 0).then(Base::default);
         let mut actions = Vec::new();
         machine
             .handle(Time(0), Event::Opened(base), &mut actions)
             .unwrap();
-        let (mut time, mut look) = (0, 0);
+        let (mut time, mut listing) = (0, 0);
         for _ in 0..300 {
-            let numbers = [
-                0,
-                1,
-                2,
-                3,
-                4,
-                5,
-                1 << 62,
-                (1 << 62) + 1,
-                u64::MAX - 1,
-                u64::MAX,
-            ];
-            let mut number = || numbers[next(numbers.len() as u64) as usize];
-            let (n, m, k) = (number(), number(), number());
-            let peer: ServerName = ["a", "b", "c"][next(3) as usize].into();
-            let record = Record {
-                key: RequestKey(u128::from(n)),
-                fingerprint: k,
-                report: [1].into(),
-                bytes: [2].into(),
-            };
-            let group = Group {
-                number: m,
-                author: author(&peer, next(2)),
-                previous: [None, Some(0), Some(k)][next(3) as usize],
-                records: vec![record; next(3) as usize],
-            };
-            let bytes = group.write(7 + next(20) / 19).unwrap();
+            let numbers = [rubbish.number(), rubbish.number(), rubbish.number()];
             for action in actions.drain(..) {
-                if let Action::List { look: number, .. } = action {
-                    look = number;
+                if let Action::List { look, .. } = action {
+                    listing = look;
                 }
             }
-            let echo = Some(Echo {
-                start: next(3),
-                clock: Time(n),
-            });
-            let fetch = match next(2) {
-                0 => Fetch::Group(m),
-                _ => Fetch::Span(n, m),
-            };
-            let event = match next(16) {
-                0 => Event::Peers(vec![peer]),
-                1 => Event::Update(RequestKey(u128::from(n)).into(), [].into()),
-                2 => Event::Read(n, Consistency::AtLeast(m)),
-                3 => Event::Put(
-                    n,
-                    1,
-                    [PutResult::Created, PutResult::Exists][next(2) as usize],
-                ),
-                4 => Event::Listed(look, None),
-                5 => Event::Listed(
-                    look,
-                    Some(Listing {
-                        log: vec![
-                            Name::Group(n).text(7),
-                            Name::Span(m, k).text(7),
-                            format!("log/{n}"),
-                        ],
-                        bases: vec![Name::Base(k).text(7), "base/".into()],
-                    }),
-                ),
-                6 => Event::Fetched(fetch, Fetched::Missing),
-                7 => Event::Fetched(fetch, Fetched::Bytes(bytes)),
-                8 => Event::Fetched(
-                    fetch,
-                    Fetched::Bytes(bytes[..next(bytes.len() as u64) as usize].into()),
-                ),
-                9 => Event::Downloaded(Some(Base {
-                    number: n,
-                    hash: k,
-                    keys: Vec::new(),
-                })),
-                10 => Event::Evaluated(
-                    next(4),
-                    Evaluation::Record {
-                        bytes: [].into(),
-                        report: [].into(),
-                    },
-                ),
-                11 => Event::Received(peer, Message::Proposed(group.into())),
-                14 => Event::Known(k),
-                13 => Event::Format(k as u32),
-                12 => Event::Received(peer, Message::Committed(m, Some(group.author))),
-                _ => Event::Received(
-                    peer,
-                    match next(4) {
-                        0 => Message::Heard(n),
-                        1 => Message::Forward(RequestKey(u128::from(m)).into(), [].into(), echo),
-                        2 => Message::NotHere(RequestKey(u128::from(m)), n, true),
-                        _ => Message::Beat(Beat {
-                            start: next(3),
-                            clock: Time(m),
-                            echo,
-                            committed: k,
-                            heard: n,
-                            age: Some([Duration::ZERO, Duration::MAX][next(2) as usize]),
-                            draining: next(2) == 0,
-                        }),
-                    },
-                ),
-            };
-            time = match next(30) {
-                0 => n,
-                _ => time.saturating_add(next(1 << 20)),
+            let event = rubbish.event(numbers, listing);
+            time = match rubbish.below(30) {
+                0 => numbers[0],
+                _ => time.saturating_add(rubbish.below(1 << 20)),
             };
             machine.handle(Time(time), event, &mut actions).unwrap();
         }
