@@ -182,6 +182,41 @@ impl From<&AggregateExpression> for from::AggregateExpression {
 
 // --- patterns ---
 
+/// Matches a value of type `from` and builds the variant of the same name, whose fields are converted by the named
+/// functions. `else` has the arms of the other variants.
+macro_rules! same_variant {
+    (
+        $value:ident: $from:ident;
+        $($variant:ident { $($field:ident: $convert:ident),+ }),+;
+        else { $($pattern:pat => $other:expr,)+ }
+    ) => {
+        match $value {
+            $($from::$variant { $($field),+ } => Self::$variant {
+                $($field: $convert($field)),+
+            },)+
+            $($pattern => $other,)+
+        }
+    };
+}
+
+fn into<'a, A, B>(value: &'a A) -> B
+where
+    &'a A: Into<B>,
+{
+    value.into()
+}
+
+fn all<'a, A, B>(values: &'a [A]) -> Vec<B>
+where
+    &'a A: Into<B>,
+{
+    values.iter().map(Into::into).collect()
+}
+
+fn copy<T: Copy>(value: &T) -> T {
+    *value
+}
+
 macro_rules! patterns {
     ($to:ident, $from:path, $new:path, $expression:expr, $order:path, $order_from:path) => {
         impl From<&$from> for $to {
@@ -189,119 +224,53 @@ macro_rules! patterns {
                 use $from as P;
                 use $order as To;
                 use $order_from as Key;
-                let to = |p: &P| $new(Self::from(p));
+                let pattern = |p: &P| $new(Self::from(p));
                 let value = $expression;
-                match p {
-                    P::Bgp { patterns } => Self::Bgp {
-                        patterns: patterns.iter().map(Into::into).collect(),
-                    },
-                    P::Path {
-                        subject,
-                        path,
-                        object,
-                    } => Self::Path {
-                        subject: subject.into(),
-                        path: path.into(),
-                        object: object.into(),
-                    },
-                    P::Join { left, right } => Self::Join {
-                        left: to(left),
-                        right: to(right),
-                    },
-                    P::LeftJoin {
-                        left,
-                        right,
-                        expression,
-                    } => Self::LeftJoin {
-                        left: to(left),
-                        right: to(right),
-                        expression: expression.as_ref().map(|e| value(e)),
-                    },
-                    P::Lateral { left, right } => Self::Lateral {
-                        left: to(left),
-                        right: to(right),
-                    },
-                    P::Filter { expr, inner } => Self::Filter {
-                        expr: value(expr),
-                        inner: to(inner),
-                    },
-                    P::Union { left, right } => Self::Union {
-                        left: to(left),
-                        right: to(right),
-                    },
-                    P::Graph { name, inner } => Self::Graph {
-                        name: name.into(),
-                        inner: to(inner),
-                    },
-                    P::Extend {
-                        inner,
-                        variable,
-                        expression,
-                    } => Self::Extend {
-                        inner: to(inner),
-                        variable: variable.into(),
-                        expression: value(expression),
-                    },
-                    P::Minus { left, right } => Self::Minus {
-                        left: to(left),
-                        right: to(right),
-                    },
-                    P::Values {
-                        variables,
-                        bindings,
-                    } => Self::Values {
-                        variables: variables.iter().map(Into::into).collect(),
-                        bindings: bindings
-                            .iter()
-                            .map(|row| row.iter().map(|c| c.as_ref().map(Into::into)).collect())
-                            .collect(),
-                    },
-                    P::OrderBy { inner, expression } => Self::OrderBy {
-                        inner: to(inner),
-                        expression: expression
-                            .iter()
-                            .map(|key| match key {
-                                Key::Asc(e) => To::Asc(value(e)),
-                                Key::Desc(e) => To::Desc(value(e)),
-                            })
-                            .collect(),
-                    },
-                    P::Project { inner, variables } => Self::Project {
-                        inner: to(inner),
-                        variables: variables.iter().map(Into::into).collect(),
-                    },
-                    P::Distinct { inner } => Self::Distinct { inner: to(inner) },
-                    P::Reduced { inner } => Self::Reduced { inner: to(inner) },
-                    P::Slice {
-                        inner,
-                        start,
-                        length,
-                    } => Self::Slice {
-                        inner: to(inner),
-                        start: *start,
-                        length: *length,
-                    },
-                    P::Group {
-                        inner,
-                        variables,
-                        aggregates,
-                    } => Self::Group {
-                        inner: to(inner),
-                        variables: variables.iter().map(Into::into).collect(),
-                        aggregates: aggregates
-                            .iter()
-                            .map(|(v, a)| (v.into(), a.into()))
-                            .collect(),
-                    },
-                    P::Service {
-                        name,
-                        inner,
-                        silent,
-                    } => Self::Service {
-                        name: name.into(),
-                        inner: to(inner),
-                        silent: *silent,
-                    },
+                same_variant! {
+                    p: P;
+                    Bgp { patterns: all },
+                    Path { subject: into, path: into, object: into },
+                    Join { left: pattern, right: pattern },
+                    Lateral { left: pattern, right: pattern },
+                    Filter { expr: value, inner: pattern },
+                    Union { left: pattern, right: pattern },
+                    Graph { name: into, inner: pattern },
+                    Extend { inner: pattern, variable: into, expression: value },
+                    Minus { left: pattern, right: pattern },
+                    Project { inner: pattern, variables: all },
+                    Distinct { inner: pattern },
+                    Reduced { inner: pattern },
+                    Slice { inner: pattern, start: copy, length: copy },
+                    Service { name: into, inner: pattern, silent: copy };
+                    else {
+                        P::LeftJoin { left, right, expression } => Self::LeftJoin {
+                            left: pattern(left),
+                            right: pattern(right),
+                            expression: expression.as_ref().map(|e| value(e)),
+                        },
+                        P::Values { variables, bindings } => Self::Values {
+                            variables: all(variables),
+                            bindings: bindings
+                                .iter()
+                                .map(|row| row.iter().map(|c| c.as_ref().map(Into::into)).collect())
+                                .collect(),
+                        },
+                        P::OrderBy { inner, expression } => Self::OrderBy {
+                            inner: pattern(inner),
+                            expression: expression
+                                .iter()
+                                .map(|key| match key {
+                                    Key::Asc(e) => To::Asc(value(e)),
+                                    Key::Desc(e) => To::Desc(value(e)),
+                                })
+                                .collect(),
+                        },
+                        P::Group { inner, variables, aggregates } => Self::Group {
+                            inner: pattern(inner),
+                            variables: all(variables),
+                            aggregates: aggregates.iter().map(|(v, a)| (v.into(), a.into())).collect(),
+                        },
+                    }
                 }
             }
         }

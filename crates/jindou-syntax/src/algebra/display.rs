@@ -8,7 +8,7 @@ use super::pattern::{
 use super::query::Query;
 use super::term::{
     GraphName, GroundTerm, GroundTriple, NamedNodePattern, NamedOrBlankNode, Term, TermPattern,
-    Triple, TriplePattern,
+    Triple, TriplePattern, Variable,
 };
 use std::fmt::{self, Display, Formatter, Result, Write};
 
@@ -268,26 +268,10 @@ impl Display for GraphPattern {
                 path,
                 object,
             } => write!(f, "{subject} {path} {object} . "),
-            Self::Join { left, right } => {
-                let right = &**right;
-                // Patterns and paths of one group share its blank nodes.
-                let in_group = |mut p: &Self| loop {
-                    match p {
-                        Self::Join { left, right } => {
-                            if !matches!(**right, Self::Bgp { .. } | Self::Path { .. }) {
-                                return false;
-                            }
-                            p = left;
-                        }
-                        p => return matches!(p, Self::Bgp { .. } | Self::Path { .. }),
-                    }
-                };
-                if in_group(right) {
-                    write!(f, "{}{right}", Before(left))
-                } else {
-                    write!(f, "{}{}", Before(left), Beside(right))
-                }
+            Self::Join { left, right } if is_in_group(right) => {
+                write!(f, "{}{right}", Before(left))
             }
+            Self::Join { left, right } => write!(f, "{}{}", Before(left), Beside(right)),
             Self::LeftJoin {
                 left,
                 right,
@@ -314,23 +298,7 @@ impl Display for GraphPattern {
             Self::Values {
                 variables,
                 bindings,
-            } => {
-                f.write_str("VALUES (")?;
-                list(f, variables.iter(), " ")?;
-                f.write_str(") { ")?;
-                for row in bindings {
-                    f.write_char('(')?;
-                    for (i, cell) in row.iter().enumerate() {
-                        f.write_str(if i > 0 { " " } else { "" })?;
-                        match cell {
-                            Some(term) => write!(f, "{term}")?,
-                            None => f.write_str("UNDEF")?,
-                        }
-                    }
-                    f.write_str(") ")?;
-                }
-                f.write_str("} ")
-            }
+            } => values(f, variables, bindings),
             Self::Service {
                 name,
                 inner,
@@ -343,21 +311,7 @@ impl Display for GraphPattern {
                 inner,
                 variables,
                 aggregates,
-            } => {
-                f.write_str("{ SELECT")?;
-                for v in variables {
-                    write!(f, " {v}")?;
-                }
-                for (v, a) in aggregates {
-                    write!(f, " ({a} AS {v})")?;
-                }
-                write!(f, " WHERE {{ {inner} }}")?;
-                if !variables.is_empty() {
-                    f.write_str(" GROUP BY ")?;
-                    list(f, variables.iter(), " ")?;
-                }
-                f.write_str(" } ")
-            }
+            } => group(f, inner, variables, aggregates),
             Self::OrderBy { .. }
             | Self::Project { .. }
             | Self::Distinct { .. }
@@ -369,6 +323,65 @@ impl Display for GraphPattern {
             }
         }
     }
+}
+
+/// True for patterns and paths of one group, which share its blank nodes.
+fn is_in_group(mut p: &GraphPattern) -> bool {
+    use GraphPattern as P;
+    loop {
+        match p {
+            P::Join { left, right } => {
+                if !matches!(**right, P::Bgp { .. } | P::Path { .. }) {
+                    return false;
+                }
+                p = left;
+            }
+            p => return matches!(p, P::Bgp { .. } | P::Path { .. }),
+        }
+    }
+}
+
+fn values(
+    f: &mut Formatter<'_>,
+    variables: &[Variable],
+    bindings: &[Vec<Option<GroundTerm>>],
+) -> Result {
+    f.write_str("VALUES (")?;
+    list(f, variables.iter(), " ")?;
+    f.write_str(") { ")?;
+    for row in bindings {
+        f.write_char('(')?;
+        for (i, cell) in row.iter().enumerate() {
+            f.write_str(if i > 0 { " " } else { "" })?;
+            match cell {
+                Some(term) => write!(f, "{term}")?,
+                None => f.write_str("UNDEF")?,
+            }
+        }
+        f.write_str(") ")?;
+    }
+    f.write_str("} ")
+}
+
+fn group(
+    f: &mut Formatter<'_>,
+    inner: &GraphPattern,
+    variables: &[Variable],
+    aggregates: &[(Variable, AggregateExpression)],
+) -> Result {
+    f.write_str("{ SELECT")?;
+    for v in variables {
+        write!(f, " {v}")?;
+    }
+    for (v, a) in aggregates {
+        write!(f, " ({a} AS {v})")?;
+    }
+    write!(f, " WHERE {{ {inner} }}")?;
+    if !variables.is_empty() {
+        f.write_str(" GROUP BY ")?;
+        list(f, variables.iter(), " ")?;
+    }
+    f.write_str(" } ")
 }
 
 /// SELECT with its modifiers, each at most once; the remaining pattern goes into WHERE.

@@ -1,7 +1,8 @@
 //! Rewritings: changed parts are built again, unchanged parts are shared.
 
 use super::expression::Expression;
-use super::pattern::{AggregateExpression, GraphPattern};
+use super::pattern::{AggregateExpression, GraphPattern, OrderExpression};
+use super::term::Variable;
 use std::sync::Arc;
 
 /// The new part if there is one, otherwise the old one.
@@ -32,7 +33,6 @@ impl GraphPattern {
     ///
     /// # Errors
     /// The rewriting's errors.
-    #[allow(clippy::too_many_lines, reason = "a case for each operator")]
     pub fn rewritten<R: Rewrite>(&self, with: &mut R) -> Result<Option<Self>, R::Error> {
         macro_rules! two {
             ($variant:ident, $left:ident, $right:ident) => {{
@@ -104,50 +104,12 @@ impl GraphPattern {
                     expression: or(value, expression),
                 }
             }
-            Self::OrderBy { inner, expression } => {
-                let below = with.pattern(inner)?;
-                let mut is_new = below.is_some();
-                let mut keys = Vec::with_capacity(expression.len());
-                for key in expression {
-                    let value = with.expression(key.expression())?;
-                    is_new |= value.is_some();
-                    keys.push(key.with(or(value, key.expression())));
-                }
-                if !is_new {
-                    return Ok(None);
-                }
-                Self::OrderBy {
-                    inner: or(below, inner),
-                    expression: keys,
-                }
-            }
+            Self::OrderBy { inner, expression } => return rewritten_order(inner, expression, with),
             Self::Group {
                 inner,
                 variables,
                 aggregates,
-            } => {
-                let below = with.pattern(inner)?;
-                let mut is_new = below.is_some();
-                let mut all = Vec::with_capacity(aggregates.len());
-                for (to, aggregate) in aggregates {
-                    let mut aggregate = aggregate.shared();
-                    if let AggregateExpression::FunctionCall { expr, .. } = &mut aggregate
-                        && let Some(value) = with.expression(expr)?
-                    {
-                        *expr = value;
-                        is_new = true;
-                    }
-                    all.push((to.clone(), aggregate));
-                }
-                if !is_new {
-                    return Ok(None);
-                }
-                Self::Group {
-                    inner: or(below, inner),
-                    variables: variables.clone(),
-                    aggregates: all,
-                }
-            }
+            } => return rewritten_group(inner, variables, aggregates, with),
             Self::Graph { name, inner } => one!(Graph, inner, name),
             Self::Project { inner, variables } => one!(Project, inner, variables),
             Self::Distinct { inner } => one!(Distinct, inner),
@@ -164,4 +126,49 @@ impl GraphPattern {
             } => one!(Service, inner, name, silent),
         }))
     }
+}
+
+fn rewritten_order<R: Rewrite>(
+    inner: &Arc<GraphPattern>,
+    keys: &[OrderExpression],
+    with: &mut R,
+) -> Result<Option<GraphPattern>, R::Error> {
+    let below = with.pattern(inner)?;
+    let mut is_new = below.is_some();
+    let mut expression = Vec::with_capacity(keys.len());
+    for key in keys {
+        let value = with.expression(key.expression())?;
+        is_new |= value.is_some();
+        expression.push(key.with(or(value, key.expression())));
+    }
+    Ok(is_new.then(|| GraphPattern::OrderBy {
+        inner: or(below, inner),
+        expression,
+    }))
+}
+
+fn rewritten_group<R: Rewrite>(
+    inner: &Arc<GraphPattern>,
+    variables: &[Variable],
+    aggregates: &[(Variable, AggregateExpression)],
+    with: &mut R,
+) -> Result<Option<GraphPattern>, R::Error> {
+    let below = with.pattern(inner)?;
+    let mut is_new = below.is_some();
+    let mut all = Vec::with_capacity(aggregates.len());
+    for (to, aggregate) in aggregates {
+        let mut aggregate = aggregate.shared();
+        if let AggregateExpression::FunctionCall { expr, .. } = &mut aggregate
+            && let Some(value) = with.expression(expr)?
+        {
+            *expr = value;
+            is_new = true;
+        }
+        all.push((to.clone(), aggregate));
+    }
+    Ok(is_new.then(|| GraphPattern::Group {
+        inner: or(below, inner),
+        variables: variables.to_vec(),
+        aggregates: all,
+    }))
 }

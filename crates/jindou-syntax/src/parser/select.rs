@@ -464,37 +464,11 @@ impl Parser<'_, '_> {
         &mut self,
         selection: Selection,
         mut p: Pattern,
-        modifiers: Modifiers,
+        mut modifiers: Modifiers,
     ) -> Parse<(Pattern, Vec<u32>)> {
-        let frame = self.frames.pop().ok_or(RuleHalt::Fault)?;
-        let mut frame = frame;
-        let mut modifiers = modifiers;
+        let mut frame = self.frames.pop().ok_or(RuleHalt::Fault)?;
         let grouped = modifiers.group.is_some();
-        if let Some(group) = &modifiers.group {
-            let mut samples = Samples {
-                frame: &mut frame,
-                grouped: group.ids.iter().copied().collect(),
-                before: group.before.iter().copied().collect(),
-                chosen: FxHashSet::default(),
-                taken: FxHashMap::default(),
-            };
-            if let Some(having) = &mut modifiers.having {
-                self.sample(&mut having.it, &mut samples);
-            }
-            if let Some((order, _)) = &mut modifiers.order {
-                // ORDER BY sees the names given by SELECT, but HAVING does not.
-                if let Items::List(items) = &selection.items {
-                    let named = items.iter().filter(|i| i.expression.is_some());
-                    samples.chosen = named.map(|i| i.id).collect();
-                }
-                for key in order {
-                    let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = key;
-                    if let Some(e) = owned(e) {
-                        self.sample(e, &mut samples);
-                    }
-                }
-            }
-        }
+        self.sample_ungrouped(&selection, &mut modifiers, &mut frame);
         if let Some(group) = modifiers.group.take() {
             for (e, v) in group.binds {
                 p = self.extend(p, v, e)?;
@@ -513,45 +487,20 @@ impl Parser<'_, '_> {
         if let Some(values) = modifiers.values {
             p = join(p, values);
         }
-        let mut chosen = vec![];
-        match selection.items {
+        let chosen = match selection.items {
             Items::List(items) => {
-                let few = items.len() <= 16;
-                let mut seen = FxHashSet::default();
-                for item in items {
-                    if grouped {
-                        self.check_grouped(&item);
-                    }
-                    let again = if few {
-                        chosen.contains(&item.id)
-                    } else {
-                        !seen.insert(item.id)
-                    };
-                    if let Some(e) = item.expression {
-                        if self.scopes.contains(item.id) {
-                            self.redefined(item.at, "SELECT");
-                        } else if again {
-                            self.selected_before(item.at);
-                        }
-                        self.scopes.see(item.id);
-                        self.scopes.define(item.id);
-                        let v = self.variable_of(item.id);
-                        p = self.extend(p, v, e)?;
-                    }
-                    // The selected variables are a set (SPARQL 1.1 §18.2.4.4).
-                    if !again {
-                        chosen.push(item.id);
-                    }
-                }
+                let chosen;
+                (p, chosen) = self.select_items(items, grouped, p)?;
+                chosen
             }
             Items::Star(star) => {
                 if grouped {
                     self.star_of_groups(star);
                 }
-                chosen = self.scopes.all();
+                self.scopes.all()
             }
-            Items::Everything => chosen = self.scopes.all(),
-        }
+            Items::Everything => self.scopes.all(),
+        };
         let depth = p.depth;
         let mut it = p.it;
         let mut deepest = depth;
@@ -584,6 +533,78 @@ impl Parser<'_, '_> {
             };
         }
         Ok((self.deep(it, deepest + 4)?, chosen))
+    }
+
+    /// In a grouped query, replaces the variables of HAVING and ORDER BY that are not grouped by Sample(?v).
+    fn sample_ungrouped(
+        &mut self,
+        selection: &Selection,
+        modifiers: &mut Modifiers,
+        frame: &mut super::aggregates::AggregateFrame,
+    ) {
+        let Some(group) = &modifiers.group else {
+            return;
+        };
+        let mut samples = Samples {
+            frame,
+            grouped: group.ids.iter().copied().collect(),
+            before: group.before.iter().copied().collect(),
+            chosen: FxHashSet::default(),
+            taken: FxHashMap::default(),
+        };
+        if let Some(having) = &mut modifiers.having {
+            self.sample(&mut having.it, &mut samples);
+        }
+        if let Some((order, _)) = &mut modifiers.order {
+            // ORDER BY sees the names given by SELECT, but HAVING does not.
+            if let Items::List(items) = &selection.items {
+                let named = items.iter().filter(|i| i.expression.is_some());
+                samples.chosen = named.map(|i| i.id).collect();
+            }
+            for key in order {
+                let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = key;
+                if let Some(e) = owned(e) {
+                    self.sample(e, &mut samples);
+                }
+            }
+        }
+    }
+
+    /// Binds the expressions of SELECT and returns the selected variables, which are a set (SPARQL 1.1 §18.2.4.4).
+    fn select_items(
+        &mut self,
+        items: Vec<SelectItem>,
+        grouped: bool,
+        mut p: Pattern,
+    ) -> Parse<(Pattern, Vec<u32>)> {
+        let mut chosen = vec![];
+        let few = items.len() <= 16;
+        let mut seen = FxHashSet::default();
+        for item in items {
+            if grouped {
+                self.check_grouped(&item);
+            }
+            let again = if few {
+                chosen.contains(&item.id)
+            } else {
+                !seen.insert(item.id)
+            };
+            if let Some(e) = item.expression {
+                if self.scopes.contains(item.id) {
+                    self.redefined(item.at, "SELECT");
+                } else if again {
+                    self.selected_before(item.at);
+                }
+                self.scopes.see(item.id);
+                self.scopes.define(item.id);
+                let v = self.variable_of(item.id);
+                p = self.extend(p, v, e)?;
+            }
+            if !again {
+                chosen.push(item.id);
+            }
+        }
+        Ok((p, chosen))
     }
 
     /// In a grouped query, checks that the variables of an item are grouped, aggregated or selected before it.

@@ -153,7 +153,11 @@ impl Normal {
         }
     }
 
-    #[allow(clippy::too_many_lines)]
+    fn named(&mut self, operator: &str, patterns: &[&GraphPattern]) {
+        self.put(operator);
+        patterns.iter().for_each(|p| self.pattern(p));
+    }
+
     fn pattern(&mut self, p: &GraphPattern) {
         self.put("{");
         match p {
@@ -173,48 +177,31 @@ impl Normal {
             }
             GraphPattern::Join { .. } | GraphPattern::Union { .. } => {
                 let union = matches!(p, GraphPattern::Union { .. });
-                self.put(if union { "union " } else { "join " });
                 let mut parts = vec![];
                 self.list(p, &mut parts, union);
-                parts.into_iter().for_each(|p| self.pattern(p));
+                self.named(if union { "union " } else { "join " }, &parts);
             }
             GraphPattern::LeftJoin {
                 left,
                 right,
                 expression,
             } => {
-                self.put("optional ");
-                self.pattern(left);
-                self.pattern(right);
+                self.named("optional ", &[left, right]);
                 expression.iter().for_each(|e| self.expression(e));
             }
-            GraphPattern::Lateral { left, right } => {
-                self.put("lateral ");
-                self.pattern(left);
-                self.pattern(right);
-            }
-            GraphPattern::Minus { left, right } => {
-                self.put("minus ");
-                self.pattern(left);
-                self.pattern(right);
-            }
+            GraphPattern::Lateral { left, right } => self.named("lateral ", &[left, right]),
+            GraphPattern::Minus { left, right } => self.named("minus ", &[left, right]),
             GraphPattern::Filter { expr, inner } => {
                 self.put("filter ");
                 self.expression(expr);
                 self.pattern(inner);
             }
-            GraphPattern::Graph { name, inner } => {
-                self.put(format_args!("graph {name} "));
-                self.pattern(inner);
-            }
+            GraphPattern::Graph { name, inner } => self.named(&format!("graph {name} "), &[inner]),
             GraphPattern::Service {
                 name,
                 inner,
                 silent,
-            } => {
-                self.put(format_args!("service {name} {silent} "));
-                self.pattern(inner);
-            }
+            } => self.named(&format!("service {name} {silent} "), &[inner]),
             GraphPattern::Extend {
                 inner,
                 variable,
@@ -229,17 +216,13 @@ impl Normal {
             GraphPattern::OrderBy { inner, expression } => {
                 self.pattern(inner);
                 self.put("order ");
-                for e in expression {
-                    match e {
-                        OrderExpression::Asc(e) => {
-                            self.put("asc ");
-                            self.expression(e);
-                        }
-                        OrderExpression::Desc(e) => {
-                            self.put("desc ");
-                            self.expression(e);
-                        }
-                    }
+                for key in expression {
+                    let (direction, e) = match key {
+                        OrderExpression::Asc(e) => ("asc ", e),
+                        OrderExpression::Desc(e) => ("desc ", e),
+                    };
+                    self.put(direction);
+                    self.expression(e);
                 }
             }
             GraphPattern::Project { inner, variables } => {
@@ -251,22 +234,13 @@ impl Normal {
                 }
                 variables.into_iter().for_each(|v| self.variable(v));
             }
-            GraphPattern::Distinct { inner } => {
-                self.put("distinct ");
-                self.pattern(inner);
-            }
-            GraphPattern::Reduced { inner } => {
-                self.put("reduced ");
-                self.pattern(inner);
-            }
+            GraphPattern::Distinct { inner } => self.named("distinct ", &[inner]),
+            GraphPattern::Reduced { inner } => self.named("reduced ", &[inner]),
             GraphPattern::Slice {
                 inner,
                 start,
                 length,
-            } => {
-                self.put(format_args!("slice {start} {length:?} "));
-                self.pattern(inner);
-            }
+            } => self.named(&format!("slice {start} {length:?} "), &[inner]),
             GraphPattern::Group {
                 inner,
                 variables,
@@ -275,25 +249,27 @@ impl Normal {
                 self.pattern(inner);
                 self.put("group ");
                 variables.iter().for_each(|v| self.variable(v));
-                for (v, a) in aggregates {
-                    self.variable(v);
-                    match a {
-                        AggregateExpression::CountSolutions { distinct } => {
-                            self.put(format_args!("count {distinct} "));
-                        }
-                        AggregateExpression::FunctionCall {
-                            name,
-                            expr,
-                            distinct,
-                        } => {
-                            self.put(format_args!("{name:?} {distinct} "));
-                            self.expression(expr);
-                        }
-                    }
-                }
+                aggregates.iter().for_each(|(v, a)| self.aggregate(v, a));
             }
         }
         self.put("} ");
+    }
+
+    fn aggregate(&mut self, variable: &Variable, aggregate: &AggregateExpression) {
+        self.variable(variable);
+        match aggregate {
+            AggregateExpression::CountSolutions { distinct } => {
+                self.put(format_args!("count {distinct} "));
+            }
+            AggregateExpression::FunctionCall {
+                name,
+                expr,
+                distinct,
+            } => {
+                self.put(format_args!("{name:?} {distinct} "));
+                self.expression(expr);
+            }
+        }
     }
 
     fn path(&mut self, p: &PropertyPathExpression) {
