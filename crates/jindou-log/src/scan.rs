@@ -306,60 +306,34 @@ pub(crate) fn walk(
         if link.sealed.is_some_and(|s| s.length == at) {
             break;
         }
-        let torn = match read_group(counts, at as usize, &head) {
-            FoundGroup::Group(group) => {
-                let records = group.records();
-                let records =
-                    records.ok_or_else(|| wrong(at, "group header does not match its records"))?;
-                if group.first != w.next || group.chain != w.chain {
-                    return Err(wrong(at, "a group does not continue the one before it"));
-                }
-                if group.kind == GroupKind::Continued {
-                    let next = file_name(head.epoch, head.sequence + 1);
-                    let what = format!("{MISSING}; it continues {name} with record {}", w.next);
-                    return Err(damage(&next, 0, what).into());
-                }
-                visit(&group, &records)?;
-                w.length = group.end;
-                w.chain = group.check;
-                w.next += u64::from(group.count);
-                w.groups += 1;
-                w.durable = w.durable.max(group.durable);
-                continue;
-            }
+        let group = match read_group(counts, at as usize, &head) {
+            FoundGroup::Group(group) => group,
             FoundGroup::Changed(what) => return Err(wrong(at, what)),
-            FoundGroup::Torn => true,
-            FoundGroup::End => false,
+            stop @ (FoundGroup::Torn | FoundGroup::End) => {
+                check_end(link, at, &head)?;
+                if matches!(stop, FoundGroup::Torn) {
+                    w.cut = Some(torn_tail(link, file, counts, at, &head)?);
+                }
+                break;
+            }
         };
-        if link.sealed.is_some() || at < head.whole {
-            return Err(wrong(at, "a group has changed or is missing"));
+        let records = group.records();
+        let records =
+            records.ok_or_else(|| wrong(at, "group header does not match its records"))?;
+        if group.first != w.next || group.chain != w.chain {
+            return Err(wrong(at, "a group does not continue the one before it"));
         }
-        if at < link.closed {
-            let what = format!(
-                "a group is missing or has changed: {CLOSED} says that the file had {} bytes when the log was closed",
-                link.closed
-            );
-            return Err(wrong(at, &what));
+        if group.kind == GroupKind::Continued {
+            let next = file_name(head.epoch, head.sequence + 1);
+            let what = format!("{MISSING}; it continues {name} with record {}", w.next);
+            return Err(damage(&next, 0, what).into());
         }
-        if !torn {
-            break;
-        }
-        let Behind {
-            records, durable, ..
-        } = groups_behind(counts, at as usize, &head);
-        if let Some((_, by)) = durable.filter(|&(d, _)| d > at) {
-            let what = format!(
-                "a group is missing or has changed: the one at byte {by} was written after it was durable"
-            );
-            return Err(wrong(at, &what));
-        }
-        w.cut = Some(Cut {
-            file: name.clone(),
-            offset: at,
-            bytes: file.len() as u64 - at,
-            records,
-        });
-        break;
+        visit(&group, &records)?;
+        w.length = group.end;
+        w.chain = group.check;
+        w.next += u64::from(group.count);
+        w.groups += 1;
+        w.durable = w.durable.max(group.durable);
     }
     if link.sealed.is_some_and(|s| s.chain != w.chain) {
         return Err(wrong(
@@ -377,6 +351,47 @@ pub(crate) fn walk(
         return Err(wrong(w.length, &what));
     }
     Ok(w)
+}
+
+/// Checks that the groups of a file may end at this position.
+fn check_end(link: &ChainFile, at: u64, head: &FileHead) -> Result<(), ScanStop> {
+    if link.sealed.is_some() || at < head.whole {
+        let what = "a group has changed or is missing";
+        return Err(damage(&link.name, at, what).into());
+    }
+    if at < link.closed {
+        let what = format!(
+            "a group is missing or has changed: {CLOSED} says that the file had {} bytes when the log was closed",
+            link.closed
+        );
+        return Err(damage(&link.name, at, what).into());
+    }
+    Ok(())
+}
+
+/// The rest of a file after its last complete group, unless a group in it proves that it was durable.
+fn torn_tail(
+    link: &ChainFile,
+    file: &[u8],
+    counts: &[u8],
+    at: u64,
+    head: &FileHead,
+) -> Result<Cut, ScanStop> {
+    let Behind {
+        records, durable, ..
+    } = groups_behind(counts, at as usize, head);
+    if let Some((_, by)) = durable.filter(|&(d, _)| d > at) {
+        let what = format!(
+            "a group is missing or has changed: the one at byte {by} was written after it was durable"
+        );
+        return Err(damage(&link.name, at, what).into());
+    }
+    Ok(Cut {
+        file: link.name.clone(),
+        offset: at,
+        bytes: file.len() as u64 - at,
+        records,
+    })
 }
 
 /// Findings of [`check`].

@@ -173,16 +173,8 @@ struct Head {
     random: Random,
 }
 
-/// One process: opens the log, runs several appenders with changing faults, and ends.
-fn session(
-    files: &Faulty,
-    model: Model,
-    random: &mut Random,
-    attempt: &AtomicU32,
-    crash: Crash,
-) -> (Model, Crash) {
-    let mut model = model;
-    let options = LogOptions {
+fn random_options(random: &mut Random) -> LogOptions {
+    LogOptions {
         durability: match random.below(4) {
             0 => Durability::Interval(Duration::from_micros(random.below(2000))),
             1 => Durability::None,
@@ -195,7 +187,10 @@ fn session(
         unsynced_bytes: random.below(5000) as usize,
         idle: Duration::from_micros(random.below(1000)),
         gather: Duration::from_micros(random.below(100)),
-    };
+    }
+}
+
+fn faults_while_opening(random: &mut Random) -> DiskFaults {
     let mut faults = DiskFaults::default();
     if random.one_in(3) {
         faults.die_after = Some(random.below(30));
@@ -209,16 +204,89 @@ fn session(
     if random.one_in(8) {
         faults.refuse = Some(ErrorKind::ReadOnlyFilesystem);
     }
-    files.set(faults);
+    faults
+}
+
+/// Changes the disk's faults, or moves the log's base.
+fn disturb(files: &Faulty, log: &Log, head: &Mutex<Head>, random: &mut Random) {
+    match random.below(8) {
+        0 => files.set(DiskFaults {
+            sync: 150_000,
+            sync_directory: 150_000,
+            write: 150_000,
+            other: 150_000,
+            ..DiskFaults::default()
+        }),
+        1 => files.set(DiskFaults {
+            room: Some(random.below(20_000)),
+            ..DiskFaults::default()
+        }),
+        2 => files.set(DiskFaults {
+            refuse: Some(
+                [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied]
+                    [random.below(2) as usize],
+            ),
+            ..DiskFaults::default()
+        }),
+        3 => files.set(DiskFaults {
+            die_after: Some(random.below(40)),
+            ..DiskFaults::default()
+        }),
+        4 => {
+            let upto = {
+                let mut h = head.lock().expect("lock");
+                let durable = log.status().durable.min(h.model.acknowledged);
+                let m = &mut h.model;
+                let upto = m.base + random.below(durable.saturating_sub(m.base) + 1);
+                m.base_attempt = m.must.get(&upto).copied().unwrap_or(m.base_attempt);
+                m.base = upto;
+                m.durable = m.durable.max(upto);
+                upto
+            };
+            let _ = log.truncate(upto);
+        }
+        _ => files.set(DiskFaults::default()),
+    }
+}
+
+/// Once the disk has no faults, the log accepts records again, whatever happened before.
+fn assert_recovers(files: &Faulty, log: &Log, head: &Mutex<Head>, attempt: &AtomicU32) {
+    files.set(DiskFaults::default());
+    let before = head.lock().expect("lock").model.acknowledged;
+    append(log, head, attempt);
+    append(log, head, attempt);
+    let after = head.lock().expect("lock").model.acknowledged;
+    assert!(
+        after > before,
+        "the log does not recover: {:?}",
+        log.status()
+    );
+}
+
+fn random_crash(random: &mut Random) -> Crash {
+    if random.one_in(2) {
+        Crash::Power
+    } else {
+        Crash::Kill
+    }
+}
+
+/// One process: opens the log, runs several appenders with changing faults, and ends.
+fn session(
+    files: &Faulty,
+    model: Model,
+    random: &mut Random,
+    attempt: &AtomicU32,
+    crash: Crash,
+) -> (Model, Crash) {
+    let mut model = model;
+    let options = random_options(random);
+    files.set(faults_while_opening(random));
     let opened = open(files, &mut model, options, crash);
     let (log, _, parent) = match opened {
         Ok(opened) => opened,
         Err(Error::Io { .. }) if files.is_dead() => {
-            let next = if random.one_in(2) {
-                Crash::Power
-            } else {
-                Crash::Kill
-            };
+            let next = random_crash(random);
             files.crash(next);
             // Data that only a cache held is gone, and stays gone.
             return (model, if crash == Crash::Power { crash } else { next });
@@ -259,70 +327,19 @@ fn session(
             if faults > 20 {
                 break;
             }
-            match random.below(8) {
-                0 => files.set(DiskFaults {
-                    sync: 150_000,
-                    sync_directory: 150_000,
-                    write: 150_000,
-                    other: 150_000,
-                    ..DiskFaults::default()
-                }),
-                1 => files.set(DiskFaults {
-                    room: Some(random.below(20_000)),
-                    ..DiskFaults::default()
-                }),
-                2 => files.set(DiskFaults {
-                    refuse: Some(
-                        [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied]
-                            [random.below(2) as usize],
-                    ),
-                    ..DiskFaults::default()
-                }),
-                3 => files.set(DiskFaults {
-                    die_after: Some(random.below(40)),
-                    ..DiskFaults::default()
-                }),
-                4 => {
-                    let upto = {
-                        let mut h = head.lock().expect("lock");
-                        let durable = log.status().durable.min(h.model.acknowledged);
-                        let m = &mut h.model;
-                        let upto = m.base + random.below(durable.saturating_sub(m.base) + 1);
-                        m.base_attempt = m.must.get(&upto).copied().unwrap_or(m.base_attempt);
-                        m.base = upto;
-                        m.durable = m.durable.max(upto);
-                        upto
-                    };
-                    let _ = log.truncate(upto);
-                }
-                _ => files.set(DiskFaults::default()),
-            }
+            disturb(files, &log, &head, random);
         }
         if files.is_dead() || random.one_in(2) {
             stop.store(true, Ordering::Relaxed);
         }
     });
-    // Whatever happened, the log accepts records again once the disk does.
     if !files.is_dead() {
-        files.set(DiskFaults::default());
-        let before = head.lock().expect("lock").model.acknowledged;
-        append(&log, &head, attempt);
-        append(&log, &head, attempt);
-        let after = head.lock().expect("lock").model.acknowledged;
-        assert!(
-            after > before,
-            "the log does not recover: {:?}",
-            log.status()
-        );
+        assert_recovers(files, &log, &head, attempt);
     }
     let durable = log.status().durable;
     let mut model = head.into_inner().expect("lock").model;
     model.durable = model.durable.max(durable.min(model.acknowledged));
-    let crash = if random.one_in(2) {
-        Crash::Power
-    } else {
-        Crash::Kill
-    };
+    let crash = random_crash(random);
     if files.is_dead() || random.one_in(2) {
         files.set(DiskFaults {
             die_after: Some(0),

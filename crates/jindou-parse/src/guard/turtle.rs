@@ -135,6 +135,70 @@ impl Turtle {
         Ok(())
     }
 
+    /// The byte after one `<`, which begins an IRI unless it is a second one.
+    fn after_less(&mut self, b: u8, at: u64) {
+        self.state = match b {
+            b'<' => TurtleState::Less(2),
+            b'>' => TurtleState::Plain,
+            _ => TurtleState::Iri,
+        };
+        if b != b'<' {
+            let is_base = self.letters == 4 && &self.word == b"base";
+            self.rewriter.begin(self.less, b, is_base);
+            if b == b'>' {
+                self.rewriter.end(at, is_base);
+            }
+            self.iri = IriState {
+                is_base,
+                may_be_scheme: true,
+                ..IriState::default()
+            };
+        }
+        self.letters = 0;
+    }
+
+    fn add_to_iri(&mut self, bytes: &[u8]) {
+        self.iri.add(bytes);
+        self.rewriter.add(bytes);
+    }
+
+    /// The beginning of a triple term. Its `)` counts by itself, like that of a collection.
+    fn triple_term(&mut self) -> Result<(), String> {
+        self.open += 1;
+        self.depth += 1;
+        match self.depth > MAX_NESTING {
+            true => Err(format!(
+                "triple terms are nested too deeply, expected at most {MAX_NESTING} levels"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The state after a byte outside of strings, IRIs and comments.
+    #[inline]
+    fn plain(&mut self, b: u8, at: u64) {
+        use TurtleState as S;
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' => self.letter(b),
+            b' ' | b'\t' | b'\r' | b'\n' => self.spaced = true,
+            b'#' => self.state = S::Comment,
+            b'<' => {
+                self.state = S::Less(1);
+                self.less = at;
+            }
+            b'"' | b'\'' => self.state = S::Open(b, 1),
+            b'[' | b'(' => self.open += 1,
+            b']' => self.open = self.open.saturating_sub(1),
+            b')' => {
+                self.open = self.open.saturating_sub(1);
+                self.state = S::Close(1);
+            }
+            b'>' => self.state = S::Greater,
+            b'\\' => self.state = S::PlainEscape,
+            _ => {}
+        }
+    }
+
     /// `start`: the position of the bytes.
     pub(super) fn see(&mut self, bytes: &[u8], start: u64) -> Seen {
         use TurtleState as S;
@@ -145,25 +209,7 @@ impl Turtle {
                 self.block(b, at);
             }
             match self.state {
-                S::Plain => match b {
-                    b'a'..=b'z' | b'A'..=b'Z' => self.letter(b),
-                    b' ' | b'\t' | b'\r' | b'\n' => self.spaced = true,
-                    b'#' => self.state = S::Comment,
-                    b'<' => {
-                        self.state = S::Less(1);
-                        self.less = at;
-                    }
-                    b'"' | b'\'' => self.state = S::Open(b, 1),
-                    b'[' | b'(' => self.open += 1,
-                    b']' => self.open = self.open.saturating_sub(1),
-                    b')' => {
-                        self.open = self.open.saturating_sub(1);
-                        self.state = S::Close(1);
-                    }
-                    b'>' => self.state = S::Greater,
-                    b'\\' => self.state = S::PlainEscape,
-                    _ => {}
-                },
+                S::Plain => self.plain(b, at),
                 S::PlainEscape => self.state = S::Plain,
                 S::Comment => match memchr::memchr2(b'\n', b'\r', &bytes[i..]) {
                     Some(n) => {
@@ -173,28 +219,10 @@ impl Turtle {
                     None => return Ok(()),
                 },
                 S::Less(1) => {
-                    self.state = match b {
-                        b'<' => S::Less(2),
-                        b'>' => S::Plain,
-                        _ => S::Iri,
-                    };
-                    if matches!(self.state, S::Iri | S::Plain) {
-                        let is_base = self.letters == 4 && &self.word == b"base";
-                        self.rewriter.begin(self.less, b, is_base);
-                        if self.state == S::Plain {
-                            self.rewriter.end(at, is_base);
-                        }
-                        self.iri = IriState {
-                            is_base,
-                            may_be_scheme: true,
-                            ..IriState::default()
-                        };
-                        if self.state == S::Iri {
-                            self.iri.add(&bytes[i..=i]);
-                            self.rewriter.add(&bytes[i..=i]);
-                        }
+                    self.after_less(b, at);
+                    if self.state == S::Iri {
+                        self.add_to_iri(&bytes[i..=i]);
                     }
-                    self.letters = 0;
                 }
                 S::Greater => {
                     self.state = S::Plain;
@@ -209,28 +237,18 @@ impl Turtle {
                     if b != b'(' {
                         continue; // `<<` and then something of its own
                     }
-                    // Its `)` counts by itself, like that of a collection.
-                    self.open += 1;
-                    self.depth += 1;
-                    if self.depth > MAX_NESTING {
-                        let m = format!(
-                            "triple terms are nested too deeply, expected at most {MAX_NESTING} levels"
-                        );
-                        return Err((i, m));
-                    }
+                    self.triple_term().map_err(|m| (i, m))?;
                 }
                 S::Iri => match memchr::memchr(b'>', &bytes[i..]) {
                     Some(n) => {
-                        self.iri.add(&bytes[i..i + n]);
-                        self.rewriter.add(&bytes[i..i + n]);
+                        self.add_to_iri(&bytes[i..i + n]);
                         i += n;
                         self.state = S::Plain;
                         self.rewriter.end(start + i as u64, self.iri.is_base);
                         self.based().map_err(|m| (i, m))?;
                     }
                     None => {
-                        self.iri.add(&bytes[i..]);
-                        self.rewriter.add(&bytes[i..]);
+                        self.add_to_iri(&bytes[i..]);
                         return Ok(());
                     }
                 },

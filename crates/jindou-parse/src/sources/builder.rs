@@ -2,7 +2,7 @@
 
 use super::{SourceDocument, Sources};
 use crate::fetch::DocumentSource;
-use crate::folder::folder;
+use crate::folder::{Found, folder};
 use crate::format::{Format, from_name};
 use crate::input::{InputStream, Origin};
 use crate::labels::KeptLabels;
@@ -194,69 +194,15 @@ impl SourcesBuilder {
     /// # Errors
     /// A path that does not exist, a file whose format is unknown, an invalid IRI, no input at all.
     pub fn build(self) -> Result<Sources> {
-        let mut found = Vec::new();
-        let mut warnings = Vec::new();
         if let Some(base) = &self.base {
             absolute_iri("base", base)?;
         }
-        let mut stdin = false;
-        let mut charsets = Vec::new();
-        for chosen in &self.inputs {
-            let (wanted, format) = (&chosen.wanted, chosen.format);
-            let graph = match chosen.graph.as_ref().or(self.graph.as_ref()) {
-                Some(iri) => {
-                    let iri = absolute_iri("graph", iri)?;
-                    let mut bytes = Vec::new();
-                    term::push_iri(iri, &mut bytes);
-                    bytes
-                }
-                None => Vec::new(),
-            };
-            let format = format.or(self.format);
-            match wanted {
-                InputKind::Text(name, text) => {
-                    let origin = Origin::Memory(name.clone(), Arc::clone(text));
-                    found.push((origin, format.unwrap_or(Format::NQuads), None, graph));
-                }
-                InputKind::Stream(iri, stream) => {
-                    let origin = Origin::Stream(iri.clone(), stream.clone());
-                    found.push((origin, format.unwrap_or(Format::NQuads), None, graph));
-                }
-                InputKind::Path(path) if path.as_os_str() == "-" => {
-                    let format = format.ok_or_else(|| Error::UnknownFormat {
-                        name: "<stdin>".into(),
-                    })?;
-                    if std::mem::replace(&mut stdin, true) {
-                        return Err(Error::Unsupported(
-                            "standard input (-) is named twice".into(),
-                        ));
-                    }
-                    found.push((Origin::Stdin, format, None, graph));
-                }
-                InputKind::Path(path) => {
-                    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
-                    if meta.is_dir() {
-                        folder(path, &graph, &mut found, &mut warnings)?;
-                    } else {
-                        let (named, compression) = from_name(path);
-                        let format = format.or(named).ok_or_else(|| unknown_format(path))?;
-                        found.push((Origin::File(path.clone()), format, compression, graph));
-                    }
-                }
-            }
-            charsets.resize(found.len(), chosen.charset.clone());
-        }
-        if found.is_empty() {
-            return Err(Error::Usage(match warnings.first() {
-                Some(_) => format!(
-                    "nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, \
-                        .trig, .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",
-                    warnings.join("; ")
-                ),
-                None => "nothing to load: name at least one file, a folder with RDF files, or - for standard input"
-                    .into(),
-            }));
-        }
+        let FoundInputs {
+            inputs: found,
+            charsets,
+            warnings,
+            ..
+        } = self.find_inputs()?;
         let first = self.first_document.unwrap_or(0);
         let mut size = Some(0u64);
         let documents: Vec<SourceDocument> = found
@@ -309,6 +255,85 @@ impl SourcesBuilder {
             round: Mutex::new(None),
             stdin: Mutex::new(None),
         })
+    }
+
+    fn find_inputs(&self) -> Result<FoundInputs> {
+        let mut found = FoundInputs::default();
+        for chosen in &self.inputs {
+            let graph = match chosen.graph.as_ref().or(self.graph.as_ref()) {
+                Some(iri) => {
+                    let iri = absolute_iri("graph", iri)?;
+                    let mut bytes = Vec::new();
+                    term::push_iri(iri, &mut bytes);
+                    bytes
+                }
+                None => Vec::new(),
+            };
+            found.add(&chosen.wanted, chosen.format.or(self.format), graph)?;
+            let all = found.inputs.len();
+            found.charsets.resize(all, chosen.charset.clone());
+        }
+        if found.inputs.is_empty() {
+            return Err(Error::Usage(match found.warnings.first() {
+                Some(_) => format!(
+                    "nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, \
+                        .trig, .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",
+                    found.warnings.join("; ")
+                ),
+                None => "nothing to load: name at least one file, a folder with RDF files, or - for standard input"
+                    .into(),
+            }));
+        }
+        Ok(found)
+    }
+}
+
+/// The documents that the inputs are, and the encoding declared with each.
+#[derive(Default)]
+struct FoundInputs {
+    inputs: Vec<Found>,
+    charsets: Vec<Option<String>>,
+    warnings: Vec<String>,
+    /// True if standard input is among them.
+    stdin: bool,
+}
+
+impl FoundInputs {
+    fn add(&mut self, wanted: &InputKind, format: Option<Format>, graph: Vec<u8>) -> Result<()> {
+        match wanted {
+            InputKind::Text(name, text) => {
+                let origin = Origin::Memory(name.clone(), Arc::clone(text));
+                let format = format.unwrap_or(Format::NQuads);
+                self.inputs.push((origin, format, None, graph));
+            }
+            InputKind::Stream(iri, stream) => {
+                let origin = Origin::Stream(iri.clone(), stream.clone());
+                let format = format.unwrap_or(Format::NQuads);
+                self.inputs.push((origin, format, None, graph));
+            }
+            InputKind::Path(path) if path.as_os_str() == "-" => {
+                let format = format.ok_or_else(|| Error::UnknownFormat {
+                    name: "<stdin>".into(),
+                })?;
+                if std::mem::replace(&mut self.stdin, true) {
+                    return Err(Error::Unsupported(
+                        "standard input (-) is named twice".into(),
+                    ));
+                }
+                self.inputs.push((Origin::Stdin, format, None, graph));
+            }
+            InputKind::Path(path) => {
+                let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+                if meta.is_dir() {
+                    return folder(path, &graph, &mut self.inputs, &mut self.warnings);
+                }
+                let (named, compression) = from_name(path);
+                let format = format.or(named).ok_or_else(|| unknown_format(path))?;
+                let origin = Origin::File(path.clone());
+                self.inputs.push((origin, format, compression, graph));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -413,6 +413,40 @@ fn is_vague(pattern: &str) -> bool {
     (1..bytes.len()).any(|i| bytes[i - 1] == b')' && matches!(bytes[i], b'*' | b'+' | b'{'))
 }
 
+/// Random patterns, each with flags, a text and a replacement.
+fn cases(seed: u64, count: usize) -> impl Iterator<Item = (String, String, String, &'static str)> {
+    let mut maker = Maker {
+        random: StdRng::seed_from_u64(seed),
+        groups: 0,
+        closed: vec![],
+    };
+    std::iter::from_fn(move || {
+        maker.groups = 0;
+        maker.closed.clear();
+        let mut pattern = String::new();
+        maker.either(&mut pattern, 0);
+        let mut flags = String::new();
+        for f in ['s', 'm', 'i', 'x', 'q'] {
+            if maker.random.random_bool(if f == 'q' { 0.04 } else { 0.2 }) {
+                flags.push(f);
+            }
+        }
+        if maker.random.random_bool(0.002) {
+            flags.push('g');
+        }
+        let text = maker.text(&pattern);
+        let with = match is_vague(&pattern) {
+            true => maker.one(&["[$0]", "X", "", "\\$\\\\"]),
+            false => maker.one(&[
+                "[$0]", "<$1>", "$1$2", "$12", "x$3y", "", "\\$", "\\\\", "$", "\\", "a\\b", "$x",
+                "$9-$1", "<$2|$1>",
+            ]),
+        };
+        Some((pattern, flags, text, with))
+    })
+    .take(count)
+}
+
 #[test]
 #[ignore = "asks Saxon (JINDOU_SAXON), some minutes"]
 fn random_patterns_mean_what_saxon_says() {
@@ -431,40 +465,8 @@ fn random_patterns_mean_what_saxon_says() {
         .spawn()
         .expect("java starts");
     let mut to = judge.stdin.take().unwrap();
-    let cases = move |seed| {
-        let mut maker = Maker {
-            random: StdRng::seed_from_u64(seed),
-            groups: 0,
-            closed: vec![],
-        };
-        std::iter::from_fn(move || {
-            maker.groups = 0;
-            maker.closed.clear();
-            let mut pattern = String::new();
-            maker.either(&mut pattern, 0);
-            let mut flags = String::new();
-            for f in ['s', 'm', 'i', 'x', 'q'] {
-                if maker.random.random_bool(if f == 'q' { 0.04 } else { 0.2 }) {
-                    flags.push(f);
-                }
-            }
-            if maker.random.random_bool(0.002) {
-                flags.push('g');
-            }
-            let text = maker.text(&pattern);
-            let with = match is_vague(&pattern) {
-                true => maker.one(&["[$0]", "X", "", "\\$\\\\"]),
-                false => maker.one(&[
-                    "[$0]", "<$1>", "$1$2", "$12", "x$3y", "", "\\$", "\\\\", "$", "\\", "a\\b",
-                    "$x", "$9-$1", "<$2|$1>",
-                ]),
-            };
-            Some((pattern, flags, text, with))
-        })
-        .take(count)
-    };
     let writer = std::thread::spawn(move || {
-        for (pattern, flags, text, with) in cases(seed as u64) {
+        for (pattern, flags, text, with) in cases(seed as u64, count) {
             let line = [
                 escaped(&pattern),
                 escaped(&flags),
@@ -477,7 +479,7 @@ fn random_patterns_mean_what_saxon_says() {
     });
     let mut answers = BufReader::new(judge.stdout.take().unwrap()).lines();
     let (mut wrong, mut errors, mut positive, mut apart, mut slow, mut vague) = (0, 0, 0, 0, 0, 0);
-    for (pattern, flags, text, with) in cases(seed as u64) {
+    for (pattern, flags, text, with) in cases(seed as u64, count) {
         let answer = answers.next().expect("an answer to each line").unwrap();
         let (matches, replaced) = answer.split_once('\t').unwrap();
         // Saxon follows F&O 5.6.1.1 and not 5.6.2: `$` also matches after a line end that is the last character.

@@ -219,6 +219,71 @@ fn asked(
     Err(last.expect("two attempts"))
 }
 
+/// Counts of one engine.
+#[derive(Default)]
+struct Judged {
+    rows: usize,
+    /// Rows for which the specifications leave the answer open.
+    free: usize,
+    /// Wrong answers, by their class.
+    differences: BTreeMap<String, Difference>,
+}
+
+impl Judged {
+    /// Compares an engine's value of an expression with the specifications' one; `args` are the values of its variables.
+    fn judge(&mut self, text: &str, want: &Outcome, got: Option<&Term>, args: &[&Term]) {
+        self.rows += 1;
+        if want.free.is_some() {
+            self.free += 1;
+            return;
+        }
+        let right = match (&want.value, got) {
+            (None, None) => true,
+            (Some(v), Some(t)) => same(&lower(t), v),
+            _ => false,
+        };
+        if right {
+            return;
+        }
+        let meant = want.value.as_ref().map(|v| v.term());
+        let families: Vec<_> = args.iter().map(|value| family(value)).collect();
+        let class = format!(
+            "{text} | {} | {} | {}",
+            families.join(", "),
+            sort(meant),
+            sort(got)
+        );
+        let shown = |t: Option<&Term>| t.map_or("error".into(), ToString::to_string);
+        let entry = self.differences.entry(class).or_default();
+        entry.count += 1;
+        if entry.example.is_empty() {
+            let args: Vec<_> = args.iter().map(ToString::to_string).collect();
+            entry.example = format!(
+                "{} is {}, not {}",
+                args.join(" and "),
+                shown(got),
+                shown(meant)
+            );
+        }
+    }
+
+    fn wrong(&self) -> usize {
+        self.differences.values().map(|d| d.count).sum()
+    }
+}
+
+/// The engine of this name, or the reason why it is left out.
+fn engine(name: &str, setup: Setup) -> Result<Box<dyn Engine>, String> {
+    if name != "jindou" {
+        return open(name, &setup).map_err(|e| format!("skipped: {e}"));
+    }
+    let Some(program) = std::env::var_os("JINDOU_COMMAND") else {
+        return Err("not asked: jindou (JINDOU_COMMAND is its path)".into());
+    };
+    std::fs::create_dir_all(&setup.work).expect("a folder");
+    Ok(Box::new(Jindou::new(program.into(), setup)))
+}
+
 #[test]
 #[ignore = "needs engines that `jindou peers install` has put into JINDOU_PEERS or the cache folder"]
 fn other_engines_against_the_specifications() {
@@ -236,26 +301,16 @@ fn other_engines_against_the_specifications() {
             memory: 1 << 30,
             threads: 2,
         };
-        let mut engine: Box<dyn Engine> = if name == "jindou" {
-            let Some(program) = std::env::var_os("JINDOU_COMMAND") else {
-                println!("not asked: jindou (JINDOU_COMMAND is its path)");
+        let mut engine = match engine(name, setup) {
+            Ok(engine) => engine,
+            Err(why) => {
+                println!("{why}");
                 continue;
-            };
-            std::fs::create_dir_all(&setup.work).expect("a folder");
-            Box::new(Jindou::new(program.into(), setup))
-        } else {
-            match open(name, &setup) {
-                Ok(e) => e,
-                Err(e) => {
-                    println!("skipped: {e}");
-                    continue;
-                }
             }
         };
         engine.load(&data).expect("a load");
         engine.start().expect("a server");
-        let (mut judged, mut free) = (0, 0);
-        let mut classes: BTreeMap<String, Difference> = BTreeMap::new();
+        let mut judged = Judged::default();
         let all = BINARY
             .iter()
             .map(|t| (*t, true))
@@ -277,63 +332,27 @@ fn other_engines_against_the_specifications() {
                 );
             }
             for (i, j, got) in rows {
-                judged += 1;
-                let want: Outcome =
-                    evaluate(&e, &|v| Some(values[if v == "a" { i } else { j }].clone()));
-                if want.free.is_some() {
-                    free += 1;
-                    continue;
-                }
-                let right = match (&want.value, &got) {
-                    (None, None) => true,
-                    (Some(v), Some(t)) => same(&lower(t), v),
-                    _ => false,
-                };
-                if right {
-                    continue;
-                }
-                if name == "jindou" {
-                    wrong_here += 1;
-                }
-                let meant = want.value.as_ref().map(|v| v.term().clone());
-                let mut class = format!("{text} | {}", family(&values[i]));
-                if two {
-                    class += &format!(", {}", family(&values[j]));
-                }
-                let _ = write!(
-                    class,
-                    " | {} | {}",
-                    sort(meant.as_ref()),
-                    sort(got.as_ref())
-                );
-                let shown = |t: Option<&Term>| t.map_or("error".into(), ToString::to_string);
-                let entry = classes.entry(class).or_default();
-                entry.count += 1;
-                if entry.example.is_empty() {
-                    entry.example = format!(
-                        "{}{} is {}, not {}",
-                        values[i],
-                        if two {
-                            format!(" and {}", values[j])
-                        } else {
-                            String::new()
-                        },
-                        shown(got.as_ref()),
-                        shown(meant.as_ref())
-                    );
-                }
+                let want = evaluate(&e, &|v| Some(values[if v == "a" { i } else { j }].clone()));
+                let args = [&values[i], &values[j]];
+                let args = if two { &args[..] } else { &args[..1] };
+                judged.judge(text, &want, got.as_ref(), args);
             }
         }
         let about = engine.about();
         engine.stop();
+        if name == "jindou" {
+            wrong_here = judged.wrong();
+        }
         let _ = writeln!(
             out,
-            "{name} {}: {judged} judged, {free} of them free, {} differ in {} classes",
+            "{name} {}: {} judged, {} of them free, {} differ in {} classes",
             about.version,
-            classes.values().map(|d| d.count).sum::<usize>(),
-            classes.len()
+            judged.rows,
+            judged.free,
+            judged.wrong(),
+            judged.differences.len()
         );
-        for (class, d) in &classes {
+        for (class, d) in &judged.differences {
             let _ = writeln!(out, "{name} | {class} | {} | {}", d.count, d.example);
         }
     }

@@ -29,16 +29,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     let truth = |b: bool| Some(Value::from(b));
     match f {
         Function::Str => text_of(one?).map(Value::string),
-        Function::Lang => match one?.kind() {
-            ValueKind::Iri(_) | ValueKind::Blank | ValueKind::Triple(_) => None,
-            ValueKind::Text(_, Some((tag, _))) => Some(Value::string(tag)),
-            _ => Some(Value::string("")),
-        },
-        Function::LangDir => match one?.kind() {
-            ValueKind::Iri(_) | ValueKind::Blank | ValueKind::Triple(_) => None,
-            ValueKind::Text(_, Some((_, Some(d)))) => Some(Value::string(d.to_string())),
-            _ => Some(Value::string("")),
-        },
+        Function::Lang | Function::LangDir => language(f, one?),
         Function::HasLang => truth(matches!(one?.kind(), ValueKind::Text(_, Some(_)))),
         Function::HasLangDir => truth(matches!(
             one?.kind(),
@@ -49,16 +40,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
             Term::Literal(l) => Some(Value::from_term(&l.datatype().into_owned().into())),
             _ => None,
         },
-        Function::Iri => match one?.kind() {
-            ValueKind::Iri(_) => Some(one?.clone()),
-            ValueKind::Text(s, None) => {
-                if !s.contains(':') {
-                    free.note("a relative IRI needs a base");
-                }
-                Some(Value::from_term(&NamedNode::new(s).ok()?.into()))
-            }
-            _ => None,
-        },
+        Function::Iri => iri(one?, free),
         Function::BNode | Function::Rand | Function::Now | Function::Uuid | Function::StrUuid => {
             free.note("another value at each call");
             None
@@ -102,23 +84,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
         Function::Sha256 => hash(one?, |b| <Sha256 as sha2::Digest>::digest(b).to_vec()),
         Function::Sha384 => hash(one?, |b| <Sha384 as sha2::Digest>::digest(b).to_vec()),
         Function::Sha512 => hash(one?, |b| <Sha512 as sha2::Digest>::digest(b).to_vec()),
-        Function::StrLang => {
-            let (s, tag) = (simple(one?)?, simple(&args[1])?);
-            oxrdf::Literal::new_language_tagged_literal(s, tag)
-                .ok()
-                .map(|l| Value::from_term(&l.into()))
-        }
-        Function::StrLangDir => {
-            let (s, tag, d) = (simple(one?)?, simple(&args[1])?, simple(&args[2])?);
-            let d = match d.as_str() {
-                "ltr" => BaseDirection::Ltr,
-                "rtl" => BaseDirection::Rtl,
-                _ => return None,
-            };
-            oxrdf::Literal::new_directional_language_tagged_literal(s, tag, d)
-                .ok()
-                .map(|l| Value::from_term(&l.into()))
-        }
+        Function::StrLang | Function::StrLangDir => with_language(args),
         Function::StrDt => match args[1].kind() {
             ValueKind::Iri(datatype) => Some(cast::typed_literal(&simple(one?)?, &datatype)),
             _ => None,
@@ -128,38 +94,84 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
         Function::IsLiteral => truth(matches!(one?.term(), Term::Literal(_))),
         Function::IsNumeric => truth(matches!(one?.kind(), ValueKind::Number(_))),
         Function::Regex => truth(string::matches(args)?),
-        Function::Triple => {
-            let subject: NamedOrBlankNode = match one?.term().clone() {
-                Term::NamedNode(n) => n.into(),
-                Term::BlankNode(b) => b.into(),
-                _ => return None,
-            };
-            let Term::NamedNode(predicate) = args[1].term().clone() else {
-                return None;
-            };
-            let object = &args[2];
-            let triple = Triple::new(subject, predicate, object.term().clone());
-            Some(if object.is_computed() {
-                Value::computed(triple.into())
-            } else {
-                Value::from_term(&triple.into())
-            })
-        }
-        Function::Subject | Function::Predicate | Function::Object => {
-            let one = one?;
-            let Term::Triple(t) = one.term() else {
-                return None;
-            };
-            Some(match f {
-                Function::Subject => Value::from_term(&t.subject.clone().into()),
-                Function::Predicate => Value::from_term(&t.predicate.clone().into()),
-                _ if one.is_computed() => Value::computed(t.object.clone()),
-                _ => Value::from_term(&t.object),
-            })
-        }
+        Function::Triple => triple(args),
+        Function::Subject | Function::Predicate | Function::Object => triple_part(f, one?),
         Function::IsTriple => truth(matches!(one?.kind(), ValueKind::Triple(_))),
         Function::Custom(name) => cast::cast(name.as_str(), one?, free),
     }
+}
+
+/// The language tag, or the base direction, of a literal.
+fn language(f: &Function, value: &Value) -> Option<Value> {
+    match value.kind() {
+        ValueKind::Iri(_) | ValueKind::Blank | ValueKind::Triple(_) => None,
+        ValueKind::Text(_, Some((tag, direction))) => match (f, direction) {
+            (Function::Lang, _) => Some(Value::string(tag)),
+            (_, Some(direction)) => Some(Value::string(direction.to_string())),
+            (_, None) => Some(Value::string("")),
+        },
+        _ => Some(Value::string("")),
+    }
+}
+
+/// The string with the language tag, and the base direction if there is a third argument.
+fn with_language(args: &[Value]) -> Option<Value> {
+    let (s, tag) = (simple(&args[0])?, simple(&args[1])?);
+    let literal = match args.get(2) {
+        None => oxrdf::Literal::new_language_tagged_literal(s, tag),
+        Some(direction) => {
+            let direction = match simple(direction)?.as_str() {
+                "ltr" => BaseDirection::Ltr,
+                "rtl" => BaseDirection::Rtl,
+                _ => return None,
+            };
+            oxrdf::Literal::new_directional_language_tagged_literal(s, tag, direction)
+        }
+    };
+    Some(Value::from_term(&literal.ok()?.into()))
+}
+
+fn iri(value: &Value, free: &Free) -> Option<Value> {
+    match value.kind() {
+        ValueKind::Iri(_) => Some(value.clone()),
+        ValueKind::Text(s, None) => {
+            if !s.contains(':') {
+                free.note("a relative IRI needs a base");
+            }
+            Some(Value::from_term(&NamedNode::new(s).ok()?.into()))
+        }
+        _ => None,
+    }
+}
+
+fn triple(args: &[Value]) -> Option<Value> {
+    let subject: NamedOrBlankNode = match args[0].term().clone() {
+        Term::NamedNode(n) => n.into(),
+        Term::BlankNode(b) => b.into(),
+        _ => return None,
+    };
+    let Term::NamedNode(predicate) = args[1].term().clone() else {
+        return None;
+    };
+    let object = &args[2];
+    let triple = Triple::new(subject, predicate, object.term().clone());
+    Some(if object.is_computed() {
+        Value::computed(triple.into())
+    } else {
+        Value::from_term(&triple.into())
+    })
+}
+
+fn triple_part(f: &Function, value: &Value) -> Option<Value> {
+    let Term::Triple(t) = value.term() else {
+        return None;
+    };
+    Some(match f {
+        Function::Subject => Value::from_term(&t.subject.clone().into()),
+        Function::Predicate => Value::from_term(&t.predicate.clone().into()),
+        _ if value.is_computed() => Value::computed(t.object.clone()),
+        _ => Value::from_term(&t.object),
+    })
 }
 
 /// A part of a date or time; an error where the datatype has none.
