@@ -14,7 +14,7 @@ pub fn run(a: &Info) -> Result<ExitCode> {
     if a.json {
         say!("{:#}", json(&report, a.top));
     } else {
-        print(store, &report, a);
+        print(store, &report, a.top);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -28,12 +28,27 @@ fn text(canonical: &[u8]) -> String {
     }
 }
 
-fn print(store: &Path, r: &InfoReport, a: &Info) {
-    // Relative to the content of the files; without quads there is nothing to divide by.
-    let per_quad = |bytes: u64, digits: usize| match r.quads_in_files {
+fn print(store: &Path, r: &InfoReport, top: usize) {
+    print_totals(store, r);
+    say!();
+    print_parts(r);
+    say!();
+    print_predicates(r, top);
+    say!();
+    print_finders(r);
+    say!();
+    print_classes(r, top);
+}
+
+/// Relative to the content of the files; without quads there is nothing to divide by.
+fn per_quad(r: &InfoReport, bytes: u64, digits: usize) -> String {
+    match r.quads_in_files {
         0 => "-".to_owned(),
         n => format!("{:.digits$}", bytes as f64 / n as f64),
-    };
+    }
+}
+
+fn print_totals(store: &Path, r: &InfoReport) {
     say!("store           {}", store.display());
     say!(
         "quads           {} ({} in {})",
@@ -81,13 +96,15 @@ fn print(store: &Path, r: &InfoReport, a: &Info) {
     say!(
         "size            {} bytes, {} a quad{}",
         r.bytes,
-        per_quad(r.bytes, 2),
+        per_quad(r, r.bytes, 2),
         match r.quads == r.quads_in_files {
             true => String::new(),
             false => format!(" (of the {} that the files hold)", r.quads_in_files),
         }
     );
-    say!();
+}
+
+fn print_parts(r: &InfoReport) {
     say!(
         "{:<28} {:>15} {:>8} {:>7}",
         "part",
@@ -99,10 +116,12 @@ fn print(store: &Path, r: &InfoReport, a: &Info) {
         let share = 100.0 * *bytes as f64 / r.bytes.max(1) as f64;
         say!(
             "{part:<28} {bytes:>15} {:>8} {share:>6.1}%",
-            per_quad(*bytes, 3)
+            per_quad(r, *bytes, 3)
         );
     }
-    say!();
+}
+
+fn print_predicates(r: &InfoReport, top: usize) {
     say!(
         "{:>13} {:>13} {:>12} {:>12}  {:<22} predicate",
         "edges",
@@ -111,7 +130,7 @@ fn print(store: &Path, r: &InfoReport, a: &Info) {
         "objects",
         "keys found by (out/in)"
     );
-    for p in r.predicates.iter().take(a.top) {
+    for p in r.predicates.iter().take(top) {
         say!(
             "{:>13} {:>13} {:>12} {:>12}  {:<22} {}",
             p.edges[0],
@@ -122,8 +141,10 @@ fn print(store: &Path, r: &InfoReport, a: &Info) {
             text(&p.term)
         );
     }
-    more(r.predicates.len(), a.top);
-    say!();
+    more(r.predicates.len(), top);
+}
+
+fn print_finders(r: &InfoReport) {
     let mut kinds = std::collections::BTreeMap::<&str, [usize; 2]>::new();
     for p in &r.predicates {
         for (side, f) in p.finders.iter().enumerate() {
@@ -139,12 +160,14 @@ fn print(store: &Path, r: &InfoReport, a: &Info) {
     for (kind, [out, into]) in kinds {
         say!("{kind:<14} {out:>13} {into:>13}");
     }
-    say!();
+}
+
+fn print_classes(r: &InfoReport, top: usize) {
     say!("{:>13}  class", "instances");
-    for (class, count) in r.classes.iter().take(a.top) {
+    for (class, count) in r.classes.iter().take(top) {
         say!("{count:>13}  {}", text(class));
     }
-    more(r.classes.len(), a.top);
+    more(r.classes.len(), top);
 }
 
 fn more(all: usize, shown: usize) {

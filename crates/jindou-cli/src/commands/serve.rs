@@ -7,10 +7,10 @@ use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
 use jindou::cluster::servers::ClusterFile;
-use jindou::replica::{Bucket, BucketLimits, SharedLog, Told};
+use jindou::replica::{Bucket, BucketLimits, Replica, SharedLog, Told};
 use jindou::{
-    Access, BackupTarget, Database, Durability, Error, MergePolicy, OpenOptions, QueryOptions,
-    Result, UpdateOptions, Verify,
+    Access, BackgroundMerges, BackupTarget, Database, Durability, Error, Following, MergePolicy,
+    OpenOptions, QueryOptions, Result, UpdateOptions, Verify,
 };
 use jindou_model::program::exit_status;
 use jindou_server::{Server, ServerOptions, TlsFiles};
@@ -63,24 +63,13 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
 }
 
 fn serve(a: &Serve) -> Result<ExitCode> {
-    // On the command line clap reports this; settings may come from elsewhere.
-    if a.writable && a.token_file.is_some() {
-        return Err(Error::Unsupported(
-            "writable (any program may write) and token-file (only holders of a token may) exclude each other: set only one".into(),
-        ));
-    }
-    if a.tls_cert.is_some() != a.tls_key.is_some() {
-        return Err(Error::Unsupported(
-            "TLS needs both tls-cert and tls-key: set the other one as well".into(),
-        ));
-    }
+    check_exclusions(a)?;
     let store = a.place.path().ok_or_else(|| {
         Error::Usage("nothing to serve: name a store, as in jindou serve my.store (or --store DIR, or JINDOU_STORE)".into())
     })?;
-    let follows = a.log.is_some();
     let accepts = !a.read_only && (a.writable || a.token_file.is_some());
     // A server that only follows writes its own files.
-    let writes = accepts || follows;
+    let writes = accepts || a.log.is_some();
     let begun = Instant::now();
     let runtime = with_gpu(a.threads, a.memory, a.gpu_memory).build();
     let options = OpenOptions::default()
@@ -95,111 +84,24 @@ fn serve(a: &Serve) -> Result<ExitCode> {
         (Some(cert), Some(key)) => Some(TlsFiles::new(cert, key)),
         _ => None,
     };
-    let standard = ServerOptions::on(&runtime);
-    let mut served = standard.clone().with_host(a.host).with_tls(tls.clone());
+    let standard = ServerOptions::on(&runtime).with_host(a.host).with_tls(tls);
+    let mut served = standard.clone();
     served.token_file.clone_from(&a.token_file);
     // Before a store is made, or a log begun.
     served.check().map_err(|e| Error::Usage(e.to_string()))?;
     let was_there = store.exists();
-    let options = match &a.log {
-        Some(place) => options.with_log(shared_log(a, place)?),
-        None => options,
-    };
-    let db = match (&a.cluster, &a.server) {
-        (Some(file), Some(name)) => {
-            Database::open_server(store, &ClusterFile::read(file)?, name, &options)?
-        }
-        (None, None) => Database::open_with(store, &options).map_err(|e| unmade(e, writes))?,
-        _ => {
-            return Err(Error::Unsupported(
-                "a server of a cluster needs both cluster and server: set the other one as well"
-                    .into(),
-            ));
-        }
-    };
-    if follows {
-        tracing::info!(
-            "opened {}, the copy here: {} quads at snapshot {}; what the log has after it follows",
-            store.display(),
-            db.quads(),
-            db.snapshot_number()
-        );
-        if !accepts {
-            tracing::info!(
-                "this server takes no updates itself, since neither --token-file nor --writable is given"
-            );
-        }
-    } else if !was_there {
-        tracing::info!("made the empty store {}", store.display());
-    }
-    if let Some(recovery) = db.recovery() {
-        tracing::info!("{recovery}");
-    }
-    match (a.verify.verify, db.trust().verified()) {
-        // An empty folder was filled with verified files.
-        _ if follows && !was_there => {}
-        (Verify::Off, _) => tracing::warn!(
-            "the store's files are not verified (--verify off): damage may cause wrong answers"
-        ),
-        (Verify::Eager, Some(bytes)) => {
-            let seconds = begun.elapsed().as_secs_f64();
-            tracing::info!("opened, and {bytes} bytes verified, in {seconds:.3} s");
-        }
-        _ => tracing::info!("the store's files are verified while queries are answered"),
-    }
+    let db = open(a, store, options, writes)?;
+    log_opened(a, &db, store, was_there, accepts);
+    log_verification(a, &db, was_there, begun);
     // A server of a cluster has not reached the others yet.
     if a.cluster.is_none() {
         tell_graphs(&db, a.graphs);
     }
-    let following = if writes || db.is_sharded() {
-        None
-    } else {
-        let told = |outcome: &Result<u64>| match outcome {
-            Ok(snapshot) => tracing::info!("following the store again, at snapshot {snapshot}"),
-            Err(e) => tracing::error!(
-                "cannot follow another process's changes to the store; answers do not include them: {e}"
-            ),
-        };
-        Some(db.follow_in_background(told)?)
+    let following = match writes || db.is_sharded() {
+        true => None,
+        false => Some(follow_changes(&db)?),
     };
-    let memory = standard.memory;
-    let (heavy_slots, light_slots) = (standard.heavy_slots, standard.light_slots);
-    let backup_to = a.backup_to.as_deref().map(BackupTarget::folder);
-    let mut options = standard
-        .with_host(a.host)
-        .with_port(a.port)
-        .with_timeout(a.timeout.min(a.max_timeout))
-        .with_max_timeout(a.max_timeout)
-        .with_query_memory(a.query_memory.unwrap_or(memory / 4))
-        .with_heavy_slots(a.heavy_slots.unwrap_or(heavy_slots))
-        .with_light_slots(a.light_slots.unwrap_or(light_slots))
-        .with_heavy_queue(a.heavy_queue)
-        .with_light_wait(a.light_wait)
-        .with_max_queries(a.max_queries)
-        .with_max_client_queries(a.max_client_queries)
-        .with_max_connections(a.max_connections)
-        .with_max_request_bytes(usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX))
-        .with_max_result_rows(a.max_result_rows)
-        .with_max_result_bytes(a.max_result_bytes)
-        .with_slow_query(a.slow_query)
-        .with_tls(tls)
-        .with_writable(a.writable)
-        .with_max_update_bytes(usize::try_from(a.max_update_bytes).unwrap_or(usize::MAX))
-        .with_cors_origins(&a.cors_origins)
-        .with_grace(a.grace)
-        .with_union_default(a.graphs.union_default())
-        .with_common_prefixes(!a.no_prefixes)
-        .with_store_prefixes(!a.no_prefixes)
-        .with_store_name(name_of(store))
-        .with_gpu(a.gpu)
-        .with_warm(a.warm)
-        .with_commit(env!("JINDOU_COMMIT"))
-        .with_backup_to(backup_to.transpose()?)
-        .with_merge(merge::options(&a.merge_budget));
-    options.token_file.clone_from(&a.token_file);
-    options.label_properties.clone_from(&a.label_properties);
-    options.documents = documents(&a.documents)?;
-    options.service = service(&a.service_allow);
+    let options = server_options(a, standard, store)?;
     let scheme = if options.tls.is_some() {
         "https"
     } else {
@@ -212,33 +114,12 @@ fn serve(a: &Serve) -> Result<ExitCode> {
         }
     }
     raise_descriptor_limit();
-    let merges = if writes && a.merge == "auto" {
-        let policy = MergePolicy::default()
-            .with_edits(a.merge_at)
-            .with_options(merge::options(&a.merge_budget));
-        let told = |outcome: &Result<jindou::MergeReport>| match outcome {
-            Ok(report) => tracing::info!("{report}"),
-            Err(e) => tracing::warn!("merging failed and will be retried: {e}"),
-        };
-        Some(db.merge_in_background(policy, told)?)
-    } else {
-        None
+    let merges = match writes && a.merge == "auto" {
+        true => Some(merge_automatically(a, &db)?),
+        false => None,
     };
     if let Some(replica) = db.replica() {
-        // Until it knows the other servers, requests would wait here, which another server answers at once.
-        let ready = replica.wait_until_ready(JOINING);
-        let place = a.log.as_deref().unwrap_or_default();
-        let figures = replica.figures();
-        match ready {
-            true => tracing::info!(
-                "following {place}, up to date at snapshot {}",
-                figures.committed
-            ),
-            false => tracing::warn!(
-                "following {place}, at snapshot {} and not up to date yet; /ready says why",
-                figures.committed
-            ),
-        }
+        wait_until_ready(replica, a.log.as_deref().unwrap_or_default());
     }
     let server = Server::start(db, options).map_err(|e| Error::Usage(e.to_string()))?;
     let serving = format!(
@@ -256,6 +137,149 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     server.run_until_signal();
     drop((merges, following));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses settings that exclude or need each other. On the command line clap does this, but settings may come from
+/// elsewhere.
+fn check_exclusions(a: &Serve) -> Result<()> {
+    if a.writable && a.token_file.is_some() {
+        return Err(Error::Unsupported(
+            "writable (any program may write) and token-file (only holders of a token may) exclude each other: set only one".into(),
+        ));
+    }
+    if a.tls_cert.is_some() != a.tls_key.is_some() {
+        return Err(Error::Unsupported(
+            "TLS needs both tls-cert and tls-key: set the other one as well".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn open(a: &Serve, store: &Path, options: OpenOptions, writes: bool) -> Result<Database> {
+    let options = match &a.log {
+        Some(place) => options.with_log(shared_log(a, place)?),
+        None => options,
+    };
+    match (&a.cluster, &a.server) {
+        (Some(file), Some(name)) => {
+            Database::open_server(store, &ClusterFile::read(file)?, name, &options)
+        }
+        (None, None) => Database::open_with(store, &options).map_err(|e| unmade(e, writes)),
+        _ => Err(Error::Unsupported(
+            "a server of a cluster needs both cluster and server: set the other one as well".into(),
+        )),
+    }
+}
+
+fn log_opened(a: &Serve, db: &Database, store: &Path, was_there: bool, accepts: bool) {
+    if a.log.is_some() {
+        tracing::info!(
+            "opened {}, the copy here: {} quads at snapshot {}; what the log has after it follows",
+            store.display(),
+            db.quads(),
+            db.snapshot_number()
+        );
+        if !accepts {
+            tracing::info!(
+                "this server takes no updates itself, since neither --token-file nor --writable is given"
+            );
+        }
+    } else if !was_there {
+        tracing::info!("made the empty store {}", store.display());
+    }
+    if let Some(recovery) = db.recovery() {
+        tracing::info!("{recovery}");
+    }
+}
+
+fn log_verification(a: &Serve, db: &Database, was_there: bool, begun: Instant) {
+    match (a.verify.verify, db.trust().verified()) {
+        // An empty folder was filled with verified files.
+        _ if a.log.is_some() && !was_there => {}
+        (Verify::Off, _) => tracing::warn!(
+            "the store's files are not verified (--verify off): damage may cause wrong answers"
+        ),
+        (Verify::Eager, Some(bytes)) => {
+            let seconds = begun.elapsed().as_secs_f64();
+            tracing::info!("opened, and {bytes} bytes verified, in {seconds:.3} s");
+        }
+        _ => tracing::info!("the store's files are verified while queries are answered"),
+    }
+}
+
+/// Applies the changes that another process makes to the store, until the returned value is dropped.
+fn follow_changes(db: &Database) -> Result<Following> {
+    db.follow_in_background(|outcome| match outcome {
+        Ok(snapshot) => tracing::info!("following the store again, at snapshot {snapshot}"),
+        Err(e) => tracing::error!(
+            "cannot follow another process's changes to the store; answers do not include them: {e}"
+        ),
+    })
+}
+
+/// Merges changes into the store's files, until the returned value is dropped.
+fn merge_automatically(a: &Serve, db: &Database) -> Result<BackgroundMerges> {
+    let policy = MergePolicy::default()
+        .with_edits(a.merge_at)
+        .with_options(merge::options(&a.merge_budget));
+    db.merge_in_background(policy, |outcome| match outcome {
+        Ok(report) => tracing::info!("{report}"),
+        Err(e) => tracing::warn!("merging failed and will be retried: {e}"),
+    })
+}
+
+/// `standard` has the host and TLS files already, and the limits of this machine.
+fn server_options(a: &Serve, standard: ServerOptions, store: &Path) -> Result<ServerOptions> {
+    let memory = standard.memory;
+    let (heavy_slots, light_slots) = (standard.heavy_slots, standard.light_slots);
+    let backup_to = a.backup_to.as_deref().map(BackupTarget::folder);
+    let mut options = standard
+        .with_port(a.port)
+        .with_timeout(a.timeout.min(a.max_timeout))
+        .with_max_timeout(a.max_timeout)
+        .with_query_memory(a.query_memory.unwrap_or(memory / 4))
+        .with_heavy_slots(a.heavy_slots.unwrap_or(heavy_slots))
+        .with_light_slots(a.light_slots.unwrap_or(light_slots))
+        .with_heavy_queue(a.heavy_queue)
+        .with_light_wait(a.light_wait)
+        .with_max_queries(a.max_queries)
+        .with_max_client_queries(a.max_client_queries)
+        .with_max_connections(a.max_connections)
+        .with_max_request_bytes(usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX))
+        .with_max_result_rows(a.max_result_rows)
+        .with_max_result_bytes(a.max_result_bytes)
+        .with_slow_query(a.slow_query)
+        .with_writable(a.writable)
+        .with_max_update_bytes(usize::try_from(a.max_update_bytes).unwrap_or(usize::MAX))
+        .with_cors_origins(&a.cors_origins)
+        .with_grace(a.grace)
+        .with_union_default(a.graphs.union_default())
+        .with_common_prefixes(!a.no_prefixes)
+        .with_store_prefixes(!a.no_prefixes)
+        .with_store_name(name_of(store))
+        .with_gpu(a.gpu)
+        .with_warm(a.warm)
+        .with_commit(env!("JINDOU_COMMIT"))
+        .with_backup_to(backup_to.transpose()?)
+        .with_merge(merge::options(&a.merge_budget));
+    options.token_file.clone_from(&a.token_file);
+    options.label_properties.clone_from(&a.label_properties);
+    options.documents = documents(&a.documents)?;
+    options.service = service(&a.service_allow);
+    Ok(options)
+}
+
+/// Waits until this server has caught up with the shared log, but no longer than [`JOINING`]. Until it knows the other
+/// servers, requests would wait here, which another server answers at once.
+fn wait_until_ready(replica: &Replica, place: &str) {
+    let ready = replica.wait_until_ready(JOINING);
+    let snapshot = replica.figures().committed;
+    match ready {
+        true => tracing::info!("following {place}, up to date at snapshot {snapshot}"),
+        false => tracing::warn!(
+            "following {place}, at snapshot {snapshot} and not up to date yet; /ready says why"
+        ),
+    }
 }
 
 /// The log that this server follows, and its place among the others.

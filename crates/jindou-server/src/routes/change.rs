@@ -12,6 +12,7 @@ use crate::write::{LiveUpdate, refusal};
 use axum::body::Body;
 use axum::extract::Request;
 use http::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION};
+use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use jindou::parse::{Format, Limits, Replacement, Sources};
 use jindou::{Condition, Database, GraphName, Progress, UpdateOptions, UpdateReport};
@@ -59,114 +60,193 @@ pub(super) async fn answer(
     if let Some(problem) = refusal(shared) {
         return Err(problem);
     }
-    let (parts, content) = request.into_parts();
-    if parts.headers.contains_key(CONTENT_RANGE) {
+    let (head, body) = request.into_parts();
+    if head.headers.contains_key(CONTENT_RANGE) {
         return Err(Problem::bad_request(
             "a graph cannot be written in part: Content-Range is not supported",
         ));
     }
-    let conditions = Conditions::from_headers(&parts.headers)?;
-    let condition = conditions.on(graph.clone());
-    let shown = format!("{} {}", parts.method, parts.uri);
-    let admit = || -> Result<LiveUpdate, Problem> {
-        LiveUpdate::admit(shared, connection, &shown, parameters.timeout()?)?
-            .named(connection, &parts)
+    let conditions = Conditions::from_headers(&head.headers)?;
+    let change = Change {
+        shared,
+        connection,
+        parameters,
+        condition: conditions.on(graph.clone()),
+        conditions,
+        graph,
+        base,
+        head,
     };
-    if parts.method == Method::DELETE {
-        let graph = graph.ok_or_else(nameless)?;
-        let update = admit()?;
+    if change.head.method == Method::DELETE {
+        return change.delete().await;
+    }
+    let declared = media_and_charset(&change.head.headers)?;
+    if change.head.method == Method::PATCH {
+        let (media, charset) = declared.unwrap_or_default();
+        return change.patch(&media, charset.as_deref(), body).await;
+    }
+    let read = BodyReading::from_headers(declared, &change.head.headers)?;
+    let lenient = parameters.switch("lenient")?;
+    if change.head.method == Method::PUT {
+        return change.put(&read, body, lenient).await;
+    }
+    change.post(&read, body, lenient).await
+}
+
+/// A request to change a graph, without its body.
+struct Change<'a> {
+    shared: &'a Arc<AppState>,
+    connection: &'a Connection,
+    parameters: &'a Parameters,
+    graph: Option<GraphName>,
+    conditions: Conditions,
+    condition: Condition,
+    /// Address of the request.
+    base: String,
+    head: Parts,
+}
+
+impl Change<'_> {
+    fn admit(&self) -> Result<LiveUpdate, Problem> {
+        let shown = format!("{} {}", self.head.method, self.head.uri);
+        let timeout = self.parameters.timeout()?;
+        LiveUpdate::admit(self.shared, self.connection, &shown, timeout)?
+            .named(self.connection, &self.head)
+    }
+
+    /// Removes the graph.
+    async fn delete(self) -> Result<Response<Body>, Problem> {
+        let Some(graph) = self.graph.clone() else {
+            return Err(nameless());
+        };
+        let update = self.admit()?;
         let is_default = graph == GraphName::Default;
         let name = graph.clone();
         let report = update
             .run(move |db, mut options| {
-                options.condition = Some(condition);
+                options.condition = Some(self.condition);
                 db.clear_graph(&graph, &options)
             })
             .await?;
         if report.graph_was_there == Some(false) && !is_default {
             return Err(missing(&name));
         }
-        return Ok(done(StatusCode::OK, &report));
+        Ok(done(StatusCode::OK, &report))
     }
-    let declared = media_and_charset(&parts.headers)?;
-    if parts.method == Method::PATCH {
-        let graph = graph.ok_or_else(nameless)?;
-        let (media, charset) = declared.unwrap_or_default();
+
+    /// Runs a SPARQL update that may only change the graph.
+    async fn patch(
+        self,
+        media: &str,
+        charset: Option<&str>,
+        body: Body,
+    ) -> Result<Response<Body>, Problem> {
+        if self.graph.is_none() {
+            return Err(nameless());
+        }
         if media != "application/sparql-update" {
             return Err(Problem::media_type(
                 "PATCH needs a body of application/sparql-update",
             ));
         }
-        in_utf8(charset.as_deref())?;
-        let update = admit()?;
-        let request = utf8(update.body(content, &parts.headers).await?)?;
+        in_utf8(charset)?;
+        let update = self.admit()?;
+        let request = utf8(update.body(body, &self.head.headers).await?)?;
         update.show(&request);
         let report = update
             .run(move |db, mut options| {
-                (options.only, options.base) = (Some(graph), Some(base));
-                options.condition = Some(condition);
+                (options.only, options.base) = (self.graph, Some(self.base));
+                options.condition = Some(self.condition);
                 db.update(&request, &options)
             })
             .await?;
-        return Ok(done(StatusCode::OK, &report));
+        Ok(done(StatusCode::OK, &report))
     }
-    let read = BodyReading::from_headers(declared, &parts.headers)?;
-    let lenient = parameters.switch("lenient")?;
-    if parts.method == Method::PUT {
-        let graph = graph.ok_or_else(nameless)?;
-        let update = admit()?;
-        let documents = read.documents(&update, content, &parts.headers).await?;
+
+    /// Replaces the graph by the body's statements.
+    async fn put(
+        self,
+        read: &BodyReading,
+        body: Body,
+        lenient: bool,
+    ) -> Result<Response<Body>, Problem> {
+        let Some(graph) = self.graph.clone() else {
+            return Err(nameless());
+        };
+        let update = self.admit()?;
+        let documents = read.documents(&update, body, &self.head.headers).await?;
         let report = update
             .run(move |db, mut options| {
-                options.condition = Some(condition);
-                let source = sources(documents, &graph, &base, lenient, db, &options)?;
+                options.condition = Some(self.condition);
+                let source = sources(documents, &graph, &self.base, lenient, db, &options)?;
                 let read = Replacement::new(&source, &source, "the graph");
                 let report = db.replace_graph(&graph, &read, &options, &Progress::default());
                 Ok(with_skips(report?, &source, lenient))
             })
             .await?;
-        return Ok(made(&report, None));
+        Ok(made(&report, None))
     }
-    let update = admit()?;
-    let documents = read.documents(&update, content, &parts.headers).await?;
-    let dataset = |f: &Format| matches!(f, Format::NQuads | Format::TriG);
-    if graph.is_none() && documents.iter().all(|d| dataset(&d.format)) {
-        let report = update
+
+    /// Adds the body's statements to the graph.
+    async fn post(
+        self,
+        read: &BodyReading,
+        body: Body,
+        lenient: bool,
+    ) -> Result<Response<Body>, Problem> {
+        let update = self.admit()?;
+        let documents = read.documents(&update, body, &self.head.headers).await?;
+        let fresh = self.graph.is_none();
+        let dataset = |d: &BodyDocument| matches!(d.format, Format::NQuads | Format::TriG);
+        if fresh && documents.iter().all(dataset) {
+            return self.post_dataset(update, documents, lenient).await;
+        }
+        let graph = self.graph.unwrap_or_else(|| {
+            let number = update.graph_number();
+            let base = self.base.trim_end_matches('/');
+            GraphName::Named(format!("{base}/{number:016x}"))
+        });
+        let location = match &graph {
+            GraphName::Named(iri) if fresh => Some(iri.clone()),
+            _ => None,
+        };
+        // Conditions of a request for a new graph are on the address that it was sent to: the whole store.
+        let is_new = fresh && self.conditions.is_empty();
+        let condition = match is_new {
+            true => Condition::on(graph.clone()),
+            false => self.condition,
+        };
+        let base = self.base;
+        let mut report = update
             .run(move |db, mut options| {
-                options.condition = Some(condition);
-                let graph = GraphName::Default;
                 let source = sources(documents, &graph, &base, lenient, db, &options)?;
+                (options.only, options.condition) = (Some(graph), Some(condition));
                 let report = db.insert(&source, &options, &Progress::default());
                 Ok(with_skips(report?, &source, lenient))
             })
             .await?;
-        return Ok(done(StatusCode::OK, &report));
+        report.revision = report.revision.filter(|_| is_new || !fresh);
+        Ok(made(&report, location))
     }
-    let fresh = graph.is_none();
-    let graph = graph.unwrap_or_else(|| {
-        let number = update.graph_number();
-        GraphName::Named(format!("{}/{number:016x}", base.trim_end_matches('/')))
-    });
-    let location = match &graph {
-        GraphName::Named(iri) if fresh => Some(iri.clone()),
-        _ => None,
-    };
-    // Conditions of a request for a new graph are on the address that it was sent to: the whole store.
-    let is_new = fresh && conditions.is_empty();
-    let condition = match is_new {
-        true => Some(Condition::on(graph.clone())),
-        false => Some(condition),
-    };
-    let mut report = update
-        .run(move |db, mut options| {
-            let source = sources(documents, &graph, &base, lenient, db, &options)?;
-            (options.only, options.condition) = (Some(graph), condition);
-            let report = db.insert(&source, &options, &Progress::default());
-            Ok(with_skips(report?, &source, lenient))
-        })
-        .await?;
-    report.revision = report.revision.filter(|_| is_new || !fresh);
-    Ok(made(&report, location))
+
+    /// Adds statements to the graphs that they name.
+    async fn post_dataset(
+        self,
+        update: LiveUpdate,
+        documents: Documents,
+        lenient: bool,
+    ) -> Result<Response<Body>, Problem> {
+        let report = update
+            .run(move |db, mut options| {
+                options.condition = Some(self.condition);
+                let graph = GraphName::Default;
+                let source = sources(documents, &graph, &self.base, lenient, db, &options)?;
+                let report = db.insert(&source, &options, &Progress::default());
+                Ok(with_skips(report?, &source, lenient))
+            })
+            .await?;
+        Ok(done(StatusCode::OK, &report))
+    }
 }
 
 fn nameless() -> Problem {
