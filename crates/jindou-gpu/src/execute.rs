@@ -389,6 +389,17 @@ impl GpuExecutor {
         }
     }
 
+    /// Bytes of the GPU's memory that the tables of a run may take.
+    fn table_bytes(&self, program: &StepProgram<'_>, options: &GpuOptions) -> Result<u64> {
+        match options.table_bytes {
+            Some(bytes) => Ok(bytes),
+            None => {
+                let kept = program.paging.as_ref().map_or(0, |p| p.pager.unmapped());
+                Ok(self.room()?.saturating_sub(kept) / 10 * 9 / self.turns.running())
+            }
+        }
+    }
+
     /// Executes a program. If the sink needs no more rows, it ends early. That is not a failure; the sink's error is
     /// returned along with the work done until then.
     pub(crate) fn explore(
@@ -400,13 +411,7 @@ impl GpuExecutor {
         turn: &mut DeviceTurn,
     ) -> Result<(GpuResult, Option<Error>)> {
         let (began, away) = (Instant::now(), turn.away());
-        let limit = match options.table_bytes {
-            Some(b) => b,
-            None => {
-                let kept = program.paging.as_ref().map_or(0, |p| p.pager.unmapped());
-                self.room()?.saturating_sub(kept) / 10 * 9 / self.turns.running()
-            }
-        };
+        let limit = self.table_bytes(program, options)?;
         let names = || {
             let steps = program.steps.iter();
             let steps = steps.map(|s| (s.name.clone(), Some(s.plan_step)));

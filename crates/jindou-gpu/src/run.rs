@@ -10,7 +10,7 @@ use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
 use crate::queue::LaunchQueue;
 use crate::results::hand_out;
-use crate::steps::{GroupState, Reached, TopState};
+use crate::steps::{GroupState, MeasuredExpansion, Reached, TopState};
 use crate::table::{DeviceTable, NewTable, compact};
 use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
@@ -78,6 +78,23 @@ pub(crate) enum StepStop {
     TooLarge,
     /// The query ends.
     Error(Error),
+}
+
+/// The result of a step over a table.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one at a time, and consumed at once"
+)]
+enum StepRows {
+    Table(DeviceTable),
+    /// The lists of each row, which are still to be written as column `to`.
+    Measured {
+        to: Slot,
+        lists: MeasuredExpansion,
+        within: params::Within,
+    },
+    /// The rows were added to groups.
+    Grouped,
 }
 
 impl From<Error> for StepStop {
@@ -228,13 +245,11 @@ impl ProgramRun<'_, '_, '_> {
         }
         self.queue.at_step(k);
         self.page_in(k)?;
-        match self.sought(k, step, &table) {
-            Ok(false) => {}
-            Ok(true) => return Ok(()),
-            Err(StepStop::Error(e)) => return Err(e),
-            Err(StepStop::TooLarge) => return self.smaller(k, table),
-        }
-        match self.grouped(k, step, &table) {
+        let ended = match self.sought(k, step, &table) {
+            Ok(false) => self.grouped(k, step, &table),
+            other => other,
+        };
+        match ended {
             Ok(false) => {}
             Ok(true) => return Ok(()),
             Err(StepStop::Error(e)) => return Err(e),
@@ -254,79 +269,90 @@ impl ProgramRun<'_, '_, '_> {
             Err(StepStop::Error(e)) => return Err(e),
             Err(StepStop::TooLarge) => return self.smaller(k, table),
         }
-        let outcome = match &step.work {
-            StepWork::Expand { to, lists, within } => match lists.as_slice() {
-                [one] if one.segment.is_degree_one() && one.constant.is_none() => {
-                    self.expand_one(step, &table, *to, one, within)
-                }
-                _ => match self.measure_lists(&table, lists, within, room_of(&table, lists)) {
-                    Ok(m) => {
-                        let left = within.left(lists);
-                        return self.expand_strips(k, step, table, *to, m, left);
-                    }
-                    Err(stop) => Err(stop),
-                },
-            },
-            StepWork::Cross { to, source } => match self.measure_cross(&table, source) {
-                Ok(m) => {
-                    let all: crate::params::Within = bytemuck::Zeroable::zeroed();
-                    return self.expand_strips(k, step, table, *to, m, all);
-                }
-                Err(stop) => Err(stop),
-            },
-            StepWork::Check { list, other } => self.check(step, &table, list, *other),
-            StepWork::Restrict { slot, within } => self.restrict(step, &table, *slot, within),
-            StepWork::Same {
-                left,
-                right,
-                negate,
-            } => self.same(step, &table, *left, *right, *negate),
-            StepWork::ExpandAny {
-                to,
-                anchor,
-                predicate,
-                catalog,
-            } => match self.measure_any(&table, *anchor, *predicate, catalog, TotalUse::Room(None))
-            {
-                Ok(m) => {
-                    let all: crate::params::Within = bytemuck::Zeroable::zeroed();
-                    return self.expand_strips(k, step, table, *to, m, all);
-                }
-                Err(stop) => Err(stop),
-            },
-            StepWork::CheckAny {
-                anchor,
-                predicate,
-                other,
-                catalog,
-            } => self.check_any(step, &table, *anchor, *predicate, *other, catalog),
-            StepWork::Compare { slot, ranks } => self.compare(step, &table, *slot, ranks),
-            StepWork::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
+        match &step.work {
             StepWork::Apply { .. } => return self.apply(k, step, &table),
             StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
             StepWork::Path(path) => return self.path(k, step, table, path),
-            StepWork::Top(top) => self.top(step, &table, top),
-            StepWork::Group { .. } => match self.count_groups(&table, 0) {
-                Ok(()) => {
-                    self.queue.rows(u64::from(table.rows), 0);
-                    return Ok(());
-                }
-                Err(stop) => Err(stop),
-            },
-            StepWork::Start { .. } => Err(StepStop::Error(Error::Internal(
-                "a start in the middle of a plan".into(),
-            ))),
-        };
-        match outcome {
-            Ok(next) => {
+            _ => {}
+        }
+        match self.execute_work(step, &table) {
+            Ok(StepRows::Table(next)) => {
                 self.received(k, &table);
                 self.made(k, &next);
                 drop(table);
                 self.run(k + 1, next)
             }
+            Ok(StepRows::Measured { to, lists, within }) => {
+                self.expand_strips(k, step, table, to, lists, within)
+            }
+            Ok(StepRows::Grouped) => {
+                self.queue.rows(u64::from(table.rows), 0);
+                Ok(())
+            }
             Err(StepStop::Error(e)) => Err(e),
             Err(StepStop::TooLarge) => self.smaller(k, table),
         }
+    }
+
+    /// Executes the work of one step over a table, except for the ends and beginnings of inner parts, and paths.
+    fn execute_work(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &DeviceTable,
+    ) -> Result<StepRows, StepStop> {
+        let all: params::Within = bytemuck::Zeroable::zeroed();
+        let measured = |to: Slot, lists, within| StepRows::Measured { to, lists, within };
+        let next = match &step.work {
+            StepWork::Expand { to, lists, within } => match lists.as_slice() {
+                [one] if one.segment.is_degree_one() && one.constant.is_none() => {
+                    self.expand_one(step, table, *to, one, within)?
+                }
+                _ => {
+                    let m = self.measure_lists(table, lists, within, room_of(table, lists))?;
+                    return Ok(measured(*to, m, within.left(lists)));
+                }
+            },
+            StepWork::Cross { to, source } => {
+                return Ok(measured(*to, self.measure_cross(table, source)?, all));
+            }
+            StepWork::ExpandAny {
+                to,
+                anchor,
+                predicate,
+                catalog,
+            } => {
+                let wanted = TotalUse::Room(None);
+                let m = self.measure_any(table, *anchor, *predicate, catalog, wanted)?;
+                return Ok(measured(*to, m, all));
+            }
+            StepWork::Check { list, other } => self.check(step, table, list, *other)?,
+            StepWork::Restrict { slot, within } => self.restrict(step, table, *slot, within)?,
+            StepWork::Same {
+                left,
+                right,
+                negate,
+            } => self.same(step, table, *left, *right, *negate)?,
+            StepWork::CheckAny {
+                anchor,
+                predicate,
+                other,
+                catalog,
+            } => self.check_any(step, table, *anchor, *predicate, *other, catalog)?,
+            StepWork::Compare { slot, ranks } => self.compare(step, table, *slot, ranks)?,
+            StepWork::Distinct { slot, set } => self.distinct(step, table, *slot, *set)?,
+            StepWork::Top(top) => self.top(step, table, top)?,
+            StepWork::Group { .. } => {
+                self.count_groups(table, 0)?;
+                return Ok(StepRows::Grouped);
+            }
+            StepWork::Start { .. }
+            | StepWork::Apply { .. }
+            | StepWork::EndApply { .. }
+            | StepWork::Path(_) => {
+                return Err(Error::Internal("a start in the middle of a plan".into()).into());
+            }
+        };
+        Ok(StepRows::Table(next))
     }
 
     /// Executes step `k` over a table that was too large for it: with the exact row count if only a bound was known,

@@ -195,8 +195,30 @@ impl<'a> StepCompiler<'a> {
         keep_tested: bool,
         out: &mut Vec<DeviceStep<'a>>,
     ) -> Result<()> {
-        let mut extra = None;
         let mut works: Vec<CompiledStep<'a>> = Vec::new();
+        self.compile_kind(step, &mut works)?;
+        self.bound.extend(works.iter().filter_map(|w| w.0.binds()));
+        let mut tested = Vec::new();
+        for c in &step.filters {
+            self.condition(c, &mut works)?;
+            conditions::slots(c, &mut tested);
+        }
+        let surely = |s: &Slot| self.bound.contains(s) && !self.maybe.contains(s);
+        if !tested.iter().all(surely) {
+            return Err(Error::Unsupported(
+                "a filter on an unbound variable on the GPU".into(),
+            ));
+        }
+        let mut keep: Vec<Slot> = step.live.clone();
+        if keep_tested {
+            keep.append(&mut tested);
+        }
+        append_parts(works, keep, number, out)
+    }
+
+    /// Appends the parts of a step without its conditions.
+    fn compile_kind(&mut self, step: &Step, works: &mut Vec<CompiledStep<'a>>) -> Result<()> {
+        let mut extra = None;
         let (work, name) = match &step.kind {
             StepKind::Start { to, source, within } => {
                 self.first = *to;
@@ -257,7 +279,7 @@ impl<'a> StepCompiler<'a> {
                 },
                 format!("restrict ?{slot}"),
             ),
-            StepKind::ExpandAny { .. } | StepKind::ScanAll { .. } => self.any(step, &mut works)?,
+            StepKind::ExpandAny { .. } | StepKind::ScanAll { .. } => self.any(step, works)?,
         };
         works.push((work, name));
         if let Some((slot, within)) = extra {
@@ -267,46 +289,40 @@ impl<'a> StepCompiler<'a> {
                 format!("restrict ?{slot}"),
             ));
         }
-        self.bound.extend(works.iter().filter_map(|w| w.0.binds()));
-        let mut tested = Vec::new();
-        for c in &step.filters {
-            self.condition(c, &mut works)?;
-            conditions::slots(c, &mut tested);
-        }
-        let surely = |s: &Slot| self.bound.contains(s) && !self.maybe.contains(s);
-        if !tested.iter().all(surely) {
-            return Err(Error::Unsupported(
-                "a filter on an unbound variable on the GPU".into(),
-            ));
-        }
-        // Later parts of this step need their slots until they have run.
-        let mut keep: Vec<Slot> = step.live.clone();
-        if keep_tested {
-            keep.append(&mut tested);
-        }
-        let first = out.len();
-        for (work, name) in works.into_iter().rev() {
-            let needs = work.needs();
-            out.push(DeviceStep {
-                work,
-                keep: keep.clone(),
-                name,
-                plan_step: number,
-            });
-            for s in needs {
-                if !keep.contains(&s) {
-                    keep.push(s);
-                }
-            }
-        }
-        out[first..].reverse();
-        if out[first..].iter().any(|s| s.keep.len() > MAX_COLUMNS) {
-            return Err(Error::Unsupported(format!(
-                "more than {MAX_COLUMNS} variables on the GPU"
-            )));
-        }
         Ok(())
     }
+}
+
+/// Appends the parts of the plan's step with this number. Each keeps the columns `keep`, and those that the parts after
+/// it need.
+fn append_parts<'a>(
+    works: Vec<CompiledStep<'a>>,
+    mut keep: Vec<Slot>,
+    number: usize,
+    out: &mut Vec<DeviceStep<'a>>,
+) -> Result<()> {
+    let first = out.len();
+    for (work, name) in works.into_iter().rev() {
+        let needs = work.needs();
+        out.push(DeviceStep {
+            work,
+            keep: keep.clone(),
+            name,
+            plan_step: number,
+        });
+        for s in needs {
+            if !keep.contains(&s) {
+                keep.push(s);
+            }
+        }
+    }
+    out[first..].reverse();
+    if out[first..].iter().any(|s| s.keep.len() > MAX_COLUMNS) {
+        return Err(Error::Unsupported(format!(
+            "more than {MAX_COLUMNS} variables on the GPU"
+        )));
+    }
+    Ok(())
 }
 
 /// The exact intervals of a condition, regardless of updates.

@@ -1,6 +1,7 @@
 //! Checks of measuring, expansion and intersection, whole and in strips.
 
 use super::model::{Model, Shape};
+use super::rows::Carried;
 use super::{Checker, cut, search_bytes, sorted_rows, wrong};
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -41,6 +42,36 @@ fn clip_of(hull: Option<[u32; 2]>, lists: u32) -> params::Clip {
     }
 }
 
+/// The units of an expansion in order: each row's outputs, then its end.
+fn units_of(rows: u32, outputs: &Outputs) -> Vec<Option<(usize, u32)>> {
+    let mut order = Vec::with_capacity(rows as usize + outputs.len());
+    let mut at = 0;
+    for row in 0..rows as usize {
+        while at < outputs.len() && outputs[at].0 == row {
+            order.push(Some(outputs[at]));
+            at += 1;
+        }
+        order.push(None);
+    }
+    order
+}
+
+/// True if the columns that an expansion wrote have these outputs, in this order or in any.
+fn same_rows(carried: &Carried, out: &DeviceBuffer, want: &Outputs, ordered: bool) -> Result<bool> {
+    let mut got = carried.read(want.len())?;
+    got.push(out.read(want.len())?);
+    let mut wanted: Vec<Vec<u32>> = carried
+        .from
+        .iter()
+        .map(|c| want.iter().map(|w| c[w.0]).collect())
+        .collect();
+    wanted.push(want.iter().map(|w| w.1).collect());
+    Ok(match ordered {
+        true => got == wanted,
+        false => sorted_rows(&got) == sorted_rows(&wanted),
+    })
+}
+
 impl Checker {
     /// Runs an expansion over `strips` strips and compares with `outputs`.
     pub(super) fn expand(
@@ -55,16 +86,7 @@ impl Checker {
         let (within, _table) = self.within(e.intervals)?;
         let carried = self.carried(columns, outputs.len() as u64 + 1)?;
         let out = self.zeros(outputs.len() * 4 + 4)?;
-        // Unit of each row's end and output, in order.
-        let mut order: Vec<Option<(usize, u32)>> = Vec::with_capacity(units as usize);
-        let mut at = 0;
-        for row in 0..e.rows as usize {
-            while at < outputs.len() && outputs[at].0 == row {
-                order.push(Some(outputs[at]));
-                at += 1;
-            }
-            order.push(None);
-        }
+        let order = units_of(e.rows, outputs);
         let ordered = matches!(e.kernel, Kernel::Expand | Kernel::ExpandAny);
         for s in 0..strips {
             let (begin, end) = (units * s / strips, units * (s + 1) / strips);
@@ -117,16 +139,7 @@ impl Checker {
                 ranges: e.ranges,
             };
             if spare > 0 && !outputs.is_empty() {
-                // More than there is room for: nothing is made.
-                let fewer = params::ExpandParams {
-                    room: p.room - 1,
-                    ..p
-                };
-                self.launch_expansion(e.kernel, &fewer, 0)?;
-                let untouched = out.read::<u32>(outputs.len())?.iter().all(|&v| v == 0);
-                if !untouched || counter.read::<u32>(1)? != [0] {
-                    return Err(wrong(format!("{}: no room is left", e.kernel.symbol())));
-                }
+                self.check_no_room(e.kernel, &p, &out, &counter)?;
             }
             self.launch_expansion(e.kernel, &p, bytes)?;
             let ended = |units: u64| {
@@ -150,22 +163,29 @@ impl Checker {
                     want.len()
                 )));
             }
-            let mut got = carried.read(made)?;
-            got.push(out.read(made)?);
-            let mut wanted: Vec<Vec<u32>> = carried
-                .from
-                .iter()
-                .map(|c| want.iter().map(|w| c[w.0]).collect())
-                .collect();
-            wanted.push(want.iter().map(|w| w.1).collect());
-            let same = if ordered {
-                got == wanted
-            } else {
-                sorted_rows(&got) == sorted_rows(&wanted)
-            };
-            if !same {
+            if !same_rows(&carried, &out, &want, ordered)? {
                 return Err(wrong(format!("{}: wrong rows", e.kernel.symbol())));
             }
+        }
+        Ok(())
+    }
+
+    /// With room for one output less than there are, an expansion must write nothing.
+    fn check_no_room(
+        &mut self,
+        kernel: Kernel,
+        p: &params::ExpandParams,
+        out: &DeviceBuffer,
+        counter: &DeviceBuffer,
+    ) -> Result<()> {
+        let fewer = params::ExpandParams {
+            room: p.room - 1,
+            ..*p
+        };
+        self.launch_expansion(kernel, &fewer, 0)?;
+        let untouched = out.read::<u32>(p.room as usize)?.iter().all(|&v| v == 0);
+        if !untouched || counter.read::<u32>(1)? != [0] {
+            return Err(wrong(format!("{}: no room is left", kernel.symbol())));
         }
         Ok(())
     }
@@ -335,90 +355,20 @@ impl Checker {
             (2, false, true, 0b11),
             (3, false, true, 0b101),
         ] {
-            let shapes = [Shape::Bitmap, Shape::Directory, Shape::Intervals];
-            let models = (0..count)
-                .map(|i| Model::new(&mut self.random, shapes[i], rows / 8 + 9, false, i == 1))
-                .collect::<Result<Vec<_>>>()?;
-            let segments = models
-                .iter()
-                .map(|m| ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default))
-                .collect::<Result<Vec<_>>>()?;
-            // Keys of the largest lists, so that intersections are not empty; the last anchor may be fixed.
-            let hub = |m: &Model| m.lists.iter().max_by_key(|l| l.1.len()).map_or(1, |l| *l.0);
-            let anchors: Vec<Vec<u32>> = models
-                .iter()
-                .enumerate()
-                .map(|(i, m)| {
-                    let hub = hub(m);
-                    (0..rows)
-                        .map(|_| {
-                            let fix = fixed && i + 1 == count;
-                            if fix || self.random.below(80) == 0 {
-                                hub
-                            } else {
-                                m.probe(&mut self.random)
-                            }
-                        })
-                        .collect()
-                })
-                .collect();
+            let mut lists = self.random_lists(rows, count, fixed)?;
             let intervals = if restricted {
                 self.intervals(2, 4000)
             } else {
                 vec![]
             };
-            let hull = match intervals.as_slice() {
+            lists.hull = match intervals.as_slice() {
                 [first, .., last] if clips != 0 => Some([first[0], last[1]]),
                 _ => None,
             };
-            // A row's list as it is measured, and the bytes of cutting it.
-            let measured = |i: usize, row: usize| match hull {
-                Some(hull) if clips & (1 << i) != 0 => cut(models[i].list(anchors[i][row]), hull),
-                _ => (models[i].list(anchors[i][row]), 0),
-            };
-            let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
-            p.clip = clip_of(hull, clips);
-            let (prefix, total) = (self.room(u64::from(rows) + 1)?, self.zeros(8)?);
-            let kernel = match clips {
-                0 => Kernel::MeasureMany,
-                _ => Kernel::MeasureCut,
-            };
-            let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(kernel.tile()) as usize)?;
-            (p.rows, p.count) = self.rows(rows)?;
-            p.lists = count as u32;
-            (p.prefix, p.total, p.ticket, p.state) =
-                (prefix.at(), total.at(), scan.at(), scan.at() + 8);
-            let mut owned = vec![];
-            let mut bytes = 12 + 4 * u64::from(rows);
-            let mut columns = 0;
-            for (i, m) in models.iter().enumerate() {
-                p.segments[i] = segments[i].params;
-                p.ranges[i].neighbours = segments[i].params.neighbours;
-                if fixed && i + 1 == count {
-                    let (start, length) = segments[i].range_of(&m.segment(), anchors[i][0]);
-                    (p.ranges[i].start, p.ranges[i].length) = (start, length);
-                    continue;
-                }
-                columns += 1;
-                let (c, s, l) = (
-                    self.upload(&anchors[i])?,
-                    self.room(u64::from(rows))?,
-                    self.room(u64::from(rows))?,
-                );
-                p.anchors[i] = OperandParams::column(c.at());
-                (p.ranges[i].starts, p.ranges[i].lengths) = (s.at(), l.at());
-                let of = |(row, &a): (usize, &u32)| 12 + m.lookup_bytes(a) + measured(i, row).1;
-                bytes += anchors[i].iter().enumerate().map(of).sum::<u64>();
-                owned.extend([c, s, l]);
-            }
-            self.launch(kernel, u64::from(rows), &p, bytes)?;
-            let list = |i: usize, row: usize| measured(i, row).0;
-            // The first of the shortest lists drives.
-            let driver = |row: usize| (0..count).min_by_key(|&i| list(i, row).len()).unwrap_or(0);
-            let lengths: Vec<u32> = (0..rows as usize)
-                .map(|r| list(driver(r), r).len() as u32)
-                .collect();
-            self.compare_prefix(&prefix, &total, &lengths, kernel)?;
+            lists.clips = clips;
+            let measured = self.measure_lists(rows, &lists)?;
+            let list = |i: usize, row: usize| lists.measured(i, row).0;
+            let driver = |row: usize| lists.driver(row);
             let outputs: Outputs = (0..rows as usize)
                 .flat_map(|r| list(driver(r), r).iter().map(move |&n| (r, n)))
                 .collect();
@@ -443,16 +393,17 @@ impl Checker {
             let e = Expansion {
                 kernel: Kernel::Intersect,
                 rows,
-                prefix: prefix.at(),
+                prefix: measured.prefix.at(),
                 starts: 0,
                 neighbours: 0,
                 lists: count as u32,
-                ranges: p.ranges,
+                ranges: measured.ranges,
                 intervals: &intervals,
-                row_bytes: 4 + 8 * columns,
+                row_bytes: 4 + 8 * measured.columns,
                 test_bytes: &test_bytes,
                 keep: &keep,
             };
+            let anchors = &lists.anchors;
             self.expand(&e, vec![anchors[0].clone()], &outputs, 1)?;
             self.expand(
                 &e,
@@ -463,4 +414,134 @@ impl Checker {
         }
         Ok(())
     }
+
+    /// Lists of `count` segments. Some rows have the largest, so that intersections are not empty; with `fixed` all rows
+    /// have that of the last segment.
+    fn random_lists(&mut self, rows: u32, count: usize, fixed: bool) -> Result<Lists> {
+        let shapes = [Shape::Bitmap, Shape::Directory, Shape::Intervals];
+        let models = (0..count)
+            .map(|i| Model::new(&mut self.random, shapes[i], rows / 8 + 9, false, i == 1))
+            .collect::<Result<Vec<_>>>()?;
+        let segments = models
+            .iter()
+            .map(|m| ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default))
+            .collect::<Result<Vec<_>>>()?;
+        let hub = |m: &Model| m.lists.iter().max_by_key(|l| l.1.len()).map_or(1, |l| *l.0);
+        let anchors: Vec<Vec<u32>> = models
+            .iter()
+            .enumerate()
+            .map(|(i, m)| {
+                let hub = hub(m);
+                (0..rows)
+                    .map(|_| {
+                        let fix = fixed && i + 1 == count;
+                        if fix || self.random.below(80) == 0 {
+                            hub
+                        } else {
+                            m.probe(&mut self.random)
+                        }
+                    })
+                    .collect()
+            })
+            .collect();
+        Ok(Lists {
+            models,
+            segments,
+            anchors,
+            fixed,
+            hull: None,
+            clips: 0,
+        })
+    }
+
+    /// Measures lists on the device and compares their lengths.
+    fn measure_lists(&mut self, rows: u32, lists: &Lists) -> Result<MeasuredLists> {
+        let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
+        p.clip = clip_of(lists.hull, lists.clips);
+        let (prefix, total) = (self.room(u64::from(rows) + 1)?, self.zeros(8)?);
+        let kernel = match lists.clips {
+            0 => Kernel::MeasureMany,
+            _ => Kernel::MeasureCut,
+        };
+        let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(kernel.tile()) as usize)?;
+        (p.rows, p.count) = self.rows(rows)?;
+        p.lists = lists.models.len() as u32;
+        (p.prefix, p.total, p.ticket, p.state) =
+            (prefix.at(), total.at(), scan.at(), scan.at() + 8);
+        let mut owned = vec![];
+        let mut bytes = 12 + 4 * u64::from(rows);
+        let mut columns = 0;
+        for (i, m) in lists.models.iter().enumerate() {
+            let (segment, anchors) = (&lists.segments[i], &lists.anchors[i]);
+            p.segments[i] = segment.params;
+            p.ranges[i].neighbours = segment.params.neighbours;
+            if lists.fixed && i + 1 == lists.models.len() {
+                let (start, length) = segment.range_of(&m.segment(), anchors[0]);
+                (p.ranges[i].start, p.ranges[i].length) = (start, length);
+                continue;
+            }
+            columns += 1;
+            let (c, s, l) = (
+                self.upload(anchors)?,
+                self.room(u64::from(rows))?,
+                self.room(u64::from(rows))?,
+            );
+            p.anchors[i] = OperandParams::column(c.at());
+            (p.ranges[i].starts, p.ranges[i].lengths) = (s.at(), l.at());
+            let of = |(row, &a): (usize, &u32)| 12 + m.lookup_bytes(a) + lists.measured(i, row).1;
+            bytes += anchors.iter().enumerate().map(of).sum::<u64>();
+            owned.extend([c, s, l]);
+        }
+        self.launch(kernel, u64::from(rows), &p, bytes)?;
+        let lengths: Vec<u32> = (0..rows as usize)
+            .map(|row| lists.measured(lists.driver(row), row).0.len() as u32)
+            .collect();
+        self.compare_prefix(&prefix, &total, &lengths, kernel)?;
+        Ok(MeasuredLists {
+            ranges: p.ranges,
+            prefix,
+            columns,
+            _owned: owned,
+        })
+    }
+}
+
+/// Lists to be intersected: one of each segment in each row.
+struct Lists {
+    models: Vec<Model>,
+    segments: Vec<ResidentSegment>,
+    /// The lists' keys, by segment and row.
+    anchors: Vec<Vec<u32>>,
+    /// True if all rows have the same list of the last segment.
+    fixed: bool,
+    /// The interval to which lists are cut, and which lists are, numbered by bits.
+    hull: Option<[u32; 2]>,
+    clips: u32,
+}
+
+impl Lists {
+    /// A row's list as it is measured, and the bytes of cutting it.
+    fn measured(&self, i: usize, row: usize) -> (&[u32], u64) {
+        let list = self.models[i].list(self.anchors[i][row]);
+        match self.hull {
+            Some(hull) if self.clips & (1 << i) != 0 => cut(list, hull),
+            _ => (list, 0),
+        }
+    }
+
+    /// The first of a row's shortest lists, which drives.
+    fn driver(&self, row: usize) -> usize {
+        (0..self.models.len())
+            .min_by_key(|&i| self.measured(i, row).0.len())
+            .unwrap_or(0)
+    }
+}
+
+/// Lists on the device that were measured.
+struct MeasuredLists {
+    ranges: [ListRange; params::MAX_LISTS],
+    prefix: DeviceBuffer,
+    /// Number of segments with a column of keys.
+    columns: u64,
+    _owned: Vec<DeviceBuffer>,
 }

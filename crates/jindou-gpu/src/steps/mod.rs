@@ -92,13 +92,11 @@ impl ProgramRun<'_, '_, '_> {
                 ..DeviceTable::default()
             });
         };
-        let (kernel, units) = match source {
-            DeviceSource::Unit => {
-                return Ok(DeviceTable {
-                    rows,
-                    ..DeviceTable::default()
-                });
-            }
+        match source {
+            DeviceSource::Unit => Ok(DeviceTable {
+                rows,
+                ..DeviceTable::default()
+            }),
             // Copied, since blocks may be evicted while the rows still need their ids.
             DeviceSource::Column {
                 at,
@@ -111,7 +109,7 @@ impl ProgramRun<'_, '_, '_> {
                     // SAFETY: the list has as many ids, and its blocks are there; the table is new.
                     unsafe { self.queue.device.copy(new.at(0), from, bytes)? };
                 }
-                return Ok(new.finish(rows));
+                Ok(new.finish(rows))
             }
             DeviceSource::Column { at, owner, .. } => {
                 let column = TableColumn {
@@ -119,17 +117,28 @@ impl ProgramRun<'_, '_, '_> {
                     at: at + begin * 4,
                     owner: owner.clone(),
                 };
-                return Ok(DeviceTable {
+                Ok(DeviceTable {
                     rows,
                     count: None,
                     columns: vec![column],
-                });
+                })
             }
-            DeviceSource::Intervals(_) => (Kernel::StartIntervals, u64::from(rows)),
-            DeviceSource::Runs { .. } => (Kernel::StartRuns, u64::from(rows)),
-            DeviceSource::Bits { .. } => (Kernel::StartBits, 0),
-        };
-        let new = self.first_table(slot, rows)?;
+            DeviceSource::Intervals(_) | DeviceSource::Runs { .. } | DeviceSource::Bits { .. } => {
+                let new = self.first_table(slot, rows)?;
+                self.write_start_rows(source, &new, begin, rows)?;
+                Ok(new.finish(rows))
+            }
+        }
+    }
+
+    /// Writes rows `begin .. begin + rows` of a source whose ids are computed.
+    fn write_start_rows(
+        &mut self,
+        source: &DeviceSource<'_>,
+        new: &NewTable,
+        begin: u64,
+        rows: u32,
+    ) -> Result<()> {
         let written = 4.0 * f64::from(rows);
         match source {
             DeviceSource::Intervals(within) => {
@@ -142,7 +151,10 @@ impl ProgramRun<'_, '_, '_> {
                     rows,
                 };
                 // SAFETY: `out` has room for `rows`; the intervals' tables have `count` entries.
-                unsafe { self.queue.launch(kernel, units, &p, 0.0, written)? };
+                unsafe {
+                    self.queue
+                        .launch(Kernel::StartIntervals, u64::from(rows), &p, 0.0, written)?
+                };
             }
             DeviceSource::Runs { segment } => {
                 let p = params::StartKeysParams {
@@ -154,7 +166,10 @@ impl ProgramRun<'_, '_, '_> {
                     blocks: 0,
                 };
                 // SAFETY: `out` has room for `rows`; the segment is resident.
-                unsafe { self.queue.launch(kernel, units, &p, 0.0, written)? };
+                unsafe {
+                    self.queue
+                        .launch(Kernel::StartRuns, u64::from(rows), &p, 0.0, written)?
+                };
             }
             DeviceSource::Bits { segment, blocks } => {
                 let begin = begin as u32;
@@ -177,12 +192,12 @@ impl ProgramRun<'_, '_, '_> {
                 // SAFETY: rows outside `out` are not written; blocks lie in the segment's table.
                 unsafe {
                     self.queue
-                        .launch(kernel, u64::from(count) * 8, &p, read, written)?
+                        .launch(Kernel::StartBits, u64::from(count) * 8, &p, read, written)?
                 };
             }
             DeviceSource::Unit | DeviceSource::Column { .. } => {}
         }
-        Ok(new.finish(rows))
+        Ok(())
     }
 
     /// Allocates a table for start rows.
@@ -365,39 +380,7 @@ impl ProgramRun<'_, '_, '_> {
         if let [one] = lists
             && !one.clips
         {
-            let words = [u64::from(rows) + 1, u64::from(rows)];
-            let (scan, [prefix, starts]) = self.scratch(Kernel::Measure, rows, words)?;
-            let p = params::MeasureParams {
-                rows,
-                lists: 1,
-                segment: one.segment.params,
-                anchor: table.operand(one.anchor)?,
-                starts,
-                prefix,
-                total: scan.total,
-                ticket: scan.ticket,
-                state: scan.state,
-                count: table.count_at(),
-            };
-            let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
-            let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
-            let a_row = anchor + one.segment.lookup_bytes() + offsets;
-            // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
-            unsafe { self.launch_over(Kernel::Measure, table, &p, (a_row, 8.0))? };
-            self.queue.add_bytes(0.0, 12.0);
-            let (total, count) = self.counted_or_bound(wanted)?;
-            return Ok(MeasuredExpansion {
-                total,
-                count,
-                prefix,
-                starts,
-                neighbours: one.segment.params.neighbours,
-                ranges: bytemuck::Zeroable::zeroed(),
-                lists: 1,
-                addresses: 0,
-                _scratch: scan.buffer,
-                _owner: None,
-            });
+            return self.measure_one(table, one, wanted);
         }
         // Starts and lengths of each list that is not one constant's.
         let mut words = [0u64; 1 + 2 * params::MAX_LISTS];
@@ -456,6 +439,49 @@ impl ProgramRun<'_, '_, '_> {
             neighbours: only.map_or(0, |r| r.neighbours),
             ranges: p.ranges,
             lists: p.lists,
+            addresses: 0,
+            _scratch: scan.buffer,
+            _owner: None,
+        })
+    }
+
+    /// Measures whole lists of one predicate.
+    fn measure_one(
+        &mut self,
+        table: &DeviceTable,
+        one: &DeviceList,
+        wanted: TotalUse,
+    ) -> Result<MeasuredExpansion, StepStop> {
+        let rows = table.rows;
+        let words = [u64::from(rows) + 1, u64::from(rows)];
+        let (scan, [prefix, starts]) = self.scratch(Kernel::Measure, rows, words)?;
+        let p = params::MeasureParams {
+            rows,
+            lists: 1,
+            segment: one.segment.params,
+            anchor: table.operand(one.anchor)?,
+            starts,
+            prefix,
+            total: scan.total,
+            ticket: scan.ticket,
+            state: scan.state,
+            count: table.count_at(),
+        };
+        let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
+        let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
+        let a_row = anchor + one.segment.lookup_bytes() + offsets;
+        // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
+        unsafe { self.launch_over(Kernel::Measure, table, &p, (a_row, 8.0))? };
+        self.queue.add_bytes(0.0, 12.0);
+        let (total, count) = self.counted_or_bound(wanted)?;
+        Ok(MeasuredExpansion {
+            total,
+            count,
+            prefix,
+            starts,
+            neighbours: one.segment.params.neighbours,
+            ranges: bytemuck::Zeroable::zeroed(),
+            lists: 1,
             addresses: 0,
             _scratch: scan.buffer,
             _owner: None,

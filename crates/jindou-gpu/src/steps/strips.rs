@@ -206,15 +206,7 @@ impl ProgramRun<'_, '_, '_> {
             }
         };
         let a_row = a_row + 4.0 * carried as f64;
-        if whole {
-            self.add_row_bytes(table, a_row, 0.0);
-            self.add_row_bytes(&m.outputs(), 4.0, 0.0);
-        } else {
-            // Approximately its share of the rows.
-            let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
-            let read = a_row * f64::from(table.rows) + 4.0 * m.total as f64;
-            self.queue.add_bytes(share * read, 0.0);
-        }
+        self.add_strip_bytes(table, m, (!whole).then_some(end - begin), a_row);
         let all = matches!(kernel, Kernel::Expand | Kernel::ExpandAny);
         let next = match (whole, all) {
             // All measured outputs.
@@ -231,6 +223,25 @@ impl ProgramRun<'_, '_, '_> {
         };
         self.add_row_bytes(&next, 0.0, 4.0 + 4.0 * carried as f64);
         Ok(next)
+    }
+
+    /// Counts the bytes that a strip of so many units reads, or the whole expansion, where a row takes `a_row` bytes.
+    fn add_strip_bytes(
+        &mut self,
+        table: &DeviceTable,
+        m: &MeasuredExpansion,
+        units: Option<u64>,
+        a_row: f64,
+    ) {
+        let Some(units) = units else {
+            self.add_row_bytes(table, a_row, 0.0);
+            self.add_row_bytes(&m.outputs(), 4.0, 0.0);
+            return;
+        };
+        // Approximately its share of the rows.
+        let share = units as f64 / (f64::from(table.rows) + m.total as f64);
+        let read = a_row * f64::from(table.rows) + 4.0 * m.total as f64;
+        self.queue.add_bytes(share * read, 0.0);
     }
 
     /// Number of outputs of a strip without tests: its units minus the rows that end in it.

@@ -96,18 +96,20 @@ fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snapshot) {
     (folder, changed(plain.clone(), changes))
 }
 
-/// A random query without LIMIT, and the limit and offset that it may get.
-fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
-    let pattern = |r: &mut XorShift, known: &[&str], new: &str| {
-        let a = known[r.below(known.len() as u32) as usize];
-        match r.below(6) {
-            0 => format!("?{new} :p ?{a} . "),
-            1 => format!("?{a} :r ?{new} . "),
-            2 => format!("?{a} :q ?{new} . "),
-            3 => format!("?{new} :q ?{a} . "),
-            _ => format!("?{a} :p ?{new} . "),
-        }
-    };
+/// A pattern from a known variable to a new one.
+fn pattern(r: &mut XorShift, known: &[&str], new: &str) -> String {
+    let a = known[r.below(known.len() as u32) as usize];
+    match r.below(6) {
+        0 => format!("?{new} :p ?{a} . "),
+        1 => format!("?{a} :r ?{new} . "),
+        2 => format!("?{a} :q ?{new} . "),
+        3 => format!("?{new} :q ?{a} . "),
+        _ => format!("?{a} :p ?{new} . "),
+    }
+}
+
+/// The text of a random group, and its variables.
+fn group(r: &mut XorShift) -> (String, Vec<&'static str>) {
     let mut body = String::from(["?a :p ?b . ", "?a :q ?b . ", "?b :r ?a . "][r.below(3) as usize]);
     let mut known = vec!["a", "b"];
     if r.below(2) == 0 {
@@ -139,6 +141,12 @@ fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
         3 => body += &format!(":n{node} (:q|:r)* ?b . "),
         _ => {}
     }
+    add_above(r, &mut body, &mut known);
+    (body, known)
+}
+
+/// Appends operators over the patterns: EXISTS, MINUS, OPTIONAL.
+fn add_above(r: &mut XorShift, body: &mut String, known: &mut Vec<&str>) {
     let resources: Vec<&str> = known.iter().copied().filter(|k| *k != "x").collect();
     let mut optional = false;
     for _ in 0..r.below(3) {
@@ -153,16 +161,16 @@ fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
             inner
         };
         match r.below(5) {
-            0 => body += &format!("FILTER EXISTS {{ {}}} ", inner(r, ["d", "e"])),
-            1 => body += &format!("FILTER NOT EXISTS {{ {}}} ", inner(r, ["d", "e"])),
-            2 => body += &format!("MINUS {{ {}}} ", inner(r, ["f", "g"])),
+            0 => *body += &format!("FILTER EXISTS {{ {}}} ", inner(r, ["d", "e"])),
+            1 => *body += &format!("FILTER NOT EXISTS {{ {}}} ", inner(r, ["d", "e"])),
+            2 => *body += &format!("MINUS {{ {}}} ", inner(r, ["f", "g"])),
             _ if !optional => {
                 optional = true;
-                body += &format!("OPTIONAL {{ {}}} ", inner(r, ["o", "oo"]));
+                *body += &format!("OPTIONAL {{ {}}} ", inner(r, ["o", "oo"]));
                 match r.below(5) {
-                    0 => body += "FILTER(!BOUND(?o)) ",
-                    1 => body += "FILTER(BOUND(?o)) ",
-                    2 => body += "FILTER(?o != ?a) ",
+                    0 => *body += "FILTER(!BOUND(?o)) ",
+                    1 => *body += "FILTER(BOUND(?o)) ",
+                    2 => *body += "FILTER(?o != ?a) ",
                     _ => {}
                 }
             }
@@ -172,71 +180,81 @@ fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
     if optional {
         known.push("o");
     }
-    let one = known[r.below(known.len() as u32) as usize];
+}
+
+fn count(r: &mut XorShift, known: &[&str], n: &str) -> String {
+    let of = known[r.below(known.len() as u32) as usize];
+    match r.below(3) {
+        0 => format!("(COUNT(*) AS ?{n})"),
+        _ => format!("(COUNT(?{of}) AS ?{n})"),
+    }
+}
+
+fn group_by(r: &mut XorShift, known: &[&str]) -> String {
+    let mut by: Vec<&str> = Vec::new();
+    for _ in 0..1 + r.below(3) {
+        let one = known[r.below(known.len() as u32) as usize];
+        if !by.contains(&one) {
+            by.push(one);
+        }
+    }
+    format!("?{}", by.join(" ?"))
+}
+
+/// The first rows of a group, by some order.
+fn ordered(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
+    // All variables, so that the first rows are certain.
     let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
-    let count = |r: &mut XorShift, n: &str| {
-        let of = known[r.below(known.len() as u32) as usize];
-        match r.below(3) {
-            0 => format!("(COUNT(*) AS ?{n})"),
-            _ => format!("(COUNT(?{of}) AS ?{n})"),
+    let by = if known.contains(&"x") { "x" } else { one };
+    let (limit, offset) = (r.below(12), r.below(3));
+    let by = match r.below(2) {
+        0 => format!("?{by}"),
+        _ => format!("DESC(?{by})"),
+    };
+    let end = format!(
+        "ORDER BY {by} {} LIMIT {limit} OFFSET {offset}",
+        all.join(" ")
+    );
+    format!(
+        "PREFIX : <http://e/> SELECT {} {{ {body}}} {end}",
+        all.join(" ")
+    )
+}
+
+fn grouped(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
+    let value = if known.contains(&"x") { "x" } else { one };
+    let (by, end) = match r.below(4) {
+        0 => (String::new(), String::new()),
+        _ => {
+            let by = group_by(r, known);
+            let end = format!("GROUP BY {by}");
+            (by, end)
         }
     };
-    let groups = |r: &mut XorShift| {
-        let mut by: Vec<&str> = Vec::new();
-        for _ in 0..1 + r.below(3) {
-            let one = known[r.below(known.len() as u32) as usize];
-            if !by.contains(&one) {
-                by.push(one);
-            }
+    let heads = match r.below(6) {
+        0 | 1 => count(r, known, "n"),
+        2 => format!("{} {}", count(r, known, "n"), count(r, known, "m")),
+        3 => format!("{} (COUNT(DISTINCT ?{one}) AS ?m)", count(r, known, "n")),
+        4 => {
+            let function = ["SUM", "AVG", "MIN", "MAX"][r.below(4) as usize];
+            format!("({function}(?{value}) AS ?n) {}", count(r, known, "m"))
         }
-        format!("?{}", by.join(" ?"))
+        _ => format!("(MIN(?{value}) AS ?n) (MAX(?{value}) AS ?m) (SUM(?{value}) AS ?s)"),
     };
+    format!("PREFIX : <http://e/> SELECT {by} {heads} {{ {body}}} {end}")
+}
+
+/// A random query without LIMIT, and the limit and offset that it may get.
+fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
+    let (body, known) = group(r);
+    let one = known[r.below(known.len() as u32) as usize];
     if r.below(5) == 0 {
-        // All variables, so that the first rows are certain.
-        let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
-        let by = if known.contains(&"x") { "x" } else { one };
-        let (limit, offset) = (r.below(12), r.below(3));
-        let by = match r.below(2) {
-            0 => format!("?{by}"),
-            _ => format!("DESC(?{by})"),
-        };
-        let end = format!(
-            "ORDER BY {by} {} LIMIT {limit} OFFSET {offset}",
-            all.join(" ")
-        );
-        return (
-            format!(
-                "PREFIX : <http://e/> SELECT {} {{ {body}}} {end}",
-                all.join(" ")
-            ),
-            None,
-        );
+        return (ordered(r, &body, &known, one), None);
     }
     if r.below(2) == 0 {
-        let value = if known.contains(&"x") { "x" } else { one };
-        let (by, end) = match r.below(4) {
-            0 => (String::new(), String::new()),
-            _ => {
-                let by = groups(r);
-                let end = format!("GROUP BY {by}");
-                (by, end)
-            }
-        };
-        let heads = match r.below(6) {
-            0 | 1 => count(r, "n"),
-            2 => format!("{} {}", count(r, "n"), count(r, "m")),
-            3 => format!("{} (COUNT(DISTINCT ?{one}) AS ?m)", count(r, "n")),
-            4 => {
-                let function = ["SUM", "AVG", "MIN", "MAX"][r.below(4) as usize];
-                format!("({function}(?{value}) AS ?n) {}", count(r, "m"))
-            }
-            _ => format!("(MIN(?{value}) AS ?n) (MAX(?{value}) AS ?m) (SUM(?{value}) AS ?s)"),
-        };
-        return (
-            format!("PREFIX : <http://e/> SELECT {by} {heads} {{ {body}}} {end}"),
-            None,
-        );
+        return (grouped(r, &body, &known, one), None);
     }
+    let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
     let head = match r.below(7) {
         0 | 1 => format!("SELECT DISTINCT ?{one}"),
         2 => format!("SELECT (COUNT(DISTINCT ?{one}) AS ?n)"),

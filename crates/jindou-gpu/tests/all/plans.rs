@@ -337,15 +337,24 @@ fn list(anchor: Operand, p: u32, direction: jindou_model::Direction) -> EdgeList
     }
 }
 
+/// Nodes of [`complete_graph`].
+const NODES: u32 = 30;
+
+/// A complete graph with one predicate: many rows, so that small memory cuts.
+fn complete_graph() -> (tempfile::TempDir, Snapshot) {
+    let edges: Edges = (1..=NODES)
+        .flat_map(|a| {
+            let others = (1..=NODES).filter(move |&b| a != b);
+            others.map(move |b| (a, 0, b))
+        })
+        .collect();
+    load_edges(&edges)
+}
+
 #[test]
 fn products_triangles_and_cuts() {
     use jindou_model::Direction::{In, Out};
-    // A complete graph of 30 with one predicate: many rows, so that small memory cuts.
-    let n = 30u32;
-    let edges: Edges = (1..=n)
-        .flat_map(|a| (1..=n).filter(move |&b| a != b).map(move |b| (a, 0, b)))
-        .collect();
-    let (_folder, snapshot) = load_edges(&edges);
+    let (n, (_folder, snapshot)) = (NODES, complete_graph());
     let keys = StartSource::Keys {
         predicate: PredicateId(0),
         direction: Out,
@@ -409,7 +418,22 @@ fn products_triangles_and_cuts() {
     let (rows, cuts) = count(&triangle, Some(250_000));
     assert_eq!(rows, want);
     assert!(cuts > 0, "nothing was cut");
-    // Two edges in a row of any predicate, from a scan of everything.
+    // Too little for one tile: a clear error, nothing else.
+    let options = GpuOptions {
+        table_bytes: Some(1000),
+        ..GpuOptions::default()
+    };
+    assert!(matches!(
+        gpu.execute(&triangle, &snapshot, ResultUse::Count, &options),
+        Err(Error::Limit(_))
+    ));
+}
+
+/// Two edges in a row of any predicate, from a scan of everything.
+#[test]
+fn edges_of_any_predicate_and_cuts() {
+    let (n, (_folder, snapshot)) = (NODES, complete_graph());
+    let gpu = GpuExecutor::new(device(5));
     let path = plan_of(
         &snapshot,
         5,
@@ -427,7 +451,7 @@ fn products_triangles_and_cuts() {
             },
             StepKind::ExpandAny {
                 anchor: Operand::Slot(2),
-                direction: Out,
+                direction: jindou_model::Direction::Out,
                 predicate: PredicateRef::Bind(3),
                 far: FarEnd::Bind(4),
                 graph: GraphRef::Default,
@@ -440,20 +464,11 @@ fn products_triangles_and_cuts() {
         .map(|[x, y, z]| vec![x, PREDICATE, y, PREDICATE, z])
         .collect();
     for memory in [None, Some(250_000)] {
-        let (mut rows, cuts) = count(&path, memory);
+        let (mut rows, cuts) = run(&gpu, &path, &snapshot, memory).unwrap();
         rows.sort_unstable();
         assert_eq!(rows, want);
         assert_eq!(cuts > 0, memory.is_some(), "{cuts} cuts");
     }
-    // Too little for one tile: a clear error, nothing else.
-    let options = GpuOptions {
-        table_bytes: Some(1000),
-        ..GpuOptions::default()
-    };
-    assert!(matches!(
-        gpu.execute(&triangle, &snapshot, ResultUse::Count, &options),
-        Err(Error::Limit(_))
-    ));
 }
 
 #[test]
