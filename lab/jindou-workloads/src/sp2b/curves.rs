@@ -83,128 +83,146 @@ const NONE: AttributeShares = AttributeShares {
     year: 0.0,
 };
 
+const JOURNAL: AttributeShares = AttributeShares {
+    editor: 0.7,
+    number: 0.9224,
+    volume: 0.9982,
+    year: 1.0,
+    ..NONE
+};
+
+const ARTICLE: AttributeShares = AttributeShares {
+    summary: 0.01,
+    author: 0.9895,
+    booktitle: 0.0006,
+    cdrom: 0.0112,
+    cite: 0.0048,
+    crossref: 0.0006,
+    ee: 0.6781,
+    journal: 0.9994,
+    month: 0.0065,
+    note: 0.0297,
+    pages: 0.9261,
+    publisher: 0.0006,
+    url: 0.9986,
+    ..NONE
+};
+
+const INPROCEEDINGS: AttributeShares = AttributeShares {
+    summary: 0.01,
+    author: 0.997,
+    booktitle: 1.0,
+    cdrom: 0.0162,
+    cite: 0.0104,
+    crossref: 0.8003,
+    ee: 0.6519,
+    number: 0.0001,
+    pages: 0.9489,
+    url: 1.0,
+    year: 1.0,
+    ..NONE
+};
+
+const PROCEEDINGS: AttributeShares = AttributeShares {
+    address: 0.0004,
+    author: 0.0001,
+    booktitle: 0.9579,
+    cite: 0.0001,
+    crossref: 0.0016,
+    editor: 0.7992,
+    ee: 0.0019,
+    isbn: 0.8592,
+    journal: 0.0004,
+    month: 0.0001,
+    note: 0.0002,
+    number: 0.0009,
+    publisher: 0.9737,
+    series: 0.5791,
+    url: 0.986,
+    volume: 0.567,
+    year: 1.0,
+    ..NONE
+};
+
+const BOOK: AttributeShares = AttributeShares {
+    author: 0.8937,
+    booktitle: 0.0183,
+    cdrom: 0.0032,
+    cite: 0.0079,
+    editor: 0.104,
+    ee: 0.0079,
+    isbn: 0.9294,
+    month: 0.0008,
+    publisher: 0.9992,
+    series: 0.5365,
+    url: 0.2373,
+    volume: 0.5024,
+    year: 1.0,
+    ..NONE
+};
+
+const INCOLLECTION: AttributeShares = AttributeShares {
+    author: 0.8459,
+    booktitle: 1.0,
+    cdrom: 0.0138,
+    chapter: 0.0005,
+    cite: 0.0047,
+    crossref: 0.6951,
+    ee: 0.361,
+    isbn: 0.0073,
+    pages: 0.6849,
+    publisher: 0.0237,
+    url: 0.9992,
+    year: 1.0,
+    ..NONE
+};
+
+const PHD_THESIS: AttributeShares = AttributeShares {
+    author: 1.0,
+    ee: 0.1444,
+    isbn: 0.0222,
+    month: 0.0333,
+    number: 0.0333,
+    publisher: 0.0444,
+    school: 1.0,
+    series: 0.0222,
+    url: 0.0222,
+    volume: 0.0111,
+    year: 1.0,
+    ..NONE
+};
+
+const MASTERS_THESIS: AttributeShares = AttributeShares {
+    author: 1.0,
+    school: 1.0,
+    url: 0.375,
+    year: 1.0,
+    ..NONE
+};
+
+const WWW: AttributeShares = AttributeShares {
+    author: 0.9973,
+    booktitle: 0.0001,
+    editor: 0.0004,
+    note: 0.0273,
+    url: 0.9624,
+    year: 0.0011,
+    ..NONE
+};
+
 impl DocumentClass {
     /// The table of attributes; every document has a title besides.
     pub(super) const fn attributes(self) -> AttributeShares {
         match self {
-            Self::Journal => AttributeShares {
-                editor: 0.7,
-                number: 0.9224,
-                volume: 0.9982,
-                year: 1.0,
-                ..NONE
-            },
-            Self::Article => AttributeShares {
-                summary: 0.01,
-                author: 0.9895,
-                booktitle: 0.0006,
-                cdrom: 0.0112,
-                cite: 0.0048,
-                crossref: 0.0006,
-                ee: 0.6781,
-                journal: 0.9994,
-                month: 0.0065,
-                note: 0.0297,
-                pages: 0.9261,
-                publisher: 0.0006,
-                url: 0.9986,
-                ..NONE
-            },
-            Self::Inproceedings => AttributeShares {
-                summary: 0.01,
-                author: 0.997,
-                booktitle: 1.0,
-                cdrom: 0.0162,
-                cite: 0.0104,
-                crossref: 0.8003,
-                ee: 0.6519,
-                number: 0.0001,
-                pages: 0.9489,
-                url: 1.0,
-                year: 1.0,
-                ..NONE
-            },
-            Self::Proceedings => AttributeShares {
-                address: 0.0004,
-                author: 0.0001,
-                booktitle: 0.9579,
-                cite: 0.0001,
-                crossref: 0.0016,
-                editor: 0.7992,
-                ee: 0.0019,
-                isbn: 0.8592,
-                journal: 0.0004,
-                month: 0.0001,
-                note: 0.0002,
-                number: 0.0009,
-                publisher: 0.9737,
-                series: 0.5791,
-                url: 0.986,
-                volume: 0.567,
-                year: 1.0,
-                ..NONE
-            },
-            Self::Book => AttributeShares {
-                author: 0.8937,
-                booktitle: 0.0183,
-                cdrom: 0.0032,
-                cite: 0.0079,
-                editor: 0.104,
-                ee: 0.0079,
-                isbn: 0.9294,
-                month: 0.0008,
-                publisher: 0.9992,
-                series: 0.5365,
-                url: 0.2373,
-                volume: 0.5024,
-                year: 1.0,
-                ..NONE
-            },
-            Self::Incollection => AttributeShares {
-                author: 0.8459,
-                booktitle: 1.0,
-                cdrom: 0.0138,
-                chapter: 0.0005,
-                cite: 0.0047,
-                crossref: 0.6951,
-                ee: 0.361,
-                isbn: 0.0073,
-                pages: 0.6849,
-                publisher: 0.0237,
-                url: 0.9992,
-                year: 1.0,
-                ..NONE
-            },
-            Self::PhdThesis => AttributeShares {
-                author: 1.0,
-                ee: 0.1444,
-                isbn: 0.0222,
-                month: 0.0333,
-                number: 0.0333,
-                publisher: 0.0444,
-                school: 1.0,
-                series: 0.0222,
-                url: 0.0222,
-                volume: 0.0111,
-                year: 1.0,
-                ..NONE
-            },
-            Self::MastersThesis => AttributeShares {
-                author: 1.0,
-                school: 1.0,
-                url: 0.375,
-                year: 1.0,
-                ..NONE
-            },
-            Self::Www => AttributeShares {
-                author: 0.9973,
-                booktitle: 0.0001,
-                editor: 0.0004,
-                note: 0.0273,
-                url: 0.9624,
-                year: 0.0011,
-                ..NONE
-            },
+            Self::Journal => JOURNAL,
+            Self::Article => ARTICLE,
+            Self::Inproceedings => INPROCEEDINGS,
+            Self::Proceedings => PROCEEDINGS,
+            Self::Book => BOOK,
+            Self::Incollection => INCOLLECTION,
+            Self::PhdThesis => PHD_THESIS,
+            Self::MastersThesis => MASTERS_THESIS,
+            Self::Www => WWW,
         }
     }
 }

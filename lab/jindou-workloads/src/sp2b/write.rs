@@ -1,7 +1,7 @@
 //! Documents and people into statements.
 
 use super::PlannedDocument;
-use super::curves::DocumentClass;
+use super::curves::{AttributeShares, DocumentClass};
 use super::people::{ERDOES, People, happens};
 use crate::decimal;
 use crate::emit::StatementEmitter;
@@ -268,6 +268,37 @@ impl<'a> Sp2bWriter<'a> {
             }
             _ => self.text(s, TITLE, 3, 10, random),
         }
+        self.people(s, document, people, random);
+        self.content(s, &has, random);
+        if happens(has.journal, random) && document.class == DocumentClass::Article {
+            let journal = self.iri(DocumentIri {
+                class: DocumentClass::Journal,
+                number: document.within,
+                ..place
+            });
+            self.say(s, JOURNAL, journal);
+        }
+        if happens(has.crossref, random) {
+            self.part_of(s, place, random);
+        }
+        if happens(has.year, random) {
+            self.integer(s, ISSUED, year);
+        }
+        if happens(has.cite, random) {
+            self.references(s, random);
+        }
+        self.documents.push(place);
+        self.out.end_entity()
+    }
+
+    /// Authors and editors.
+    fn people(
+        &mut self,
+        s: Span,
+        document: &PlannedDocument,
+        people: &mut People,
+        random: &mut SplitMix,
+    ) {
         for &author in &document.authors {
             let person = self.person(author, people);
             self.say(s, CREATOR, person);
@@ -282,6 +313,10 @@ impl<'a> Sp2bWriter<'a> {
             let person = self.person(editor, people);
             self.say(s, EDITOR, person);
         }
+    }
+
+    /// Texts, numbers and pages.
+    fn content(&mut self, s: Span, has: &AttributeShares, random: &mut SplitMix) {
         if happens(has.summary, random) {
             let count = (150.0 + 30.0 * deviate(random)).max(1.0) as u32;
             self.text(s, ABSTRACT, count, count, random);
@@ -328,25 +363,6 @@ impl<'a> Sp2bWriter<'a> {
             });
             self.say(s, ISBN, isbn);
         }
-        if happens(has.journal, random) && document.class == DocumentClass::Article {
-            let journal = self.iri(DocumentIri {
-                class: DocumentClass::Journal,
-                number: document.within,
-                ..place
-            });
-            self.say(s, JOURNAL, journal);
-        }
-        if happens(has.crossref, random) {
-            self.part_of(s, place, random);
-        }
-        if happens(has.year, random) {
-            self.integer(s, ISSUED, year);
-        }
-        if happens(has.cite, random) {
-            self.references(s, random);
-        }
-        self.documents.push(place);
-        self.out.end_entity()
     }
 
     /// A paper is part of its proceedings, what is in a collection part of one of the year's books.

@@ -258,380 +258,53 @@ impl WatdivModel {
     }
 
     fn associate(&mut self) {
-        let flat = None;
-        let even = Some(Uniform);
-        let bell = Some(Normal);
-
-        let sub_genre = self.many("wsdbm:SubGenre");
-        self.link(
-            sub_genre,
-            "rdf:type",
-            "wsdbm:Genre",
-            (1, flat),
-            1.0,
-            Uniform,
-        );
-        self.link(sub_genre, "og:tag", "wsdbm:Topic", (6, even), 1.0, Uniform);
-
-        let product = self.many("wsdbm:Product");
-        let category = "wsdbm:ProductCategory";
-        self.link(product, "rdf:type", category, (1, flat), 1.0, Uniform);
-        for (most, cover) in [((2, flat), 1.0), ((3, even), 0.25)] {
-            self.link(
-                product,
-                "wsdbm:hasGenre",
-                "wsdbm:SubGenre",
-                most,
-                cover,
-                Normal,
-            );
+        for (ends, property, object, (most, spread), cover, choice) in ASSOCIATIONS {
+            self.associations.push(Association {
+                subject: self.kind(&self.iri(ends.subject)).unwrap_or_default(),
+                property: self.iri(property),
+                object: self.kind(&self.iri(object)).unwrap_or_default(),
+                exclusive: ends.exclusive,
+                most: *most,
+                spread: *spread,
+                cover: *cover,
+                choice: *choice,
+                subject_class: ends.which.map(|c| self.iri(c)),
+                object_class: ends.to.map(|c| self.iri(c)),
+            });
         }
-        self.link(product, "og:tag", "wsdbm:Topic", (20, bell), 0.6, Uniform);
-        self.link(
-            product,
-            "foaf:homepage",
-            "wsdbm:Website",
-            (1, flat),
-            0.25,
-            Uniform,
-        );
-
-        let city = self.many("wsdbm:City");
-        self.link(
-            city,
-            "gn:parentCountry",
-            "wsdbm:Country",
-            (1, flat),
-            1.0,
-            Zipfian,
-        );
-        let website = self.many("wsdbm:Website");
-        self.link(
-            website,
-            "sorg:language",
-            "wsdbm:Language",
-            (1, flat),
-            1.0,
-            Zipfian,
-        );
-
-        self.associate_users();
-        self.associate_categories();
-
-        let retailer = self.many("wsdbm:Retailer");
-        for (most, cover, choice) in [(180, 1.0, Zipfian), (90, 0.5, Normal), (45, 0.25, Uniform)] {
-            self.link(
-                retailer,
-                "gr:offers",
-                "wsdbm:Offer",
-                (most, bell),
-                cover,
-                choice,
-            );
-        }
-        let hires = self.once("wsdbm:Retailer");
-        self.link(
-            hires,
-            "sorg:contactPoint",
-            "wsdbm:User",
-            (1, flat),
-            0.8,
-            Uniform,
-        );
-        self.link(
-            hires,
-            "sorg:employee",
-            "wsdbm:User",
-            (10, even),
-            0.2,
-            Uniform,
-        );
-
-        let offer = self.many("wsdbm:Offer");
-        self.link(
-            offer,
-            "gr:includes",
-            "wsdbm:Product",
-            (1, flat),
-            1.0,
-            Uniform,
-        );
-        self.link(
-            offer,
-            "sorg:eligibleRegion",
-            "wsdbm:Country",
-            (5, flat),
-            0.5,
-            Zipfian,
-        );
-
-        let buyer = self.once("wsdbm:User").which("wsdbm:Role0");
-        self.link(
-            buyer,
-            "wsdbm:makesPurchase",
-            "wsdbm:Purchase",
-            (20, bell),
-            0.3,
-            Uniform,
-        );
-        let purchase = self.many("wsdbm:Purchase");
-        self.link(
-            purchase,
-            "wsdbm:purchaseFor",
-            "wsdbm:Product",
-            (1, flat),
-            1.0,
-            Zipfian,
-        );
-
-        let review = self.many("wsdbm:Review").to("wsdbm:Role1");
-        self.link(
-            review,
-            "rev:reviewer",
-            "wsdbm:User",
-            (1, flat),
-            1.0,
-            Uniform,
-        );
-        let reviewed = self.once("wsdbm:Product");
-        self.link(
-            reviewed,
-            "rev:hasReview",
-            "wsdbm:Review",
-            (60, bell),
-            0.2,
-            Uniform,
-        );
-    }
-
-    fn associate_users(&mut self) {
-        let flat = None;
-        let bell = Some(Normal);
-        let user = self.many("wsdbm:User");
-        for (most, cover) in [(3, 0.01), (2, 0.1), (1, 1.0)] {
-            self.link(user, "rdf:type", "wsdbm:Role", (most, flat), cover, Zipfian);
-        }
-        for (most, cover, choice) in [(5, 0.2, Zipfian), (25, 0.05, Uniform)] {
-            self.link(
-                user,
-                "wsdbm:likes",
-                "wsdbm:Product",
-                (most, bell),
-                cover,
-                choice,
-            );
-        }
-        let owner = self.once("wsdbm:User");
-        self.link(
-            owner,
-            "foaf:homepage",
-            "wsdbm:Website",
-            (1, flat),
-            0.05,
-            Uniform,
-        );
-        self.link(
-            user,
-            "wsdbm:subscribes",
-            "wsdbm:Website",
-            (15, bell),
-            0.2,
-            Uniform,
-        );
-        for (role, most, cover, choice) in [
-            ("wsdbm:Role2", 5, 0.2, Zipfian),
-            ("wsdbm:Role1", 15, 0.3, Uniform),
-            ("wsdbm:Role0", 100, 0.6, Uniform),
-        ] {
-            let (fan, most) = (user.to(role), (most, bell));
-            self.link(fan, "wsdbm:follows", "wsdbm:User", most, cover, choice);
-        }
-        self.link(
-            user,
-            "wsdbm:friendOf",
-            "wsdbm:User",
-            (225, bell),
-            0.4,
-            Uniform,
-        );
-        self.link(user, "dc:Location", "wsdbm:City", (1, flat), 0.4, Zipfian);
-        self.link(user, "foaf:age", "wsdbm:AgeGroup", (1, flat), 0.5, Normal);
-        self.link(
-            user,
-            "wsdbm:gender",
-            "wsdbm:Gender",
-            (1, flat),
-            0.6,
-            Uniform,
-        );
-        self.link(
-            user,
-            "sorg:nationality",
-            "wsdbm:Country",
-            (1, flat),
-            0.2,
-            Zipfian,
-        );
-    }
-
-    /// Adds the associations of concerts, albums, movies, books and articles.
-    fn associate_categories(&mut self) {
-        let flat = None;
-        let even = Some(Uniform);
-        let bell = Some(Normal);
-        let product = self.many("wsdbm:Product");
-        let artist = "wsdbm:Role2";
-
-        let concert = product.which("wsdbm:ProductCategory0");
-        self.link(
-            concert.to(artist),
-            "mo:conductor",
-            "wsdbm:User",
-            (1, flat),
-            0.5,
-            Uniform,
-        );
-        self.link(
-            concert,
-            "mo:performed_in",
-            "wsdbm:City",
-            (1, flat),
-            0.5,
-            Zipfian,
-        );
-
-        let album = product.which("wsdbm:ProductCategory1").to(artist);
-        self.link(album, "mo:artist", "wsdbm:User", (1, flat), 0.8, Zipfian);
-
-        let movie = product.which("wsdbm:ProductCategory2");
-        self.link(
-            movie.to(artist),
-            "sorg:actor",
-            "wsdbm:User",
-            (25, bell),
-            0.8,
-            Uniform,
-        );
-        self.link(
-            movie.to(artist),
-            "sorg:director",
-            "wsdbm:User",
-            (1, flat),
-            0.8,
-            Zipfian,
-        );
-        self.link(
-            movie,
-            "sorg:trailer",
-            "wsdbm:Website",
-            (3, even),
-            0.1,
-            Uniform,
-        );
-        self.link(
-            movie,
-            "sorg:language",
-            "wsdbm:Language",
-            (4, even),
-            0.3,
-            Zipfian,
-        );
-
-        let book = product.which("wsdbm:ProductCategory3");
-        self.link(
-            book.to(artist),
-            "sorg:author",
-            "wsdbm:User",
-            (4, bell),
-            0.8,
-            Uniform,
-        );
-        self.link(
-            book.to(artist),
-            "sorg:editor",
-            "wsdbm:User",
-            (4, bell),
-            0.4,
-            Uniform,
-        );
-        self.link(
-            book,
-            "sorg:language",
-            "wsdbm:Language",
-            (10, even),
-            0.05,
-            Zipfian,
-        );
-
-        let article = product.which("wsdbm:ProductCategory4");
-        self.link(
-            article,
-            "sorg:author",
-            "wsdbm:User",
-            (1, flat),
-            0.8,
-            Uniform,
-        );
-        self.link(
-            article,
-            "sorg:editor",
-            "wsdbm:User",
-            (3, bell),
-            0.1,
-            Uniform,
-        );
-    }
-
-    fn many(&self, name: &str) -> Ends {
-        Ends {
-            subject: self.kind(&self.iri(name)).unwrap_or_default(),
-            ..Ends::default()
-        }
-    }
-
-    fn once(&self, name: &str) -> Ends {
-        Ends {
-            exclusive: true,
-            ..self.many(name)
-        }
-    }
-
-    fn link(
-        &mut self,
-        ends: Ends,
-        property: &str,
-        object: &str,
-        (most, spread): (u32, Option<Distribution>),
-        cover: f64,
-        choice: Distribution,
-    ) {
-        self.associations.push(Association {
-            subject: ends.subject,
-            property: self.iri(property),
-            object: self.kind(&self.iri(object)).unwrap_or_default(),
-            exclusive: ends.exclusive,
-            most,
-            spread,
-            cover,
-            choice,
-            subject_class: ends.which.map(|c| self.iri(c)),
-            object_class: ends.to.map(|c| self.iri(c)),
-        });
     }
 }
 
 /// The subjects and objects of an association.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Ends {
-    subject: usize,
+    subject: &'static str,
     exclusive: bool,
     which: Option<&'static str>,
     to: Option<&'static str>,
 }
 
+/// Subjects of a kind, with objects that several of them may have.
+const fn many(subject: &'static str) -> Ends {
+    Ends {
+        subject,
+        exclusive: false,
+        which: None,
+        to: None,
+    }
+}
+
+/// Subjects of a kind, each with objects of its own.
+const fn once(subject: &'static str) -> Ends {
+    Ends {
+        exclusive: true,
+        ..many(subject)
+    }
+}
+
 impl Ends {
     /// Only subjects of this class.
-    fn which(self, class: &'static str) -> Self {
+    const fn which(self, class: &'static str) -> Self {
         Self {
             which: Some(class),
             ..self
@@ -639,10 +312,92 @@ impl Ends {
     }
 
     /// Only objects of this class.
-    fn to(self, class: &'static str) -> Self {
+    const fn to(self, class: &'static str) -> Self {
         Self {
             to: Some(class),
             ..self
         }
     }
 }
+
+/// Numbers of objects: always the largest, all alike, most in the middle.
+const FLAT: Option<Distribution> = None;
+const EVEN: Option<Distribution> = Some(Uniform);
+const BELL: Option<Distribution> = Some(Normal);
+
+const SUB_GENRE: Ends = many("wsdbm:SubGenre");
+const PRODUCT: Ends = many("wsdbm:Product");
+const USER: Ends = many("wsdbm:User");
+const RETAILER: Ends = many("wsdbm:Retailer");
+const OFFER: Ends = many("wsdbm:Offer");
+const CONCERT: Ends = PRODUCT.which("wsdbm:ProductCategory0");
+const ALBUM: Ends = PRODUCT.which("wsdbm:ProductCategory1");
+const MOVIE: Ends = PRODUCT.which("wsdbm:ProductCategory2");
+const BOOK: Ends = PRODUCT.which("wsdbm:ProductCategory3");
+const ARTICLE: Ends = PRODUCT.which("wsdbm:ProductCategory4");
+const BUYER: Ends = once("wsdbm:User").which("wsdbm:Role0");
+const REVIEW: Ends = many("wsdbm:Review").to("wsdbm:Role1");
+/// The class of the users who make albums, movies and books.
+const ARTIST: &str = "wsdbm:Role2";
+
+/// Subjects, property, kind of the objects, the largest number of a subject's objects and how it is drawn, the part of
+/// the subjects that have any, and how an object is chosen.
+type AssociationRow = (
+    Ends,
+    &'static str,
+    &'static str,
+    (u32, Option<Distribution>),
+    f64,
+    Distribution,
+);
+
+#[rustfmt::skip]
+const ASSOCIATIONS: &[AssociationRow] = &[
+    (SUB_GENRE, "rdf:type", "wsdbm:Genre", (1, FLAT), 1.0, Uniform),
+    (SUB_GENRE, "og:tag", "wsdbm:Topic", (6, EVEN), 1.0, Uniform),
+    (PRODUCT, "rdf:type", "wsdbm:ProductCategory", (1, FLAT), 1.0, Uniform),
+    (PRODUCT, "wsdbm:hasGenre", "wsdbm:SubGenre", (2, FLAT), 1.0, Normal),
+    (PRODUCT, "wsdbm:hasGenre", "wsdbm:SubGenre", (3, EVEN), 0.25, Normal),
+    (PRODUCT, "og:tag", "wsdbm:Topic", (20, BELL), 0.6, Uniform),
+    (PRODUCT, "foaf:homepage", "wsdbm:Website", (1, FLAT), 0.25, Uniform),
+    (many("wsdbm:City"), "gn:parentCountry", "wsdbm:Country", (1, FLAT), 1.0, Zipfian),
+    (many("wsdbm:Website"), "sorg:language", "wsdbm:Language", (1, FLAT), 1.0, Zipfian),
+    (USER, "rdf:type", "wsdbm:Role", (3, FLAT), 0.01, Zipfian),
+    (USER, "rdf:type", "wsdbm:Role", (2, FLAT), 0.1, Zipfian),
+    (USER, "rdf:type", "wsdbm:Role", (1, FLAT), 1.0, Zipfian),
+    (USER, "wsdbm:likes", "wsdbm:Product", (5, BELL), 0.2, Zipfian),
+    (USER, "wsdbm:likes", "wsdbm:Product", (25, BELL), 0.05, Uniform),
+    (once("wsdbm:User"), "foaf:homepage", "wsdbm:Website", (1, FLAT), 0.05, Uniform),
+    (USER, "wsdbm:subscribes", "wsdbm:Website", (15, BELL), 0.2, Uniform),
+    (USER.to("wsdbm:Role2"), "wsdbm:follows", "wsdbm:User", (5, BELL), 0.2, Zipfian),
+    (USER.to("wsdbm:Role1"), "wsdbm:follows", "wsdbm:User", (15, BELL), 0.3, Uniform),
+    (USER.to("wsdbm:Role0"), "wsdbm:follows", "wsdbm:User", (100, BELL), 0.6, Uniform),
+    (USER, "wsdbm:friendOf", "wsdbm:User", (225, BELL), 0.4, Uniform),
+    (USER, "dc:Location", "wsdbm:City", (1, FLAT), 0.4, Zipfian),
+    (USER, "foaf:age", "wsdbm:AgeGroup", (1, FLAT), 0.5, Normal),
+    (USER, "wsdbm:gender", "wsdbm:Gender", (1, FLAT), 0.6, Uniform),
+    (USER, "sorg:nationality", "wsdbm:Country", (1, FLAT), 0.2, Zipfian),
+    (CONCERT.to(ARTIST), "mo:conductor", "wsdbm:User", (1, FLAT), 0.5, Uniform),
+    (CONCERT, "mo:performed_in", "wsdbm:City", (1, FLAT), 0.5, Zipfian),
+    (ALBUM.to(ARTIST), "mo:artist", "wsdbm:User", (1, FLAT), 0.8, Zipfian),
+    (MOVIE.to(ARTIST), "sorg:actor", "wsdbm:User", (25, BELL), 0.8, Uniform),
+    (MOVIE.to(ARTIST), "sorg:director", "wsdbm:User", (1, FLAT), 0.8, Zipfian),
+    (MOVIE, "sorg:trailer", "wsdbm:Website", (3, EVEN), 0.1, Uniform),
+    (MOVIE, "sorg:language", "wsdbm:Language", (4, EVEN), 0.3, Zipfian),
+    (BOOK.to(ARTIST), "sorg:author", "wsdbm:User", (4, BELL), 0.8, Uniform),
+    (BOOK.to(ARTIST), "sorg:editor", "wsdbm:User", (4, BELL), 0.4, Uniform),
+    (BOOK, "sorg:language", "wsdbm:Language", (10, EVEN), 0.05, Zipfian),
+    (ARTICLE, "sorg:author", "wsdbm:User", (1, FLAT), 0.8, Uniform),
+    (ARTICLE, "sorg:editor", "wsdbm:User", (3, BELL), 0.1, Uniform),
+    (RETAILER, "gr:offers", "wsdbm:Offer", (180, BELL), 1.0, Zipfian),
+    (RETAILER, "gr:offers", "wsdbm:Offer", (90, BELL), 0.5, Normal),
+    (RETAILER, "gr:offers", "wsdbm:Offer", (45, BELL), 0.25, Uniform),
+    (once("wsdbm:Retailer"), "sorg:contactPoint", "wsdbm:User", (1, FLAT), 0.8, Uniform),
+    (once("wsdbm:Retailer"), "sorg:employee", "wsdbm:User", (10, EVEN), 0.2, Uniform),
+    (OFFER, "gr:includes", "wsdbm:Product", (1, FLAT), 1.0, Uniform),
+    (OFFER, "sorg:eligibleRegion", "wsdbm:Country", (5, FLAT), 0.5, Zipfian),
+    (BUYER, "wsdbm:makesPurchase", "wsdbm:Purchase", (20, BELL), 0.3, Uniform),
+    (many("wsdbm:Purchase"), "wsdbm:purchaseFor", "wsdbm:Product", (1, FLAT), 1.0, Zipfian),
+    (REVIEW, "rev:reviewer", "wsdbm:User", (1, FLAT), 1.0, Uniform),
+    (once("wsdbm:Product"), "rev:hasReview", "wsdbm:Review", (60, BELL), 0.2, Uniform),
+];
