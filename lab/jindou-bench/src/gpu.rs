@@ -125,46 +125,61 @@ fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
         }));
     }
     println!();
-    for (k, knows) in Knowledge::ALL.into_iter().enumerate() {
-        let mut ratios: Vec<f64> = records
-            .runs
-            .iter()
-            .zip(&predicted[k])
-            .filter_map(|(run, ms)| Some((ms.as_ref()? / run.ms).ln().abs().exp()))
-            .collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        let within = ratios.iter().filter(|r| **r <= RIGHT).count();
-        let choices = records.choose(speeds, knows);
-        let matter = choices.iter().filter(|c| c.matters).count();
-        let wrong: Vec<String> = choices
-            .iter()
-            .filter(|c| c.is_wrong)
-            .map(|c| {
-                let [here, there] = c.runs.map(|i| &records.runs[i]);
-                format!(
-                    "{}({}) {} with {} threads, {}",
-                    there.query,
-                    there.universities,
-                    there.stage,
-                    here.threads,
-                    rows_words(there.rows)
-                )
-            })
-            .collect();
-        println!(
-            "{}: {within} of {} predictions within {RIGHT} times, the farthest {:.2}; {} of {matter} choices that matter right{}{}",
-            words(knows),
-            ratios.len(),
-            ratios.last().copied().unwrap_or(1.0),
-            matter - wrong.len(),
-            if wrong.is_empty() { "" } else { "; wrong: " },
-            wrong.join("; ")
-        );
-        out.push(json!({
-            "known": words(knows), "predictions": ratios.len(), "within": within, "farthest": ratios.last(),
-            "choices": matter, "wrong": wrong,
-        }));
+    for (knows, predicted) in Knowledge::ALL.into_iter().zip(&predicted) {
+        accuracy(records, speeds, knows, predicted, out);
     }
+    print_choices(records, speeds);
+}
+
+/// How near the predictions with some knowledge are to the recorded times, and which choices are wrong.
+fn accuracy(
+    records: &Records,
+    speeds: &Calibration,
+    knows: Knowledge,
+    predicted: &[Option<f64>],
+    out: &mut Vec<Value>,
+) {
+    let mut ratios: Vec<f64> = records
+        .runs
+        .iter()
+        .zip(predicted)
+        .filter_map(|(run, ms)| Some((ms.as_ref()? / run.ms).ln().abs().exp()))
+        .collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    let within = ratios.iter().filter(|r| **r <= RIGHT).count();
+    let choices = records.choose(speeds, knows);
+    let matter = choices.iter().filter(|c| c.matters).count();
+    let wrong: Vec<String> = choices
+        .iter()
+        .filter(|c| c.is_wrong)
+        .map(|c| {
+            let [here, there] = c.runs.map(|i| &records.runs[i]);
+            format!(
+                "{}({}) {} with {} threads, {}",
+                there.query,
+                there.universities,
+                there.stage,
+                here.threads,
+                rows_words(there.rows)
+            )
+        })
+        .collect();
+    println!(
+        "{}: {within} of {} predictions within {RIGHT} times, the farthest {:.2}; {} of {matter} choices that matter right{}{}",
+        words(knows),
+        ratios.len(),
+        ratios.last().copied().unwrap_or(1.0),
+        matter - wrong.len(),
+        if wrong.is_empty() { "" } else { "; wrong: " },
+        wrong.join("; ")
+    );
+    out.push(json!({
+        "known": words(knows), "predictions": ratios.len(), "within": within, "farthest": ratios.last(),
+        "choices": matter, "wrong": wrong,
+    }));
+}
+
+fn print_choices(records: &Records, speeds: &Calibration) {
     println!("\nchoices that matter, all runs known: predicted ms, recorded ms");
     for c in records
         .choose(speeds, Knowledge::All)

@@ -78,56 +78,91 @@ pub fn run(a: &BenchLive) -> Result<ExitCode> {
     let options = MergeOptions::default().with_threads(threads);
     let report = live.merge(&options, &Progress::default())?;
     println!("{report}");
-    let after = pass(a, &live, &counts, &|| true)?;
+    let merged = pass(a, &live, &counts, &|| true)?;
 
-    println!(
-        "query threads   before ms   live ms   merged ms   loaded ms   live / merged   live / loaded   rows then"
-    );
+    let passes = Passes {
+        idle,
+        busy,
+        merged,
+        loaded,
+        last,
+    };
     let mut document = json!({ "triples": stream.triples, "rate": a.rate, "batch": a.batch });
-    for ((((b, l), m), f), end) in idle.iter().zip(&busy).zip(&after).zip(&loaded).zip(&last) {
-        if end.rows != m.rows || end.rows != f.rows {
-            return Err(Error::Internal(format!(
-                "{}: {} rows live, {} merged, {} loaded",
-                l.name, end.rows, m.rows, f.rows
-            )));
-        }
-        println!(
-            "{:<5} {:>7} {:>11.3} {:>9.3} {:>11.3} {:>11.3} {:>15.2} {:>15.2} {:>11}",
-            l.name,
-            l.threads,
-            b.times.median(),
-            l.times.median(),
-            m.times.median(),
-            f.times.median(),
-            l.times.median() / m.times.median(),
-            l.times.median() / f.times.median(),
-            end.rows
-        );
-        document["queries"][l.name][l.threads.to_string()] = json!({ "before_ms": b.times.median(), "live_ms": l.times.median(), "merged_ms": m.times.median(), "loaded_ms": f.times.median(), "runs": l.runs });
+    passes.print(&mut document)?;
+    for threads in counts {
+        passes.print_means(threads);
     }
-    for threads in &counts {
+    if let Some(to) = &a.json {
+        std::fs::write(to, format!("{document:#}\n")).map_err(|e| Error::io(to, e))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The queries' times at each stage.
+struct Passes {
+    /// Before the stream.
+    idle: Vec<One>,
+    /// While the stream came.
+    busy: Vec<One>,
+    /// After it, in the store that was merged, and in one that was loaded from all data.
+    merged: Vec<One>,
+    loaded: Vec<One>,
+    /// After it, before the merge.
+    last: Vec<One>,
+}
+
+impl Passes {
+    /// Prints the times of each query, and checks that all stores have the same answers.
+    fn print(&self, document: &mut serde_json::Value) -> Result<()> {
+        println!(
+            "query threads   before ms   live ms   merged ms   loaded ms   live / merged   live / loaded   rows then"
+        );
+        let before = self.idle.iter().zip(&self.busy);
+        let after = self.merged.iter().zip(&self.loaded).zip(&self.last);
+        for ((b, l), ((m, f), end)) in before.zip(after) {
+            if end.rows != m.rows || end.rows != f.rows {
+                return Err(Error::Internal(format!(
+                    "{}: {} rows live, {} merged, {} loaded",
+                    l.name, end.rows, m.rows, f.rows
+                )));
+            }
+            println!(
+                "{:<5} {:>7} {:>11.3} {:>9.3} {:>11.3} {:>11.3} {:>15.2} {:>15.2} {:>11}",
+                l.name,
+                l.threads,
+                b.times.median(),
+                l.times.median(),
+                m.times.median(),
+                f.times.median(),
+                l.times.median() / m.times.median(),
+                l.times.median() / f.times.median(),
+                end.rows
+            );
+            document["queries"][l.name][l.threads.to_string()] = json!({ "before_ms": b.times.median(), "live_ms": l.times.median(), "merged_ms": m.times.median(), "loaded_ms": f.times.median(), "runs": l.runs });
+        }
+        Ok(())
+    }
+
+    /// Prints the geometric means of the times with so many threads.
+    fn print_means(&self, threads: usize) {
         let of = |list: &[One]| {
             let logs: Vec<f64> = list
                 .iter()
-                .filter(|o| o.threads == *threads)
+                .filter(|o| o.threads == threads)
                 .map(|o| o.times.median().ln())
                 .collect();
             (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
         };
         println!(
             "geometric mean, threads {threads}: before {:.3} ms, live {:.3} ms, merged {:.3} ms, loaded {:.3} ms: live / merged {:.3}, live / loaded {:.3}",
-            of(&idle),
-            of(&busy),
-            of(&after),
-            of(&loaded),
-            of(&busy) / of(&after),
-            of(&busy) / of(&loaded)
+            of(&self.idle),
+            of(&self.busy),
+            of(&self.merged),
+            of(&self.loaded),
+            of(&self.busy) / of(&self.merged),
+            of(&self.busy) / of(&self.loaded)
         );
     }
-    if let Some(to) = &a.json {
-        std::fs::write(to, format!("{document:#}\n")).map_err(|e| Error::io(to, e))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// One query on this many threads.

@@ -26,36 +26,14 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         return super::mix::lubm(a);
     }
     let threads = threads_or_all(a.threads);
-    let wanted: Vec<_> = QUERIES
-        .iter()
-        .filter(|q| {
-            a.queries.is_empty() || a.queries.iter().any(|w| w.eq_ignore_ascii_case(q.name))
-        })
-        .collect();
-    for w in &a.queries {
-        if !QUERIES.iter().any(|q| q.name.eq_ignore_ascii_case(w)) {
-            return Err(Error::Usage(format!(
-                "unknown LUBM query '{w}': use L1 to L7 or q8 to q12"
-            )));
-        }
-    }
+    let wanted = wanted(&a.queries)?;
     if !a.peers.peers.is_empty() {
         return beside_peers(a, &wanted, threads);
     }
     let place = StoreFolder::new(a.store.as_deref())?;
     let load = load_or_reuse(&place.dir, a, threads)?;
     let info = Database::info(&place.dir)?;
-    if let Some(t) = known::totals(a.universities)
-        && info.quads != t.distinct
-    {
-        return Err(Error::external(format!(
-            "{} has {} triples, but LUBM({}) has {}; choose another --store or remove it",
-            place.dir.display(),
-            info.quads,
-            a.universities,
-            t.distinct
-        )));
-    }
+    check_size(&place.dir, info.quads, a.universities)?;
     let start = Instant::now();
     let db = Database::open(&place.dir)?;
     let open_ms = start.elapsed().as_secs_f64() * 1e3;
@@ -69,16 +47,14 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     let mut wrong = Vec::new();
     for q in wanted {
         let m = measure(&db, q.text, &options, a.repeat)?;
-        match q.rows(a.universities) {
-            Some(rows) if rows != m.seen.rows => {
-                wrong.push(format!(
-                    "{}: {} rows, {rows} are right",
-                    q.name, m.seen.rows
-                ));
-            }
-            _ => {}
+        let known = q.rows(a.universities);
+        if let Some(rows) = known.filter(|&rows| rows != m.seen.rows) {
+            wrong.push(format!(
+                "{}: {} rows, {rows} are right",
+                q.name, m.seen.rows
+            ));
         }
-        results.push((q.name, q.rows(a.universities).is_some(), m));
+        results.push((q.name, known.is_some(), m));
     }
     let light = if a.light > 0 {
         Some(light::run_all(&db, a.universities, a.light)?)
@@ -122,6 +98,34 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
             eprintln!("WRONG ANSWER {w}");
         }
         Ok(ExitCode::from(3))
+    }
+}
+
+/// The queries of these names; without names all.
+fn wanted(names: &[String]) -> Result<Vec<&'static LubmQuery>> {
+    let is = |q: &LubmQuery, name: &String| name.eq_ignore_ascii_case(q.name);
+    for name in names {
+        if !QUERIES.iter().any(|q| is(q, name)) {
+            return Err(Error::Usage(format!(
+                "unknown LUBM query '{name}': use L1 to L7 or q8 to q12"
+            )));
+        }
+    }
+    let wanted = QUERIES
+        .iter()
+        .filter(|q| names.is_empty() || names.iter().any(|name| is(q, name)));
+    Ok(wanted.collect())
+}
+
+/// Refuses a store that does not have the data of so many universities.
+fn check_size(store: &Path, quads: u64, universities: u32) -> Result<()> {
+    match known::totals(universities) {
+        Some(t) if quads != t.distinct => Err(Error::external(format!(
+            "{} has {quads} triples, but LUBM({universities}) has {}; choose another --store or remove it",
+            store.display(),
+            t.distinct
+        ))),
+        _ => Ok(()),
     }
 }
 

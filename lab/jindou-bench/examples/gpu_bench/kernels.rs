@@ -18,9 +18,58 @@ struct Bench<'a> {
     bandwidth: f64,
     /// Zeroed before each launch.
     scratch: DeviceBuffer,
+    rows: u32,
+    /// The column that kernels carry along, and what they write.
+    carried_from: DeviceBuffer,
+    carried_to: DeviceBuffer,
+    out: DeviceBuffer,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    fn new(device: &'a Arc<Device>, o: &Options, bandwidth: f64) -> Result<Self> {
+        let rows = u64::from(o.rows);
+        let column = || DeviceBuffer::new(device, rows as usize * 4);
+        Ok(Self {
+            device,
+            repeat: o.repeat,
+            bandwidth,
+            scratch: DeviceBuffer::new(device, 64 + 8 * rows.div_ceil(TILE) as usize)?,
+            rows: o.rows,
+            carried_from: DeviceBuffer::with(device, &(0..o.rows).collect::<Vec<_>>())?,
+            carried_to: column()?,
+            out: column()?,
+        })
+    }
+
+    fn buffer(&self, words: u64) -> Result<DeviceBuffer> {
+        DeviceBuffer::new(self.device, words as usize * 4)
+    }
+
+    /// A kernel that writes the rows that stay, with one carried column.
+    fn compact(&self) -> Compact {
+        let mut compact: Compact = bytemuck::Zeroable::zeroed();
+        compact.rows = self.rows;
+        compact.counter = self.scratch.at();
+        (
+            compact.columns.count,
+            compact.columns.from[0],
+            compact.columns.to[0],
+        ) = (1, self.carried_from.at(), self.carried_to.at());
+        compact
+    }
+
+    /// As [`Self::time`], with a unit for each row.
+    fn time_rows<P: bytemuck::NoUninit>(
+        &self,
+        what: &str,
+        kernel: Kernel,
+        p: &P,
+        bytes: f64,
+        moved: f64,
+    ) -> Result<()> {
+        self.time(what, kernel, u64::from(self.rows), p, bytes, moved)
+    }
+
     /// Runs a kernel, prints its median time over the floor of `bytes` useful bytes, and over that of `moved`
     /// bytes, where a random access moves a sector of 32.
     fn time<P: bytemuck::NoUninit>(
@@ -82,97 +131,10 @@ fn shuffle(r: &mut XorShift, v: &mut [u32]) {
 }
 
 pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> {
-    let (rows, repeat) = (o.rows, o.repeat);
     let mut left_out = vec![];
     let r = &mut XorShift::new(17);
-    let scratch = DeviceBuffer::new(device, 64 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
-    let b = Bench {
-        device,
-        repeat,
-        bandwidth,
-        scratch,
-    };
-    let buffer = |words: u64| DeviceBuffer::new(device, words as usize * 4);
-    let n = f64::from(rows);
-    let carried_from = DeviceBuffer::with(device, &(0..rows).collect::<Vec<_>>())?;
-    let (carried_to, out) = (buffer(u64::from(rows))?, buffer(u64::from(rows))?);
-    let mut compact: Compact = bytemuck::Zeroable::zeroed();
-    compact.rows = rows;
-    compact.counter = b.scratch.at();
-    (
-        compact.columns.count,
-        compact.columns.from[0],
-        compact.columns.to[0],
-    ) = (1, carried_from.at(), carried_to.at());
-
-    // Streaming: starts, filters, checksum.
-    let intervals = DeviceBuffer::with(device, &[[5u32, 5 + rows]])?;
-    let before = DeviceBuffer::with(device, &[0u64])?;
-    let p = params::StartIntervalsParams {
-        intervals: intervals.at(),
-        before: before.at(),
-        out: out.at(),
-        begin: 0,
-        count: 1,
-        rows,
-    };
-    b.time(
-        "one interval",
-        Kernel::StartIntervals,
-        u64::from(rows),
-        &p,
-        4.0 * n,
-        4.0 * n,
-    )?;
-    let random: Vec<u32> = (0..rows).map(|_| r.bits()).collect();
-    let column = DeviceBuffer::with(device, &random)?;
-    let within = params::Within {
-        table: 0,
-        count: 1,
-        pad: 0,
-        start: 0,
-        end: 1 << 31,
-    };
-    let p = params::RestrictParams {
-        compact,
-        operand: OperandParams::column(column.at()),
-        within,
-    };
-    b.time(
-        "half stays, 1 column",
-        Kernel::Restrict,
-        u64::from(rows),
-        &p,
-        8.0 * n,
-        8.0 * n,
-    )?;
-    let p = params::SameParams {
-        compact,
-        left: OperandParams::column(column.at()),
-        right: OperandParams::column(column.at()),
-        negate: 0,
-        pad: 0,
-    };
-    b.time(
-        "all stay, 1 column",
-        Kernel::Same,
-        u64::from(rows),
-        &p,
-        16.0 * n,
-        16.0 * n,
-    )?;
-    let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
-    (p.sum, p.rows, p.width) = (b.scratch.at(), rows, 2);
-    (p.columns[0], p.columns[1]) = (column.at(), carried_from.at());
-    b.time(
-        "2 columns",
-        Kernel::Checksum,
-        u64::from(rows),
-        &p,
-        8.0 * n,
-        8.0 * n,
-    )?;
-
+    let b = Bench::new(device, o, bandwidth)?;
+    streams(&b, r)?;
     for (name, gap, degree) in [
         ("intervals, 1 neighbour", 1, 1),
         ("bitmap, 1 neighbour", 4, 1),
@@ -184,275 +146,354 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
             left_out.push(name.to_owned());
             continue;
         }
-        let arrays = segment(r, rows, gap, degree)?;
-        let v = view(&arrays);
-        let resident = ResidentSegment::bring(device, &v.into(), GraphScope::Default)?;
-        let mut keys = vec![];
-        v.default.keys_into(0, rows, &mut keys);
-        if let KeyFinder::Bitmap { blocks, .. } = v.default.finder
-            && degree == 1
-        {
-            let p = params::StartKeysParams {
-                segment: resident.params,
-                out: out.at(),
-                begin: 0,
-                rows,
-                first_block: 0,
-                blocks: blocks.len() as u32,
-            };
-            let bytes = 16.0 * blocks.len() as f64 + 4.0 * n;
-            b.time(
-                "bitmap",
-                Kernel::StartBits,
-                blocks.len() as u64 * 8,
-                &p,
-                bytes,
-                bytes,
-            )?;
-        }
-        let edges = v.default.neighbours.len() as f64;
-        let kind = v.default.finder.kind().name();
-        // Sectors of 32 bytes that a random lookup touches: finder, and offsets or the neighbour.
-        let sectors = match kind {
-            "intervals" => 1.0,
-            "bitmap" => 2.0,
-            _ => 3.0,
-        };
-        for order in ["in order", "shuffled"] {
-            if order == "shuffled" {
-                shuffle(r, &mut keys);
-            }
-            let anchors = DeviceBuffer::with(device, &keys)?;
-            let what = format!("{name}, {order}");
-            let random = order == "shuffled";
-            let lookup = resident.lookup_bytes();
-            if degree == 1 {
-                let p = params::ExpandOneParams {
-                    compact,
-                    segment: resident.params,
-                    anchor: OperandParams::column(anchors.at()),
-                    within: bytemuck::Zeroable::zeroed(),
-                    out: out.at(),
-                };
-                // In order, the finder's lines are shared by neighbours: its arrays are read once.
-                let finder = if random {
-                    lookup * n
-                } else {
-                    resident.bytes() as f64 - 4.0 * edges
-                };
-                let bytes = (4.0 + 4.0 + 12.0) * n + finder;
-                let moved = if random {
-                    (4.0 + 12.0 + 32.0 * sectors) * n
-                } else {
-                    bytes
-                };
-                b.time(&what, Kernel::ExpandOne, u64::from(rows), &p, bytes, moved)?;
-                continue;
-            }
-            let (starts, prefix) = (buffer(u64::from(rows))?, buffer(u64::from(rows) + 1)?);
-            let p = params::MeasureParams {
-                rows,
-                lists: 1,
-                segment: resident.params,
-                anchor: OperandParams::column(anchors.at()),
-                count: 0,
-                starts: starts.at(),
-                prefix: prefix.at(),
-                total: b.scratch.at(),
-                ticket: b.scratch.at() + 8,
-                state: b.scratch.at() + 16,
-            };
-            let finder = if random {
-                (lookup + 8.0) * n
-            } else {
-                resident.bytes() as f64 - 4.0 * edges
-            };
-            let bytes = 12.0 * n + finder;
-            let moved = if random {
-                (12.0 + 32.0 * sectors) * n
-            } else {
-                bytes
-            };
-            b.time(&what, Kernel::Measure, u64::from(rows), &p, bytes, moved)?;
-            let total = b.scratch.read::<u64>(1)?[0];
-            let units = u64::from(rows) + total;
-            let bounds = buffer(2)?;
-            let (wide, new) = (buffer(total)?, buffer(total)?);
-            let mut p: params::ExpandParams = bytemuck::Zeroable::zeroed();
-            p.columns = compact.columns;
-            p.columns.to[0] = wide.at();
-            (p.prefix, p.bounds, p.starts) = (prefix.at(), bounds.at(), starts.at());
-            (p.neighbours, p.out, p.counter) =
-                (resident.params.neighbours, new.at(), b.scratch.at());
-            (p.begin, p.end, p.rows, p.lists) = (0, units, rows, 1);
-            p.room = total;
-            let t = total as f64;
-            let bytes = 12.0 * n + 12.0 * t;
-            // A short list out of order: its sectors are not shared with other rows.
-            let moved = if random {
-                12.0 * n + 32.0 * n + 8.0 * t
-            } else {
-                bytes
-            };
-            b.time(&what, Kernel::Expand, units, &p, bytes, moved)?;
-            p.within = params::Within {
-                table: 0,
-                count: 1,
-                pad: 0,
-                start: 0,
-                end: u32::MAX,
-            };
-            b.time(&what, Kernel::ExpandWithin, units, &p, bytes, moved)?;
-
-            // Check: the edge to the first neighbour; intersection: each list with itself, all stay.
-            let others: Vec<u32> = keys
-                .iter()
-                .map(|&k| v.default.neighbours_of(k).first().copied().unwrap_or(0))
-                .collect();
-            let others = DeviceBuffer::with(device, &others)?;
-            let p2 = params::CheckParams {
-                compact,
-                segment: resident.params,
-                anchor: OperandParams::column(anchors.at()),
-                other: OperandParams::column(others.at()),
-            };
-            let bytes = (8.0 + 8.0 + 12.0) * n + finder;
-            let moved = if random {
-                (16.0 + 32.0 * (sectors + 1.0)) * n
-            } else {
-                bytes
-            };
-            b.time(&what, Kernel::Check, u64::from(rows), &p2, bytes, moved)?;
-            // The same where the predicate, of 64, is in a column.
-            let heads = vec![resident.params.head; 64];
-            let heads = DeviceBuffer::with(device, &heads)?;
-            let terms = DeviceBuffer::with(device, &(1..=64u32).collect::<Vec<_>>())?;
-            let catalog = params::CatalogParams {
-                heads: heads.at(),
-                terms: terms.at(),
-                count: 64,
-                pad: 0,
-            };
-            let predicates: Vec<u32> = (0..rows).map(|_| 1 + r.below(64)).collect();
-            let predicates = DeviceBuffer::with(device, &predicates)?;
-            let (anchor, predicate) = (
-                OperandParams::column(anchors.at()),
-                OperandParams::column(predicates.at()),
-            );
-            let p3 = params::CheckAnyParams {
-                compact,
-                catalog,
-                anchor,
-                predicate,
-                other: p2.other,
-            };
-            let (more, more_moved) = (bytes + 4.0 * n, moved + 4.0 * n);
-            b.time(
-                &what,
-                Kernel::CheckAny,
-                u64::from(rows),
-                &p3,
-                more,
-                more_moved,
-            )?;
-            let lists = buffer(2 * u64::from(rows))?;
-            let p3 = params::MeasureAnyParams {
-                rows,
-                pad: 0,
-                catalog,
-                anchor,
-                predicate,
-                lists: lists.at(),
-                prefix: prefix.at(),
-                total: b.scratch.at(),
-                ticket: b.scratch.at() + 8,
-                state: b.scratch.at() + 16,
-                count: 0,
-            };
-            let bytes = 20.0 * n + finder;
-            let moved = if random {
-                (20.0 + 32.0 * sectors) * n
-            } else {
-                bytes
-            };
-            b.time(
-                &what,
-                Kernel::MeasureAny,
-                u64::from(rows),
-                &p3,
-                bytes,
-                moved,
-            )?;
-            let p3 = params::ExpandAnyParams {
-                columns: p.columns,
-                prefix: prefix.at(),
-                bounds: bounds.at(),
-                lists: lists.at(),
-                out: new.at(),
-                count: 0,
-                total: 0,
-                begin: 0,
-                end: units,
-                room: total,
-                rows,
-                pad: 0,
-            };
-            let bytes = 16.0 * n + 12.0 * t;
-            let moved = if random {
-                16.0 * n + 32.0 * n + 8.0 * t
-            } else {
-                bytes
-            };
-            b.time(&what, Kernel::ExpandAny, units, &p3, bytes, moved)?;
-            let (s0, l0, s1, l1) = (
-                buffer(u64::from(rows))?,
-                buffer(u64::from(rows))?,
-                buffer(u64::from(rows))?,
-                buffer(u64::from(rows))?,
-            );
-            let mut m: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
-            (m.rows, m.lists, m.prefix) = (rows, 2, prefix.at());
-            (m.total, m.ticket, m.state) =
-                (b.scratch.at(), b.scratch.at() + 8, b.scratch.at() + 16);
-            for (i, (s, l)) in [(&s0, &l0), (&s1, &l1)].into_iter().enumerate() {
-                m.anchors[i] = OperandParams::column(anchors.at());
-                m.segments[i] = resident.params;
-                m.ranges[i] = ListRange {
-                    neighbours: resident.params.neighbours,
-                    starts: s.at(),
-                    lengths: l.at(),
-                    start: 0,
-                    length: 0,
-                };
-            }
-            let bytes = (4.0 + 2.0 * 12.0) * n + 2.0 * finder;
-            let moved = if random {
-                (28.0 + 64.0 * sectors) * n
-            } else {
-                bytes
-            };
-            b.time(
-                &what,
-                Kernel::MeasureMany,
-                u64::from(rows),
-                &m,
-                bytes,
-                moved,
-            )?;
-            p.ranges = [bytemuck::Zeroable::zeroed(); MAX_LISTS];
-            p.ranges[..2].copy_from_slice(&m.ranges[..2]);
-            p.lists = 2;
-            p.within = bytemuck::Zeroable::zeroed();
-            // Each candidate is searched in a list of about three.
-            let bytes = 24.0 * n + (4.0 + 12.0 + 8.0) * t;
-            let moved = if random {
-                24.0 * n + 32.0 * n + 8.0 * t
-            } else {
-                bytes
-            };
-            b.time(&what, Kernel::Intersect, units, &p, bytes, moved)?;
-        }
+        let arrays = segment(r, b.rows, gap, degree)?;
+        over_segment(&b, r, name, &view(&arrays), degree)?;
     }
     o.say_left_out(&left_out);
     Ok(())
+}
+
+/// Starts, filters, checksums.
+fn streams(b: &Bench<'_>, r: &mut XorShift) -> Result<()> {
+    let (rows, n, compact) = (b.rows, f64::from(b.rows), b.compact());
+    let intervals = DeviceBuffer::with(b.device, &[[5u32, 5 + rows]])?;
+    let before = DeviceBuffer::with(b.device, &[0u64])?;
+    let p = params::StartIntervalsParams {
+        intervals: intervals.at(),
+        before: before.at(),
+        out: b.out.at(),
+        begin: 0,
+        count: 1,
+        rows,
+    };
+    let kernel = Kernel::StartIntervals;
+    b.time_rows("one interval", kernel, &p, 4.0 * n, 4.0 * n)?;
+    let random: Vec<u32> = (0..rows).map(|_| r.bits()).collect();
+    let column = DeviceBuffer::with(b.device, &random)?;
+    let p = params::RestrictParams {
+        compact,
+        operand: OperandParams::column(column.at()),
+        within: within(0, 1 << 31),
+    };
+    let what = "half stays, 1 column";
+    b.time_rows(what, Kernel::Restrict, &p, 8.0 * n, 8.0 * n)?;
+    let p = params::SameParams {
+        compact,
+        left: OperandParams::column(column.at()),
+        right: OperandParams::column(column.at()),
+        negate: 0,
+        pad: 0,
+    };
+    b.time_rows("all stay, 1 column", Kernel::Same, &p, 16.0 * n, 16.0 * n)?;
+    let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
+    (p.sum, p.rows, p.width) = (b.scratch.at(), rows, 2);
+    (p.columns[0], p.columns[1]) = (column.at(), b.carried_from.at());
+    b.time_rows("2 columns", Kernel::Checksum, &p, 8.0 * n, 8.0 * n)
+}
+
+/// One interval of ids.
+fn within(start: u32, end: u32) -> params::Within {
+    params::Within {
+        table: 0,
+        count: 1,
+        pad: 0,
+        start,
+        end,
+    }
+}
+
+fn over_segment(
+    b: &Bench<'_>,
+    r: &mut XorShift,
+    name: &str,
+    v: &EdgeView<'_>,
+    degree: u32,
+) -> Result<()> {
+    let resident = ResidentSegment::bring(b.device, &(*v).into(), GraphScope::Default)?;
+    let mut keys = vec![];
+    v.default.keys_into(0, b.rows, &mut keys);
+    if let KeyFinder::Bitmap { blocks, .. } = v.default.finder
+        && degree == 1
+    {
+        start_bits(b, &resident, blocks.len())?;
+    }
+    let edges = v.default.neighbours.len() as f64;
+    for order in ["in order", "shuffled"] {
+        let random = order == "shuffled";
+        if random {
+            shuffle(r, &mut keys);
+        }
+        let extra = if degree == 1 { 0.0 } else { 8.0 };
+        let run = SegmentRun {
+            b,
+            what: format!("{name}, {order}"),
+            random,
+            resident: &resident,
+            anchors: DeviceBuffer::with(b.device, &keys)?,
+            // In order, the finder's lines are shared by neighbours: its arrays are read once.
+            finder: match random {
+                true => (resident.lookup_bytes() + extra) * f64::from(b.rows),
+                false => resident.bytes() as f64 - 4.0 * edges,
+            },
+            // Sectors of 32 bytes that a random lookup touches: finder, and offsets or the neighbour.
+            sectors: match v.default.finder.kind().name() {
+                "intervals" => 1.0,
+                "bitmap" => 2.0,
+                _ => 3.0,
+            },
+        };
+        if degree == 1 {
+            run.expand_one()?;
+            continue;
+        }
+        let others = keys
+            .iter()
+            .map(|&k| v.default.neighbours_of(k).first().copied().unwrap_or(0))
+            .collect::<Vec<_>>();
+        let others = DeviceBuffer::with(b.device, &others)?;
+        let expanded = run.measure_and_expand()?;
+        run.check(&others)?;
+        run.along_any_predicate(r, &others, &expanded)?;
+        run.intersect(&expanded)?;
+    }
+    Ok(())
+}
+
+fn start_bits(b: &Bench<'_>, resident: &ResidentSegment, blocks: usize) -> Result<()> {
+    let p = params::StartKeysParams {
+        segment: resident.params,
+        out: b.out.at(),
+        begin: 0,
+        rows: b.rows,
+        first_block: 0,
+        blocks: blocks as u32,
+    };
+    let bytes = 16.0 * blocks as f64 + 4.0 * f64::from(b.rows);
+    let units = blocks as u64 * 8;
+    b.time("bitmap", Kernel::StartBits, units, &p, bytes, bytes)
+}
+
+/// Kernels along one segment, from all of its keys.
+struct SegmentRun<'a> {
+    b: &'a Bench<'a>,
+    what: String,
+    /// True if the keys are shuffled.
+    random: bool,
+    resident: &'a ResidentSegment,
+    anchors: DeviceBuffer,
+    /// Bytes to find the lists of all keys.
+    finder: f64,
+    /// Sectors to find a list of a random key.
+    sectors: f64,
+}
+
+/// An expansion whose lists were measured.
+struct Expanded {
+    p: params::ExpandParams,
+    total: u64,
+    units: u64,
+    prefix: DeviceBuffer,
+    bounds: DeviceBuffer,
+    new: DeviceBuffer,
+    _starts: DeviceBuffer,
+    _carried: DeviceBuffer,
+}
+
+impl SegmentRun<'_> {
+    fn rows(&self) -> f64 {
+        f64::from(self.b.rows)
+    }
+
+    /// Bytes that are moved: in random order `scattered`, otherwise those that are used.
+    fn moved(&self, bytes: f64, scattered: f64) -> f64 {
+        if self.random { scattered } else { bytes }
+    }
+
+    fn expand_one(&self) -> Result<()> {
+        let (b, n) = (self.b, self.rows());
+        let p = params::ExpandOneParams {
+            compact: b.compact(),
+            segment: self.resident.params,
+            anchor: OperandParams::column(self.anchors.at()),
+            within: bytemuck::Zeroable::zeroed(),
+            out: b.out.at(),
+        };
+        let bytes = (4.0 + 4.0 + 12.0) * n + self.finder;
+        let moved = self.moved(bytes, (4.0 + 12.0 + 32.0 * self.sectors) * n);
+        b.time_rows(&self.what, Kernel::ExpandOne, &p, bytes, moved)
+    }
+
+    fn measure_and_expand(&self) -> Result<Expanded> {
+        let (b, n) = (self.b, self.rows());
+        let rows = u64::from(b.rows);
+        let (starts, prefix) = (b.buffer(rows)?, b.buffer(rows + 1)?);
+        let p = params::MeasureParams {
+            rows: b.rows,
+            lists: 1,
+            segment: self.resident.params,
+            anchor: OperandParams::column(self.anchors.at()),
+            count: 0,
+            starts: starts.at(),
+            prefix: prefix.at(),
+            total: b.scratch.at(),
+            ticket: b.scratch.at() + 8,
+            state: b.scratch.at() + 16,
+        };
+        let bytes = 12.0 * n + self.finder;
+        let moved = self.moved(bytes, (12.0 + 32.0 * self.sectors) * n);
+        b.time_rows(&self.what, Kernel::Measure, &p, bytes, moved)?;
+        let total = b.scratch.read::<u64>(1)?[0];
+        let units = rows + total;
+        let bounds = b.buffer(2)?;
+        let (carried, new) = (b.buffer(total)?, b.buffer(total)?);
+        let mut p: params::ExpandParams = bytemuck::Zeroable::zeroed();
+        p.columns = b.compact().columns;
+        p.columns.to[0] = carried.at();
+        (p.prefix, p.bounds, p.starts) = (prefix.at(), bounds.at(), starts.at());
+        (p.neighbours, p.out, p.counter) =
+            (self.resident.params.neighbours, new.at(), b.scratch.at());
+        (p.begin, p.end, p.rows, p.lists) = (0, units, b.rows, 1);
+        p.room = total;
+        let t = total as f64;
+        let bytes = 12.0 * n + 12.0 * t;
+        // A short list out of order: its sectors are not shared with other rows.
+        let moved = self.moved(bytes, 12.0 * n + 32.0 * n + 8.0 * t);
+        b.time(&self.what, Kernel::Expand, units, &p, bytes, moved)?;
+        p.within = within(0, u32::MAX);
+        b.time(&self.what, Kernel::ExpandWithin, units, &p, bytes, moved)?;
+        Ok(Expanded {
+            p,
+            total,
+            units,
+            prefix,
+            bounds,
+            new,
+            _starts: starts,
+            _carried: carried,
+        })
+    }
+
+    fn check_bytes(&self) -> (f64, f64) {
+        let n = self.rows();
+        let bytes = (8.0 + 8.0 + 12.0) * n + self.finder;
+        let scattered = (16.0 + 32.0 * (self.sectors + 1.0)) * n;
+        (bytes, self.moved(bytes, scattered))
+    }
+
+    /// The edge to the first neighbour of each key.
+    fn check(&self, others: &DeviceBuffer) -> Result<()> {
+        let p = params::CheckParams {
+            compact: self.b.compact(),
+            segment: self.resident.params,
+            anchor: OperandParams::column(self.anchors.at()),
+            other: OperandParams::column(others.at()),
+        };
+        let (bytes, moved) = self.check_bytes();
+        self.b
+            .time_rows(&self.what, Kernel::Check, &p, bytes, moved)
+    }
+
+    /// The same where the predicate, of 64, is in a column.
+    fn along_any_predicate(
+        &self,
+        r: &mut XorShift,
+        others: &DeviceBuffer,
+        expanded: &Expanded,
+    ) -> Result<()> {
+        let (b, n, t) = (self.b, self.rows(), expanded.total as f64);
+        let heads = vec![self.resident.params.head; 64];
+        let heads = DeviceBuffer::with(b.device, &heads)?;
+        let terms = DeviceBuffer::with(b.device, &(1..=64u32).collect::<Vec<_>>())?;
+        let catalog = params::CatalogParams {
+            heads: heads.at(),
+            terms: terms.at(),
+            count: 64,
+            pad: 0,
+        };
+        let predicates: Vec<u32> = (0..b.rows).map(|_| 1 + r.below(64)).collect();
+        let predicates = DeviceBuffer::with(b.device, &predicates)?;
+        let (anchor, predicate) = (
+            OperandParams::column(self.anchors.at()),
+            OperandParams::column(predicates.at()),
+        );
+        let p = params::CheckAnyParams {
+            compact: b.compact(),
+            catalog,
+            anchor,
+            predicate,
+            other: OperandParams::column(others.at()),
+        };
+        let (bytes, moved) = self.check_bytes();
+        let (bytes, moved) = (bytes + 4.0 * n, moved + 4.0 * n);
+        b.time_rows(&self.what, Kernel::CheckAny, &p, bytes, moved)?;
+        let lists = b.buffer(2 * u64::from(b.rows))?;
+        let p = params::MeasureAnyParams {
+            rows: b.rows,
+            pad: 0,
+            catalog,
+            anchor,
+            predicate,
+            lists: lists.at(),
+            prefix: expanded.prefix.at(),
+            total: b.scratch.at(),
+            ticket: b.scratch.at() + 8,
+            state: b.scratch.at() + 16,
+            count: 0,
+        };
+        let bytes = 20.0 * n + self.finder;
+        let moved = self.moved(bytes, (20.0 + 32.0 * self.sectors) * n);
+        b.time_rows(&self.what, Kernel::MeasureAny, &p, bytes, moved)?;
+        let p = params::ExpandAnyParams {
+            columns: expanded.p.columns,
+            prefix: expanded.prefix.at(),
+            bounds: expanded.bounds.at(),
+            lists: lists.at(),
+            out: expanded.new.at(),
+            count: 0,
+            total: 0,
+            begin: 0,
+            end: expanded.units,
+            room: expanded.total,
+            rows: b.rows,
+            pad: 0,
+        };
+        let bytes = 16.0 * n + 12.0 * t;
+        let moved = self.moved(bytes, 16.0 * n + 32.0 * n + 8.0 * t);
+        let units = expanded.units;
+        b.time(&self.what, Kernel::ExpandAny, units, &p, bytes, moved)
+    }
+
+    /// Each list with itself, so that all candidates stay.
+    fn intersect(&self, expanded: &Expanded) -> Result<()> {
+        let (b, n, t) = (self.b, self.rows(), expanded.total as f64);
+        let column = || b.buffer(u64::from(b.rows));
+        let arrays = [(column()?, column()?), (column()?, column()?)];
+        let mut m: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
+        (m.rows, m.lists, m.prefix) = (b.rows, 2, expanded.prefix.at());
+        (m.total, m.ticket, m.state) = (b.scratch.at(), b.scratch.at() + 8, b.scratch.at() + 16);
+        for (i, (starts, lengths)) in arrays.iter().enumerate() {
+            m.anchors[i] = OperandParams::column(self.anchors.at());
+            m.segments[i] = self.resident.params;
+            m.ranges[i] = ListRange {
+                neighbours: self.resident.params.neighbours,
+                starts: starts.at(),
+                lengths: lengths.at(),
+                start: 0,
+                length: 0,
+            };
+        }
+        let bytes = (4.0 + 2.0 * 12.0) * n + 2.0 * self.finder;
+        let moved = self.moved(bytes, (28.0 + 64.0 * self.sectors) * n);
+        b.time_rows(&self.what, Kernel::MeasureMany, &m, bytes, moved)?;
+        let mut p = expanded.p;
+        p.ranges = [bytemuck::Zeroable::zeroed(); MAX_LISTS];
+        p.ranges[..2].copy_from_slice(&m.ranges[..2]);
+        p.lists = 2;
+        p.within = bytemuck::Zeroable::zeroed();
+        // Each candidate is searched in a list of about three.
+        let bytes = 24.0 * n + (4.0 + 12.0 + 8.0) * t;
+        let moved = self.moved(bytes, 24.0 * n + 32.0 * n + 8.0 * t);
+        let units = expanded.units;
+        b.time(&self.what, Kernel::Intersect, units, &p, bytes, moved)
+    }
 }

@@ -53,6 +53,70 @@ fn here(
     Ok((sum, median(&mut ms)))
 }
 
+/// Milliseconds of a count, a checksum, rows; and of a checksum that waits for each step's number of rows.
+fn times(
+    gpu: &GpuExecutor,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    repeat: usize,
+) -> Result<[Vec<f64>; 4]> {
+    let plain = GpuOptions::default();
+    let waiting = GpuOptions {
+        wait_for_counts: true,
+        ..GpuOptions::default()
+    };
+    let mut times = [vec![], vec![], vec![], vec![]];
+    for _ in 0..repeat {
+        for (i, times) in times.iter_mut().enumerate() {
+            let mut read = 0u64;
+            let mut sink = |columns: &[&[u32]], _: usize| {
+                read += columns
+                    .iter()
+                    .map(|c| u64::from(c.first().copied().unwrap_or(0)))
+                    .sum::<u64>();
+                Ok(())
+            };
+            let output = match i {
+                0 => ResultUse::Count,
+                1 | 3 => ResultUse::Checksum,
+                _ => ResultUse::Rows(&mut sink),
+            };
+            let options = if i == 3 { &waiting } else { &plain };
+            let t = Instant::now();
+            gpu.execute(plan, snapshot, output, options)?;
+            times.push(t.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    Ok(times)
+}
+
+/// Runs in parts of the `table_bytes` that a query's tables take, and what was wrong with them.
+fn in_parts(
+    gpu: &GpuExecutor,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    table_bytes: u64,
+    sum: &ChecksumSink,
+) -> Result<(Vec<serde_json::Value>, Vec<String>)> {
+    let (mut runs, mut wrong) = (vec![], vec![]);
+    for part in PARTS {
+        let options = GpuOptions {
+            table_bytes: Some((table_bytes as f64 * part) as u64),
+            ..GpuOptions::default()
+        };
+        let t = Instant::now();
+        match gpu.execute(plan, snapshot, ResultUse::Checksum, &options) {
+            Ok(r) if (r.rows, r.checksum) != (sum.rows, Some(sum.checksum)) => {
+                wrong.push(format!("{} rows in {part} of its memory", r.rows));
+            }
+            Ok(r) => runs.push(json!({ "part": part, "ms": t.elapsed().as_secs_f64() * 1e3, "cuts": r.profile.cuts })),
+            Err(e @ Error::Limit(_)) => runs.push(json!({ "part": part, "refused": e.to_string() })),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok((runs, wrong))
+}
+
 pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
     let snapshot = Snapshot::of_base(open(&o.store)?);
     let gpu = GpuExecutor::new(backend);
@@ -95,49 +159,10 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
                 format!("{} rows, not the published count", first.rows),
             );
         }
-        // A count, a checksum, rows; and a checksum that waits for each step's number of rows.
-        let waiting = GpuOptions {
-            wait_for_counts: true,
-            ..GpuOptions::default()
-        };
-        let mut times = [vec![], vec![], vec![], vec![]];
-        for _ in 0..o.repeat {
-            for (i, times) in times.iter_mut().enumerate() {
-                let mut read = 0u64;
-                let mut sink = |columns: &[&[u32]], _: usize| {
-                    read += columns
-                        .iter()
-                        .map(|c| u64::from(c.first().copied().unwrap_or(0)))
-                        .sum::<u64>();
-                    Ok(())
-                };
-                let output = match i {
-                    0 => ResultUse::Count,
-                    1 | 3 => ResultUse::Checksum,
-                    _ => ResultUse::Rows(&mut sink),
-                };
-                let options = if i == 3 { &waiting } else { &plain };
-                let t = Instant::now();
-                gpu.execute(&plan, &snapshot, output, options)?;
-                times.push(t.elapsed().as_secs_f64() * 1e3);
-            }
-        }
-        // In parts of the memory that its tables take.
-        let mut parts = vec![];
-        for part in PARTS {
-            let options = GpuOptions {
-                table_bytes: Some((first.profile.table_bytes as f64 * part) as u64),
-                ..GpuOptions::default()
-            };
-            let t = Instant::now();
-            match gpu.execute(&plan, &snapshot, ResultUse::Checksum, &options) {
-                Ok(r) if (r.rows, r.checksum) != (sum.rows, Some(sum.checksum)) => {
-                    wrong(q.name, format!("{} rows in {part} of its memory", r.rows));
-                }
-                Ok(r) => parts.push(json!({ "part": part, "ms": t.elapsed().as_secs_f64() * 1e3, "cuts": r.profile.cuts })),
-                Err(e @ Error::Limit(_)) => parts.push(json!({ "part": part, "refused": e.to_string() })),
-                Err(e) => return Err(e),
-            }
+        let mut times = times(&gpu, &plan, &snapshot, o.repeat)?;
+        let (parts, bad) = in_parts(&gpu, &plan, &snapshot, first.profile.table_bytes, &sum)?;
+        for why in bad {
+            wrong(q.name, why);
         }
         let timed = GpuOptions {
             profile: true,

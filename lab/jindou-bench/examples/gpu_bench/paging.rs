@@ -458,6 +458,31 @@ impl<'o> Stage<'o> {
             );
             return Ok(());
         }
+        let mix = self.mix(&gpu, &runs_there, time)?;
+        if mix.wrong > 0 {
+            self.right = false;
+            say_wrong(
+                &what,
+                "the CPU's rows and checksums",
+                &format!("{} others", mix.wrong),
+            );
+        }
+        let means = self.say_latencies(&what, &mix.seen);
+        let more = json!({
+            "figure": 12, "memory": memory, "in_proportion": is_part, "clients": CLIENTS, "seconds": mix.seconds,
+            "a_second": mix.seen.len() as f64 / mix.seconds, "refused": mix.refused,
+            "came_mb_a_second": mix.came as f64 / 1e6 / mix.seconds, "paper_mb_a_second": PAPER_MIX[2],
+        });
+        for (i, which) in ["medians", "99th percentiles"].into_iter().enumerate() {
+            let of = format!("{what}, geometric mean of {which}");
+            let goal = Some(Goal::AtMost(PAPER_MIX[i]));
+            say_figure(self.o, &of, "ms", goal, means[i], more.clone());
+        }
+        Ok(())
+    }
+
+    /// Runs these queries from several clients for some time.
+    fn mix(&self, gpu: &GpuExecutor, queries: &[usize], time: Duration) -> Result<Mix> {
         let (came, wrong) = (AtomicU64::new(0), AtomicU64::new(0));
         let refused = AtomicU64::new(0);
         let began = Instant::now();
@@ -465,17 +490,13 @@ impl<'o> Stage<'o> {
             let mut seen = vec![];
             let mut next = number;
             while began.elapsed() < time {
-                let i = runs_there[next % runs_there.len()];
+                let i = queries[next % queries.len()];
                 // Each client has an order of its own.
                 next += 1 + number % 3;
                 let Heavy { plan, right, .. } = &self.heavy[i];
+                let options = GpuOptions::default();
                 let asked = Instant::now();
-                match gpu.execute(
-                    plan,
-                    &self.snapshot,
-                    ResultUse::Checksum,
-                    &GpuOptions::default(),
-                ) {
+                match gpu.execute(plan, &self.snapshot, ResultUse::Checksum, &options) {
                     Ok(r) => {
                         seen.push((i, asked.elapsed().as_secs_f64() * 1e3));
                         came.fetch_add(r.profile.paged_in, Ordering::Relaxed);
@@ -505,16 +526,17 @@ impl<'o> Stage<'o> {
                 .collect();
             seen.map(|s| s.concat())
         })?;
-        let seconds = began.elapsed().as_secs_f64();
-        let wrong = wrong.into_inner();
-        if wrong > 0 {
-            self.right = false;
-            say_wrong(
-                &what,
-                "the CPU's rows and checksums",
-                &format!("{wrong} others"),
-            );
-        }
+        Ok(Mix {
+            seen,
+            seconds: began.elapsed().as_secs_f64(),
+            came: came.into_inner(),
+            wrong: wrong.into_inner(),
+            refused: refused.into_inner(),
+        })
+    }
+
+    /// Says each query's latencies, and returns the geometric means of the medians and of the 99th percentiles.
+    fn say_latencies(&self, what: &str, seen: &[(usize, f64)]) -> [Option<f64>; 2] {
         let (mut logs, mut queries) = ([0.0; 2], 0.0);
         for i in 0..self.heavy.len() {
             let mut ms: Vec<f64> = seen.iter().filter(|s| s.0 == i).map(|s| s.1).collect();
@@ -539,19 +561,19 @@ impl<'o> Stage<'o> {
                 more,
             );
         }
-        let mean = |log: f64| (queries > 0.0).then(|| (log / queries).exp());
-        let more = json!({
-            "figure": 12, "memory": memory, "in_proportion": is_part, "clients": CLIENTS, "seconds": seconds,
-            "a_second": seen.len() as f64 / seconds, "refused": refused.into_inner(),
-            "came_mb_a_second": came.into_inner() as f64 / 1e6 / seconds, "paper_mb_a_second": PAPER_MIX[2],
-        });
-        for (i, which) in ["medians", "99th percentiles"].into_iter().enumerate() {
-            let of = format!("{what}, geometric mean of {which}");
-            let goal = Some(Goal::AtMost(PAPER_MIX[i]));
-            say_figure(self.o, &of, "ms", goal, mean(logs[i]), more.clone());
-        }
-        Ok(())
+        logs.map(|log: f64| (queries > 0.0).then(|| (log / queries).exp()))
     }
+}
+
+/// What the clients of a mix saw.
+struct Mix {
+    /// The query and the milliseconds of each run.
+    seen: Vec<(usize, f64)>,
+    seconds: f64,
+    /// Bytes brought to the device.
+    came: u64,
+    wrong: u64,
+    refused: u64,
 }
 
 pub fn measure(o: &Options) -> Result<bool> {

@@ -59,31 +59,59 @@ fn warm(t: &Transfers) -> String {
     }
 }
 
-pub fn measure(o: &Options) -> Result<bool> {
-    let snapshot = Snapshot::of_base(open(&o.store)?);
-    let late = PagingOptions {
+/// A query of the paper's: its name, gigabytes there, and its plan and transfers with room for all blocks here.
+struct PaperQuery {
+    name: &'static str,
+    paper: f64,
+    swaps: Swaps,
+    plan: Plan,
+    all: Transfers,
+}
+
+/// Blocks are brought only when a step needs them.
+fn without_prefetch() -> PagingOptions {
+    PagingOptions {
         prefetch: false,
         ..PagingOptions::default()
-    };
+    }
+}
+
+pub fn measure(o: &Options) -> Result<bool> {
+    let snapshot = Snapshot::of_base(open(&o.store)?);
+    let late = without_prefetch();
     let graph = device(1 << 20, late)?.graph_bytes(&snapshot)?;
-    let mut plans = vec![];
+    let mut queries = vec![];
     for (name, paper, swaps) in PAPER {
         let text = QUERIES.iter().find(|q| q.name == name).map(|q| q.text);
         let text = text.ok_or_else(|| Error::Internal(format!("no query {name}")))?;
         let plan = plan(&parse(text)?, &snapshot, &PlanOptions::default())?;
         let all = device(graph + (1 << 20), late)?.transfers(&plan, &snapshot, 1)?;
-        plans.push((name, paper, swaps, plan, all));
+        queries.push(PaperQuery {
+            name,
+            paper,
+            swaps,
+            plan,
+            all,
+        });
     }
     println!(
         "LUBM({}): MB here, GB in the paper (LUBM-2560)\n",
         o.universities
     );
-    println!("Table 1, L7        memory here  in paper   transfer here  in paper");
-    let Some((.., plan, all)) = plans.last() else {
+    let Some(l7) = queries.last() else {
         return Ok(false);
     };
-    let step = all.steps.iter().copied().max().unwrap_or(0);
-    let every: u64 = all.steps.iter().sum();
+    table_1(&snapshot, graph, l7)?;
+    table_5(&snapshot, graph, &queries)?;
+    figure_11(&snapshot, &queries)?;
+    Ok(true)
+}
+
+fn table_1(snapshot: &Snapshot, graph: u64, l7: &PaperQuery) -> Result<()> {
+    let late = without_prefetch();
+    println!("Table 1, L7        memory here  in paper   transfer here  in paper");
+    let step = l7.all.steps.iter().copied().max().unwrap_or(0);
+    let every: u64 = l7.all.steps.iter().sum();
     let row = |what: &str, memory: u64, of: f64, moved: String, paper: f64| {
         println!(
             "{what:<18} {:>11.2} {of:>9.1} {moved:>15} {paper:>9.1}",
@@ -99,26 +127,37 @@ pub fn measure(o: &Options) -> Result<bool> {
     );
     row(
         "per query",
-        all.query,
+        l7.all.query,
         5.6,
-        format!("{:.2}", mb(all.query)),
+        format!("{:.2}", mb(l7.all.query)),
         5.6,
     );
     row("per pattern", step, 2.9, format!("{:.2}", mb(every)), 5.6);
     // 6 GB there for 5.6 that are wanted.
-    let six = (all.query as f64 * 6.0 / 5.6) as u64;
-    let moved = runs(plan, &snapshot, six, late)?;
+    let six = (l7.all.query as f64 * 6.0 / 5.6) as u64;
+    let moved = runs(&l7.plan, snapshot, six, late)?;
     row("per block, 6 GB", step, 2.9, warm(&moved), 0.7);
+    Ok(())
+}
+
+fn table_5(snapshot: &Snapshot, graph: u64, queries: &[PaperQuery]) -> Result<()> {
     println!(
         "\nTable 5, transfers of a warm run with 3 GB of memory in the paper: MB (blocks) here, GB (swaps) in the paper"
     );
     println!(
         "query  wants here  in paper  memory here  per query  per pattern  per block        pipeline         per block in paper"
     );
-    for (name, paper, swaps, plan, all) in &plans {
+    for PaperQuery {
+        name,
+        paper,
+        swaps,
+        plan,
+        all,
+    } in queries
+    {
         let memory = (all.query as f64 * 3.0 / paper) as u64;
-        let blocks = runs(plan, &snapshot, memory, late)?;
-        let pipeline = runs(plan, &snapshot, memory, PagingOptions::default())?;
+        let blocks = runs(plan, snapshot, memory, without_prefetch())?;
+        let pipeline = runs(plan, snapshot, memory, PagingOptions::default())?;
         let every: u64 = all.steps.iter().sum();
         let largest = all.steps.iter().copied().max().unwrap_or(0);
         let query = if all.query <= memory {
@@ -144,18 +183,29 @@ pub fn measure(o: &Options) -> Result<bool> {
             "runs": blocks.runs, "pipeline": pipeline.runs, "paper_gb": paper, "paper_graph_gb": PAPER_GRAPH,
         }));
     }
+    Ok(())
+}
+
+fn figure_11(snapshot: &Snapshot, queries: &[PaperQuery]) -> Result<()> {
     println!(
         "\nFigure 11, MB of a warm run by memory, which is as many tenths of what the query wants as in the paper"
     );
     print!("memory in the paper");
     (3..=10).for_each(|gb| print!(" {:>9}", format!("{gb} GB")));
     println!();
-    for (name, paper, _, plan, all) in &plans {
+    for PaperQuery {
+        name,
+        paper,
+        plan,
+        all,
+        ..
+    } in queries
+    {
         print!("{name:<19}");
         let mut before = u64::MAX;
         for gb in 3..=10 {
             let memory = (all.query as f64 * f64::from(gb) / paper) as u64;
-            let moved = runs(plan, &snapshot, memory, PagingOptions::default())?;
+            let moved = runs(plan, snapshot, memory, PagingOptions::default())?;
             let bytes = moved.runs.last().map(|r| r.0);
             print!(
                 " {:>9}",
@@ -171,5 +221,5 @@ pub fn measure(o: &Options) -> Result<bool> {
         }
         println!();
     }
-    Ok(true)
+    Ok(())
 }

@@ -90,6 +90,24 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(servers: &[Server]) -> Self {
+        let counters = || servers.iter().map(|_| AtomicU64::new(0)).collect();
+        Self {
+            addresses: servers.iter().map(|s| s.address.clone()).collect(),
+            end: AtomicBool::new(false),
+            moves: counters(),
+            log_moves: AtomicU64::new(0),
+            apart: counters(),
+            updates: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            reads_refused: AtomicU64::new(0),
+            updates_away: Mutex::default(),
+            reads_away: Mutex::default(),
+            bad: Mutex::default(),
+        }
+    }
+
     fn moves(&self, i: usize) -> u64 {
         self.moves[i].load(Ordering::SeqCst)
     }
@@ -294,6 +312,57 @@ struct Worst {
     back: Duration,
 }
 
+/// Causes the faults one after the other while the clients run, and prints how long each lasted.
+fn cause_faults(
+    a: &ReplicasFaults,
+    kinds: &[&(Kind, &str)],
+    servers: &mut [Server],
+    place: &Place,
+    shared: &Shared,
+    state: &mut u64,
+) -> Result<BTreeMap<Kind, Worst>> {
+    let mut worst: BTreeMap<Kind, Worst> = BTreeMap::new();
+    std::thread::sleep(a.pause);
+    for round in 0..a.rounds {
+        let (kind, name) = *kinds[round as usize % kinds.len()];
+        *lock(&shared.updates_away) = Duration::ZERO;
+        *lock(&shared.reads_away) = Duration::ZERO;
+        let back = one_fault(kind, servers, place, shared, state)?;
+        std::thread::sleep(a.pause);
+        let updates = *lock(&shared.updates_away);
+        let reads = *lock(&shared.reads_away);
+        println!(
+            "{:>4} {name:<34} updates away {:.2} s; reads away {:.2} s; ready after {:.2} s",
+            round + 1,
+            updates.as_secs_f64(),
+            reads.as_secs_f64(),
+            back.as_secs_f64(),
+        );
+        let worst = worst.entry(kind).or_default();
+        worst.rounds += 1;
+        worst.updates = worst.updates.max(updates);
+        worst.reads = worst.reads.max(reads);
+        worst.back = worst.back.max(back);
+    }
+    Ok(worst)
+}
+
+fn print_worst(worst: &BTreeMap<Kind, Worst>) {
+    println!("at worst, in seconds:");
+    println!("fault                               times  no update  no read  ready");
+    for (kind, name) in KINDS {
+        if let Some(w) = worst.get(&kind) {
+            println!(
+                "{name:<34} {:>6} {:>10.2} {:>8.2} {:>6.2}",
+                w.rounds,
+                w.updates.as_secs_f64(),
+                w.reads.as_secs_f64(),
+                w.back.as_secs_f64()
+            );
+        }
+    }
+}
+
 /// Status 3 if something was lost, made twice, or wrong.
 pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
     if a.setup.servers < 2 {
@@ -309,22 +378,8 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
         return Err(Error::Usage("--only: no fault has these words".into()));
     }
     let mut servers = place.replicas(a.setup.servers, &[])?;
-    let shared = Shared {
-        addresses: servers.iter().map(|s| s.address.clone()).collect(),
-        end: AtomicBool::new(false),
-        moves: servers.iter().map(|_| AtomicU64::new(0)).collect(),
-        log_moves: AtomicU64::new(0),
-        apart: servers.iter().map(|_| AtomicU64::new(0)).collect(),
-        updates: AtomicU64::new(0),
-        repeated: AtomicU64::new(0),
-        reads: AtomicU64::new(0),
-        reads_refused: AtomicU64::new(0),
-        updates_away: Mutex::default(),
-        reads_away: Mutex::default(),
-        bad: Mutex::default(),
-    };
+    let shared = Shared::new(&servers);
     let mut state = a.seed;
-    let mut worst: BTreeMap<Kind, Worst> = BTreeMap::new();
     let begun = Instant::now();
     let (done, counted) = std::thread::scope(|scope| {
         let mut clients: Vec<_> = (0..servers.len() * a.clients)
@@ -339,32 +394,7 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
             scope.spawn(move || watch::reads(shared, i));
             clients.push(scope.spawn(move || watch::updates(shared, client, i)));
         }
-        let mut rounds = || -> Result<()> {
-            std::thread::sleep(a.pause);
-            for round in 0..a.rounds {
-                let (kind, name) = *kinds[round as usize % kinds.len()];
-                *lock(&shared.updates_away) = Duration::ZERO;
-                *lock(&shared.reads_away) = Duration::ZERO;
-                let back = one_fault(kind, &mut servers, &place, &shared, &mut state)?;
-                std::thread::sleep(a.pause);
-                let updates = *lock(&shared.updates_away);
-                let reads = *lock(&shared.reads_away);
-                println!(
-                    "{:>4} {name:<34} updates away {:.2} s; reads away {:.2} s; ready after {:.2} s",
-                    round + 1,
-                    updates.as_secs_f64(),
-                    reads.as_secs_f64(),
-                    back.as_secs_f64(),
-                );
-                let worst = worst.entry(kind).or_default();
-                worst.rounds += 1;
-                worst.updates = worst.updates.max(updates);
-                worst.reads = worst.reads.max(reads);
-                worst.back = worst.back.max(back);
-            }
-            Ok(())
-        };
-        let done = rounds();
+        let done = cause_faults(a, &kinds, &mut servers, &place, &shared, &mut state);
         shared.end.store(true, Ordering::SeqCst);
         let counted: Vec<u64> = clients
             .into_iter()
@@ -372,7 +402,7 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
             .collect();
         (done, counted)
     });
-    done?;
+    let worst = done?;
     for server in &servers {
         for what in all_there(server, &counted)? {
             shared.bad(what);
@@ -387,19 +417,7 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
     for what in all_there(last, &counted)? {
         shared.bad(format!("from the log alone: {what}"));
     }
-    println!("at worst, in seconds:");
-    println!("fault                               times  no update  no read  ready");
-    for (kind, name) in KINDS {
-        if let Some(w) = worst.get(&kind) {
-            println!(
-                "{name:<34} {:>6} {:>10.2} {:>8.2} {:>6.2}",
-                w.rounds,
-                w.updates.as_secs_f64(),
-                w.reads.as_secs_f64(),
-                w.back.as_secs_f64()
-            );
-        }
-    }
+    print_worst(&worst);
     let n = |c: &AtomicU64| c.load(Ordering::Relaxed);
     let bad = lock(&shared.bad).len();
     println!(
