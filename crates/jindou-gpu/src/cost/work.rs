@@ -3,19 +3,18 @@
 //! The time of kernels beyond moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
 //! `floors`: 21 kernels over 16.8 million rows). It is expressed as additional sequential bytes.
 
-use crate::compile::{self, FarShare, far_share};
+mod steps;
+
+use crate::compile;
 use crate::counts::UNCOUNTED;
 use crate::executor::grouped;
-use crate::params::{MAX_COLUMNS, MAX_LISTS};
-use crate::resident::alone;
 use crate::steps::ReduceOptions;
 use jindou_engine::GroupedRows;
 use jindou_graph::Graph;
-use jindou_graph::segment::{GraphScope, KeyFinder};
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{
-    ApplyKind, EdgeList, FarEnd, Form, GraphRef, LIGHT_COST, Operand, Operator, Plan, Slot,
-    StartSource, Step, StepKind,
+    ApplyKind, FarEnd, Form, GraphRef, LIGHT_COST, Operator, Plan, Slot, Step, StepKind,
 };
 use rustc_hash::FxHashMap;
 
@@ -36,11 +35,6 @@ const GROUP_NS: f64 = 10.0;
 const FILTERING: f64 = 1.6;
 /// The same ratio for kernels that measure lists and produce rows from them.
 const EXPANDING: f64 = 2.7;
-/// Cost of searching other lists for an id of one list, in copied bytes: some 16 picoseconds of instructions. (19 were
-/// measured with eight rows per thread, and four take 0.83 of that.)
-const CANDIDATE: f64 = 66.0;
-/// Bytes per row read from a segment whose keys come in order.
-const IN_ORDER: f64 = 8.0;
 
 /// Seconds on the CPU per plan, additionally with more than one thread, and per step.
 const CPU_PLAN: f64 = 0.3e-6;
@@ -88,52 +82,6 @@ pub(crate) struct WorkEstimate {
     pub cpu_ns: f64,
     /// The column whose ids ascend from row to row.
     pub in_order: Option<Slot>,
-}
-
-/// Work of a lookup in a segment.
-struct LookupWork {
-    /// Sectors read for finding a key, and for its list's bounds.
-    sectors: f64,
-    /// Mean number of neighbours of a key.
-    degree: f64,
-    bytes: f64,
-    /// True if every key has one neighbour and there is no patch.
-    one: bool,
-    /// True if lists are clipped to the hull of a condition's intervals; true if all neighbours satisfy the condition.
-    is_cut: bool,
-    is_void: bool,
-}
-
-impl LookupWork {
-    /// Accounts for clipping lists to a condition: the shorter lists, and the cost of clipping.
-    fn cut(
-        &mut self,
-        list: &EdgeList,
-        intervals: Option<&[[u32; 2]]>,
-        in_order: Option<Slot>,
-        snapshot: &dyn Graph,
-    ) {
-        let (Some(intervals), Some(scope)) = (intervals, scope_of(&list.graph)) else {
-            return;
-        };
-        let share = far_share(list.predicate, list.direction, scope, intervals, snapshot);
-        self.is_void = share.is_some_and(|s| s.is_all);
-        let in_order = matches!(list.anchor, Operand::Slot(s) if in_order == Some(s));
-        let by_device = FarShare::pays(share, self.degree, in_order) && !self.is_void;
-        self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
-        if by_device {
-            // The ends of the list, and a search for the bound inside it.
-            self.sectors += 1.0 + search(self.degree);
-        }
-        if self.is_cut {
-            self.degree *= share.map_or(1.0, |s| s.inside);
-        }
-    }
-}
-
-/// Sectors of the last, adjacent probes of a search in a list; earlier probes hit the cache.
-fn search(degree: f64) -> f64 {
-    1.0 + (degree / 8.0).max(1.0).log2().min(4.0)
 }
 
 /// True for an expansion of which a COUNT only sums the lengths of lists.
@@ -444,52 +392,6 @@ impl WorkEstimate {
         }
     }
 
-    fn lookup(
-        &mut self,
-        predicate: PredicateId,
-        direction: Direction,
-        scope: GraphScope<'_>,
-        snapshot: &dyn Graph,
-    ) -> Option<LookupWork> {
-        let view = snapshot.edges(predicate, direction);
-        let s = alone(&view, scope).ok()?;
-        let keys = f64::from(s.key_count);
-        let (sectors, finder) = match s.finder {
-            KeyFinder::Empty => (0.0, 0.0),
-            KeyFinder::Intervals(runs) => (0.0, 12.0 * runs.len() as f64),
-            KeyFinder::Bitmap { blocks, .. } => (1.0, 16.0 * blocks.len() as f64),
-            KeyFinder::Directory { buckets, .. } => (3.0, 4.0 * buckets.len() as f64 + 4.0 * keys),
-            // The device gets a directory of the keys.
-            KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => (3.0, 8.0 * keys),
-        };
-        let (bounds, offsets) = match s.offsets {
-            Some(o) => (1.0, 4.0 * o.len() as f64),
-            None => (0.0, 0.0),
-        };
-        // With a patch, the bits of changed keys are read as well.
-        let patch = f64::from(u8::from(view.patch().is_some()));
-        let edges = s.neighbours.len() as f64;
-        let bytes = finder + offsets + 4.0 * edges;
-        self.segments.insert((predicate, direction), bytes);
-        Some(LookupWork {
-            sectors: sectors + bounds + patch,
-            degree: edges / keys.max(1.0),
-            bytes,
-            one: s.offsets.is_none() && view.patch().is_none(),
-            is_cut: false,
-            is_void: false,
-        })
-    }
-
-    fn list(&mut self, list: &EdgeList, snapshot: &dyn Graph) -> Option<LookupWork> {
-        self.lookup(
-            list.predicate,
-            list.direction,
-            scope_of(&list.graph)?,
-            snapshot,
-        )
-    }
-
     /// Adds a kernel that filters rows by the data that it reads for each.
     fn compact(&mut self, rows: f64, read: f64, kept: f64, columns: f64) {
         self.ordered += FILTERING * (rows * read + 8.0 * kept * columns);
@@ -501,172 +403,5 @@ impl WorkEstimate {
     /// Adds the wait for the count of at most this many rows, unless it stays on the device.
     fn counted(&mut self, rows: f64) {
         self.syncs += f64::from(u8::from(rows > UNCOUNTED as f64));
-    }
-
-    fn source(&mut self, source: &StartSource, rows: f64, snapshot: &dyn Graph) -> Option<()> {
-        match source {
-            StartSource::Unit => {}
-            StartSource::IdFilter => {
-                self.launches += 1.0;
-                self.kernels += 1.0;
-                self.ordered += 4.0 * rows;
-            }
-            StartSource::List(list) => {
-                self.list(list, snapshot)?;
-            }
-            StartSource::Keys {
-                predicate,
-                direction,
-                graph,
-            } => {
-                self.lookup(*predicate, *direction, scope_of(graph)?, snapshot)?;
-                self.launches += 1.0;
-                self.kernels += 1.0;
-                self.ordered += 4.0 * rows;
-            }
-            StartSource::Graphs(_) => return None,
-        }
-        Some(())
-    }
-
-    /// Adds the measuring and expansion of lists, with `outputs` before the conditions are tested.
-    fn expansion(&mut self, rows: f64, outputs: f64, made: f64, columns: f64) {
-        // Anchor, start and prefix are written, and both are read; ids are read and written with the carried columns.
-        let read = rows * (4.0 + 8.0 + 8.0 + 4.0 * columns);
-        self.ordered += EXPANDING * (read + 4.0 * outputs + made * (4.0 + 4.0 * columns));
-        // One kernel measures lists and one produces rows; the state of a long prefix sum is cleared. Usually the host
-        // reads the count.
-        self.launches += 2.0 + f64::from(u8::from(rows > UNCOUNTED as f64));
-        self.kernels += 2.0;
-        self.syncs += 1.0;
-    }
-
-    /// Adds reads of the segments of all predicates, with a mean of `sectors` per row.
-    fn any(
-        &mut self,
-        direction: Direction,
-        graph: &GraphRef,
-        rows: f64,
-        made: f64,
-        columns: f64,
-        snapshot: &dyn Graph,
-    ) -> Option<()> {
-        let scope = scope_of(graph)?;
-        let (mut bytes, mut sectors) = (0.0, 0.0);
-        let count = snapshot.predicate_count();
-        for p in 0..count {
-            let look = self.lookup(PredicateId(p), direction, scope, snapshot)?;
-            bytes += look.bytes;
-            sectors += look.sectors;
-        }
-        let mean = sectors / f64::from(count.max(1));
-        // First the predicates of each vertex, then their lists.
-        self.expansion(rows, made, made, columns);
-        self.expansion(made, made, made, columns);
-        self.sectors.push((bytes, rows * 3.0 + made * (mean + 1.0)));
-        Some(())
-    }
-
-    /// Adds the sectors that rows read from a segment by this key.
-    fn read(&mut self, anchor: Operand, look: &LookupWork, rows: f64, sectors: f64) {
-        match anchor {
-            Operand::Const(_) => {}
-            Operand::Slot(slot) if self.in_order == Some(slot) => self.ordered += rows * IN_ORDER,
-            Operand::Slot(_) => self.sectors.push((look.bytes, rows * sectors)),
-        }
-    }
-
-    /// Adds a step over `rows` rows that produces `made`; `None` if the device cannot execute it.
-    fn step(&mut self, step: &Step, rows: f64, made: f64, snapshot: &dyn Graph) -> Option<()> {
-        let columns = step.live.len() as f64;
-        if step.live.len() > MAX_COLUMNS {
-            return None;
-        }
-        self.steps += 1.0;
-        match &step.kind {
-            StepKind::Start { to, source, within } => {
-                self.source(source, made, snapshot)?;
-                self.in_order = *to;
-                if to.is_some() && within.is_some() && !matches!(source, StartSource::IdFilter) {
-                    self.compact(made, 4.0, made, columns);
-                }
-            }
-            StepKind::Cross { source, .. } => {
-                self.source(source, made / rows.max(1.0), snapshot)?;
-                self.expansion(rows, made, made, columns);
-            }
-            StepKind::Expand { lists, within, .. } => {
-                if lists.is_empty() || lists.len() > MAX_LISTS {
-                    return None;
-                }
-                let intervals = within.as_ref().map(|w| w.of_terms(snapshot));
-                let mut looks = Vec::new();
-                for list in lists {
-                    let mut look = self.list(list, snapshot)?;
-                    look.cut(list, intervals.as_deref(), self.in_order, snapshot);
-                    looks.push((look, list.anchor));
-                }
-                match looks.as_slice() {
-                    [(look, anchor @ Operand::Slot(_))] if look.one => {
-                        self.read(*anchor, look, rows, look.sectors + 1.0);
-                        self.compact(rows, 4.0, made, columns);
-                    }
-                    [(look, anchor)] => {
-                        let tests = match &intervals {
-                            Some(w) => !look.is_void && (w.len() > 1 || !look.is_cut),
-                            None => false,
-                        };
-                        let outputs = if tests {
-                            (rows * look.degree).max(made)
-                        } else {
-                            made
-                        };
-                        // Lists are not aligned to sectors.
-                        self.read(*anchor, look, rows, look.sectors + 1.0);
-                        self.expansion(rows, outputs, made, columns);
-                        self.counted(if tests { outputs } else { 0.0 });
-                    }
-                    many => {
-                        let shortest = many.iter().map(|l| l.0.degree).fold(f64::MAX, f64::min);
-                        let candidates = (rows * shortest).max(made);
-                        for (look, anchor) in many {
-                            self.read(*anchor, look, rows, look.sectors + 1.0);
-                        }
-                        self.expansion(rows, 0.0, made, columns);
-                        self.ordered += CANDIDATE * candidates + 8.0 * rows * many.len() as f64;
-                        self.counted(candidates);
-                    }
-                }
-            }
-            StepKind::Check { list, .. } => {
-                let look = self.list(list, snapshot)?;
-                let sectors = look.sectors + search(look.degree);
-                self.read(list.anchor, &look, rows, sectors);
-                self.compact(rows, 8.0, made, columns);
-            }
-            StepKind::Restrict { .. } => self.compact(rows, 4.0, made, columns),
-            StepKind::ExpandAny {
-                direction,
-                far,
-                graph,
-                ..
-            } => {
-                let found = match far {
-                    FarEnd::Bind(_) => made,
-                    FarEnd::Known(_) => made.max(rows),
-                };
-                self.any(*direction, graph, rows, found, columns, snapshot)?;
-            }
-            StepKind::ScanAll { graph, .. } => {
-                self.any(Direction::Out, graph, rows, made, columns, snapshot)?;
-            }
-        }
-        for filter in &step.filters {
-            if !compile::is_decided_by_ids(filter) {
-                return None;
-            }
-            self.compact(made, 4.0, made, columns);
-        }
-        Some(())
     }
 }

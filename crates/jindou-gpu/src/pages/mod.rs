@@ -15,46 +15,29 @@
 //! segments are uploaded; [`policy`] decides which others are evicted. Blocks stay between steps and plans. A step
 //! whose own segments do not fit, a segment with a patch, and predicate variables are left to the CPU.
 
+mod described;
 mod policy;
+mod segment;
 mod transfers;
 
+pub(crate) use described::Described;
 pub(crate) use policy::{Block, Policy};
+pub(crate) use segment::PagedSegment;
+use segment::{Addresses, SegmentVersion};
 pub use transfers::Transfers;
 
 use crate::backend::Mark;
-use crate::device::{ALIGN, CopyLane, Device};
-use crate::params;
+use crate::device::{CopyLane, Device};
 use crate::resident::{alone, describe, locked};
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Resource, Result};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Share of the memory for blocks; the rest is for tables.
 const SHARE: f64 = 0.75;
-
-/// The segment, at one generation, to which blocks belong.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct SegmentVersion {
-    epoch: u64,
-    predicate: PredicateId,
-    direction: Direction,
-    generation: u32,
-    union: bool,
-}
-
-impl SegmentVersion {
-    fn scope(&self) -> GraphScope<'static> {
-        if self.union {
-            GraphScope::Union
-        } else {
-            GraphScope::Default
-        }
-    }
-}
 
 /// The parts of ATC '18 §4 that are enabled, for measuring the effect of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,67 +57,6 @@ impl Default for PagingOptions {
             pairwise: true,
             look_ahead: true,
         }
-    }
-}
-
-/// Reserved addresses. No page may be mapped in them when they are released.
-struct Addresses {
-    device: Arc<Device>,
-    at: u64,
-    bytes: usize,
-}
-
-impl Drop for Addresses {
-    fn drop(&mut self) {
-        // SAFETY: reserved with this length, once; all mapped pages were unmapped.
-        unsafe { self.device.unreserve(self.at, self.bytes) };
-    }
-}
-
-/// A segment of which some blocks are in the device's memory.
-pub(crate) struct PagedSegment {
-    number: u32,
-    name: SegmentVersion,
-    /// The segment in the form of kernel parameters.
-    pub params: params::SegmentParams,
-    addresses: Addresses,
-    /// Number of pages of the index, which come first, and of the neighbours.
-    index: u64,
-    neighbours: u64,
-    page: usize,
-    pairwise: bool,
-}
-
-impl PagedSegment {
-    fn blocks(&self) -> u64 {
-        if self.pairwise {
-            self.index.max(self.neighbours)
-        } else {
-            self.index + self.neighbours
-        }
-    }
-
-    /// The pages of a block: of the index, and of the neighbours.
-    fn pages_of(&self, number: u32) -> [Range<u64>; 2] {
-        let (n, all) = (u64::from(number), self.blocks());
-        if !self.pairwise {
-            return [n..n + 1, n..n];
-        }
-        let part = |pages: u64| n * pages / all..(n + 1) * pages / all;
-        let neighbours = part(self.neighbours);
-        [
-            part(self.index),
-            self.index + neighbours.start..self.index + neighbours.end,
-        ]
-    }
-
-    fn page_count(&self, number: u32) -> u64 {
-        self.pages_of(number).map(|r| r.end - r.start).iter().sum()
-    }
-
-    /// Addresses of its blocks, mapped or not.
-    pub fn bytes(&self) -> u64 {
-        (self.index + self.neighbours) * self.page as u64
     }
 }
 
@@ -616,52 +538,5 @@ impl Paging<'_> {
             }
         }
         Ok(moved)
-    }
-}
-
-/// A segment's arrays in the device's form, and their places in the buffers.
-pub(crate) struct Described<'a> {
-    /// Parameters without addresses.
-    pub params: params::SegmentParams,
-    pub table: &'a [u8],
-    pub keys: &'a [u32],
-    pub offsets: &'a [u32],
-    /// True if the arrays were computed for the device because the store's have another form.
-    pub is_made: bool,
-}
-
-impl<'a> Described<'a> {
-    fn places(&self) -> [usize; 4] {
-        let keys = self.table.len().next_multiple_of(ALIGN);
-        let offsets = (keys + size_of_val(self.keys)).next_multiple_of(ALIGN);
-        let end = (offsets + size_of_val(self.offsets)).next_multiple_of(ALIGN);
-        [0, keys, offsets, end]
-    }
-
-    /// Bytes of finder, keys and offsets together.
-    pub fn index_bytes(&self) -> usize {
-        self.places()[3]
-    }
-
-    /// The arrays of the index with their places.
-    pub fn parts(&self) -> Vec<(usize, &'a [u8])> {
-        let [table, keys, offsets, _] = self.places();
-        vec![
-            (table, self.table),
-            (keys, bytemuck::cast_slice(self.keys)),
-            (offsets, bytemuck::cast_slice(self.offsets)),
-        ]
-    }
-
-    /// The parameters for arrays at these addresses; 0 for an empty one.
-    pub fn at(&self, index: u64, neighbours: u64) -> params::SegmentParams {
-        let mut p = self.params;
-        let [table, keys, offsets, _] = self.places();
-        let place = |at: usize, bytes: usize| if bytes == 0 { 0 } else { index + at as u64 };
-        p.table = place(table, self.table.len());
-        p.keys = place(keys, self.keys.len());
-        p.offsets = place(offsets, self.offsets.len());
-        p.neighbours = if p.edges == 0 { 0 } else { neighbours };
-        p
     }
 }

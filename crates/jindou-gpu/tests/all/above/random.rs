@@ -1,0 +1,255 @@
+//! Random stores and queries.
+
+use jindou_gpu::reference::XorShift;
+use jindou_store::Snapshot;
+use jindou_store::testing::{changed, store_of};
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+
+const PREDICATES: [&str; 4] = ["p", "q", "r", "v"];
+
+pub(super) fn iri(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{name}"))
+}
+
+/// A value of `:v`: numbers of several types, one value that is not a number, a string.
+fn number(r: &mut XorShift, new: bool) -> Term {
+    let n = i64::from(r.below(30)) + if new { 100 } else { 0 };
+    match r.below(12) {
+        0 => Literal::new_simple_literal(format!("w{n}")).into(),
+        1 => Literal::new_typed_literal(format!("x{n}"), oxrdf::vocab::xsd::INTEGER).into(),
+        2..5 => Literal::new_typed_literal(format!("{n}.25"), oxrdf::vocab::xsd::DECIMAL).into(),
+        _ => Literal::from(n).into(),
+    }
+}
+
+/// A random graph of few nodes; every second one with edits, and with nodes and numbers that the load did not have.
+pub(super) fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snapshot) {
+    let nodes = 8 + r.below(20);
+    let mut quads = vec![];
+    for (predicate, many) in [("p", 3), ("q", 1), ("r", 2)] {
+        for s in 0..nodes {
+            for _ in 0..r.below(many + 1) {
+                let o = iri(&format!("n{}", r.below(nodes)));
+                let s = iri(&format!("n{s}"));
+                quads.push(Quad::new(s, iri(predicate), o, GraphName::DefaultGraph));
+            }
+        }
+    }
+    for s in 0..nodes {
+        let s = iri(&format!("n{s}"));
+        for _ in 0..1 + r.below(2) {
+            let v = number(r, false);
+            quads.push(Quad::new(s.clone(), iri("v"), v, GraphName::DefaultGraph));
+        }
+    }
+    let (folder, base) = store_of(&quads);
+    let plain = Snapshot::of_base(base);
+    if !patched {
+        return (folder, plain);
+    }
+    let mut changes = vec![];
+    let mut change = |p: &str, subject: &Term, object: &Term, comes: bool| {
+        let p = jindou_model::term::encode(&iri(p).into());
+        if plain
+            .lookup(&p)
+            .and_then(|p| plain.predicate_of(p))
+            .is_some()
+        {
+            let [s, o] = [subject, object].map(jindou_model::term::encode);
+            changes.push(([s, p, o, vec![]], comes));
+        }
+    };
+    for _ in 0..4 + r.below(12) {
+        let node = |r: &mut XorShift| -> Term {
+            match r.below(3) {
+                0 => iri(&format!("new{}", r.below(4))).into(),
+                _ => iri(&format!("n{}", r.below(nodes))).into(),
+            }
+        };
+        let predicate = PREDICATES[r.below(4) as usize];
+        let new = r.below(2) == 0;
+        let object = match predicate {
+            "v" => number(r, new),
+            _ => node(r),
+        };
+        change(predicate, &node(r), &object, true);
+    }
+    for q in &quads {
+        if r.below(12) == 0 {
+            let p = q.predicate.as_str().rsplit('/').next().unwrap();
+            change(p, &q.subject.clone().into(), &q.object, false);
+        }
+    }
+    (folder, changed(plain.clone(), changes))
+}
+
+/// A pattern from a known variable to a new one.
+fn pattern(r: &mut XorShift, known: &[&str], new: &str) -> String {
+    let a = known[r.below(known.len() as u32) as usize];
+    match r.below(6) {
+        0 => format!("?{new} :p ?{a} . "),
+        1 => format!("?{a} :r ?{new} . "),
+        2 => format!("?{a} :q ?{new} . "),
+        3 => format!("?{new} :q ?{a} . "),
+        _ => format!("?{a} :p ?{new} . "),
+    }
+}
+
+/// The text of a random group, and its variables.
+fn group(r: &mut XorShift) -> (String, Vec<&'static str>) {
+    let mut body = String::from(["?a :p ?b . ", "?a :q ?b . ", "?b :r ?a . "][r.below(3) as usize]);
+    let mut known = vec!["a", "b"];
+    if r.below(2) == 0 {
+        body += &pattern(r, &known, "c");
+        known.push("c");
+    }
+    if r.below(2) == 0 {
+        let of = known[r.below(known.len() as u32) as usize];
+        let relation = ["<", "<=", ">", ">=", "="][r.below(5) as usize];
+        let bound = match r.below(4) {
+            0 => format!("{}.25", r.below(30)),
+            1 => format!("{}.0e0", r.below(120)),
+            _ => r.below(120).to_string(),
+        };
+        body += &format!("?{of} :v ?x FILTER(?x {relation} {bound}) ");
+        known.push("x");
+    }
+    let node = r.below(9);
+    match r.below(14) {
+        0 => {
+            body += &format!(":n{node} :p+ ?w . ");
+            known.push("w");
+        }
+        1 => {
+            body += &format!("?w (:r|^:q)* :n{node} . ");
+            known.push("w");
+        }
+        2 => body += &format!("?a :p+ :n{node} . "),
+        3 => body += &format!(":n{node} (:q|:r)* ?b . "),
+        _ => {}
+    }
+    add_above(r, &mut body, &mut known);
+    (body, known)
+}
+
+/// Appends operators over the patterns: EXISTS, MINUS, OPTIONAL.
+fn add_above(r: &mut XorShift, body: &mut String, known: &mut Vec<&str>) {
+    let resources: Vec<&str> = known.iter().copied().filter(|k| *k != "x").collect();
+    let mut optional = false;
+    for _ in 0..r.below(3) {
+        let inner = |r: &mut XorShift, new: [&str; 2]| {
+            let mut inner = pattern(r, &resources, new[0]);
+            match r.below(4) {
+                0 => inner += &pattern(r, &[new[0]], new[1]),
+                1 => inner += &format!("FILTER(?{} != ?{}) ", new[0], resources[0]),
+                2 => inner += &format!("?{} :p ?{} . ", resources[0], new[0]),
+                _ => {}
+            }
+            inner
+        };
+        match r.below(5) {
+            0 => *body += &format!("FILTER EXISTS {{ {}}} ", inner(r, ["d", "e"])),
+            1 => *body += &format!("FILTER NOT EXISTS {{ {}}} ", inner(r, ["d", "e"])),
+            2 => *body += &format!("MINUS {{ {}}} ", inner(r, ["f", "g"])),
+            _ if !optional => {
+                optional = true;
+                *body += &format!("OPTIONAL {{ {}}} ", inner(r, ["o", "oo"]));
+                match r.below(5) {
+                    0 => *body += "FILTER(!BOUND(?o)) ",
+                    1 => *body += "FILTER(BOUND(?o)) ",
+                    2 => *body += "FILTER(?o != ?a) ",
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    if optional {
+        known.push("o");
+    }
+}
+
+fn count(r: &mut XorShift, known: &[&str], n: &str) -> String {
+    let of = known[r.below(known.len() as u32) as usize];
+    match r.below(3) {
+        0 => format!("(COUNT(*) AS ?{n})"),
+        _ => format!("(COUNT(?{of}) AS ?{n})"),
+    }
+}
+
+fn group_by(r: &mut XorShift, known: &[&str]) -> String {
+    let mut by: Vec<&str> = Vec::new();
+    for _ in 0..1 + r.below(3) {
+        let one = known[r.below(known.len() as u32) as usize];
+        if !by.contains(&one) {
+            by.push(one);
+        }
+    }
+    format!("?{}", by.join(" ?"))
+}
+
+/// The first rows of a group, by some order.
+fn ordered(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
+    // All variables, so that the first rows are certain.
+    let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
+    let by = if known.contains(&"x") { "x" } else { one };
+    let (limit, offset) = (r.below(12), r.below(3));
+    let by = match r.below(2) {
+        0 => format!("?{by}"),
+        _ => format!("DESC(?{by})"),
+    };
+    let end = format!(
+        "ORDER BY {by} {} LIMIT {limit} OFFSET {offset}",
+        all.join(" ")
+    );
+    format!(
+        "PREFIX : <http://e/> SELECT {} {{ {body}}} {end}",
+        all.join(" ")
+    )
+}
+
+fn grouped(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
+    let value = if known.contains(&"x") { "x" } else { one };
+    let (by, end) = match r.below(4) {
+        0 => (String::new(), String::new()),
+        _ => {
+            let by = group_by(r, known);
+            let end = format!("GROUP BY {by}");
+            (by, end)
+        }
+    };
+    let heads = match r.below(6) {
+        0 | 1 => count(r, known, "n"),
+        2 => format!("{} {}", count(r, known, "n"), count(r, known, "m")),
+        3 => format!("{} (COUNT(DISTINCT ?{one}) AS ?m)", count(r, known, "n")),
+        4 => {
+            let function = ["SUM", "AVG", "MIN", "MAX"][r.below(4) as usize];
+            format!("({function}(?{value}) AS ?n) {}", count(r, known, "m"))
+        }
+        _ => format!("(MIN(?{value}) AS ?n) (MAX(?{value}) AS ?m) (SUM(?{value}) AS ?s)"),
+    };
+    format!("PREFIX : <http://e/> SELECT {by} {heads} {{ {body}}} {end}")
+}
+
+/// A random query without LIMIT, and the limit and offset that it may get.
+pub(super) fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
+    let (body, known) = group(r);
+    let one = known[r.below(known.len() as u32) as usize];
+    if r.below(5) == 0 {
+        return (ordered(r, &body, &known, one), None);
+    }
+    if r.below(2) == 0 {
+        return (grouped(r, &body, &known, one), None);
+    }
+    let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
+    let head = match r.below(7) {
+        0 | 1 => format!("SELECT DISTINCT ?{one}"),
+        2 => format!("SELECT (COUNT(DISTINCT ?{one}) AS ?n)"),
+        3 => "SELECT (COUNT(*) AS ?n)".into(),
+        4 => format!("SELECT (COUNT(?{one}) AS ?n)"),
+        _ => format!("SELECT {}", all.join(" ")),
+    };
+    let limit = (!head.contains("COUNT") && r.below(4) == 0)
+        .then(|| (u64::from(r.below(20)), u64::from(r.below(6))));
+    (format!("PREFIX : <http://e/> {head} {{ {body}}}"), limit)
+}
