@@ -1,7 +1,11 @@
 //! The task that owns the machine.
 
-use crate::application::{Application, Evaluated, Report};
-use crate::bucket::{Bucket, Failure, ServerEntry};
+mod done;
+
+pub(crate) use done::Done;
+
+use crate::application::{Application, Report};
+use crate::bucket::{Bucket, ServerEntry};
 use crate::clock;
 use crate::downloads::UselessBases;
 use crate::handle::{Command, Inbox, ReadReply, Status, Unready};
@@ -10,8 +14,8 @@ use crate::machine::{
     RequestKey, ServerName, Settings, Time,
 };
 use crate::peers::{FromPeer, Peers};
-use crate::turns::{Laid, Turn, Turns};
-use crate::uploads::{Failed, Upload, Uploads};
+use crate::turns::{Turn, Turns};
+use crate::uploads::Uploads;
 use jindou_model::CancelToken;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::Future;
@@ -49,32 +53,6 @@ impl std::fmt::Display for Stopped {
 }
 
 impl std::error::Error for Stopped {}
-
-/// The result of background work.
-pub(crate) enum Done<S> {
-    Event(Event),
-    /// An event for the machine after a failed request, with the request's purpose and the failure.
-    Failed(Event, &'static str, Failure),
-    /// A failure that is only reported.
-    Report(Report),
-    Evaluated(u64, Evaluated<S>),
-    /// Groups were applied; the number of the group to publish next, if any.
-    Laid(Laid<S>, Option<u64>),
-    Downloaded(Base, S),
-    Uploaded(u64),
-    UploadFailed(Upload, Failed, Duration),
-    UploadAgain,
-    Trimmed(Result<u64, Failure>),
-    Saved(
-        u64,
-        std::io::Result<()>,
-        Option<oneshot::Sender<Option<u64>>>,
-    ),
-    OverSaved(std::io::Result<Vec<S>>),
-    Servers(Result<Vec<ServerEntry>, Failure>),
-    /// The write of the entry in `servers/` has ended, successfully or not.
-    Noted,
-}
 
 /// A waiting query.
 pub(crate) struct Reading<S> {
@@ -494,106 +472,6 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Action::Trim(number) => self.trim(number),
         }
         Ok(())
-    }
-
-    fn over(&mut self, done: Done<A::Snapshot>) -> Result<(), Stopped> {
-        match done {
-            Done::Event(event) => {
-                self.succeeded(match event {
-                    Event::Put(..) => "putting a group",
-                    Event::Listed(..) => "listing",
-                    _ => "reading a group",
-                });
-                self.happened.push_back(event);
-            }
-            Done::Failed(event, what, failure) => {
-                self.inbox.figures.failed.fetch_add(1, Relaxed);
-                self.failing.insert(what);
-                self.store.report(Report::Bucket(what, failure));
-                self.happened.push_back(event);
-            }
-            Done::Report(report) => self.store.report(report),
-            Done::Evaluated(ticket, evaluated) => {
-                let event = self.evaluated(ticket, evaluated);
-                self.happened.extend(event);
-                self.take_turns()?;
-            }
-            Done::Laid(laid, publish) => self.laid(laid, publish)?,
-            Done::OverSaved(moved) => self.moved(moved)?,
-            Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
-            Done::Uploaded(number) => self.uploaded(number),
-            Done::UploadFailed(upload, failed, took) => self.upload_failed(upload, failed, took),
-            Done::UploadAgain => self.upload_again(),
-            Done::Trimmed(result) => {
-                self.trimming = false;
-                match result {
-                    Ok(number) => self.trimmed = number,
-                    Err(failure) => self.store.report(Report::Bucket("trimming", failure)),
-                }
-            }
-            Done::Saved(number, saved, reply) => {
-                self.saving = false;
-                let saved = match saved {
-                    Ok(()) => {
-                        self.saved(number);
-                        if std::mem::take(&mut self.upload_saved) {
-                            self.upload(self.machine.base(number));
-                        }
-                        self.turn(Turn::OverSaved)?;
-                        Some(number)
-                    }
-                    Err(e) => {
-                        self.store.report(Report::Disk(e.to_string()));
-                        None
-                    }
-                };
-                if let Some(reply) = reply {
-                    let _ = reply.send(saved);
-                }
-            }
-            Done::Servers(Ok(servers)) => {
-                self.refreshing = false;
-                self.refresh_pause = REFRESH;
-                if (servers.iter()).any(|s| s.name == self.me.name && s.start != self.me.start) {
-                    return Err(Stopped::Replaced);
-                }
-                self.peers.know(&servers);
-                (self.processes).retain(|name, _| servers.iter().any(|s| s.name == **name));
-                (self.inbox.figures.listed).store(servers.len() as u64, Relaxed);
-                let names = servers.iter().map(|server| server.name.as_str().into());
-                self.happened.push_back(Event::Peers(names.collect()));
-                let known = servers.iter().map(ServerEntry::noted).max();
-                self.happened.push_back(Event::Known(known.unwrap_or(0)));
-                let common = ServerEntry::common_groups(&servers);
-                self.happened.push_back(Event::Format(common));
-            }
-            Done::Noted => self.noting = false,
-            Done::Servers(Err(failure)) => {
-                self.refreshing = false;
-                // Other servers consider this one gone if its entry gets too old.
-                let again = clock::now().after(self.refresh_pause);
-                self.next_refresh = self.next_refresh.min(again);
-                self.refresh_pause = (self.refresh_pause * 2).min(REFRESH_AGAIN);
-                self.store.report(Report::Bucket("servers", failure));
-            }
-        }
-        Ok(())
-    }
-
-    /// Reports that the bucket is back once each kind of request that failed has succeeded again.
-    fn succeeded(&mut self, what: &'static str) {
-        if self.failing.is_empty() {
-            return;
-        }
-        self.failing.remove(what);
-        if what == "listing" {
-            // Such requests may never be needed again.
-            self.failing.remove("reading a group");
-            self.failing.remove("downloading a base");
-        }
-        if self.failing.is_empty() {
-            self.store.report(Report::BucketBack);
-        }
     }
 
     fn command(&mut self, command: Command<A::Snapshot>) {

@@ -25,6 +25,7 @@ pub(crate) mod names;
 mod peers;
 mod reads;
 pub(crate) mod settings;
+mod state;
 mod writing;
 
 pub use event::{
@@ -37,6 +38,10 @@ pub use group::{
 };
 pub use names::Name;
 pub use settings::{Settings, Time};
+use state::{
+    Answer, Bases, FromBucket, Head, Look, Pause, Peer, Phase, Put, PutState, Stage, Waiting,
+    Writing,
+};
 
 #[cfg(any(test, feature = "testing"))]
 use crate::simulate::Fault;
@@ -159,156 +164,6 @@ pub struct Machine {
     reads: Vec<reads::Waiting>,
     #[cfg(any(test, feature = "testing"))]
     fault: Option<Fault>,
-}
-
-/// State of the local store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// Not opened yet.
-    Closed,
-    /// The folder is empty. It is filled from a base if the bucket has one, otherwise the store starts empty.
-    Empty,
-    /// The store is being replaced by the newest base.
-    Downloading,
-    /// A download failed and will be retried.
-    Again,
-    /// The store follows the log.
-    Following,
-}
-
-/// The driver's speculative state (the head), on which updates are evaluated.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Head {
-    /// Equal to the published snapshot.
-    Published,
-    /// One proposed group of this writer is applied to it.
-    Proposed(Author),
-    /// Updates of this server were evaluated or are being evaluated on it.
-    Own,
-}
-
-/// A group fetched from the bucket.
-#[derive(Clone, Debug)]
-struct FromBucket {
-    group: Arc<Group>,
-    hash: u64,
-    answer: Answer,
-}
-
-/// The time of a response of the bucket, and the number of listings begun by then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Answer {
-    at: Time,
-    looks: u64,
-}
-
-/// State of the listing of the bucket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Look {
-    Idle,
-    /// To be begun after the pause that follows a failed listing.
-    Wanted,
-    Sent(gaps::Asked),
-    /// Running; another listing is begun when it returns.
-    SentAndWanted(gaps::Asked),
-}
-
-/// Retry delay after failed requests, longer with each failure in a row.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pause {
-    length: Duration,
-    until: Time,
-}
-
-impl Pause {
-    /// Begins a pause after a failure. Does nothing during a pause, since requests begun together fail together.
-    fn begin(&mut self, now: Time, least: Duration) {
-        if self.is_over(now) {
-            self.length = (self.length * 2).min(LONGEST_PAUSE).max(least);
-            self.until = now.after(self.length);
-        }
-    }
-
-    fn is_over(&self, now: Time) -> bool {
-        self.until <= now
-    }
-}
-
-/// The two newest bases in the bucket, according to the last listing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Bases {
-    newest: Option<u64>,
-    second: Option<u64>,
-}
-
-/// The group being written to the log. There is one at a time, and no other number is put until its outcome is known.
-#[derive(Debug)]
-enum Writing {
-    Idle,
-    Put(Put),
-}
-
-#[derive(Debug)]
-struct Put {
-    group: Arc<Group>,
-    bytes: Blob,
-    attempt: u32,
-    /// Start time of this attempt.
-    begun: Time,
-    state: PutState,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PutState {
-    /// Waiting for the bucket's response.
-    Sent,
-    /// The outcome is unknown; the put is repeated at this time.
-    Again(Time),
-    /// The name exists; its object is being read.
-    Taken,
-    /// The object is ours, but an earlier object of this name may have been trimmed before.
-    Unproven(Answer),
-}
-
-/// An update that was not answered yet.
-#[derive(Debug)]
-struct Waiting {
-    fingerprint: u64,
-    body: Blob,
-    asked: Time,
-    /// True if a client of this server waits for it.
-    client: bool,
-    /// Servers that forwarded the update.
-    peers: BTreeSet<ServerName>,
-    /// Number of times it was forwarded and not rejected.
-    forwarded: u32,
-    stage: Stage,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Stage {
-    /// Queued here, being evaluated, or evaluated and not committed yet.
-    Here,
-    /// Forwarded to this server at this time.
-    Forwarded(ServerName, Time),
-    /// To be routed again at this time.
-    Pausing(Time),
-    /// Committed; the acknowledgement waits until the counted servers know the group.
-    Committed,
-}
-
-/// Another server.
-#[derive(Debug, Default)]
-struct Peer {
-    start: u64,
-    /// Time of its last message.
-    last: Option<Time>,
-    /// Latest value of our clock that it has echoed.
-    round: Option<Time>,
-    /// Latest value of its clock that we have received.
-    clock: Option<Echo>,
-    heard: u64,
-    draining: bool,
 }
 
 impl Machine {
@@ -663,7 +518,5 @@ impl Machine {
     }
 }
 
-/// Longest retry delay after failed requests.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Interval of the scans over waiting requests.
 const SCAN: Duration = Duration::from_millis(50);

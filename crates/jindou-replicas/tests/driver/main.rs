@@ -1,5 +1,6 @@
 //! Drivers of several servers in one process, over buckets that fail.
 
+mod bases;
 mod bucket;
 mod faulty;
 mod lost;

@@ -1,6 +1,7 @@
 //! A log in a bucket of a real S3 server: versitygw, whose binary `JINDOU_VERSITYGW` names.
 
-use crate::bucket::{check_bases, check_objects, check_spans};
+use crate::bases::check_bases;
+use crate::bucket::{check_objects, check_spans};
 use crate::faulty::Faulty;
 use crate::relay::Relay;
 use crate::servers::{seconds, settings};
