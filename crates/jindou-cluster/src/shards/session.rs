@@ -1,16 +1,18 @@
 //! One query's reading of a sharded store: its requests, the lists received, and the first failure.
 
+mod terms;
+
 use super::kept::{ListName, SessionCache};
 use super::{Reply, RequestGraphs, ShardClient, ShardRequest};
+use jindou_graph::ObjectTerms;
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{
     Blocks, EVERYTHING, FarKey, FoundTerm, List, OtherShards, Traffic, WordSearch,
 };
 use jindou_graph::statistics::Statistics;
-use jindou_graph::{ObjectTerms, TermSource};
 use jindou_model::sync::lock;
 use jindou_model::{
-    CancelToken, Direction, Error, Limit, MemoryBudget, NO_VERTEX, PredicateId, Result, Watch,
+    CancelToken, Direction, Error, Limit, MemoryBudget, PredicateId, Result, Watch,
 };
 use jindou_store::shard::{OwnData, PAGE};
 use jindou_store::{Base, Snapshot};
@@ -18,11 +20,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// Number of ids whose terms are requested in one message.
-const TERMS: usize = 1 << 16;
-/// Up to this number of terms, a lookup is assumed to be for a query's constants, and their edges are counted.
-const CONSTANTS: usize = 16;
 
 /// The reason why a session reads no more.
 #[derive(Clone)]
@@ -564,120 +561,5 @@ impl OtherShards for ShardSession {
 
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
         self.client.prepare_search(stop)
-    }
-}
-
-impl TermSource for ShardSession {
-    fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
-        let from = out.len();
-        self.own().lookup(terms, out);
-        let missing: Vec<usize> = (0..terms.len())
-            .filter(|i| out[from + i] == NO_VERTEX)
-            .collect();
-        for part in missing.chunks(TERMS) {
-            let (mut ends, mut bytes) = (Vec::with_capacity(part.len()), Vec::new());
-            for &i in part {
-                bytes.extend_from_slice(terms[i]);
-                ends.push(bytes.len() as u32);
-            }
-            let few = terms.len() <= CONSTANTS;
-            let request = match few {
-                true => ShardRequest::Find { ends, bytes },
-                false => ShardRequest::Lookup { ends, bytes },
-            };
-            for (shard, reply) in self.ask_others(&request) {
-                match reply {
-                    Reply::Found {
-                        ids,
-                        ends,
-                        predicates,
-                        default,
-                        named,
-                    } if few
-                        && [ids.len(), ends.len()] == [part.len(); 2]
-                        && [default.len(), named.len()] == [predicates.len(); 2]
-                        && ends.is_sorted()
-                        && ends.last().is_none_or(|&e| e as usize <= predicates.len()) =>
-                    {
-                        let mut start = 0;
-                        for ((&i, id), end) in part.iter().zip(ids).zip(ends) {
-                            let range = start..end as usize;
-                            start = range.end;
-                            if id == NO_VERTEX {
-                                continue;
-                            }
-                            out[from + i] = id;
-                            let owner = self.blocks().place(id).map(|p| p.shard);
-                            if owner == Some(shard) && !range.is_empty() {
-                                let edges = range.map(|e| (predicates[e], [default[e], named[e]]));
-                                self.keep_counts(shard, id, edges);
-                            }
-                        }
-                    }
-                    Reply::Ids { ids, more: false } if ids.len() == part.len() => {
-                        for (&i, id) in part.iter().zip(ids) {
-                            if id != NO_VERTEX {
-                                out[from + i] = id;
-                            }
-                        }
-                    }
-                    _ => self.unfit(shard),
-                }
-            }
-        }
-    }
-
-    fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
-        let here = self.own();
-        let mut buffer = Vec::new();
-        // By shard: places in `ids`.
-        let mut far: Vec<Vec<u32>> = vec![Vec::new(); self.blocks().shards() as usize];
-        for (at, &id) in (0..).zip(ids) {
-            buffer.clear();
-            if here.term(id, &mut buffer) || self.kept_term(id, &mut buffer) {
-                take(at as usize, &buffer);
-            } else if let Some(place) = self.blocks().place(id)
-                && place.shard != self.own().number()
-                && let Some(list) = far.get_mut(place.shard as usize)
-            {
-                list.push(at);
-            }
-        }
-        let mut from = 0;
-        while far.iter().any(|list| list.len() > from) {
-            let mut places = Vec::new();
-            let mut requests = Vec::new();
-            for (shard, list) in (0..).zip(&far) {
-                let part = list.get(from..list.len().min(from + TERMS)).unwrap_or(&[]);
-                if !part.is_empty() {
-                    let ids = part.iter().map(|&at| ids[at as usize]).collect();
-                    requests.push((shard, ShardRequest::Terms { ids }));
-                    places.push(part);
-                }
-            }
-            let replies = self.ask(&requests);
-            if replies.is_empty() {
-                return;
-            }
-            for ((part, (shard, _)), reply) in places.into_iter().zip(&requests).zip(replies) {
-                let Reply::Terms { ends, bytes } = reply else {
-                    self.unfit(*shard);
-                    return;
-                };
-                let mut start = 0;
-                for (&at, &end) in part.iter().zip(&ends) {
-                    match bytes.get(start as usize..end as usize) {
-                        Some([]) => {}
-                        Some(term) => take(at as usize, term),
-                        None => self.unfit(*shard),
-                    }
-                    start = end;
-                }
-                if ends.len() != part.len() {
-                    self.unfit(*shard);
-                }
-            }
-            from += TERMS;
-        }
     }
 }

@@ -4,6 +4,7 @@ mod common;
 mod cut;
 mod jsonld;
 mod line_formats;
+mod nesting;
 mod rdfxml;
 mod real_data;
 mod sources;

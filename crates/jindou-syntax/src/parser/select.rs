@@ -1,16 +1,16 @@
 //! The selection after SELECT, and the modifiers after WHERE.
 
+mod solution;
+
 use super::expression::Expr;
-use super::group::{Pattern, join};
-use super::{Parse, Parser, RuleHalt};
+use super::group::Pattern;
+use super::{Parse, Parser};
 use crate::advice::FaultPlace;
 use crate::algebra::Variable;
-use crate::algebra::{
-    AggregateExpression, AggregateFunction, Expression, GraphPattern, OrderExpression,
-};
+use crate::algebra::{Expression, OrderExpression};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -73,89 +73,7 @@ struct SelectGroup {
     before: Vec<u32>,
 }
 
-/// Variables that a grouped query's HAVING and ORDER BY use outside aggregates.
-struct Samples<'f> {
-    frame: &'f mut super::aggregates::AggregateFrame,
-    grouped: FxHashSet<u32>,
-    before: FxHashSet<u32>,
-    chosen: FxHashSet<u32>,
-    taken: FxHashMap<u32, Variable>,
-}
-
-/// The expression for modification. An expression that was just parsed has no other owner; for any other, a new handle
-/// is made.
-fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
-    if Arc::get_mut(e).is_none() {
-        *e = Arc::new(e.shared());
-    }
-    Arc::get_mut(e)
-}
-
 impl Parser<'_, '_> {
-    /// Replaces each variable of the pattern that is not grouped by Sample(?v) (SPARQL 1.1 §18.2.4.1).
-    fn sample(&mut self, e: &mut Expression, samples: &mut Samples<'_>) {
-        let mut left = vec![e];
-        while let Some(e) = left.pop() {
-            match e {
-                Expression::Variable(v) => {
-                    let Some(&id) = self.names.get(v.as_str()) else {
-                        continue;
-                    };
-                    let hidden = samples.before.contains(&id)
-                        && !samples.grouped.contains(&id)
-                        && !samples.chosen.contains(&id);
-                    if !hidden {
-                        continue;
-                    }
-                    if let Some(taken) = samples.taken.get(&id) {
-                        *v = taken.clone();
-                        continue;
-                    }
-                    let to = self.fresh_variable();
-                    let sample = AggregateExpression::FunctionCall {
-                        name: AggregateFunction::Sample,
-                        expr: Arc::new(v.clone().into()),
-                        distinct: false,
-                    };
-                    samples.frame.list.push((to.clone(), sample));
-                    samples.frame.depth = samples.frame.depth.max(2);
-                    samples.taken.insert(id, to.clone());
-                    *v = to;
-                }
-                Expression::Or(a, b)
-                | Expression::And(a, b)
-                | Expression::Equal(a, b)
-                | Expression::SameTerm(a, b)
-                | Expression::Greater(a, b)
-                | Expression::GreaterOrEqual(a, b)
-                | Expression::Less(a, b)
-                | Expression::LessOrEqual(a, b)
-                | Expression::Add(a, b)
-                | Expression::Subtract(a, b)
-                | Expression::Multiply(a, b)
-                | Expression::Divide(a, b) => {
-                    left.extend([owned(a), owned(b)].into_iter().flatten())
-                }
-                Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                    left.extend(owned(a));
-                }
-                Expression::In(a, list) => {
-                    left.extend(owned(a));
-                    left.extend(list);
-                }
-                Expression::If(a, b, c) => {
-                    left.extend([owned(a), owned(b), owned(c)].into_iter().flatten());
-                }
-                Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
-                // The variables of a pattern are its own; `BOUND` takes a variable, which a sample is not.
-                Expression::NamedNode(_)
-                | Expression::Literal(_)
-                | Expression::Bound(_)
-                | Expression::Exists(_) => {}
-            }
-        }
-    }
-
     /// Parses SELECT and its selection.
     pub(super) fn select_clause(&mut self) -> Parse<Selection> {
         self.bump()?;
@@ -456,170 +374,6 @@ impl Parser<'_, '_> {
             Err(_) => {
                 self.too_large(token, word);
                 Ok(0)
-            }
-        }
-    }
-
-    fn build(
-        &mut self,
-        selection: Selection,
-        mut p: Pattern,
-        mut modifiers: Modifiers,
-    ) -> Parse<(Pattern, Vec<u32>)> {
-        let mut frame = self.frames.pop().ok_or(RuleHalt::Fault)?;
-        let grouped = modifiers.group.is_some();
-        self.sample_ungrouped(&selection, &mut modifiers, &mut frame);
-        if let Some(group) = modifiers.group.take() {
-            for (e, v) in group.binds {
-                p = self.extend(p, v, e)?;
-            }
-            let depth = p.depth.max(frame.depth) + 1;
-            let it = GraphPattern::Group {
-                inner: Arc::new(p.it),
-                variables: group.variables,
-                aggregates: frame.list,
-            };
-            p = self.deep(it, depth)?;
-        }
-        if let Some(having) = modifiers.having {
-            p = self.filtered(p, having)?;
-        }
-        if let Some(values) = modifiers.values {
-            p = join(p, values);
-        }
-        let chosen = match selection.items {
-            Items::List(items) => {
-                let chosen;
-                (p, chosen) = self.select_items(items, grouped, p)?;
-                chosen
-            }
-            Items::Star(star) => {
-                if grouped {
-                    self.star_of_groups(star);
-                }
-                self.scopes.all()
-            }
-            Items::Everything => self.scopes.all(),
-        };
-        let depth = p.depth;
-        let mut it = p.it;
-        let mut deepest = depth;
-        if let Some((expression, depth)) = modifiers.order {
-            deepest = deepest.max(depth);
-            it = GraphPattern::OrderBy {
-                inner: Arc::new(it),
-                expression,
-            };
-        }
-        let variables = chosen.iter().map(|v| self.variable_of(*v)).collect();
-        it = GraphPattern::Project {
-            inner: Arc::new(it),
-            variables,
-        };
-        it = match selection.duplicates {
-            Duplicates::Keep => it,
-            Duplicates::Distinct => GraphPattern::Distinct {
-                inner: Arc::new(it),
-            },
-            Duplicates::Reduced => GraphPattern::Reduced {
-                inner: Arc::new(it),
-            },
-        };
-        if modifiers.limit.is_some() || modifiers.offset.is_some() {
-            it = GraphPattern::Slice {
-                inner: Arc::new(it),
-                start: modifiers.offset.unwrap_or(0),
-                length: modifiers.limit,
-            };
-        }
-        Ok((self.deep(it, deepest + 4)?, chosen))
-    }
-
-    /// In a grouped query, replaces the variables of HAVING and ORDER BY that are not grouped by Sample(?v).
-    fn sample_ungrouped(
-        &mut self,
-        selection: &Selection,
-        modifiers: &mut Modifiers,
-        frame: &mut super::aggregates::AggregateFrame,
-    ) {
-        let Some(group) = &modifiers.group else {
-            return;
-        };
-        let mut samples = Samples {
-            frame,
-            grouped: group.ids.iter().copied().collect(),
-            before: group.before.iter().copied().collect(),
-            chosen: FxHashSet::default(),
-            taken: FxHashMap::default(),
-        };
-        if let Some(having) = &mut modifiers.having {
-            self.sample(&mut having.it, &mut samples);
-        }
-        if let Some((order, _)) = &mut modifiers.order {
-            // ORDER BY sees the names given by SELECT, but HAVING does not.
-            if let Items::List(items) = &selection.items {
-                let named = items.iter().filter(|i| i.expression.is_some());
-                samples.chosen = named.map(|i| i.id).collect();
-            }
-            for key in order {
-                let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = key;
-                if let Some(e) = owned(e) {
-                    self.sample(e, &mut samples);
-                }
-            }
-        }
-    }
-
-    /// Binds the expressions of SELECT and returns the selected variables, which are a set (SPARQL 1.1 §18.2.4.4).
-    fn select_items(
-        &mut self,
-        items: Vec<SelectItem>,
-        grouped: bool,
-        mut p: Pattern,
-    ) -> Parse<(Pattern, Vec<u32>)> {
-        let mut chosen = vec![];
-        let few = items.len() <= 16;
-        let mut seen = FxHashSet::default();
-        for item in items {
-            if grouped {
-                self.check_grouped(&item);
-            }
-            let again = if few {
-                chosen.contains(&item.id)
-            } else {
-                !seen.insert(item.id)
-            };
-            if let Some(e) = item.expression {
-                if self.scopes.contains(item.id) {
-                    self.redefined(item.at, "SELECT");
-                } else if again {
-                    self.selected_before(item.at);
-                }
-                self.scopes.see(item.id);
-                self.scopes.define(item.id);
-                let v = self.variable_of(item.id);
-                p = self.extend(p, v, e)?;
-            }
-            if !again {
-                chosen.push(item.id);
-            }
-        }
-        Ok((p, chosen))
-    }
-
-    /// In a grouped query, checks that the variables of an item are grouped, aggregated or selected before it.
-    fn check_grouped(&mut self, item: &SelectItem) {
-        if item.expression.is_none() {
-            if !self.scopes.contains(item.id) {
-                self.not_grouped(item.at);
-            }
-            return;
-        }
-        let mut said = FxHashSet::default();
-        for i in item.noted.clone() {
-            let (v, at) = self.noted[i];
-            if !self.scopes.contains(v) && said.insert(v) {
-                self.not_grouped(at);
             }
         }
     }

@@ -1,0 +1,77 @@
+//! The record that says which file is the newest.
+
+use super::{LogFailure, LogWriter};
+use crate::end::LogEnd;
+use crate::format::file_name;
+
+impl LogWriter {
+    /// Records that this file is the newest. After an error no caller was told of any record in it; it is removed,
+    /// unless it may already be the recorded one.
+    pub(super) fn say_end(&mut self, sequence: u64, first: u64) -> Result<(), LogFailure> {
+        let end = LogEnd {
+            epoch: self.epoch,
+            sequence,
+            first,
+        };
+        let Err(e) = self.files.set_end(end.to_text().as_bytes()) else {
+            self.end = sequence;
+            return Ok(());
+        };
+        let failure = LogFailure {
+            path: self.files.end_path(),
+            ..self.failure("", &e)
+        };
+        if !self.may_be_said(sequence) {
+            let _ = self.files.remove(&file_name(self.epoch, sequence));
+        }
+        Err(failure)
+    }
+
+    /// True unless the record is known to name older files only.
+    pub(super) fn may_be_said(&self, sequence: u64) -> bool {
+        match self.files.end() {
+            Ok(text) => {
+                let there = text.as_deref().and_then(LogEnd::parse);
+                there.is_some_and(|t| t.epoch == self.epoch && t.sequence >= sequence)
+            }
+            Err(_) => true,
+        }
+    }
+
+    /// Records the newest file if that is not known, because the log predates the record, or because a process died
+    /// between creating a file and recording it. Until it succeeds, the loss of that file would go unnoticed; the next
+    /// record goes to a new file, which is recorded in turn.
+    pub fn know_end(&mut self) -> Result<(), LogFailure> {
+        if let Some(newest) = self.note_unrecorded_end() {
+            // A file whose name may still be lost must not be recorded.
+            if self.names_unsynced_after.is_some() {
+                return Ok(());
+            }
+            let end = LogEnd {
+                epoch: self.epoch,
+                sequence: newest,
+                first: self.newest_first,
+            };
+            self.files
+                .set_end(end.to_text().as_bytes())
+                .map_err(|e| LogFailure {
+                    path: self.files.end_path(),
+                    ..self.failure("", &e)
+                })?;
+            self.end = newest;
+        }
+        self.end_unrecorded_after = None;
+        Ok(())
+    }
+
+    /// Counts the records of the newest file as not durable if its loss would go unnoticed; in that case returns its
+    /// sequence number.
+    pub fn note_unrecorded_end(&mut self) -> Option<u64> {
+        let newest = self.kept.last()?.sequence;
+        if self.end >= newest {
+            return None;
+        }
+        self.end_unrecorded_after = Some(self.newest_first.saturating_sub(1));
+        Some(newest)
+    }
+}

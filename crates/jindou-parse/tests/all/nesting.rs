@@ -1,0 +1,149 @@
+//! Documents that nest deeply, and entities that grow.
+
+use crate::common::parse;
+use jindou_parse::Format;
+
+/// Each of these overflowed a stack, or took minutes, without the guard. Threads with the small
+/// stack that workers have.
+#[test]
+fn absurd_nesting_is_refused_or_parsed_and_never_overflows() {
+    let n = 100_000;
+    let rdf =
+        "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\">";
+    let tt = "<<( <http://e/s> <http://e/p> ";
+    let cases: Vec<(Format, String, Option<&str>)> = vec![
+        (
+            Format::NTriples,
+            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::Turtle,
+            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::TriG,
+            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::Turtle,
+            format!("<http://e/s> <http://e/p> {}", "<< ".repeat(n)),
+            Some("expected"),
+        ),
+        (
+            Format::Turtle,
+            format!("<http://e/s> <http://e/p> {} .", "[<http://e/p> ".repeat(n)),
+            Some("expected"),
+        ),
+        (
+            Format::Turtle,
+            format!(
+                "<http://e/s> <http://e/p> {}1{} .",
+                "[<http://e/p> ".repeat(n),
+                "]".repeat(n)
+            ),
+            None,
+        ),
+        (
+            Format::Turtle,
+            format!(
+                "<http://e/s> <http://e/p> {}{} .",
+                "(".repeat(n),
+                ")".repeat(n)
+            ),
+            None,
+        ),
+        (Format::JsonLd, "[".repeat(n), Some("too deep")),
+        (
+            Format::JsonLd,
+            "{\"http://e/p\":".repeat(n),
+            Some("too deep"),
+        ),
+        (
+            Format::JsonLd,
+            format!("{{\"@context\":{}", "[".repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::JsonLd,
+            format!("{}1{}", "[".repeat(1000), "]".repeat(1000)),
+            None,
+        ),
+        (
+            Format::JsonLd,
+            format!(
+                "{{\"@context\":{}{},\"http://e/p\":1}}",
+                "[".repeat(900),
+                "]".repeat(900)
+            ),
+            Some("@context"),
+        ),
+        (
+            Format::RdfXml,
+            format!("{rdf}{}", "<rdf:Description><e:p>".repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::RdfXml,
+            format!("{rdf}{}", "<e:C><e:p rdf:parseType=\"Literal\">".repeat(n)),
+            Some("too deep"),
+        ),
+    ];
+    for (format, text, says) in cases {
+        let start = text.chars().take(40).collect::<String>();
+        let result = std::thread::Builder::new()
+            .stack_size(1 << 20)
+            .spawn(move || parse(text.as_bytes(), format).map(|q| q.len()))
+            .unwrap()
+            .join()
+            .unwrap();
+        match (result, says) {
+            (Ok(_), None) => {}
+            (Err(e), Some(says)) => assert!(e.to_string().contains(says), "{start}: {e}"),
+            (other, _) => panic!("{format} {start}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn nesting_up_to_the_limit_is_taken_by_every_format() {
+    let deep = |n: usize| {
+        let tt = "<<( <http://e/s> <http://e/p> ";
+        format!(
+            "<http://e/s> <http://e/p> {}<http://e/o>{} .",
+            tt.repeat(n),
+            " )>>".repeat(n)
+        )
+    };
+    for format in [
+        Format::NTriples,
+        Format::NQuads,
+        Format::Turtle,
+        Format::TriG,
+    ] {
+        assert_eq!(parse(deep(64).as_bytes(), format).unwrap().len(), 1);
+        assert!(parse(deep(65).as_bytes(), format).is_err());
+    }
+    // Brackets in strings, comments and IRIs do not count.
+    let innocent = "# <<( <<(\n<http://e/s> <http://e/p> '<<(' , \"\"\"<<( \" <<( \"\" \"\"\" , '''\\'<<( ''' , \"\" , <http://e/x#y> .\n";
+    let text = innocent.repeat(100);
+    assert_eq!(parse(text.as_bytes(), Format::Turtle).unwrap().len(), 500);
+}
+
+#[test]
+fn entities_that_grow_are_refused() {
+    let mut xml =
+        String::from("<?xml version=\"1.0\"?><!DOCTYPE rdf:RDF [<!ENTITY a0 \"aaaaaaaaaa\">");
+    for i in 1..30 {
+        let value = format!("&a{};", i - 1).repeat(10);
+        xml += &format!("<!ENTITY a{i} \"{value}\">");
+    }
+    xml += "]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" rdf:x=\"&a29;\"/>";
+    let e = parse(xml.as_bytes(), Format::RdfXml).unwrap_err();
+    assert!(e.to_string().contains("entities expand to"), "{e}");
+    let ok = "<?xml version=\"1.0\"?><!-- <deep> --><!DOCTYPE rdf:RDF [<!ENTITY e \"http://e/\"> <!ENTITY f \"&e;f\">]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"&e;\"><rdf:Description rdf:about=\"&f;\" e:p='a>b'/></rdf:RDF>";
+    let quads = parse(ok.as_bytes(), Format::RdfXml).unwrap();
+    assert_eq!(quads[0].to_string(), "<http://e/f> <http://e/p> \"a>b\"");
+}
