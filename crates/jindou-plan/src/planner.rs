@@ -78,7 +78,7 @@ const DEEP_STACK: usize = 512 << 20;
 const TRIPLE: f64 = 400.0;
 
 fn is_shallow(query: &Query) -> bool {
-    crate::translate::depth_is_within(query.pattern(), PLAIN_DEPTH)
+    crate::algebra::depth_is_within(query.pattern(), PLAIN_DEPTH)
 }
 
 fn plan_here(

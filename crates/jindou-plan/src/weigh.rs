@@ -1,12 +1,11 @@
 //! Heap bytes of a plan, its depth, and its destruction, all without recursion.
 
-use crate::algebra::expression_bytes;
 use crate::operator::Walk;
 use crate::{
     Condition, EdgeList, Form, GeneralExpression, IdFilter, Operator, Path, Plan, StartSource,
-    Step, StepKind, TemplateTerm,
+    Step, StepKind, TemplateTerm, expression,
 };
-use jindou_syntax::algebra::Canonical;
+use jindou_syntax::algebra::{Canonical, Expression};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -157,6 +156,21 @@ pub(crate) fn general(g: &GeneralExpression, held: &mut CountedTexts) -> u64 {
         bytes += expression_bytes(&g.expression, held);
     }
     bytes + g.asked.as_ref().map_or(0, |a| a.call.heap_bytes() + 64)
+}
+
+/// Approximate heap bytes of an expression without EXISTS.
+fn expression_bytes(e: &Expression, held: &mut CountedTexts) -> u64 {
+    let mut bytes = 0;
+    expression::walk(e, &mut |part| {
+        bytes += size_of::<Expression>() as u64 + PIECE;
+        bytes += match part {
+            Expression::NamedNode(n) => held.bytes(n.as_str().as_bytes()),
+            Expression::Literal(l) => held.bytes(l.canonical()),
+            Expression::Variable(v) | Expression::Bound(v) => held.bytes(v.as_str().as_bytes()),
+            _ => 0,
+        };
+    });
+    bytes
 }
 
 pub(crate) fn condition(c: &Condition, held: &mut CountedTexts) -> u64 {

@@ -2,15 +2,15 @@
 //! ([`jindou_syntax::algebra`]). Memory and time are limited by the [scope](jindou_model::scope) that the thread is
 //! inside.
 
+mod depth;
 mod describe;
-mod size;
 
 use crate::parse::{SyntaxOptions, parse_with};
 use crate::update::{UpdateRequest, parse_update_with};
+use depth::Depth;
+pub(crate) use depth::is_within as depth_is_within;
 use jindou_model::{Error, Resource, Result, scope};
 use jindou_syntax::algebra::Query;
-use size::Size;
-pub(crate) use size::expression_bytes;
 use std::ops::{Deref, DerefMut};
 
 /// Maximum depth of the algebra: FILTERs, BINDs and OPTIONALs that follow each other, sub-queries, terms of a sum.
@@ -31,7 +31,7 @@ pub(crate) const PLAIN_DEPTH: usize = 40;
 #[derive(Debug)]
 pub struct Parsed {
     query: Query,
-    size: Size,
+    depth: Depth,
 }
 
 impl Parsed {
@@ -41,9 +41,9 @@ impl Parsed {
     /// [`Error::Limit`] when it is deeper than [`MAX_DEPTH`].
     pub fn from_query(query: Query) -> Result<Self> {
         let query = describe::flat(query);
-        let size = size::of_query(&query);
-        shallow(&size)?;
-        Ok(Self { query, size })
+        let depth = depth::of_query(&query);
+        shallow(depth)?;
+        Ok(Self { query, depth })
     }
 
     /// The query.
@@ -55,7 +55,7 @@ impl Parsed {
     /// Depth of the algebra.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.size.depth
+        self.depth.all
     }
 }
 
@@ -87,8 +87,8 @@ fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }
 
-fn shallow(size: &Size) -> Result<()> {
-    let (depth, nested) = (size.depth, size.nested);
+fn shallow(depth: Depth) -> Result<()> {
+    let (depth, nested) = (depth.all, depth.expressions);
     if nested > MAX_EXPRESSION_DEPTH {
         return Err(Error::limit(
             Resource::Form,
@@ -129,9 +129,9 @@ pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> 
     let request = parse_update_with(text, options)?;
     let mut parsed = ParsedUpdate { request, depth: 0 };
     for o in &parsed.request.operations {
-        let size = size::of_operation(&o.operation);
-        parsed.depth = parsed.depth.max(size.depth);
-        if let Err(Error::Limit(why)) = shallow(&size) {
+        let depth = depth::of_operation(&o.operation);
+        parsed.depth = parsed.depth.max(depth.all);
+        if let Err(Error::Limit(why)) = shallow(depth) {
             let (line, column) = o.at;
             let at = |why: &str| format!("operation at line {line}, column {column}: {why}");
             return Err(Error::Limit(why.told(at)));

@@ -4,7 +4,6 @@
 //! group), and an expression names only variables that its group can see.
 
 mod columns;
-mod depth;
 mod expressions;
 mod graph;
 mod modifiers;
@@ -31,7 +30,6 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use columns::TemplateColumns;
-pub(crate) use depth::depth_is_within;
 use expressions::{has_exists, reads};
 use graph::in_some_graph;
 use service::{asks_rows, unbound_endpoint};

@@ -1,0 +1,213 @@
+//! Depth of an algebra tree, computed without recursion. Only triple terms are recursed into: the parser limits how
+//! deep they nest.
+
+use jindou_syntax::algebra::{
+    AggregateExpression, Expression, GraphPattern, GraphUpdateOperation, PropertyPathExpression,
+    Query, TermPattern,
+};
+
+/// Levels of an algebra tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Depth {
+    /// Levels of nested patterns, expressions and paths.
+    pub all: usize,
+    /// Levels of nested expressions alone.
+    pub expressions: usize,
+}
+
+enum AlgebraPart<'a> {
+    Pattern(&'a GraphPattern),
+    /// An expression, with its depth among expressions.
+    Expression(&'a Expression, usize),
+    Path(&'a PropertyPathExpression),
+}
+
+/// Levels that opening a triple term adds to a tree (`translate/triples.rs`): a filter, and an extension and a join for
+/// each of its parts.
+const OPENED: usize = 7;
+
+/// The depth of a query. O(query).
+pub(super) fn of_query(query: &Query) -> Depth {
+    let mut depth = of_pattern(query.pattern());
+    if let Query::Construct { template, .. } = query {
+        let ends = template.iter().flat_map(|t| [&t.subject, &t.object]);
+        depth.all = depth.all.max(deepest_term(ends));
+    }
+    depth
+}
+
+/// The depth of an update's operation. O(operation).
+pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Depth {
+    let GraphUpdateOperation::DeleteInsert {
+        insert, pattern, ..
+    } = operation
+    else {
+        return Depth::default();
+    };
+    let mut depth = of_pattern(pattern);
+    let ends = insert.iter().flat_map(|q| [&q.subject, &q.object]);
+    depth.all = depth.all.max(deepest_term(ends));
+    depth
+}
+
+fn of_pattern(pattern: &GraphPattern) -> Depth {
+    let mut levels = Depth::default();
+    let mut stacked = 0;
+    walk(pattern, |part, depth| {
+        stacked += operators_stacked(part);
+        levels.all = levels.all.max(depth + deepest_term(terms(part)));
+        if let AlgebraPart::Expression(_, nested) = part {
+            levels.expressions = levels.expressions.max(*nested);
+        }
+        true
+    });
+    levels.all += stacked;
+    levels
+}
+
+/// True if the algebra, expressions included, is at most `limit` levels deep, and so are the operators for its triple
+/// terms, joins and EXISTS.
+pub(crate) fn is_within(pattern: &GraphPattern, limit: usize) -> bool {
+    let mut opened = 0;
+    let mut stacked = 0;
+    walk(pattern, |part, depth| {
+        stacked += operators_stacked(part);
+        opened += terms(part).into_iter().map(triples_in).sum::<usize>();
+        depth + stacked + OPENED * opened <= limit
+    })
+}
+
+/// Operators that the plan nests even if the algebra is flat: each EXISTS processes the rows of the previous one, and
+/// so does each join.
+fn operators_stacked(part: &AlgebraPart<'_>) -> usize {
+    usize::from(matches!(
+        part,
+        AlgebraPart::Pattern(GraphPattern::Join { .. })
+            | AlgebraPart::Expression(Expression::Exists(_), _)
+    ))
+}
+
+/// Subjects and objects of a pattern's triples.
+fn terms<'a>(part: &AlgebraPart<'a>) -> Vec<&'a TermPattern> {
+    match part {
+        AlgebraPart::Pattern(GraphPattern::Bgp { patterns }) => {
+            let ends = patterns.iter().flat_map(|t| [&t.subject, &t.object]);
+            ends.filter(|t| matches!(t, TermPattern::Triple(_)))
+                .collect()
+        }
+        AlgebraPart::Pattern(GraphPattern::Path {
+            subject, object, ..
+        }) => vec![subject, object],
+        _ => vec![],
+    }
+}
+
+fn triples_in(t: &TermPattern) -> usize {
+    match t {
+        TermPattern::Triple(t) => 1 + triples_in(&t.subject) + triples_in(&t.object),
+        _ => 0,
+    }
+}
+
+/// Levels of triple terms in the deepest of these terms.
+fn deepest_term<'a>(all: impl IntoIterator<Item = &'a TermPattern>) -> usize {
+    let levels = all.into_iter().map(|t| match t {
+        TermPattern::Triple(t) => 1 + deepest_term([&t.subject, &t.object]),
+        _ => 0,
+    });
+    levels.max().unwrap_or(0)
+}
+
+/// Visits every part with its depth until the visitor returns false; then returns false as well.
+fn walk(pattern: &GraphPattern, mut visit: impl FnMut(&AlgebraPart<'_>, usize) -> bool) -> bool {
+    let mut open = vec![(AlgebraPart::Pattern(pattern), 1)];
+    while let Some((part, depth)) = open.pop() {
+        if !visit(&part, depth) {
+            return false;
+        }
+        let inner = depth + 1;
+        match part {
+            AlgebraPart::Expression(Expression::Exists(p), _) => {
+                open.push((AlgebraPart::Pattern(p), inner));
+            }
+            AlgebraPart::Expression(e, nested) => {
+                let parts = crate::expression::parts(e).into_iter();
+                open.extend(parts.map(|e| (AlgebraPart::Expression(e, nested + 1), inner)));
+            }
+            AlgebraPart::Path(p) => {
+                open.extend(paths_in(p).map(|p| (AlgebraPart::Path(p), inner)));
+            }
+            AlgebraPart::Pattern(p) => {
+                if let GraphPattern::Path { path, .. } = p {
+                    open.push((AlgebraPart::Path(path), inner));
+                }
+                let below = inner + bound_one_by_one(p);
+                open.extend(patterns_in(p).map(|p| (AlgebraPart::Pattern(p), below)));
+                let expressions = expressions_in(p).into_iter();
+                open.extend(expressions.map(|e| (AlgebraPart::Expression(e, 1), inner)));
+            }
+        }
+    }
+    true
+}
+
+fn paths_in(p: &PropertyPathExpression) -> impl Iterator<Item = &PropertyPathExpression> {
+    use PropertyPathExpression as P;
+    let (first, second) = match p {
+        P::NamedNode(_) | P::NegatedPropertySet(_) => (None, None),
+        P::Reverse(p) | P::ZeroOrMore(p) | P::OneOrMore(p) | P::ZeroOrOne(p) => (Some(p), None),
+        P::Sequence(a, b) | P::Alternative(a, b) => (Some(a), Some(b)),
+    };
+    first.into_iter().chain(second).map(|p| &**p)
+}
+
+fn patterns_in(p: &GraphPattern) -> impl Iterator<Item = &GraphPattern> {
+    use GraphPattern as P;
+    let (first, second) = match p {
+        P::Bgp { .. } | P::Values { .. } | P::Path { .. } => (None, None),
+        P::Join { left, right }
+        | P::Lateral { left, right }
+        | P::Union { left, right }
+        | P::Minus { left, right }
+        | P::LeftJoin { left, right, .. } => (Some(left), Some(right)),
+        P::Filter { inner, .. }
+        | P::Extend { inner, .. }
+        | P::OrderBy { inner, .. }
+        | P::Group { inner, .. }
+        | P::Graph { inner, .. }
+        | P::Project { inner, .. }
+        | P::Distinct { inner }
+        | P::Reduced { inner }
+        | P::Slice { inner, .. }
+        | P::Service { inner, .. } => (Some(inner), None),
+    };
+    first.into_iter().chain(second).map(|p| &**p)
+}
+
+fn expressions_in(p: &GraphPattern) -> Vec<&Expression> {
+    match p {
+        GraphPattern::LeftJoin { expression, .. } => expression.iter().map(|e| &**e).collect(),
+        GraphPattern::Filter { expr, .. } => vec![expr],
+        GraphPattern::Extend { expression, .. } => vec![expression],
+        GraphPattern::OrderBy { expression, .. } => {
+            expression.iter().map(|e| &**e.expression()).collect()
+        }
+        GraphPattern::Group { aggregates, .. } => {
+            let called = aggregates.iter().filter_map(|a| match &a.1 {
+                AggregateExpression::FunctionCall { expr, .. } => Some(&**expr),
+                AggregateExpression::CountSolutions { .. } => None,
+            });
+            called.collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// Sort keys and aggregated expressions: each is bound over the rows of the previous one.
+fn bound_one_by_one(p: &GraphPattern) -> usize {
+    match p {
+        GraphPattern::OrderBy { expression, .. } => expression.len(),
+        GraphPattern::Group { aggregates, .. } => aggregates.len(),
+        _ => 0,
+    }
+}
