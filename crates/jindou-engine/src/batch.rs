@@ -1,6 +1,6 @@
 //! Batches: some thousand rows of the history table, a column of ids for each live slot.
 
-use jindou_model::{Error, Holder, MemoryBudget, Result};
+use jindou_model::{Holder, MemoryBudget, Result, invariant};
 
 /// Memory that an operator holds, charged to the query's budget and given back when dropped.
 pub(crate) struct OperatorCharge {
@@ -115,13 +115,16 @@ impl Batch {
         budget: &MemoryBudget,
     ) -> Result<Self> {
         let mut charge = OperatorCharge::new(budget);
-        let room = columns.iter().map(Vec::len).min().unwrap_or(0);
-        charge.set(room * 4 * columns.len())?;
+        invariant!(
+            columns.iter().all(|c| c.len() == rows),
+            "columns have one id for each of the {rows} rows"
+        );
+        charge.set(rows * 4 * columns.len())?;
         Ok(Self {
-            rows: if columns.is_empty() { rows } else { room },
+            room: if columns.is_empty() { 0 } else { rows },
+            rows,
             columns,
             given: 0,
-            room,
             charge,
         })
     }
@@ -177,10 +180,7 @@ impl Batch {
     pub fn copy_columns(&mut self, other: &[&[u32]], from: usize, rows: usize) -> Result<()> {
         self.ensure(rows)?;
         for (to, c) in self.columns.iter_mut().zip(other) {
-            let part = c.get(from..from + rows).ok_or_else(|| {
-                Error::Internal("an executor returned a column shorter than its rows".into())
-            })?;
-            to[..rows].copy_from_slice(part);
+            to[..rows].copy_from_slice(&c[from..from + rows]);
         }
         self.rows = rows;
         Ok(())

@@ -8,7 +8,7 @@ use crate::explore::Halt;
 use crate::offload::Streamed;
 use crate::operators::{END, Link, SliceState, Sorter, StageSpec};
 use crate::row_buffer::RowBuffer;
-use jindou_model::{Error, Result};
+use jindou_model::Result;
 use jindou_plan::{Exploration, Operator, Slot};
 use std::sync::{Arc, Mutex};
 
@@ -197,9 +197,4 @@ impl<'e, 'a> PipelineBuilder<'e, 'a> {
             OuterRows::Many(slots, _) => slots,
         }
     }
-}
-
-#[cold]
-pub(crate) fn internal(what: &str) -> Halt {
-    Error::Internal(format!("the plan {what}")).into()
 }

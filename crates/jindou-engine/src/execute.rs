@@ -4,7 +4,7 @@ use crate::compile::{Pipe, PipelineBuilder, StageInput};
 use crate::eval::EvalContext;
 use crate::explore::{Halt, QueryContext, StepStats, unhalted};
 use crate::offload::Offload;
-use crate::operators::{EndSpec, Link, OuterRow, PipelineEnd, SliceState, StageStats};
+use crate::operators::{EndSpec, Link, OuterRow, SliceState, StageStats, ToAny, ToBuffer, ToSinks};
 use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
@@ -74,11 +74,14 @@ pub(crate) fn drive(
     offload: Option<&Offload<'_>>,
 ) -> Result<Profile> {
     let begin = Instant::now();
-    if !plan.validity.holds(snapshot) {
-        return Err(Error::Internal(
-            "the plan was made for another snapshot of the store".into(),
-        ));
-    }
+    let checked = || {
+        invariant!(
+            plan.validity.holds(snapshot),
+            "the plan was made for this snapshot"
+        );
+        Ok(())
+    };
+    guarded(checked)?;
     options.cancel.check()?;
     if let Operator::Explore(Exploration { empty: Some(_), .. }) = &plan.root {
         sinks.worker().done()?;
@@ -244,37 +247,35 @@ impl<'a> Exec<'a> {
         if plan.is_ask() {
             add_slice(&mut pipe, SliceState::new(0, Some(1)));
         }
-        let (end, _) = self.finish(pipe, EndSpec::Output(&plan.output, sinks), None)?;
-        if let PipelineEnd::Output(o) = end {
-            self.profile().rows = o.rows;
-        }
+        let (rows, _) = self.finish(pipe, ToSinks(&plan.output, sinks), None)?;
+        self.profile().rows = rows;
         Ok(())
     }
 
     /// Runs an operator into an end, on behalf of the operator `for_node`.
-    pub fn run_into<'s>(
+    pub fn run_into<E: EndSpec>(
         &self,
         op: &'a Operator,
         node: usize,
-        end: EndSpec<'a, 's>,
+        end: E,
         for_node: usize,
-    ) -> Result<(PipelineEnd<'a, 's>, Vec<Slot>), Halt> {
+    ) -> Result<(E::Done, Vec<Slot>), Halt> {
         let pipe = PipelineBuilder::new(self).pipe(op, node)?;
         self.finish(pipe, end, Some(for_node))
     }
 
-    fn finish<'s>(
+    fn finish<E: EndSpec>(
         &self,
         pipe: Pipe<'a>,
-        end: EndSpec<'a, 's>,
+        end: E,
         for_node: Option<usize>,
-    ) -> Result<(PipelineEnd<'a, 's>, Vec<Slot>), Halt> {
+    ) -> Result<(E::Done, Vec<Slot>), Halt> {
         let end = run_pipe(self, &pipe, end)?;
         for link in &pipe.links {
             self.holds(link.node, link.spec.held());
         }
         if let Some(node) = for_node {
-            self.holds(node, end.bytes());
+            self.holds(node, E::bytes(&end));
         }
         Ok((end, pipe.layout))
     }
@@ -286,23 +287,17 @@ impl<'a> Exec<'a> {
         node: usize,
         holder: Holder,
     ) -> Result<(RowBuffer, Vec<Slot>), Halt> {
-        match self.run_into(op, node, EndSpec::RowBuffer(holder), node)? {
-            (PipelineEnd::RowBuffer(held), slots) => Ok((held, slots)),
-            _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
-        }
+        self.run_into(op, node, ToBuffer(holder), node)
     }
 
     /// Rows of a pipeline, held in the name of `holder`.
-    pub fn held_of(&self, pipe: Pipe<'a>, holder: Holder) -> Result<PipelineEnd<'a, 'a>, Halt> {
-        Ok(self.finish(pipe, EndSpec::RowBuffer(holder), None)?.0)
+    pub fn held_of(&self, pipe: Pipe<'a>, holder: Holder) -> Result<RowBuffer, Halt> {
+        Ok(self.finish(pipe, ToBuffer(holder), None)?.0)
     }
 
     /// Returns true if an operator has a row.
     pub fn any(&self, op: &'a Operator, node: usize) -> Result<bool, Halt> {
-        match self.run_into(op, node, EndSpec::Any, node)? {
-            (PipelineEnd::Any(any), _) => Ok(any),
-            _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
-        }
+        Ok(self.run_into(op, node, ToAny, node)?.0)
     }
 
     fn profile(&self) -> std::sync::MutexGuard<'_, Profile> {

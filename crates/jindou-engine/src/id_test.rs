@@ -4,6 +4,7 @@ use jindou_graph::segment::{Dirty, GraphScope};
 use jindou_graph::{Edges, Graph};
 use jindou_model::FIRST_TAIL_ID;
 use jindou_plan::TouchedBy;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -167,6 +168,16 @@ impl Except<'_> {
     }
 }
 
+/// The intervals of a filter's ids: O(exceptions), for callers that list the ids.
+pub(crate) fn exact_runs(within: &jindou_plan::IdFilter, snapshot: &dyn Graph) -> Vec<[u32; 2]> {
+    let exact = match within.is_exact() {
+        true => within.of_terms(snapshot),
+        false => Cow::Owned(within.exact(snapshot)),
+    };
+    let some = exact.iter().copied().filter(|r| r[0] < r[1]);
+    some.collect()
+}
+
 impl<'a> IdTest<'a> {
     pub fn new(within: Option<&'a jindou_plan::IdFilter>, snapshot: &'a dyn Graph) -> Self {
         let Some(within) = within else {
@@ -176,7 +187,7 @@ impl<'a> IdTest<'a> {
             return Self::from_intervals(&within.of_terms(snapshot));
         }
         if within.most_exceptions(snapshot) <= FEW {
-            return Self::exact(within, snapshot);
+            return Self::from_intervals(&exact_runs(within, snapshot));
         }
         let members: Vec<MemberTest<'a>> = within
             .members
@@ -196,14 +207,6 @@ impl<'a> IdTest<'a> {
             dirty: views.filter_map(|t| Some(t.1.patch()?.dirty())).collect(),
             members,
         }))
-    }
-
-    /// As [`Self::new`], as intervals only: O(exceptions), for callers that list the ids.
-    pub fn exact(within: &jindou_plan::IdFilter, snapshot: &dyn Graph) -> Self {
-        if within.is_exact() {
-            return Self::from_intervals(&within.of_terms(snapshot));
-        }
-        Self::from_intervals(&within.exact(snapshot))
     }
 
     /// Exactly these ids.

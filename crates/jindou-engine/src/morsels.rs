@@ -7,7 +7,7 @@ use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext, StartReader a
 use crate::offload::Streamed;
 use crate::operators::Sorter;
 use crate::row_buffer::RowBuffer;
-use jindou_model::{Error, Result};
+use jindou_model::Result;
 use jindou_plan::Exploration;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -70,9 +70,7 @@ pub(crate) fn job<'p, 'a>(
         LeafSource::Streamed(rows) => (MorselSource::Streamed(rows, threads - 1), u64::MAX, None),
         LeafSource::Whole(b) => (MorselSource::Whole(b), b.rows as u64, None),
         LeafSource::Sorted(s) => (MorselSource::Sorted(s), 1, None),
-        LeafSource::Outer(_) => {
-            return Err(Error::Internal("outer rows outside of an apply".into()).into());
-        }
+        LeafSource::Outer(_) => unreachable!("an apply takes its outer rows itself"),
     })
 }
 
@@ -100,7 +98,7 @@ fn cut<'p>(
     ctx: &QueryContext<'p>,
     heavy: bool,
 ) -> Result<(MorselSource<'p>, u64), Halt> {
-    let source = Pipeline::source(exploration, ctx)?;
+    let source = Pipeline::source(exploration, ctx);
     let len = source.len();
     if heavy && source.is_unit() && pipeline.is_scan() {
         return Ok((

@@ -1,26 +1,13 @@
 //! Execution of one exploration on one thread, without morsels or shared state. Most light queries have this form; the
 //! general set-up for several workers would take longer than they run.
 
-use crate::batch::View;
-use crate::explore::{Consumer, Flow, Pipeline, QueryContext, unhalted};
-use crate::operators::{EndSpec, PipelineEnd};
+use crate::explore::{Pipeline, QueryContext, unhalted};
+use crate::operators::OutputEnd;
 use crate::options::{NodeProfile, Profile, StepProfile};
 use crate::sink::SinkFactory;
-use jindou_model::{Error, Result};
+use jindou_model::Result;
 use jindou_plan::{Exploration, Plan};
 use std::time::{Duration, Instant};
-
-/// The sink, after the projection to the plan's output.
-struct ProjectedSink<'d, 'a, 's> {
-    ctx: &'d QueryContext<'a>,
-    end: PipelineEnd<'a, 's>,
-}
-
-impl Consumer for ProjectedSink<'_, '_, '_> {
-    fn batch(&mut self, rows: View<'_>) -> Flow {
-        self.end.batch(self.ctx, rows)
-    }
-}
 
 /// Runs a plan that consists of this exploration, from `begin` on.
 pub(crate) fn run<'a>(
@@ -32,19 +19,12 @@ pub(crate) fn run<'a>(
 ) -> Result<Profile> {
     let mut pipeline = Pipeline::new(exploration, ctx)?;
     pipeline.watch(ctx, 0);
-    let source = Pipeline::source(exploration, ctx)?;
+    let source = Pipeline::source(exploration, ctx);
     let steps = pipeline.steps();
-    let spec = EndSpec::Output(&plan.output, sinks);
-    let mut last = ProjectedSink {
-        ctx,
-        end: PipelineEnd::new(spec, pipeline.layout(), ctx),
-    };
-    unhalted(pipeline.morsel(ctx, &source, 0..source.len(), steps, &mut last))?;
-    unhalted(pipeline.flush(ctx, 0..steps, &mut last))?;
-    let PipelineEnd::Output(output) = last.end else {
-        return Err(Error::Internal("a pipeline ended in something else".into()));
-    };
-    let rows = output.done()?.rows;
+    let mut output = OutputEnd::new(&plan.output, pipeline.layout(), sinks.worker());
+    unhalted(pipeline.morsel(ctx, &source, 0..source.len(), steps, &mut output))?;
+    unhalted(pipeline.flush(ctx, 0..steps, &mut output))?;
+    let rows = output.done()?;
     let stats = pipeline.stats();
     let node = NodeProfile {
         rows_in: stats.first().map_or(0, |s| s.rows_in),

@@ -8,10 +8,10 @@ use crate::executor::{Poll, PulledRows};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext, StepStats};
 use crate::morsels::{LeafJob, MorselSource, each_chunk, job};
 use crate::offload::{StreamWork, Streamed};
-use crate::operators::{CountedStage, EndSpec, PipelineEnd, StageStats, finish, push};
+use crate::operators::{CountedStage, EndSpec, StageStats, finish, push};
 use crate::options::HELPERS_STACK;
 use jindou_model::sync::lock;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Invariant, Result};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,9 +40,10 @@ const LEAST_ROWS: usize = 16;
 pub(crate) use jindou_model::invariant::guarded;
 
 /// State that all workers of a pipeline share.
-struct PipelineState<'d, 'p, 'a, 's> {
+struct PipelineState<'d, 'p, 'a> {
     pipe: &'p Pipe<'a>,
-    end: EndSpec<'a, 's>,
+    /// The end needs no more than a row.
+    any_row: bool,
     ctx: &'d QueryContext<'p>,
     jobs: Vec<LeafJob<'p>>,
     /// No more rows are needed: unfinished work is not missing.
@@ -50,22 +51,21 @@ struct PipelineState<'d, 'p, 'a, 's> {
     outcome: Mutex<Option<Error>>,
 }
 
-/// Final state and counts of a worker.
-struct WorkerResult<'a, 's> {
-    end: PipelineEnd<'a, 's>,
+/// Counts of a worker: the steps by leaf, and the stages by node.
+struct WorkerCounts {
     explored: Vec<(usize, Vec<StepStats>)>,
     stages: Vec<(usize, StageStats, Vec<StepStats>)>,
 }
 
 /// Runs a pipeline to its end.
-pub(crate) fn run_pipe<'a, 's>(
+pub(crate) fn run_pipe<'a, E: EndSpec>(
     exec: &Exec<'a>,
     pipe: &Pipe<'a>,
-    end: EndSpec<'a, 's>,
-) -> Result<PipelineEnd<'a, 's>, Halt> {
+    end: E,
+) -> Result<E::Done, Halt> {
     let stop = AtomicBool::new(false);
-    let ends_early = matches!(end, EndSpec::Any)
-        || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
+    let ends_early =
+        E::ENDS_EARLY || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
     // Each of a pipeline's stages holds a batch.
     let batch_rows = (BATCH_CELLS / pipe.widest().max(1)).max(LEAST_ROWS);
     let batch_rows = batch_rows.min(exec.ctx.batch_rows);
@@ -111,17 +111,17 @@ pub(crate) fn run_pipe<'a, 's>(
     }
     let shared = PipelineState {
         pipe,
-        end,
+        any_row: E::ENDS_EARLY,
         ctx: &ctx,
         jobs,
         enough: AtomicBool::new(false),
         outcome: Mutex::new(None),
     };
-    let done = run_workers(&shared, first, threads, heavy)?;
+    let done = run_workers(&shared, end, first, threads, heavy)?;
     exec.joined(done.len());
-    let mut whole: Option<PipelineEnd<'a, 's>> = None;
-    for d in done {
-        for (leaf, steps) in &d.explored {
+    let mut whole: Option<E::Done> = None;
+    for (part, counts) in done {
+        for (leaf, steps) in &counts.explored {
             let node = shared.pipe.leaves[*leaf].node;
             let ends = StageStats {
                 rows_in: steps.first().map_or(0, |s| s.rows_in),
@@ -130,37 +130,38 @@ pub(crate) fn run_pipe<'a, 's>(
             };
             exec.did(node, &ends, steps);
         }
-        for (node, stats, steps) in &d.stages {
+        for (node, stats, steps) in &counts.stages {
             exec.did(*node, stats, steps);
         }
         match &mut whole {
-            None => whole = Some(d.end),
-            Some(w) => w.merge(&exec.ctx, d.end)?,
+            None => whole = Some(part),
+            Some(whole) => E::merge(whole, &exec.ctx, part)?,
         }
     }
     Ok(match whole {
-        Some(w) => w,
-        None => PipelineEnd::new(end, &pipe.layout, &exec.ctx),
+        Some(whole) => whole,
+        None => E::done(end.part(&pipe.layout, &exec.ctx), &exec.ctx)?,
     })
 }
 
-fn run_workers<'p, 'a, 's>(
-    shared: &PipelineState<'_, 'p, 'a, 's>,
+fn run_workers<'p, E: EndSpec>(
+    shared: &PipelineState<'_, 'p, '_>,
+    end: E,
     first: Option<(usize, Pipeline<'p>)>,
     threads: usize,
     heavy: bool,
-) -> Result<Vec<WorkerResult<'a, 's>>, Halt> {
+) -> Result<Vec<(E::Done, WorkerCounts)>, Halt> {
     let mut done = Vec::with_capacity(threads);
     if threads == 1 {
         let pool = shared.ctx.pool;
-        done.extend(worker(shared, first, true, &mut || {
+        done.extend(worker(shared, end, first, true, &mut || {
             pool.pause(shared.ctx.cancel)?;
             Ok(true)
         }));
     } else {
         let others = Mutex::new(Vec::new());
         let help = || {
-            let d = worker(shared, None, false, &mut || {
+            let d = worker(shared, end, None, false, &mut || {
                 Ok(!shared.ctx.pool.is_crowded())
             });
             lock(&others).extend(d);
@@ -198,12 +199,18 @@ fn run_workers<'p, 'a, 's>(
             if heavy {
                 start(true);
             }
-            done.extend(worker(shared, first.take().flatten(), true, &mut || {
-                // Rows that another executor makes come after this began.
-                start(heavy);
-                shared.ctx.pool.pause(shared.ctx.cancel)?;
-                Ok(true)
-            }));
+            done.extend(worker(
+                shared,
+                end,
+                first.take().flatten(),
+                true,
+                &mut || {
+                    // Rows that another executor makes come after this began.
+                    start(heavy);
+                    shared.ctx.pool.pause(shared.ctx.cancel)?;
+                    Ok(true)
+                },
+            ));
         });
         done.append(&mut lock(&others));
     }
@@ -220,13 +227,26 @@ const JOBS_AHEAD: usize = 64;
 /// Runs one worker from its first to its last morsel. `between` is called before each morsel and decides whether to
 /// continue, which the main worker always does. The first failure is the query's outcome. Also `None` if the worker
 /// took no part.
-fn worker<'p, 'a, 's>(
-    shared: &PipelineState<'_, 'p, 'a, 's>,
+fn worker<'p, E: EndSpec>(
+    shared: &PipelineState<'_, 'p, '_>,
+    end: E,
     first: Option<(usize, Pipeline<'p>)>,
     is_main: bool,
     between: &mut dyn FnMut() -> Result<bool>,
-) -> Option<WorkerResult<'a, 's>> {
-    let work = || guarded(|| take_morsels(shared, first, is_main, between));
+) -> Option<(E::Done, WorkerCounts)> {
+    let work = || {
+        guarded(|| {
+            let ctx = shared.ctx;
+            let mut part = PartOfEnd::<E> {
+                ctx,
+                part: end.part(&shared.pipe.layout, ctx),
+            };
+            match take_morsels(shared, first, is_main, between, &mut part)? {
+                Some(counts) => Ok(Some((E::done(part.part, ctx)?, counts))),
+                None => Ok(None),
+            }
+        })
+    };
     let failed = match within(shared.ctx, work) {
         Ok(done) => return done,
         Err(e) => e,
@@ -240,14 +260,14 @@ fn worker<'p, 'a, 's>(
 }
 
 /// Passes the rows of a leaf through the stages to the end.
-struct Chain<'w, 'p, 'd, 'a, 's> {
+struct Chain<'w, 'p, 'd> {
     ctx: &'d QueryContext<'p>,
     stages: &'w mut [CountedStage<'p>],
     first: StageInput,
-    end: &'w mut AtEnd<'d, 'p, 'a, 's>,
+    end: &'w mut dyn Consumer,
 }
 
-impl Consumer for Chain<'_, '_, '_, '_, '_> {
+impl Consumer for Chain<'_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         if self.first == StageInput::END {
             return self.end.batch(rows);
@@ -256,33 +276,32 @@ impl Consumer for Chain<'_, '_, '_, '_, '_> {
     }
 }
 
-struct AtEnd<'d, 'p, 'a, 's> {
+/// A worker's part of the pipeline's end.
+struct PartOfEnd<'d, 'p, E: EndSpec> {
     ctx: &'d QueryContext<'p>,
-    end: PipelineEnd<'a, 's>,
+    part: E::Part,
 }
 
-impl Consumer for AtEnd<'_, '_, '_, '_> {
+impl<E: EndSpec> Consumer for PartOfEnd<'_, '_, E> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
-        self.end.batch(self.ctx, rows)
+        E::batch(&mut self.part, self.ctx, rows)
     }
 }
 
-fn take_morsels<'p, 'a, 's>(
-    shared: &PipelineState<'_, 'p, 'a, 's>,
+/// Passes morsels to the end until there are none left; `None` if the worker took no part.
+fn take_morsels<'p>(
+    shared: &PipelineState<'_, 'p, '_>,
     first: Option<(usize, Pipeline<'p>)>,
     is_main: bool,
     between: &mut dyn FnMut() -> Result<bool>,
-) -> Result<Option<WorkerResult<'a, 's>>> {
+    end: &mut dyn Consumer,
+) -> Result<Option<WorkerCounts>> {
     let ctx = shared.ctx;
     let stages = shared.pipe.links.iter().map(|l| CountedStage::new(l, ctx));
     let mut stages = match stages.collect::<Result<Vec<_>>>() {
         Ok(stages) => stages,
         Err(e) if is_because_of_enough(shared, &e) => return Ok(None),
         Err(e) => return Err(e),
-    };
-    let mut end = AtEnd {
-        ctx,
-        end: PipelineEnd::new(shared.end, &shared.pipe.layout, ctx),
     };
     let mut explored = Vec::new();
     let (first_at, mut first) = first.unzip();
@@ -296,7 +315,7 @@ fn take_morsels<'p, 'a, 's>(
             ctx,
             stages: &mut stages,
             first: shared.pipe.leaves[at].first,
-            end: &mut end,
+            end: &mut *end,
         };
         let flow = match &job.work {
             MorselSource::Streamed(rows, room) => {
@@ -311,7 +330,7 @@ fn take_morsels<'p, 'a, 's>(
         };
         absorb_stop(shared, flow, || {
             job.done.store(true, Ordering::Relaxed);
-            let all = matches!(shared.end, EndSpec::Any) || shared.pipe.ends_in_slice();
+            let all = shared.any_row || shared.pipe.ends_in_slice();
             if all {
                 // Others may abandon their work: its rows would be dropped.
                 shared.enough.store(true, Ordering::Relaxed);
@@ -328,23 +347,14 @@ fn take_morsels<'p, 'a, 's>(
         }
     }
     for at in 0..stages.len() {
-        let flow = finish(&mut stages, at, ctx, &mut end);
+        let flow = finish(&mut stages, at, ctx, end);
         absorb_stop(shared, flow, || {})?;
     }
-    let end = match end.end {
-        PipelineEnd::Output(o) => PipelineEnd::Output(o.done()?),
-        PipelineEnd::Order(mut o) => {
-            o.done(ctx)?;
-            PipelineEnd::Order(o)
-        }
-        other => other,
-    };
     let mut did = Vec::with_capacity(stages.len());
     for s in &stages {
         s.inside(&mut |node, stats, steps| did.push((node, *stats, steps.to_vec())));
     }
-    Ok(Some(WorkerResult {
-        end,
+    Ok(Some(WorkerCounts {
         explored,
         stages: did,
     }))
@@ -355,7 +365,7 @@ fn take_blocks(
     ctx: &QueryContext<'_>,
     rows: &Streamed<'_>,
     room: usize,
-    work: &mut BlockWork<'_, '_, '_, '_, '_, '_>,
+    work: &mut BlockWork<'_, '_, '_, '_>,
     is_main: bool,
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Flow {
@@ -366,13 +376,13 @@ fn take_blocks(
 }
 
 /// Passes the rows of blocks through a chain, batch by batch.
-struct BlockWork<'b, 'w, 'p, 'd, 'a, 's> {
+struct BlockWork<'b, 'w, 'p, 'd> {
     chunk: Batch,
     is_done: &'b dyn Fn() -> bool,
-    chain: &'b mut Chain<'w, 'p, 'd, 'a, 's>,
+    chain: &'b mut Chain<'w, 'p, 'd>,
 }
 
-impl StreamWork for BlockWork<'_, '_, '_, '_, '_, '_> {
+impl StreamWork for BlockWork<'_, '_, '_, '_> {
     fn rows(&mut self, columns: &[&[u32]], rows: usize) -> Flow {
         let ctx = self.chain.ctx;
         if columns.is_empty() {
@@ -397,7 +407,7 @@ impl StreamWork for BlockWork<'_, '_, '_, '_, '_, '_> {
 }
 
 /// True if a worker was stopped only because another one has found enough rows.
-fn is_because_of_enough(shared: &PipelineState<'_, '_, '_, '_>, e: &Error) -> bool {
+fn is_because_of_enough(shared: &PipelineState<'_, '_, '_>, e: &Error) -> bool {
     matches!(e, Error::Cancelled)
         && shared.enough.load(Ordering::Relaxed)
         && !shared.ctx.cancel.is_cancelled()
@@ -405,7 +415,7 @@ fn is_because_of_enough(shared: &PipelineState<'_, '_, '_, '_>, e: &Error) -> bo
 
 /// Turns the end because of enough rows into success.
 fn absorb_stop(
-    shared: &PipelineState<'_, '_, '_, '_>,
+    shared: &PipelineState<'_, '_, '_>,
     flow: Flow,
     stopped: impl FnOnce(),
 ) -> Result<()> {
@@ -422,17 +432,17 @@ fn absorb_stop(
 }
 
 /// Returns true if no more rows of a leaf are needed.
-fn is_done(shared: &PipelineState<'_, '_, '_, '_>, at: usize, job: &LeafJob<'_>) -> bool {
+fn is_done(shared: &PipelineState<'_, '_, '_>, at: usize, job: &LeafJob<'_>) -> bool {
     job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done())
 }
 
 /// Processes morsels of one leaf until there are none left.
 fn take_job<'p>(
-    shared: &PipelineState<'_, 'p, '_, '_>,
+    shared: &PipelineState<'_, 'p, '_>,
     at: usize,
     job: &LeafJob<'p>,
     pipeline: &mut Option<Pipeline<'p>>,
-    chain: &mut Chain<'_, 'p, '_, '_, '_>,
+    chain: &mut Chain<'_, 'p, '_>,
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Flow {
     let ctx = shared.ctx;
@@ -519,9 +529,7 @@ fn take_job<'p>(
             MorselSource::Sorted(sorter) => {
                 lock(sorter).give(ctx, &mut |rows| chain.batch(rows))?;
             }
-            MorselSource::Streamed(..) => {
-                return Err(Error::Internal("blocks are not cut into morsels".into()).into());
-            }
+            MorselSource::Streamed(..) => unreachable!("blocks are not cut into morsels"),
         }
     }
     if let Some(p) = pipeline {
@@ -554,20 +562,17 @@ pub(crate) fn next_pulled(ctx: &QueryContext<'_>, rows: &dyn PulledRows) -> Resu
 
 /// This worker's pipeline of a leaf that is an exploration.
 fn explorer<'w, 'p>(
-    shared: &PipelineState<'_, 'p, '_, '_>,
+    shared: &PipelineState<'_, 'p, '_>,
     at: usize,
     pipeline: &'w mut Option<Pipeline<'p>>,
 ) -> Result<&'w mut Pipeline<'p>> {
     if pipeline.is_none() {
-        let leaf = shared.pipe.leaves.get(at);
-        let Some((LeafSource::Explore(e), node)) = leaf.map(|l| (&l.source, l.node)) else {
-            return Err(Error::Internal("a leaf that is not an exploration".into()));
+        let leaf = &shared.pipe.leaves[at];
+        let LeafSource::Explore(e) = &leaf.source else {
+            unreachable!("only explorations have steps");
         };
-        pipeline
-            .insert(Pipeline::new(e, shared.ctx)?)
-            .watch(shared.ctx, node);
+        let new = pipeline.insert(Pipeline::new(e, shared.ctx)?);
+        new.watch(shared.ctx, leaf.node);
     }
-    pipeline
-        .as_mut()
-        .ok_or_else(|| Error::Internal("a leaf without a pipeline".into()))
+    Ok(pipeline.as_mut().invariant("it was just made"))
 }

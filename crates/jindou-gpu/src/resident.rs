@@ -22,7 +22,7 @@ use crate::params;
 use jindou_graph::Edges;
 use jindou_graph::segment::{FinderKind, GraphScope, KeyFinder, Segment};
 use jindou_model::sync;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Invariant, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -484,7 +484,8 @@ impl ResidentSegment {
             // SAFETY: a directory has `rows` keys.
             _ => return unsafe { device.copy(out, self.params.keys, rows as usize * 4) },
         };
-        let grid = kernel.grid(units).unwrap_or(0);
+        let grid = kernel.grid(units);
+        let grid = grid.invariant("the keys of a segment fit one launch");
         if grid == 0 {
             return Ok(());
         }
@@ -540,7 +541,8 @@ fn without(
     p.within.table = table.at();
     p.within.count = intervals.len() as u32;
     [p.within.start, p.within.end] = intervals[0];
-    let grid = Kernel::Restrict.grid(u64::from(n)).unwrap_or(0);
+    let grid = Kernel::Restrict.grid(u64::from(n));
+    let grid = grid.invariant("the keys of a segment fit one launch");
     // SAFETY: `from` has `n` ids, and `to` room for those that stay: each id of `gone` is in `from` once.
     unsafe { device.launch(Kernel::Restrict, grid, bytemuck::bytes_of(&p)) }
 }

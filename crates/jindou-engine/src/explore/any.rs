@@ -20,11 +20,11 @@ pub(crate) enum AnyPredicate {
 }
 
 impl AnyPredicate {
-    pub fn new(predicate: PredicateRef, layout: &StepLayout<'_, '_>) -> Result<Self> {
-        Ok(match predicate {
+    pub fn new(predicate: PredicateRef, layout: &StepLayout<'_, '_>) -> Self {
+        match predicate {
             PredicateRef::Bind(s) => Self::Bind(layout.output(s)),
-            PredicateRef::Slot(s) => Self::Column(layout.column(s)?),
-        })
+            PredicateRef::Slot(s) => Self::Column(layout.column(s)),
+        }
     }
 
     /// The output column.
@@ -77,23 +77,23 @@ impl<'a> ExpandAnyStep<'a> {
         far: FarEnd,
         graph: &'a GraphRef,
         layout: &StepLayout<'a, '_>,
-    ) -> Result<Self> {
+    ) -> Self {
         let (bind_graph, graph_to) = match graph {
             GraphRef::Bind(s, _) => (true, layout.output(*s)),
             _ => (false, None),
         };
-        Ok(Self {
+        Self {
             known: layout.snapshot.predicates(),
             snapshot: layout.snapshot,
             views: RowPredicates::new(layout.snapshot, direction),
-            anchor: layout.anchor(anchor)?,
+            anchor: layout.anchor(anchor),
             direction,
-            predicate: AnyPredicate::new(predicate, layout)?,
+            predicate: AnyPredicate::new(predicate, layout),
             far: match far {
                 FarEnd::Bind(s) => FarVertex::Bind(layout.output(s)),
-                FarEnd::Known(o) => FarVertex::Known(layout.anchor(o)?),
+                FarEnd::Known(o) => FarVertex::Known(layout.anchor(o)),
             },
-            graph: RowGraph::new(graph, layout)?,
+            graph: RowGraph::new(graph, layout),
             graph_to,
             bind_graph,
             row: 0,
@@ -108,7 +108,7 @@ impl<'a> ExpandAnyStep<'a> {
             place: 0,
             work: 0,
             touched: 0,
-        })
+        }
     }
 
     pub fn begin(&mut self, input: View<'_>) {

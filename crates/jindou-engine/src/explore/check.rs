@@ -34,7 +34,7 @@ pub(crate) struct CheckStep<'a> {
 }
 
 impl<'a> CheckStep<'a> {
-    pub fn new(list: &'a EdgeList, other: Operand, layout: &StepLayout<'a, '_>) -> Result<Self> {
+    pub fn new(list: &'a EdgeList, other: Operand, layout: &StepLayout<'a, '_>) -> Self {
         let mut far = other;
         let (bind, graph) = match &list.graph {
             GraphRef::Bind(slot, _) => (true, layout.output(*slot)),
@@ -52,13 +52,13 @@ impl<'a> CheckStep<'a> {
         let lists = if long && matches!(other, Operand::Slot(_)) {
             let reverse = list.direction.reverse();
             far = list.anchor;
-            NeighbourLists::for_anchor(other, list.predicate, reverse, &list.graph, layout)?
+            NeighbourLists::for_anchor(other, list.predicate, reverse, &list.graph, layout)
         } else {
-            NeighbourLists::new(list, layout)?
+            NeighbourLists::new(list, layout)
         };
-        Ok(Self {
+        Self {
             lists,
-            other: layout.anchor(far)?,
+            other: layout.anchor(far),
             graph,
             bind,
             row: 0,
@@ -69,7 +69,7 @@ impl<'a> CheckStep<'a> {
             asked: false,
             work: 0,
             touched: 0,
-        })
+        }
     }
 
     pub fn begin(&mut self, input: View<'_>) {

@@ -152,7 +152,7 @@ impl<'a> ExpandStep<'a> {
         lists: &'a [EdgeList],
         within: Option<&'a jindou_plan::IdFilter>,
         layout: &StepLayout<'a, '_>,
-    ) -> Result<Self> {
+    ) -> Self {
         let bind = lists.iter().find_map(|l| match &l.graph {
             GraphRef::Bind(slot, _) => Some(layout.output(*slot)),
             _ => None,
@@ -160,12 +160,12 @@ impl<'a> ExpandStep<'a> {
         let within = IdTest::new(within, layout.snapshot);
         let (from, end) = within.hull();
         let lists = lists.iter().map(|l| {
-            let mut list = NeighbourLists::new(l, layout)?;
+            let mut list = NeighbourLists::new(l, layout);
             list.needs_only([from, end]);
-            Ok(list)
+            list
         });
-        Ok(Self {
-            lists: lists.collect::<Result<_>>()?,
+        Self {
+            lists: lists.collect(),
             within,
             to,
             graph: bind.flatten(),
@@ -178,7 +178,7 @@ impl<'a> ExpandStep<'a> {
             scratch: vec![],
             work: 0,
             touched: 0,
-        })
+        }
     }
 
     pub fn begin(&mut self, input: View<'_>) {

@@ -5,7 +5,7 @@ use crate::batch::View;
 use jindou_graph::Edges;
 use jindou_graph::segment::{GraphScope, KeyFinder, Patch, PatchFinger, Segment, prefetch};
 use jindou_graph::shard::EVERYTHING;
-use jindou_model::{Direction, PredicateId, Result};
+use jindou_model::{Direction, Invariant, PredicateId};
 use jindou_plan::{EdgeList, GraphRef, Operand};
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -19,11 +19,11 @@ pub(crate) enum RowGraph<'a> {
 }
 
 impl<'a> RowGraph<'a> {
-    pub fn new(graph: &'a GraphRef, layout: &StepLayout<'a, '_>) -> Result<Self> {
-        Ok(match graph {
-            GraphRef::Slot(s) => Self::Column(layout.column(*s)?),
-            _ => Self::Fixed(graph.scope().unwrap_or(GraphScope::Default)),
-        })
+    pub fn new(graph: &'a GraphRef, layout: &StepLayout<'a, '_>) -> Self {
+        match graph {
+            GraphRef::Slot(s) => Self::Column(layout.column(*s)),
+            _ => Self::Fixed(graph.scope().invariant("only a slot's graph is not known")),
+        }
     }
 
     #[inline]
@@ -143,7 +143,7 @@ pub(crate) struct NeighbourLists<'a> {
 const MOST_MERGED: usize = 1 << 20;
 
 impl<'a> NeighbourLists<'a> {
-    pub fn new(list: &'a EdgeList, layout: &StepLayout<'a, '_>) -> Result<Self> {
+    pub fn new(list: &'a EdgeList, layout: &StepLayout<'a, '_>) -> Self {
         Self::for_anchor(
             list.anchor,
             list.predicate,
@@ -159,11 +159,11 @@ impl<'a> NeighbourLists<'a> {
         direction: Direction,
         graph: &'a GraphRef,
         layout: &StepLayout<'a, '_>,
-    ) -> Result<Self> {
+    ) -> Self {
         let view = layout.snapshot.edges(predicate, direction);
         let bind = matches!(graph, GraphRef::Bind(..));
-        let graph = RowGraph::new(graph, layout)?;
-        let anchor = layout.anchor(anchor)?;
+        let graph = RowGraph::new(graph, layout);
+        let anchor = layout.anchor(anchor);
         let mut it = Self {
             view,
             graph,
@@ -191,7 +191,7 @@ impl<'a> NeighbourLists<'a> {
                 },
             };
         }
-        Ok(it)
+        it
     }
 
     /// Declares that neighbours outside the half-open interval are not needed: other shards then do not send them.

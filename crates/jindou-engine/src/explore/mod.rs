@@ -29,7 +29,7 @@ use crate::eval::EvalContext;
 use crate::live::LiveProfile;
 use crate::options::{ServiceCaller, WorkerPool};
 use jindou_graph::Graph;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Invariant, Result};
 use jindou_plan::{Operand, Slot};
 use std::ops::Deref;
 
@@ -106,10 +106,10 @@ pub(crate) struct StepLayout<'a, 'p> {
 
 impl StepLayout<'_, '_> {
     /// Input column of a slot that must be bound.
-    pub fn column(&self, slot: Slot) -> Result<usize> {
-        self.input.iter().position(|&s| s == slot).ok_or_else(|| {
-            Error::Internal(format!("the plan reads slot {slot} after it was dropped"))
-        })
+    #[track_caller]
+    pub fn column(&self, slot: Slot) -> usize {
+        let at = self.input.iter().position(|&s| s == slot);
+        at.invariant("a step reads slots that are still columns")
     }
 
     /// Output column of a slot, if it is read.
@@ -135,11 +135,11 @@ impl StepLayout<'_, '_> {
         carry
     }
 
-    pub fn anchor(&self, operand: Operand) -> Result<Anchor> {
-        Ok(match operand {
-            Operand::Slot(s) => Anchor::Column(self.column(s)?),
+    pub fn anchor(&self, operand: Operand) -> Anchor {
+        match operand {
+            Operand::Slot(s) => Anchor::Column(self.column(s)),
             Operand::Const(v) => Anchor::Const(v),
-        })
+        }
     }
 }
 

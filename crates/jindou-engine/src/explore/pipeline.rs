@@ -5,7 +5,7 @@ use super::{Consumer, Flow, QueryContext, StartReader, StepLayout};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
 use crate::live::{LiveCounts, LiveNode};
-use jindou_model::{Error, Invariant, Result};
+use jindou_model::{Invariant, Result};
 use jindou_plan::{EdgeList, Exploration, Operand, Slot, Step, StepKind, layout_of};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub(crate) struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     /// The source of step 0, shared by all workers.
-    pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> Result<StartReader<'a>> {
+    pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> StartReader<'a> {
         let layout = StepLayout {
             snapshot: ctx.snapshot,
             input: &[],
@@ -47,9 +47,7 @@ impl<'a> Pipeline<'a> {
             Some(StepKind::Start { source, within, .. }) => {
                 StartReader::new(source, within.as_ref(), &layout)
             }
-            _ => Err(Error::Internal(
-                "the plan does not begin with a start".into(),
-            )),
+            _ => unreachable!("an exploration begins with a start"),
         }
     }
 
@@ -74,9 +72,7 @@ impl<'a> Pipeline<'a> {
             }
             layouts.push(output);
         }
-        let Some(start_filters) = start_filters else {
-            return Err(Error::Internal("the plan has no steps".into()));
-        };
+        let start_filters = start_filters.invariant("an exploration has steps");
         if ctx.snapshot.is_sharded() {
             for (i, step) in steps.iter_mut().enumerate() {
                 step.ahead = ahead(&layouts[i], &exploration.steps[i + 1..]);

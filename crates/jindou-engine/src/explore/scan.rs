@@ -68,17 +68,17 @@ impl<'a> ScanAll<'a> {
         object: Slot,
         graph: &'a GraphRef,
         layout: &StepLayout<'a, '_>,
-    ) -> Result<Self> {
+    ) -> Self {
         let (bind_graph, graph_to) = match graph {
             GraphRef::Bind(s, _) => (true, layout.output(*s)),
             _ => (false, None),
         };
-        Ok(Self {
+        Self {
             snapshot: layout.snapshot,
             subject: layout.output(subject),
-            predicate: AnyPredicate::new(predicate, layout)?,
+            predicate: AnyPredicate::new(predicate, layout),
             object: layout.output(object),
-            graph: RowGraph::new(graph, layout)?,
+            graph: RowGraph::new(graph, layout),
             graph_to,
             bind_graph,
             only: 0..layout.snapshot.predicate_count(),
@@ -101,7 +101,7 @@ impl<'a> ScanAll<'a> {
             place: 0,
             work: 0,
             touched: 0,
-        })
+        }
     }
 
     pub fn begin(&mut self) {

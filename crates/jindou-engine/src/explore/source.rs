@@ -2,11 +2,11 @@
 //! length and gives any part of itself, so that workers can take morsels of it.
 
 use super::StepLayout;
-use super::lists::{ConstantList, RowGraph, constant_list};
-use crate::id_test::{IdTest, intersect_runs};
+use super::lists::{ConstantList, constant_list};
+use crate::id_test::{IdTest, exact_runs, intersect_runs};
 use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_graph::{Edges, Graph};
-use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
+use jindou_model::{DEFAULT_GRAPH, Direction, Invariant, PredicateId, invariant};
 use jindou_plan::{GraphRef, Operand, StartSource};
 
 enum SourceForm<'a> {
@@ -32,29 +32,23 @@ impl<'a> StartReader<'a> {
         source: &'a StartSource,
         within: Option<&'a jindou_plan::IdFilter>,
         layout: &StepLayout<'a, '_>,
-    ) -> Result<Self> {
+    ) -> Self {
         let tested = || IdTest::new(within, layout.snapshot);
         let form = match source {
             StartSource::Unit => SourceForm::Unit,
             StartSource::IdFilter => {
-                let within = within.map(|w| IdTest::exact(w, layout.snapshot));
-                SourceForm::Runs(within.and_then(|w| w.runs()).ok_or_else(|| {
-                    Error::Internal("the plan starts at intervals but has none".into())
-                })?)
+                let within = within.invariant("a start at intervals has them");
+                SourceForm::Runs(exact_runs(within, layout.snapshot))
             }
             StartSource::List(list) => {
-                let (Operand::Const(v), RowGraph::Fixed(scope)) =
-                    (list.anchor, RowGraph::new(&list.graph, layout)?)
-                else {
-                    return Err(Error::Internal(
-                        "the plan starts at a list of a variable".into(),
-                    ));
+                let (v, scope) = match (list.anchor, list.graph.scope()) {
+                    (Operand::Const(v), Some(scope)) => (v, scope),
+                    _ => unreachable!("a start reads the list of a constant"),
                 };
-                if matches!(list.graph, GraphRef::Bind(..)) {
-                    return Err(Error::Internal(
-                        "the plan starts at a list and binds a graph".into(),
-                    ));
-                }
+                invariant!(
+                    !matches!(list.graph, GraphRef::Bind(..)),
+                    "a start at a list binds no graph"
+                );
                 let view = layout.snapshot.edges(list.predicate, list.direction);
                 slices(constant_list(&view, v, scope), &tested())
             }
@@ -63,9 +57,8 @@ impl<'a> StartReader<'a> {
                 direction,
                 graph,
             } => {
-                let scope = graph.scope().ok_or_else(|| {
-                    Error::Internal("the plan starts at keys in a variable's graph".into())
-                })?;
+                let scope = graph.scope();
+                let scope = scope.invariant("a start at keys has the same graphs for all rows");
                 keys(layout.snapshot, *predicate, *direction, scope, tested())
             }
             StartSource::Graphs(only) => {
@@ -93,7 +86,7 @@ impl<'a> StartReader<'a> {
                 }
             }
         }
-        Ok(Self { form, before, len })
+        Self { form, before, len }
     }
 
     /// Upper bound on its number of values (keys are tested when they are read).

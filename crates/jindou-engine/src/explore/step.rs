@@ -9,7 +9,7 @@ use crate::batch::{Batch, OperatorCharge, View, widen};
 use crate::filter::Filters;
 use crate::live::LiveCounts;
 use jindou_graph::segment::GraphScope;
-use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{Slot, Step, StepKind};
 use std::time::Duration;
 
@@ -121,11 +121,7 @@ impl<'a> StepState<'a> {
         ctx: &QueryContext<'a>,
     ) -> Result<Self> {
         let op = match &step.kind {
-            StepKind::Start { .. } => {
-                return Err(Error::Internal(
-                    "the plan has a start that is not first".into(),
-                ));
-            }
+            StepKind::Start { .. } => unreachable!("only the first step is a start"),
             StepKind::Expand { to, lists, within } => {
                 let to = layout.output(*to);
                 StepOp::Expand(Box::new(ExpandStep::new(
@@ -133,13 +129,13 @@ impl<'a> StepState<'a> {
                     lists,
                     within.as_ref(),
                     layout,
-                )?))
+                )))
             }
             StepKind::Check { list, other } => {
-                StepOp::Check(Box::new(CheckStep::new(list, *other, layout)?))
+                StepOp::Check(Box::new(CheckStep::new(list, *other, layout)))
             }
             StepKind::Restrict { slot, within } => {
-                StepOp::Restrict(RestrictStep::new(layout.column(*slot)?, within, layout))
+                StepOp::Restrict(RestrictStep::new(layout.column(*slot), within, layout))
             }
             StepKind::ExpandAny {
                 anchor,
@@ -149,7 +145,7 @@ impl<'a> StepState<'a> {
                 graph,
             } => StepOp::Any(Box::new(ExpandAnyStep::new(
                 *anchor, *direction, *predicate, *far, graph, layout,
-            )?)),
+            ))),
             StepKind::ScanAll {
                 subject,
                 predicate,
@@ -157,9 +153,9 @@ impl<'a> StepState<'a> {
                 graph,
             } => StepOp::Scan(Box::new(ScanAll::new(
                 *subject, *predicate, *object, graph, layout,
-            )?)),
+            ))),
             StepKind::Cross { to, source, within } => StepOp::Cross(Box::new(Cross {
-                source: StartReader::new(source, within.as_ref(), layout)?,
+                source: StartReader::new(source, within.as_ref(), layout),
                 to: layout.output(*to),
                 row: 0,
                 place: 0,

@@ -5,7 +5,7 @@ use crate::batch::View;
 use crate::eval::EvalContext;
 use crate::values::holds;
 use jindou_model::scope::worked;
-use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId};
+use jindou_model::{FIRST_QUERY_ID, Invariant, Result, VertexId};
 use jindou_plan::Relation;
 use jindou_values::{equal_values, order, value};
 
@@ -20,14 +20,13 @@ pub(crate) struct IdComparison<'a> {
 }
 
 impl<'a> IdComparison<'a> {
-    pub fn new(value: ValueSource, relation: Relation, bytes: &'a [u8]) -> Result<Self> {
-        let constant = jindou_values::value(bytes)
-            .ok_or_else(|| Error::Internal("a plan's constant is not a term".into()))?;
-        Ok(Self {
+    pub fn new(value: ValueSource, relation: Relation, bytes: &'a [u8]) -> Self {
+        let constant = jindou_values::value(bytes).invariant("a plan's constant is a term");
+        Self {
             value,
             relation,
             constant: (bytes, constant),
-        })
+        }
     }
 
     fn truth(&self, ctx: &EvalContext<'_>, id: u32, term: &mut Vec<u8>) -> u8 {

@@ -10,7 +10,7 @@ use crate::values::Evaluator;
 use compare::IdComparison;
 use jindou_dictionary::TermKind;
 use jindou_model::scope::worked;
-use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId, term};
+use jindou_model::{FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
 use probed::{ProbeRows, Probed};
 
@@ -99,18 +99,15 @@ impl SharedScratch {
 
 impl FilterScratch<'_> {
     /// The next `n` bytes, and the remaining scratch for nested conditions.
-    fn take(&mut self, n: usize) -> Result<(&mut [u8], FilterScratch<'_>)> {
-        let (own, space) = self
-            .space
-            .split_at_mut_checked(n)
-            .ok_or_else(|| Error::Internal("not enough memory for a condition".into()))?;
+    fn take(&mut self, n: usize) -> (&mut [u8], FilterScratch<'_>) {
+        let (own, space) = self.space.split_at_mut(n);
         let (shared, work) = (&mut *self.shared, &mut *self.work);
         let inside = FilterScratch {
             space,
             shared,
             work,
         };
-        Ok((own, inside))
+        (own, inside)
     }
 }
 
@@ -135,7 +132,7 @@ impl<'a> FilterNode<'a> {
                 // A long number is compared with those of an index.
                 worked(64 * right.len())?;
                 let by_value =
-                    IdComparison::new(ValueSource::of_slot(*s, layout), *relation, right)?;
+                    IdComparison::new(ValueSource::of_slot(*s, layout), *relation, right);
                 Probed::over(Self::Compare(Box::new(by_value)), c, layout, ctx)
             }
             Condition::General(g) => {
@@ -226,7 +223,7 @@ impl<'a> FilterNode<'a> {
             Self::General(g) => g.truth(ctx, rows, from, out, &mut scratch.shared.rest)?,
             Self::Not(c) => {
                 // Rows that are not wanted may hold any value: they are remembered separately.
-                let (wanted, mut inside) = scratch.take(out.len())?;
+                let (wanted, mut inside) = scratch.take(out.len());
                 wanted.copy_from_slice(out);
                 c.eval(ctx, rows, from, out, &mut inside)?;
                 for (o, w) in out.iter_mut().zip(wanted) {
@@ -256,7 +253,7 @@ fn combine(
     /// Not wanted by the caller.
     const IDLE: u8 = 3;
     let n = out.len();
-    let (space, mut inside) = scratch.take(2 * n)?;
+    let (space, mut inside) = scratch.take(2 * n);
     // The result so far, and one member's values.
     let (so_far, member) = space.split_at_mut(n);
     for (s, &o) in so_far.iter_mut().zip(&*out) {

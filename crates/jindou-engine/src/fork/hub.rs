@@ -20,6 +20,7 @@ use jindou_graph::Graph;
 use jindou_graph::shard::{Far, Posts};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
+use jindou_plan::wire::is_exploration;
 use jindou_plan::{Slot, Step};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -104,7 +105,7 @@ impl HubState {
     /// Nanoseconds of a round trip to another shard, and of reading a list from another server.
     pub fn waits(&self) -> [f64; 2] {
         let round = self.round();
-        let reading = self.far().ok().and_then(|far| far.reading());
+        let reading = self.far().and_then(|far| far.reading());
         [round, reading.map_or(round, |list| list.min(round))]
     }
 
@@ -117,13 +118,18 @@ impl HubState {
             .store(before - before / 8 + time / 8, Ordering::Relaxed);
     }
 
-    fn far(&self) -> Result<Arc<dyn Far>> {
-        let far = self.far.get().and_then(Weak::upgrade);
-        far.ok_or_else(|| Error::Internal("the connection to other shards is closed".into()))
+    /// The connection to other shards; `None` once it is closed.
+    fn far(&self) -> Option<Arc<dyn Far>> {
+        self.far.get().and_then(Weak::upgrade)
+    }
+
+    fn far_to(&self, shard: u32) -> Result<Arc<dyn Far>> {
+        self.far()
+            .ok_or_else(|| refused(shard, "the connection to other shards is closed"))
     }
 
     pub fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
-        self.far()?.link(shard, cancel)
+        self.far_to(shard)?.link(shard, cancel)
     }
 
     /// Sends a message from one shard to another, or to itself; returns the answer, and the number of bytes sent.
@@ -137,7 +143,7 @@ impl HubState {
         let mut answers = self.posts(query, from, vec![(to, message)], cancel)?;
         let (_, answer, bytes) = answers
             .pop()
-            .ok_or_else(|| Error::Internal("a message without an answer".into()))?;
+            .ok_or_else(|| refused(to, "it did not answer"))?;
         Ok((answer, bytes))
     }
 
@@ -175,7 +181,7 @@ impl HubState {
             .map(|(s, m)| (*s, HEAD + m.len() as u64))
             .collect();
         let begun = Instant::now();
-        let replies = self.far()?.post(sent, &cancel.unwatched())?;
+        let replies = self.far_to(to[0].0)?.post(sent, &cancel.unwatched())?;
         if is_short {
             self.measured(begun.elapsed());
         }
@@ -193,7 +199,7 @@ impl HubState {
     pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
         let message = &PartMessage::End;
         self.end(query, query.home);
-        let Ok(far) = self.far() else { return };
+        let Some(far) = self.far() else { return };
         let shards = self.shard_count();
         let one = |s: u32| (s, put(query, message));
         let others = (0..shards).filter(|&s| s != query.home);
@@ -239,7 +245,7 @@ impl HubState {
         shard: u32,
         program: PartProgram,
     ) -> Result<PartAnswer> {
-        let steps = read_steps(&program)?;
+        let steps = read_steps(&program, shard)?;
         let cancel = token(&program);
         let opened = self.shards.open(shard, cancel)?;
         let part = QueryPart::new(query, shard, program, steps, opened, Arc::clone(self))?;
@@ -248,8 +254,7 @@ impl HubState {
             return Ok(PartAnswer::Unknown);
         }
         if parts.open.contains_key(&(query, shard)) {
-            let why = "a part of a query was started twice";
-            return Err(Error::Internal(why.into()));
+            return Err(refused(shard, "a part of a query was started twice"));
         }
         if parts.open.len() >= PARTS {
             let text = format!("the server already runs {PARTS} parts of queries; try again");
@@ -379,7 +384,7 @@ impl HubState {
     }
 
     fn run(&self, shard: u32, program: &PartProgram) -> Result<PartAnswer> {
-        let steps = read_steps(program)?;
+        let steps = read_steps(program, shard)?;
         let (time, is_short) = match program.time {
             Some(left) if left <= RUN_TIME => (left, true),
             _ => (RUN_TIME, false),
@@ -418,9 +423,19 @@ fn token(program: &PartProgram) -> CancelToken {
     }
 }
 
-fn read_steps(program: &PartProgram) -> Result<Vec<Step>> {
+/// The steps that another server sent to this shard.
+fn read_steps(program: &PartProgram, shard: u32) -> Result<Vec<Step>> {
     let steps = jindou_plan::wire::steps(&program.steps);
-    steps.ok_or_else(|| Error::Internal("steps of a query that cannot be read".into()))
+    let steps = steps.filter(|steps| is_exploration(steps));
+    steps.ok_or_else(|| refused(shard, "steps of a query that cannot be read"))
+}
+
+/// The failure of a message from or to this shard.
+pub(super) fn refused(shard: u32, why: &str) -> Error {
+    Error::Shard {
+        shard,
+        message: why.into(),
+    }
 }
 
 /// Executes explorations at the shards that have their data, and handles the messages of other servers that do so:

@@ -9,7 +9,7 @@ use crate::batch::{Batch, OperatorCharge, View};
 use crate::explore::{Consumer, Flow, Pipeline, QueryContext};
 use crate::options::StepProfile;
 use jindou_graph::shard::Blocks;
-use jindou_model::{Error, Holder, Result};
+use jindou_model::{Holder, Invariant, Result};
 use jindou_plan::{Slot, Step, layout_of};
 
 /// Number of rows that are collected before they are passed through a step.
@@ -83,10 +83,8 @@ impl<'a> StepLine<'a> {
         mode: ShardMode,
         [round, list]: [f64; 2],
     ) -> Result<Self> {
-        let sharded = ctx
-            .snapshot
-            .as_sharded()
-            .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
+        let sharded = ctx.snapshot.as_sharded();
+        let sharded = sharded.invariant("parts run over a sharded store");
         let (own, blocks) = (sharded.number(), sharded.blocks());
         let shards = f64::from(blocks.shards());
         let hops = steps.windows(2).zip(layouts);
@@ -347,7 +345,7 @@ impl Hop<'_> {
         self.sent += far as u64;
         self.waiting
             .resize_with(common.blocks.shards() as usize, Columns::default);
-        self.sorted.sort(&self.owners, self.waiting.len())?;
+        self.sorted.sort(&self.owners, self.waiting.len());
         for (shard, to) in (0..).zip(&mut self.waiting) {
             let index = self.sorted.of_shard(shard);
             if index.is_empty() {

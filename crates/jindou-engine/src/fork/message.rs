@@ -188,11 +188,13 @@ impl PartFailure {
             1 => Error::Limit(limit()),
             2 => Error::Busy(limit()),
             3 => Error::Cancelled,
-            4 => Error::Timeout(Duration::from_nanos(self.text.parse().unwrap_or(0))),
             5 => Error::Internal(self.text.clone()),
-            _ => Error::Shard {
-                shard: self.shard,
-                message: self.text.clone(),
+            kind => match self.text.parse() {
+                Ok(limit) if kind == 4 => Error::Timeout(Duration::from_nanos(limit)),
+                _ => Error::Shard {
+                    shard: self.shard,
+                    message: self.text.clone(),
+                },
             },
         }
     }

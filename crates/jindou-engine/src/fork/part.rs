@@ -6,7 +6,7 @@
 
 mod outbox;
 
-use super::hub::{Activity, HubState};
+use super::hub::{Activity, HubState, refused};
 use super::line::{RowDestination, StepLine, layouts};
 use super::message::{
     Columns, PartAnswer, PartCounts, PartFailure, PartMessage, PartProgram, PartReport, QueryName,
@@ -26,7 +26,7 @@ use crate::worker::guarded;
 use jindou_graph::Graph;
 use jindou_graph::shard::Sharded;
 use jindou_model::sync::lock;
-use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
+use jindou_model::{CancelToken, Charge, Error, Holder, Invariant, MemoryBudget, Resource, Result};
 use jindou_plan::{Exploration, Slot, Step};
 use outbox::Outbox;
 use std::collections::VecDeque;
@@ -115,7 +115,7 @@ impl QueryPart {
     /// Creates a part without work.
     ///
     /// # Errors
-    /// `Internal` for steps that cannot be executed, or a sort column that they do not produce.
+    /// `Shard` for a sort column that the steps do not produce.
     pub fn new(
         query: QueryName,
         shard: u32,
@@ -124,9 +124,8 @@ impl QueryPart {
         (graph, cancel): (Arc<dyn Graph>, CancelToken),
         hub: Arc<HubState>,
     ) -> Result<Self> {
-        let sharded = graph
-            .as_sharded()
-            .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
+        let sharded = graph.as_sharded();
+        let sharded = sharded.invariant("parts run over a sharded store");
         let memory = hub.memory.part(program.memory);
         sharded.charge_to(&memory);
         let shards = sharded.blocks().shards();
@@ -137,7 +136,7 @@ impl QueryPart {
             .is_some_and(|first| first.column as usize >= width)
         {
             let why = "the first rows by a column that the steps do not give";
-            return Err(Error::Internal(why.into()));
+            return Err(refused(shard, why));
         }
         let full = (0..shards).map(|_| AtomicU64::new(0)).collect();
         let mut queue = Vec::new();
@@ -172,15 +171,16 @@ impl QueryPart {
     /// Starts to produce the start rows, page by page.
     ///
     /// # Errors
-    /// `Internal` if this shard cannot produce them, or if the part was started before.
+    /// `Shard` if this shard cannot produce them, or if the part was started before.
     pub fn start(self: &Arc<Self>, number: u64, alone: bool) -> Result<PartAnswer> {
-        let start = PagedStart::new(&*self.graph, &self.steps, number, alone)?;
+        let start = PagedStart::new(&*self.graph, &self.steps, number, alone);
+        let start = start.ok_or_else(|| refused(self.shard, "a start that no shard can make"))?;
         let mut state = lock(&self.state);
         if state.ended {
             return Ok(PartAnswer::Unknown);
         }
         if state.start.replace(start).is_some() {
-            return Err(Error::Internal("a part was started twice".into()));
+            return Err(refused(self.shard, "a part was started twice"));
         }
         self.wake_one(&mut state)?;
         Ok(PartAnswer::Taken(state.charge.bytes()))
@@ -189,7 +189,7 @@ impl QueryPart {
     /// Queues rows that continue at a step.
     ///
     /// # Errors
-    /// `Internal` for rows that do not fit the step; the limit of the query's memory.
+    /// `Shard` for rows that do not fit the step; the limit of the query's memory.
     pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<PartAnswer> {
         let step = step as usize;
         // Rows without columns cannot be routed.
@@ -201,7 +201,7 @@ impl QueryPart {
                 .get(step - 1)
                 .is_some_and(|l| l.len() == rows.columns.len());
         if !fits {
-            return Err(Error::Internal("rows that do not match the query".into()));
+            return Err(refused(self.shard, "rows that do not match the query"));
         }
         let mut state = lock(&self.state);
         if state.ended {
@@ -244,7 +244,7 @@ impl QueryPart {
     /// Wakes or starts a worker for the current work.
     ///
     /// # Errors
-    /// `Internal` if no thread can be started. The caller returns it to the sender, since a receiver of messages must
+    /// `Limit` if no thread can be started. The caller returns it to the sender, since a receiver of messages must
     /// not send any.
     fn wake_one(self: &Arc<Self>, state: &mut PartState) -> Result<()> {
         state.busy = Instant::now();
@@ -266,7 +266,7 @@ impl QueryPart {
             Err(_) if state.workers > 0 => {}
             Err(e) => {
                 let why = format!("cannot start a thread for a part of a query: {e}");
-                return Err(Error::Internal(why));
+                return Err(Error::limit(Resource::Threads, why));
             }
         }
         Ok(())
@@ -369,9 +369,7 @@ impl QueryPart {
                         values.give(range, &ctx, &mut to)?
                     } else {
                         self.call_others(|_| {});
-                        let step = self.steps.first();
-                        let step = step.ok_or_else(|| Error::Internal("no first step".into()))?;
-                        page.run(step, &self.layouts[0], &ctx, &mut to)?
+                        page.run(&self.steps[0], &self.layouts[0], &ctx, &mut to)?
                     };
                     drop(to);
                     out.first.rows_in += counts.0;
@@ -590,8 +588,7 @@ fn each_chunk(rows: &Columns, chunk: &mut Batch, mut f: impl FnMut(View<'_>) -> 
         let n = BATCH.min(total - from);
         chunk.ensure(n)?;
         for (to, column) in chunk.columns.iter_mut().zip(&rows.columns) {
-            let part = column.get(from..from + n).unwrap_or(&[]);
-            to[..part.len()].copy_from_slice(part);
+            to[..n].copy_from_slice(&column[from..from + n]);
         }
         chunk.rows = n;
         f(chunk.view())?;

@@ -6,7 +6,7 @@ use crate::batch::View;
 use jindou_graph::Graph;
 use jindou_graph::shard::Blocks;
 use jindou_graph::statistics::HeavyKey;
-use jindou_model::{Direction, Error, Result};
+use jindou_model::{Direction, invariant};
 use jindou_plan::{EdgeList, IdFilter, Operand, Slot, StartSource, Step, StepKind};
 
 /// Largest number of rows in a message to another part.
@@ -368,10 +368,7 @@ pub(crate) struct ByOwner {
 
 impl ByOwner {
     /// Sorts the rows by `owners`. Rows of one shard keep their order.
-    ///
-    /// # Errors
-    /// `Internal` for an owner that is not one of the shards.
-    pub fn sort(&mut self, owners: &[u8], shards: usize) -> Result<()> {
+    pub fn sort(&mut self, owners: &[u8], shards: usize) {
         self.ends.clear();
         self.ends.resize(shards, 0);
         self.rows.clear();
@@ -380,9 +377,11 @@ impl ByOwner {
         for &o in owners {
             counts[usize::from(o)] += 1;
         }
-        if counts.iter().skip(shards).any(|&n| n > 0) {
-            return Err(Error::Internal("an owner that is not a shard".into()));
-        }
+        let others = &counts[shards..];
+        invariant!(
+            others.iter().all(|&n| n == 0),
+            "each row's owner is a shard"
+        );
         let mut sum = 0;
         for (next, n) in self.ends.iter_mut().zip(counts) {
             *next = sum;
@@ -393,7 +392,6 @@ impl ByOwner {
             self.rows[*next as usize] = row;
             *next += 1;
         }
-        Ok(())
     }
 
     /// The rows of a shard, ascending.
@@ -412,15 +410,20 @@ mod tests {
     #[test]
     fn rows_are_sorted_by_owner() {
         let mut by = ByOwner::default();
-        by.sort(&[2, 0, 2, 2, 0], 4).unwrap();
+        by.sort(&[2, 0, 2, 2, 0], 4);
         let of = |shard| by.of_shard(shard).to_vec();
         assert_eq!(
             [of(0), of(1), of(2), of(3)],
             [vec![1, 4], vec![], vec![0, 2, 3], vec![]]
         );
-        by.sort(&[1], 2).unwrap();
+        by.sort(&[1], 2);
         assert_eq!((by.of_shard(0), by.of_shard(1)), (&[][..], &[0][..]));
-        assert!(by.sort(&[0, 3], 3).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "each row's owner is a shard")]
+    fn an_owner_that_is_no_shard_is_a_bug() {
+        ByOwner::default().sort(&[0, 3], 3);
     }
 
     /// Many far rows of a heavy query are sent; the few rows of a light one are never sent, whatever a round trip

@@ -115,7 +115,7 @@ pub(crate) fn run_now(
     };
     let counts = guarded(|| {
         let mut pipeline = Pipeline::new(&exploration, &ctx)?;
-        let source = Pipeline::source(&exploration, &ctx)?;
+        let source = Pipeline::source(&exploration, &ctx);
         let (all, len) = (pipeline.steps(), source.len());
         let mut flow = pipeline.morsel(&ctx, &source, 0..len, all, &mut out);
         if flow.is_ok() {

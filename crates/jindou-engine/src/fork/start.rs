@@ -4,9 +4,9 @@
 use crate::batch::Batch;
 use crate::explore::{Consumer, Halt, Pipeline, QueryContext, StartReader};
 use crate::filter::Filters;
-use crate::id_test::IdTest;
+use crate::id_test::{IdTest, exact_runs};
 use jindou_graph::Graph;
-use jindou_model::{Error, Result};
+use jindou_model::Result;
 use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
 
 /// Largest number of ids in a page.
@@ -54,7 +54,7 @@ impl<'a> PagedValues<'a> {
     pub fn new(first: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Self> {
         Ok(Self {
             pipeline: Pipeline::new(first, ctx)?,
-            source: Pipeline::source(first, ctx)?,
+            source: Pipeline::source(first, ctx),
         })
     }
 
@@ -80,28 +80,25 @@ impl<'a> PagedValues<'a> {
 }
 
 impl PagedStart {
-    /// The start of these steps; `alone` if no other shard produces start rows.
-    ///
-    /// # Errors
-    /// `Internal` for steps that do not begin with a start that this shard can produce.
-    pub fn new(graph: &dyn Graph, steps: &[Step], number: u64, alone: bool) -> Result<Self> {
-        let wrong = || Error::Internal("a start that no shard can make".into());
-        let Some(StepKind::Start { source, within, .. }) = steps.first().map(|s| &s.kind) else {
-            return Err(wrong());
+    /// The start of these steps; `alone` if no other shard produces start rows. `None` for steps that do not begin with
+    /// a start that this shard can produce.
+    pub fn new(graph: &dyn Graph, steps: &[Step], number: u64, alone: bool) -> Option<Self> {
+        let StepKind::Start { source, within, .. } = &steps.first()?.kind else {
+            return None;
         };
-        let sharded = graph.as_sharded().ok_or_else(wrong)?;
+        let sharded = graph.as_sharded()?;
         let cursor = match (source, within) {
             _ if alone => StartCursor::Values(0, None),
             (StartSource::IdFilter, Some(within)) => {
-                let runs = IdTest::exact(within, graph).runs().ok_or_else(wrong)?;
+                let runs = exact_runs(within, graph);
                 let mut mine = sharded.blocks().parts(sharded.number(), &runs);
                 mine.reverse();
                 StartCursor::Runs(mine)
             }
             (StartSource::Keys { .. }, _) => StartCursor::Keys(1),
-            _ => return Err(wrong()),
+            _ => return None,
         };
-        Ok(Self {
+        Some(Self {
             number,
             cursor,
             source: Some(source.clone()),
@@ -253,9 +250,7 @@ impl Page {
                     give(part.len(), &mut |column| column.copy_from_slice(part))?;
                 }
             }
-            Self::Values(_) => {
-                return Err(Error::Internal("values that are read apart".into()).into());
-            }
+            Self::Values(_) => unreachable!("values are read by `PagedValues`"),
         }
         Ok((values, rows))
     }

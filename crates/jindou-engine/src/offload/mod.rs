@@ -16,13 +16,13 @@ use crate::executor::{
     Top, columns_after,
 };
 use crate::explore::{Halt, QueryContext};
-use crate::operators::{PipelineEnd, StageStats};
+use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
 use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
 use jindou_graph::Graph;
 use jindou_model::sync::lock;
-use jindou_model::{Error, Holder, Result};
+use jindou_model::{Error, Holder, Result, invariant};
 use jindou_plan::operator::{ApplyKind, JoinKind};
 use jindou_plan::{Aggregate, AggregateFunction, Exploration, Operator, Plan, Slot};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -237,10 +237,7 @@ impl<'a> Offload<'a> {
         // Chunks are the morsels of what follows, which may take long for each row.
         let mut exec = *exec;
         exec.ctx.batch_rows = exec.ctx.batch_rows.min(HELD_TOGETHER);
-        match exec.held_of(pipe, Holder::Offload)? {
-            PipelineEnd::RowBuffer(held) => Ok(LeafSource::RowBuffer(held)),
-            _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
-        }
+        Ok(LeafSource::RowBuffer(exec.held_of(pipe, Holder::Offload)?))
     }
 
     /// The rows of an operator that the executor runs with everything below it, and their slots; `None` if it runs
@@ -510,11 +507,7 @@ impl<'a> Offload<'a> {
                 time: steps.iter().map(|s| s.time).sum(),
             };
             whole.did_there(node, &stats, &steps, self.executor.place());
-            if given? != expected {
-                return Err(Error::Internal(
-                    "an executor returned columns that were not asked for".into(),
-                ));
-            }
+            invariant!(given? == expected, "an executor gives the steps' columns");
             Ok(())
         };
         let source = self.source(exec, columns.len(), node, Box::new(run))?;
@@ -560,25 +553,20 @@ struct OfWidth<'s> {
     sink: &'s mut dyn Sink,
 }
 
-impl OfWidth<'_> {
-    fn check(&self, width: usize) -> Result<()> {
-        if width == self.width {
-            return Ok(());
-        }
-        Err(Error::Internal(
-            "another executor returned unexpected columns".into(),
-        ))
-    }
-}
-
 impl Sink for OfWidth<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        self.check(columns.len())?;
+        invariant!(
+            columns.len() == self.width,
+            "an executor gives as many columns as asked"
+        );
         self.sink.batch(columns, rows)
     }
 
     fn block(&mut self, rows: Box<dyn RowBlock>) -> Result<()> {
-        self.check(rows.width())?;
+        invariant!(
+            rows.width() == self.width,
+            "an executor gives as many columns as asked"
+        );
         self.sink.block(rows)
     }
 }
@@ -667,11 +655,11 @@ struct GroupCollector<'r, 'a> {
 
 impl Sink for GroupCollector<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        if columns.len() != self.chunk.columns.len() {
-            return Err(Error::Internal(
-                "an executor returned columns that were not asked for".into(),
-            ));
-        }
+        let width = self.chunk.columns.len();
+        invariant!(
+            columns.len() == width,
+            "an executor gives as many columns as asked"
+        );
         self.rows += rows as u64;
         for from in (0..rows).step_by(self.ctx.batch_rows) {
             self.ctx.check()?;

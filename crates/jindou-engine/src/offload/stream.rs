@@ -229,7 +229,7 @@ impl<'a> Streamed<'a> {
 /// Gives a piece to a worker.
 fn give(piece: &Piece, work: &mut dyn StreamWork) -> Flow {
     let (block, rows) = (&piece.block, piece.from..piece.from + piece.rows);
-    let column = |at: usize| block.column(at).get(rows.clone()).unwrap_or(&[]);
+    let column = |at: usize| &block.column(at)[rows.clone()];
     let columns: Vec<&[u32]> = (0..block.width()).map(column).collect();
     work.rows(&columns, piece.rows)
 }
@@ -389,10 +389,7 @@ impl OwnBlock {
         charge.set(4 * (rows * columns.len()) as u64)?;
         let mut ids = Vec::with_capacity(rows * columns.len());
         for column in columns {
-            let part = column.get(from..from + rows);
-            ids.extend_from_slice(part.ok_or_else(|| {
-                Error::Internal("an executor returned a column shorter than its rows".into())
-            })?);
+            ids.extend_from_slice(&column[from..from + rows]);
         }
         Ok(Self {
             ids,

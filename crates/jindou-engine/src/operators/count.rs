@@ -1,9 +1,9 @@
 //! COUNT with and without groups.
 
-use super::end::{EndSpec, PipelineEnd};
+use super::end::ToCounts;
 use super::group::Groups;
 use crate::batch::{Batch, OperatorCharge, View};
-use crate::compile::{LeafSource, PipelineBuilder, internal};
+use crate::compile::{LeafSource, PipelineBuilder};
 use crate::explore::{Halt, QueryContext};
 use crate::table::{IdSet, TupleSet};
 use crate::tree::SlotLayout;
@@ -47,12 +47,8 @@ impl<'a> PipelineBuilder<'_, 'a> {
             self.exec.holds(node, counter.bytes());
             counter.finish(ctx)?
         } else {
-            let end = EndSpec::Count(&op.group, &op.counts);
-            let (PipelineEnd::Count(counter), _) =
-                self.exec.run_into(&op.input, node + 1, end, node)?
-            else {
-                return Err(internal("ends in something else"));
-            };
+            let end = ToCounts(&op.group, &op.counts);
+            let (counter, _) = self.exec.run_into(&op.input, node + 1, end, node)?;
             counter.finish(ctx)?
         };
         self.leaf(LeafSource::Whole(rows), node);

@@ -135,7 +135,7 @@ impl<'a> Each<'a> {
         };
         flow.map_err(|halt| match halt {
             Halt::Failed(e) => e,
-            Halt::Stop => Error::Internal("a correlated part stopped by itself".into()),
+            Halt::Stop => unreachable!("only a part's own end stops it"),
         })
     }
 }

@@ -9,125 +9,239 @@ use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
 use crate::tree::SlotLayout;
-use jindou_model::{Error, Holder, Result};
+use jindou_model::{Holder, Result};
 use jindou_plan::{Aggregate, Count, Slot};
 
-/// Specification of a pipeline's end: what its rows become.
-#[derive(Clone, Copy)]
-pub(crate) enum EndSpec<'a, 's> {
-    /// The query's result, with these columns.
-    Output(&'a [Slot], &'s dyn SinkFactory),
-    /// Rows in memory, held by an operator of this name.
-    RowBuffer(Holder),
-    /// Tells if there is a row.
-    Any,
-    Count(&'a [Slot], &'a [Count]),
-    Group(&'a [Slot], &'a [Aggregate]),
-    /// Sorted rows, with an optional limit.
-    Order(&'a [(Slot, bool)], Option<u64>),
-}
+/// What the rows of a pipeline become. Each worker makes a part of it from its rows; the parts are merged.
+pub(crate) trait EndSpec: Copy + Sync {
+    /// A worker's part while it still gets rows.
+    type Part;
+    /// A part that has all its rows.
+    type Done: Send;
 
-/// One worker's part of an end.
-pub(crate) enum PipelineEnd<'a, 's> {
-    Output(OutputEnd<'s>),
-    RowBuffer(RowBuffer),
-    Any(bool),
-    Count(Box<GroupCounter<'a>>),
-    Group(Box<Grouping>),
-    Order(Box<Sorter>),
-}
+    /// True if one row is enough.
+    const ENDS_EARLY: bool = false;
 
-impl<'a, 's> PipelineEnd<'a, 's> {
-    pub fn new(spec: EndSpec<'a, 's>, layout: &[Slot], ctx: &QueryContext<'_>) -> Self {
-        match spec {
-            EndSpec::Output(output, sinks) => {
-                Self::Output(OutputEnd::new(output, layout, sinks.worker()))
-            }
-            EndSpec::RowBuffer(holder) => {
-                Self::RowBuffer(RowBuffer::new(layout.len(), ctx, holder))
-            }
-            EndSpec::Any => Self::Any(false),
-            EndSpec::Count(group, counts) => {
-                Self::Count(Box::new(GroupCounter::new(group, counts, layout, ctx)))
-            }
-            EndSpec::Group(by, aggregates) => {
-                Self::Group(Box::new(Grouping::new(by, aggregates, layout, ctx)))
-            }
-            EndSpec::Order(by, most) => Self::Order(Box::new(Sorter::new(by, layout, most, ctx))),
-        }
-    }
+    /// An empty part, for rows with these slots.
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Self::Part;
 
-    pub fn batch(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
-        match self {
-            Self::Output(o) => o.batch(rows),
-            Self::RowBuffer(h) => Ok(h.push(rows)?),
-            Self::Any(any) => {
-                *any |= rows.rows > 0;
-                if *any { Err(Halt::Stop) } else { Ok(()) }
-            }
-            Self::Count(c) => Ok(c.add(rows)?),
-            Self::Group(g) => Ok(g.add(ctx, rows)?),
-            Self::Order(o) => Ok(o.add(ctx, rows)?),
-        }
-    }
+    fn batch(part: &mut Self::Part, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow;
 
-    /// Merges another worker's part.
-    pub fn merge(&mut self, ctx: &QueryContext<'_>, other: Self) -> Result<()> {
-        match (self, other) {
-            (Self::Output(a), Self::Output(b)) => a.rows += b.rows,
-            (Self::RowBuffer(a), Self::RowBuffer(b)) => a.append(b)?,
-            (Self::Any(a), Self::Any(b)) => *a |= b,
-            (Self::Count(a), Self::Count(b)) => a.merge(&b)?,
-            (Self::Group(a), Self::Group(b)) => a.merge(ctx, *b)?,
-            (Self::Order(a), Self::Order(b)) => a.merge(*b)?,
-            _ => return Err(Error::Internal("ends of two kinds do not merge".into())),
-        }
-        Ok(())
-    }
+    /// Called after a part's last row.
+    fn done(part: Self::Part, ctx: &QueryContext<'_>) -> Result<Self::Done>;
+
+    fn merge(whole: &mut Self::Done, ctx: &QueryContext<'_>, part: Self::Done) -> Result<()>;
 
     /// Bytes held.
-    pub fn bytes(&self) -> u64 {
-        match self {
-            Self::RowBuffer(h) => h.bytes(),
-            Self::Count(c) => c.bytes(),
-            Self::Group(g) => g.bytes(),
-            Self::Order(o) => o.bytes(),
-            Self::Output(_) | Self::Any(_) => 0,
-        }
+    fn bytes(_: &Self::Done) -> u64 {
+        0
+    }
+}
+
+/// The query's result, with these columns; its number of rows is left.
+#[derive(Clone, Copy)]
+pub(crate) struct ToSinks<'s>(pub &'s [Slot], pub &'s dyn SinkFactory);
+
+impl<'s> EndSpec for ToSinks<'s> {
+    type Part = OutputEnd<'s>;
+    type Done = u64;
+
+    fn part(self, layout: &[Slot], _: &QueryContext<'_>) -> OutputEnd<'s> {
+        OutputEnd::new(self.0, layout, self.1.worker())
+    }
+
+    fn batch(part: &mut OutputEnd<'s>, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
+        part.batch(rows)
+    }
+
+    fn done(part: OutputEnd<'s>, _: &QueryContext<'_>) -> Result<u64> {
+        part.done()
+    }
+
+    fn merge(whole: &mut u64, _: &QueryContext<'_>, part: u64) -> Result<()> {
+        *whole += part;
+        Ok(())
+    }
+}
+
+/// Rows in memory, held by an operator of this name.
+#[derive(Clone, Copy)]
+pub(crate) struct ToBuffer(pub Holder);
+
+impl EndSpec for ToBuffer {
+    type Part = RowBuffer;
+    type Done = RowBuffer;
+
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> RowBuffer {
+        RowBuffer::new(layout.len(), ctx, self.0)
+    }
+
+    fn batch(part: &mut RowBuffer, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
+        Ok(part.push(rows)?)
+    }
+
+    fn done(part: RowBuffer, _: &QueryContext<'_>) -> Result<RowBuffer> {
+        Ok(part)
+    }
+
+    fn merge(whole: &mut RowBuffer, _: &QueryContext<'_>, part: RowBuffer) -> Result<()> {
+        whole.append(part)
+    }
+
+    fn bytes(done: &RowBuffer) -> u64 {
+        done.bytes()
+    }
+}
+
+/// Tells if there is a row.
+#[derive(Clone, Copy)]
+pub(crate) struct ToAny;
+
+impl EndSpec for ToAny {
+    type Part = bool;
+    type Done = bool;
+
+    const ENDS_EARLY: bool = true;
+
+    fn part(self, _: &[Slot], _: &QueryContext<'_>) -> bool {
+        false
+    }
+
+    fn batch(any: &mut bool, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
+        *any |= rows.rows > 0;
+        if *any { Err(Halt::Stop) } else { Ok(()) }
+    }
+
+    fn done(any: bool, _: &QueryContext<'_>) -> Result<bool> {
+        Ok(any)
+    }
+
+    fn merge(any: &mut bool, _: &QueryContext<'_>, part: bool) -> Result<()> {
+        *any |= part;
+        Ok(())
+    }
+}
+
+/// COUNT, by these slots.
+#[derive(Clone, Copy)]
+pub(crate) struct ToCounts<'a>(pub &'a [Slot], pub &'a [Count]);
+
+impl<'a> EndSpec for ToCounts<'a> {
+    type Part = GroupCounter<'a>;
+    type Done = GroupCounter<'a>;
+
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> GroupCounter<'a> {
+        GroupCounter::new(self.0, self.1, layout, ctx)
+    }
+
+    fn batch(part: &mut GroupCounter<'a>, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
+        Ok(part.add(rows)?)
+    }
+
+    fn done(part: GroupCounter<'a>, _: &QueryContext<'_>) -> Result<GroupCounter<'a>> {
+        Ok(part)
+    }
+
+    fn merge(
+        whole: &mut GroupCounter<'a>,
+        _: &QueryContext<'_>,
+        part: GroupCounter<'a>,
+    ) -> Result<()> {
+        whole.merge(&part)
+    }
+
+    fn bytes(done: &GroupCounter<'a>) -> u64 {
+        done.bytes()
+    }
+}
+
+/// GROUP BY these slots.
+#[derive(Clone, Copy)]
+pub(crate) struct ToGroups<'a>(pub &'a [Slot], pub &'a [Aggregate]);
+
+impl EndSpec for ToGroups<'_> {
+    type Part = Grouping;
+    type Done = Grouping;
+
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Grouping {
+        Grouping::new(self.0, self.1, layout, ctx)
+    }
+
+    fn batch(part: &mut Grouping, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
+        Ok(part.add(ctx, rows)?)
+    }
+
+    fn done(part: Grouping, _: &QueryContext<'_>) -> Result<Grouping> {
+        Ok(part)
+    }
+
+    fn merge(whole: &mut Grouping, ctx: &QueryContext<'_>, part: Grouping) -> Result<()> {
+        whole.merge(ctx, part)
+    }
+
+    fn bytes(done: &Grouping) -> u64 {
+        done.bytes()
+    }
+}
+
+/// Rows in this order, with an optional limit.
+#[derive(Clone, Copy)]
+pub(crate) struct ToOrder<'a>(pub &'a [(Slot, bool)], pub Option<u64>);
+
+impl EndSpec for ToOrder<'_> {
+    type Part = Sorter;
+    type Done = Sorter;
+
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Sorter {
+        Sorter::new(self.0, layout, self.1, ctx)
+    }
+
+    fn batch(part: &mut Sorter, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
+        Ok(part.add(ctx, rows)?)
+    }
+
+    fn done(mut part: Sorter, ctx: &QueryContext<'_>) -> Result<Sorter> {
+        part.done(ctx)?;
+        Ok(part)
+    }
+
+    fn merge(whole: &mut Sorter, _: &QueryContext<'_>, part: Sorter) -> Result<()> {
+        whole.merge(part)
+    }
+
+    fn bytes(done: &Sorter) -> u64 {
+        done.bytes()
     }
 }
 
 /// Passes the plan's output columns to a sink.
 pub(crate) struct OutputEnd<'s> {
-    /// `None` once it is handed back.
-    sink: Option<Box<dyn WorkerSink + 's>>,
+    sink: Box<dyn WorkerSink + 's>,
     /// Column by output position; `None` for one that is never bound.
     columns: Vec<Option<usize>>,
     zeros: Vec<u32>,
-    pub rows: u64,
+    rows: u64,
 }
 
 /// Number of columns up to which a result needs no allocation per batch.
 const WIDE: usize = 24;
 
 impl<'s> OutputEnd<'s> {
-    fn new(output: &[Slot], layout: &[Slot], sink: Box<dyn WorkerSink + 's>) -> Self {
+    pub fn new(output: &[Slot], layout: &[Slot], sink: Box<dyn WorkerSink + 's>) -> Self {
         let layout = SlotLayout::new(layout);
         let columns = output.iter().map(|s| layout.position_of(*s)).collect();
         Self {
-            sink: Some(sink),
+            sink,
             columns,
             zeros: vec![],
             rows: 0,
         }
     }
 
-    /// Hands the sink back: all rows were taken.
-    pub fn done(mut self) -> Result<Self> {
-        if let Some(sink) = self.sink.take() {
-            sink.done()?;
-        }
-        Ok(self)
+    /// Hands the sink back: all rows were taken. Returns their number.
+    pub fn done(self) -> Result<u64> {
+        self.sink.done()?;
+        Ok(self.rows)
     }
 }
 
@@ -152,19 +266,16 @@ impl Consumer for OutputEnd<'_> {
             self.zeros.resize(rows.rows, 0);
         }
         let zeros = self.zeros.get(..rows.rows).unwrap_or(&[]);
-        let Some(sink) = &mut self.sink else {
-            return Ok(());
-        };
         let column = |c: &Option<usize>| c.map_or(zeros, |c| rows.column(c));
         let result = if self.columns.len() <= WIDE {
             let mut refs: [&[u32]; WIDE] = [&[]; WIDE];
             for (r, c) in refs.iter_mut().zip(&self.columns) {
                 *r = column(c);
             }
-            sink.batch(&refs[..self.columns.len()], rows.rows)
+            self.sink.batch(&refs[..self.columns.len()], rows.rows)
         } else {
             let refs: Vec<&[u32]> = self.columns.iter().map(column).collect();
-            sink.batch(&refs, rows.rows)
+            self.sink.batch(&refs, rows.rows)
         };
         Ok(result?)
     }

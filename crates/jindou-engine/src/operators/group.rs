@@ -1,8 +1,8 @@
 //! GROUP BY: numbers the groups of rows, and passes rows with their group numbers to the aggregates.
 
-use super::end::{EndSpec, PipelineEnd};
+use super::end::ToGroups;
 use crate::batch::{Batch, OperatorCharge, View};
-use crate::compile::{LeafSource, PipelineBuilder, internal};
+use crate::compile::{LeafSource, PipelineBuilder};
 use crate::executor::GroupedRows;
 use crate::explore::{Halt, QueryContext};
 use crate::key_table::KeyTable;
@@ -39,12 +39,8 @@ impl<'a> PipelineBuilder<'_, 'a> {
             self.exec.holds(node, groups.bytes());
             groups.finish(ctx)?
         } else {
-            let end = EndSpec::Group(&op.by, &op.aggregates);
-            let (PipelineEnd::Group(groups), _) =
-                self.exec.run_into(&op.input, node + 1, end, node)?
-            else {
-                return Err(internal("ends in something else"));
-            };
+            let end = ToGroups(&op.by, &op.aggregates);
+            let (groups, _) = self.exec.run_into(&op.input, node + 1, end, node)?;
             groups.finish(ctx)?
         };
         self.leaf(LeafSource::Whole(rows), node);

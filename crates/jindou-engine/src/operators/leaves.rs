@@ -1,12 +1,12 @@
 //! Leaves whose rows exist before the pipeline runs: outer rows, inline data, answers of other endpoints.
 
 use crate::batch::Batch;
-use crate::compile::{LeafSource, OuterRows, PipelineBuilder, internal};
+use crate::compile::{LeafSource, OuterRows, PipelineBuilder};
 use crate::explore::Halt;
 use crate::row_buffer::RowBuffer;
 use crate::tree::{common, with};
 use jindou_model::term::Parts;
-use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Result, VertexId, term};
+use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Invariant, Result, VertexId, term};
 use jindou_plan::sparql::Canonical;
 use jindou_plan::{Cell, Service, ServiceEndpoint, Slot, extension_of_iri, operator};
 use rustc_hash::FxHashMap;
@@ -24,9 +24,8 @@ impl PipelineBuilder<'_, '_> {
         let slots = &outer.slots;
         match &self.outer {
             OuterRows::One => {
-                let Some(outer) = self.exec.outer else {
-                    return Err(internal("reads an outer row where there is none"));
-                };
+                let outer = self.exec.outer;
+                let outer = outer.invariant("outer rows are read inside an apply");
                 let there = common(slots, &outer.slots);
                 let mut batch = Batch::new(there.len(), self.exec.ctx.budget);
                 batch.ensure(1)?;
@@ -110,9 +109,8 @@ impl PipelineBuilder<'_, '_> {
             ServiceEndpoint::Iri(iri) => return Ok(Cow::Borrowed(iri.as_str())),
             ServiceEndpoint::Slot(slot) => slot,
         };
-        let row = self.exec.outer.ok_or_else(|| {
-            Error::Internal("SERVICE with a variable is not in a correlated part".into())
-        })?;
+        let row = self.exec.outer;
+        let row = row.invariant("SERVICE with a variable is in a correlated part");
         let at = row.slots.iter().position(|s| s == slot);
         let id = at
             .and_then(|at| row.values.get(at))

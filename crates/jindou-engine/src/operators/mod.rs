@@ -29,7 +29,7 @@ mod steps;
 mod union;
 
 pub(crate) use each::OuterRow;
-pub(crate) use end::{EndSpec, PipelineEnd};
+pub(crate) use end::{EndSpec, OutputEnd, ToAny, ToBuffer, ToSinks};
 pub(crate) use order::Sorter;
 pub(crate) use slice::SliceState;
 pub(crate) use stage::{CountedStage, END, Link, StageSpec, StageStats, finish, push};

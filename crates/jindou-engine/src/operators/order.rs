@@ -5,9 +5,9 @@
 //! at the end. Descending keys are complemented.
 
 use super::BATCH;
-use super::end::{EndSpec, PipelineEnd};
+use super::end::ToOrder;
 use crate::batch::{Batch, OperatorCharge, View};
-use crate::compile::{LeafSource, PipelineBuilder, internal};
+use crate::compile::{LeafSource, PipelineBuilder};
 use crate::explore::{Flow, Halt, QueryContext};
 use crate::tree::SlotLayout;
 use crate::values::{Looked, PLACE_BITS, SortKeys};
@@ -41,15 +41,11 @@ impl<'a> PipelineBuilder<'_, 'a> {
         most: Option<u64>,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        let end = EndSpec::Order(&op.keys, most);
-        let (PipelineEnd::Order(sorter), slots) =
-            self.exec.run_into(&op.input, node + 1, end, node)?
-        else {
-            return Err(internal("ends in something else"));
-        };
+        let end = ToOrder(&op.keys, most);
+        let (sorter, slots) = self.exec.run_into(&op.input, node + 1, end, node)?;
         // Without rows the operators above need no stage, and may read slots that only rows would have.
         if !sorter.is_empty() {
-            self.leaf(LeafSource::Sorted(Box::new(Mutex::new(*sorter))), node);
+            self.leaf(LeafSource::Sorted(Box::new(Mutex::new(sorter))), node);
         }
         Ok(slots)
     }

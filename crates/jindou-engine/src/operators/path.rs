@@ -6,7 +6,7 @@ use crate::compile::PipelineBuilder;
 use crate::explore::{Anchor, Flow, Halt, QueryContext};
 use crate::path::PathSearch;
 use crate::tree::with;
-use jindou_model::{Error, Holder, Result};
+use jindou_model::{Holder, Invariant, Result};
 use jindou_plan::operator::FollowPath;
 use jindou_plan::{FarEnd, GraphRef, Operand, Slot};
 use rustc_hash::FxHashMap;
@@ -92,23 +92,18 @@ impl<'a> PathStage<'a> {
     pub fn new(spec: &'a FollowPath, input: &[Slot], ctx: &QueryContext<'_>) -> Result<Self> {
         let output = with(input.to_vec(), spec.new_slots());
         let place = |s: Slot| output.iter().position(|o| *o == s);
-        let missing = || Error::Internal("the plan's path reads a slot that does not exist".into());
-        let end = |e: &FarEnd| {
-            Ok::<_, Error>(match e {
-                FarEnd::Known(Operand::Const(v)) => PathEnd::Known(Anchor::Const(*v)),
-                FarEnd::Known(Operand::Slot(s)) => {
-                    let column = input.iter().position(|i| i == s).ok_or_else(missing)?;
-                    PathEnd::Known(Anchor::Column(column))
-                }
-                FarEnd::Bind(s) => PathEnd::Free(place(*s).ok_or_else(missing)?),
-            })
+        let place = |s: Slot| place(s).invariant("a path's new slots are columns");
+        let column = |s: Slot| input.iter().position(|i| *i == s);
+        let column = |s: Slot| column(s).invariant("a path reads slots that are columns");
+        let end = |e: &FarEnd| match e {
+            FarEnd::Known(Operand::Const(v)) => PathEnd::Known(Anchor::Const(*v)),
+            FarEnd::Known(Operand::Slot(s)) => PathEnd::Known(Anchor::Column(column(*s))),
+            FarEnd::Bind(s) => PathEnd::Free(place(*s)),
         };
         let graphs = match &spec.graph {
-            GraphRef::Slot(s) => {
-                PathGraphs::Column(input.iter().position(|i| i == s).ok_or_else(missing)?)
-            }
+            GraphRef::Slot(s) => PathGraphs::Column(column(*s)),
             GraphRef::Bind(s, list) => PathGraphs::Each(
-                place(*s).ok_or_else(missing)?,
+                place(*s),
                 match list {
                     Some(list) => list.as_slice().into(),
                     None => ctx.snapshot.named_graphs(),
@@ -118,8 +113,8 @@ impl<'a> PathStage<'a> {
         };
         Ok(Self {
             search: PathSearch::new(&spec.path, &spec.graph, ctx)?,
-            subject: end(&spec.subject)?,
-            object: end(&spec.object)?,
+            subject: end(&spec.subject),
+            object: end(&spec.object),
             graphs,
             nodes: spec.nodes,
             width: input.len(),

@@ -4,7 +4,7 @@ use super::slice::SliceState;
 use crate::batch::{Batch, View};
 use crate::compile::StageInput;
 use crate::explore::{Consumer, Flow, QueryContext, StepStats};
-use jindou_model::{Error, Result};
+use jindou_model::{Invariant, Result};
 use jindou_plan::Slot;
 use std::time::{Duration, Instant};
 
@@ -223,14 +223,9 @@ fn visit(
     end: &mut dyn Consumer,
     f: impl FnOnce(&mut CountedStage<'_>, &QueryContext<'_>, &mut NextStages<'_, '_, '_>) -> Flow,
 ) -> Flow {
-    let place = at.wrapping_sub(base);
-    if place >= stages.len() {
-        return Err(internal("a stage that does not exist").into());
-    }
-    let (before, after) = stages.split_at_mut(place + 1);
-    let Some(stage) = before.last_mut() else {
-        return Err(internal("a stage that does not exist").into());
-    };
+    let (stage, after) = stages[at - base..]
+        .split_first_mut()
+        .invariant("rows go to a stage");
     let clock = ctx.profile.then(Instant::now);
     let before_rows = stage.stats.rows_in;
     let mut rest = NextStages {
@@ -254,10 +249,6 @@ fn visit(
         }
     }
     flow
-}
-
-fn internal(what: &str) -> Error {
-    Error::Internal(format!("the plan leads to {what}"))
 }
 
 /// Pushes an output on when it has a batch's worth of rows, or some rows where few may be enough.

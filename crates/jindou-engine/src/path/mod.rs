@@ -17,7 +17,7 @@ use crate::batch::OperatorCharge;
 use crate::explore::QueryContext;
 use automaton::Automaton;
 use jindou_graph::segment::GraphScope;
-use jindou_model::{Error, Holder, Result};
+use jindou_model::{Holder, Invariant, Result};
 use jindou_plan::{GraphRef, Path};
 use search::{PathGraph, Side};
 use seen::VisitedSet;
@@ -69,14 +69,13 @@ impl<'a> PathSearch<'a> {
         })
     }
 
-    fn scope(&self, graph: Option<u32>) -> Result<GraphScope<'a>> {
-        match graph {
-            Some(g) => Ok(GraphScope::Named(g)),
-            None => self
-                .graph
+    fn scope(&self, graph: Option<u32>) -> GraphScope<'a> {
+        let fixed = || {
+            self.graph
                 .scope()
-                .ok_or_else(|| Error::Internal("a path in an unknown graph".into())),
-        }
+                .invariant("only a slot's graph is not known")
+        };
+        graph.map_or_else(fixed, GraphScope::Named)
     }
 
     /// Appends the nodes that the path leads to from `from` (`backwards`: that lead to it), each once, ascending.
@@ -134,7 +133,7 @@ impl<'a> PathSearch<'a> {
             return Ok(());
         }
         self.whole[of] = None;
-        let scope = self.scope(graph)?;
+        let scope = self.scope(graph);
         let (side, automaton) = self.side(backwards);
         side.clear()?;
         side.begin(automaton.start, from)?;
@@ -148,7 +147,7 @@ impl<'a> PathSearch<'a> {
         Ok(search::is_node(
             ctx,
             v,
-            self.scope(graph)?,
+            self.scope(graph),
             &mut self.scratch,
         ))
     }
@@ -199,7 +198,7 @@ impl<'a> PathSearch<'a> {
         graph: Option<u32>,
     ) -> Result<bool> {
         self.whole[0] = None;
-        let scope = self.scope(graph)?;
+        let scope = self.scope(graph);
         let a = &self.forward;
         if from == to && a.is_nullable() {
             return Ok(true);
@@ -230,7 +229,7 @@ impl<'a> PathSearch<'a> {
 
     /// Chooses where a path with both ends free begins: at the side with fewer nodes to begin at.
     pub fn free(&mut self, ctx: &QueryContext<'_>, graph: Option<u32>) -> Result<Free> {
-        let scope = self.scope(graph)?;
+        let scope = self.scope(graph);
         let (mut subjects, mut objects) = (VisitedSet::new(ctx), VisitedSet::new(ctx));
         search::starts(ctx, &self.forward, scope, &mut subjects)?;
         search::starts(ctx, &self.backward, scope, &mut objects)?;

@@ -10,7 +10,7 @@ use crate::filter::ValueSource;
 use crate::tree::SlotLayout;
 use jindou_model::scope::worked;
 use jindou_model::term::{self, Parts};
-use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, TextRoom, VertexId};
+use jindou_model::{FIRST_QUERY_ID, Holder, Result, TextRoom, VertexId};
 use jindou_plan::{Aggregate, AggregateFunction, Slot};
 use jindou_values::{Num, Number};
 use rustc_hash::FxHashSet;
@@ -309,7 +309,7 @@ impl Accumulators {
                     }
                     continue;
                 }
-                _ => return Err(Error::Internal("parts of different aggregates".into())),
+                _ => unreachable!("parts of one GROUP BY have the same aggregates"),
             }
             match (&mut to.state, from.state) {
                 (GroupStates::Count(a), GroupStates::Count(b)) => {
@@ -344,7 +344,7 @@ impl Accumulators {
                         a[to].append(&b[from], separator, room)?;
                     }
                 }
-                _ => return Err(Error::Internal("parts of different aggregates".into())),
+                _ => unreachable!("parts of one GROUP BY have the same aggregates"),
             }
         }
         self.recharge()

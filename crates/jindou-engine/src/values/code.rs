@@ -296,11 +296,7 @@ impl ExprCompiler<'_, '_> {
                 self.code(c, depth)?,
             ])),
             E::Coalesce(list) => Code::Coalesce(self.list(list, depth)?),
-            E::Exists(_) => {
-                return Err(Error::Internal(
-                    "EXISTS inside a compiled expression".into(),
-                ));
-            }
+            E::Exists(_) => unreachable!("the planner makes EXISTS an operator"),
             E::FunctionCall(f, list) => self.function(f, list, depth)?,
         })
     }

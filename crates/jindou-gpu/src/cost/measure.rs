@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::params::{self, OperandParams};
 use crate::random::XorShift;
 use jindou_graph::segment::FinderKind;
-use jindou_model::{CancelToken, Result};
+use jindou_model::{CancelToken, Invariant, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -204,7 +204,8 @@ fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -
     p.anchor = OperandParams::column(column.at());
     p.out = out.at();
     (p.compact.rows, p.compact.counter) = (LOOK_UPS, counter.at());
-    let grid = Kernel::ExpandOne.grid(LOOK_UPS.into()).unwrap_or(1);
+    let grid = Kernel::ExpandOne.grid(LOOK_UPS.into());
+    let grid = grid.invariant("the look-ups fit one launch");
     let seconds = least_of(device, cancel, 3, &|| {
         counter.clear()?;
         // SAFETY: the column has as many ids, each of which is a key; the output has room for them.

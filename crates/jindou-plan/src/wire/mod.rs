@@ -5,7 +5,7 @@
 //! invalid message is refused. Lengths are compared with the remaining bytes before anything is allocated, and bytes
 //! that are left over are an error.
 //!
-//! The engine checks that the steps fit the columns that they are given, and that a start is in a valid position.
+//! [`is_exploration`] checks that the steps fit one another; the engine relies on it.
 //! [`Step::why`] is not sent: it is for EXPLAIN, which the planning server answers.
 
 mod check;
@@ -13,7 +13,8 @@ mod code;
 
 pub use check::{Flaw, Unsendable};
 
-use crate::Step;
+use crate::slots::{layout_of, reads};
+use crate::{Step, StepKind};
 
 /// Deepest nesting of conditions. The planner makes 66 levels at most: see `condition.rs`.
 pub const MAX_DEPTH: usize = 72;
@@ -45,6 +46,20 @@ pub fn steps(bytes: &[u8]) -> Option<Vec<Step>> {
 pub fn is_sendable(step: &Step) -> bool {
     let mut room = MAX_CONDITIONS;
     check::one(step, &mut room).is_ok()
+}
+
+/// Returns true if the steps can run one after another: only the first is a start, and each reads only slots that are
+/// still columns. O(steps × columns).
+#[must_use]
+pub fn is_exploration(steps: &[Step]) -> bool {
+    let mut columns = Vec::new();
+    let mut fits = |(at, step): (usize, &Step)| {
+        let mut fits = matches!(step.kind, StepKind::Start { .. }) == (at == 0);
+        reads(&step.kind, &mut |slot| fits &= columns.contains(&slot));
+        columns = layout_of(&columns, step);
+        fits
+    };
+    !steps.is_empty() && steps.iter().enumerate().all(&mut fits)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::executor::Top;
 use crate::fork::message::FirstByColumn;
 use crate::fork::sieve::MOST;
 use crate::options::StepProfile;
+use jindou_model::{Invariant, invariant};
 use jindou_plan::{Operator, Plan, Walk};
 use std::fmt::{self, Write};
 
@@ -131,11 +132,11 @@ impl ForkExecutor {
         out
     }
 
-    fn program(&self, task: &Task<'_>, needs: Needs) -> Result<PartProgram> {
+    fn program(&self, task: &Task<'_>, needs: Needs) -> PartProgram {
         let mut steps = Vec::new();
-        jindou_plan::wire::put_steps(task.steps, &mut steps)
-            .map_err(|e| Error::Internal(e.to_string()))?;
-        Ok(PartProgram {
+        let put = jindou_plan::wire::put_steps(task.steps, &mut steps);
+        invariant!(put.is_ok(), "only steps that can be sent are: {put:?}");
+        PartProgram {
             steps,
             time: task.options.cancel.left(),
             memory: task.options.memory.limit(),
@@ -143,7 +144,7 @@ impl ForkExecutor {
             repeats: needs.repeats,
             first: needs.top.and_then(|top| first(top, task.steps)),
             profile: task.options.profile,
-        })
+        }
     }
 
     /// Executes the whole task at one shard; `None` if that shard declines.
@@ -152,7 +153,7 @@ impl ForkExecutor {
             home: self.hub.home,
             number: self.hub.number(),
         };
-        let message = PartMessage::Run(self.program(task, Needs::default())?);
+        let message = PartMessage::Run(self.program(task, Needs::default()));
         let way = [self.hub.home, shard];
         let cancel = &task.options.cancel;
         let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
@@ -186,10 +187,8 @@ impl ForkExecutor {
         (needs, why): (Needs, ForkReason),
     ) -> Result<Box<dyn PulledRows>> {
         let hub = &self.hub;
-        let sharded = task
-            .snapshot
-            .as_sharded()
-            .ok_or_else(|| Error::Internal("the store is not sharded".into()))?;
+        let sharded = task.snapshot.as_sharded();
+        let sharded = sharded.invariant("only a sharded store's queries are forked");
         let (own, blocks) = (sharded.number(), sharded.blocks());
         let query = QueryName {
             home: hub.home,
@@ -217,7 +216,7 @@ impl ForkExecutor {
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
         // From here on, dropping it ends the parts.
         let gathered = GatheredRows::new(gathering);
-        let begin = PartMessage::Begin(self.program(task, needs)?);
+        let begin = PartMessage::Begin(self.program(task, needs));
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
         taken(hub.posts(query, hub.home, all, cancel)?)?;
         let alone = starts != Starts::Everywhere;
