@@ -5,6 +5,7 @@
 //! separately. Patterns with an unknown predicate probe only these predicates.
 
 use bytemuck::{Pod, Zeroable};
+use jindou_model::mapped::contradicts;
 
 /// A run of consecutive ids with the same sets; ends where the next one starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -37,17 +38,18 @@ impl<'a> CharacteristicSets<'a> {
         self.runs.get(at.checked_sub(1)?).copied()
     }
 
-    /// The predicates of a set, ascending; empty for damaged numbers.
+    /// The predicates of a set, ascending; empty for damaged numbers, which mark the file.
     #[must_use]
     pub fn list(&self, set: u32) -> &'a [u32] {
-        match self
-            .offsets
-            .get(set as usize..)
-            .and_then(|o| o.first_chunk::<2>())
-        {
-            Some(&[a, b]) => self.predicates.get(a as usize..b as usize).unwrap_or(&[]),
-            None => &[],
-        }
+        let bounds = self.offsets.get(set as usize..);
+        let list = match bounds.and_then(|o| o.first_chunk::<2>()) {
+            Some(&[a, b]) => self.predicates.get(a as usize..b as usize),
+            None => None,
+        };
+        list.unwrap_or_else(|| {
+            contradicts(self.runs);
+            &[]
+        })
     }
 
     /// Predicates of edges that leave `v`.

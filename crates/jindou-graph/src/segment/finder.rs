@@ -12,6 +12,7 @@
 use super::{FIRST_KEY, FinderKind, prefetch};
 use bytemuck::{Pod, Zeroable};
 use jindou_model::FIRST_TAIL_ID;
+use jindou_model::mapped::contradicts;
 
 /// "This vertex is not a key."
 pub const NO_KEY: u32 = u32::MAX;
@@ -260,7 +261,7 @@ impl KeyFinder<'_> {
             Self::Empty => {}
             Self::Intervals(runs) => {
                 let at = runs.partition_point(|r| r.base <= from).saturating_sub(1);
-                for r in runs.get(at..).unwrap_or(&[]) {
+                for r in &runs[at..] {
                     if r.base >= to || out.len() >= most {
                         break;
                     }
@@ -419,6 +420,7 @@ fn find_in_bucket(first: u32, shift: u32, buckets: &[u32], keys: &[u32], at: u32
         return NO_KEY;
     };
     let Some(slice) = keys.get(a as usize..b as usize) else {
+        contradicts(buckets);
         return NO_KEY;
     };
     if slice.len() <= 2 * BUCKET_KEYS as usize {

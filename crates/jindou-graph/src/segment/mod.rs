@@ -42,6 +42,7 @@ pub use view::{EdgeView, GraphScope};
 use std::ops::Range;
 
 use jindou_model::NO_VERTEX;
+use jindou_model::mapped::contradicts;
 
 /// The structure by which a segment finds its keys; part of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,7 +142,8 @@ impl<'a> Segment<'a> {
         self.neighbours.is_empty()
     }
 
-    /// Range of the neighbours of key number `k` in `neighbours`. Empty for `NO_KEY` and for damaged offsets.
+    /// Range of the neighbours of key number `k` in `neighbours`. Empty for `NO_KEY` and for damaged offsets, which mark
+    /// the file.
     #[inline]
     #[must_use]
     pub fn range(&self, k: u32) -> (usize, usize) {
@@ -151,16 +153,24 @@ impl<'a> Segment<'a> {
                 if k < self.neighbours.len() {
                     (k, k + 1)
                 } else {
-                    (0, 0)
+                    self.no_range(k)
                 }
             }
             Some(offsets) => match offsets.get(k..).and_then(|o| o.first_chunk::<2>()) {
                 Some(&[a, b]) if a <= b && b as usize <= self.neighbours.len() => {
                     (a as usize, b as usize)
                 }
-                _ => (0, 0),
+                _ => self.no_range(k),
             },
         }
+    }
+
+    #[inline]
+    fn no_range(&self, k: usize) -> (usize, usize) {
+        if k != NO_KEY as usize {
+            contradicts(self.neighbours);
+        }
+        (0, 0)
     }
 
     /// The neighbours of key number `k`, sorted.
@@ -168,8 +178,7 @@ impl<'a> Segment<'a> {
     #[must_use]
     pub fn list(&self, k: u32) -> &'a [u32] {
         let (a, b) = self.range(k);
-        // `range` only returns bounds inside `neighbours`.
-        self.neighbours.get(a..b).unwrap_or(&[])
+        &self.neighbours[a..b]
     }
 
     /// The neighbours of a vertex, sorted; empty if it is not a key.
@@ -203,7 +212,11 @@ impl<'a> Segment<'a> {
     /// Appends the keys with numbers `from .. to` to `out`, ascending.
     #[inline]
     pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
-        self.finder.keys_into(from, to.min(self.key_count), out);
+        let (to, before) = (to.min(self.key_count), out.len());
+        self.finder.keys_into(from, to, out);
+        if out.len() - before != to.saturating_sub(from) as usize {
+            contradicts(self.neighbours);
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 //! per key in all, in place of 32. A block with a vertex of a million edges gets wider fields and no other does.
 
 use super::finder::{self, FinderArrays, KeyFinder, NO_KEY};
+use jindou_model::mapped::contradicts;
 use std::sync::Arc;
 
 /// Keys that share a base.
@@ -288,7 +289,10 @@ impl<'a> NamedSegment<'a> {
         }
         match (self.start(k), self.start(k + 1)) {
             (Some(a), Some(b)) if a <= b && b <= self.edges => a..b,
-            _ => 0..0,
+            _ => {
+                contradicts(self.entries);
+                0..0
+            }
         }
     }
 
@@ -309,12 +313,17 @@ impl<'a> NamedSegment<'a> {
         field(self.entries, at, self.graph_bits)
     }
 
-    /// The graph of edge number `i`; 0 outside.
+    /// The graph of edge number `i`; 0 for a damaged number, which marks the file.
     #[inline]
     #[must_use]
     pub fn graph(&self, i: u64) -> u32 {
-        let number = self.graph_number(i);
-        self.graphs.get(number as usize).copied().unwrap_or(0)
+        match self.graphs.get(self.graph_number(i) as usize) {
+            Some(&graph) => graph,
+            None => {
+                contradicts(self.entries);
+                0
+            }
+        }
     }
 
     /// The edges of key number `k`, sorted by (neighbour, graph).

@@ -16,8 +16,8 @@
 //! A file that is cut inside a page raises no signal: the system fills that page with zeros. So a check also reads the last byte
 //! that is not zero of the file's last page, and compares it with what it was: a file that is shorter now either lacks that
 //! page, which is a fault, or has a zero there. Where a check must cost nothing, [`any_failed`] says whether there was a fault
-//! at all. What this does not see is a file that was overwritten in place with as many
-//! bytes; comparing hashes does (`jindou check`).
+//! at all. A file that was overwritten in place with as many bytes is noticed where its parts contradict each other and a reader
+//! says so ([`contradicts`]); comparing hashes notices any change (`jindou check`).
 
 mod signal;
 mod table;
@@ -31,7 +31,7 @@ use crate::{Error, Result, private};
 use memmap2::Mmap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use table::Region;
+use table::{Failure, Region};
 
 /// A file mapped read-only, as long as it was when it was opened.
 pub struct MappedFile {
@@ -121,6 +121,9 @@ impl MappedFile {
                     m.len()
                 )
             }
+            _ if self.region.contradicts() => {
+                "parts of the file contradict each other: it has changed since it was written, or is damaged".into()
+            }
             _ => "the file could not be read while it was open: the disk failed, or the file was truncated for a time".into(),
         };
         let remedy = "discard everything read from it since: put the file back as it was, or restore the store from a backup, \
@@ -137,6 +140,18 @@ impl MappedFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Marks the mapped file that these bytes are in as failed, because its content contradicts itself: a reader that finds
+/// a position outside of its array calls this, and goes on with whatever it has. Later [checks](MappedFile::check) of
+/// the file fail. Does nothing for bytes that are in no mapped file.
+#[cold]
+#[inline(never)]
+pub fn contradicts<T>(bytes: &[T]) {
+    // The end of a file may be the start of another one.
+    if size_of_val(bytes) > 0 {
+        table::fail_at(bytes.as_ptr().addr(), Failure::Contradiction);
     }
 }
 

@@ -92,7 +92,7 @@ pub unsafe fn handle_fault(info: *const libc::siginfo_t) -> bool {
     }
     // SAFETY: with these codes the system has set the address.
     let address = unsafe { info.si_addr() }.addr();
-    let Some(end) = table::fail_at(address) else {
+    let Some(end) = table::fail_at(address, table::Failure::Unreadable) else {
         return false;
     };
     let page = address / page_size() * page_size();

@@ -7,7 +7,7 @@ use crate::sync;
 use std::ops::Range;
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
 
 const SLOTS: usize = 64;
 
@@ -22,7 +22,17 @@ struct RegionSlot {
     version: AtomicU32,
     start: AtomicUsize,
     end: AtomicUsize,
-    failed: AtomicBool,
+    /// A [`Failure`] as a number; 0 while there is none. The first one stays.
+    failed: AtomicU8,
+}
+
+/// The way in which a mapped file failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// Some of its bytes could not be read, and are zeros now.
+    Unreadable = 1,
+    /// Parts of its content contradict each other.
+    Contradiction = 2,
 }
 
 impl RegionSlot {
@@ -86,20 +96,25 @@ impl Region {
             .end
             .addr()
             .next_multiple_of(super::signal::page_size());
-        slot.failed.store(false, Ordering::Relaxed);
+        slot.failed.store(0, Ordering::Relaxed);
         slot.set(range.start.addr()..end);
         Self { slot }
     }
 
-    /// Marks it as failed.
+    /// Marks it as failed: its bytes are not what they were.
     pub(crate) fn fail(&self) {
-        mark(self.slot);
+        mark(self.slot, Failure::Unreadable);
+    }
+
+    /// True if it is marked only because its content contradicts itself.
+    pub(crate) fn contradicts(&self) -> bool {
+        self.slot.failed.load(Ordering::Relaxed) == Failure::Contradiction as u8
     }
 
     /// True once it is marked, and if any byte that this thread read before is one that the handler put there.
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
-        any_failed() && self.slot.failed.load(Ordering::Relaxed)
+        any_failed() && self.slot.failed.load(Ordering::Relaxed) != 0
     }
 }
 
@@ -111,8 +126,10 @@ impl Drop for Region {
     }
 }
 
-fn mark(slot: &RegionSlot) {
-    slot.failed.store(true, Ordering::SeqCst);
+fn mark(slot: &RegionSlot, failure: Failure) {
+    let order = Ordering::SeqCst;
+    // What follows a failure may be its consequence.
+    let _ = (slot.failed).compare_exchange(0, failure as u8, order, order);
     ANY_FAILED.store(true, Ordering::SeqCst);
 }
 
@@ -130,14 +147,14 @@ pub fn any_failed() -> bool {
 /// The end of the region that an address is in; the region is marked as failed. Async-signal-safe: it only reads and writes atomics.
 ///
 /// A region that is being read is neither entered nor left meanwhile, so its bounds are stable when a read of it faults.
-pub(crate) fn fail_at(address: usize) -> Option<usize> {
+pub(crate) fn fail_at(address: usize, failure: Failure) -> Option<usize> {
     let mut block = BLOCKS.load(Ordering::Acquire);
     // SAFETY: blocks are leaked, and published whole.
     while let Some(b) = unsafe { block.as_ref() } {
         for slot in &b.slots {
             let bounds = slot.bounds();
             if bounds.contains(&address) {
-                mark(slot);
+                mark(slot, failure);
                 return Some(bounds.end);
             }
         }
@@ -158,16 +175,19 @@ mod tests {
         let first = memory.as_ptr().addr().next_multiple_of(page) - memory.as_ptr().addr();
         let mapping = &memory[first..first + page + 1];
         let at = mapping.as_ptr().addr();
-        assert_eq!(fail_at(at), None);
+        assert_eq!(fail_at(at, Failure::Unreadable), None);
         let region = Region::new(mapping);
         assert!(!region.has_failed());
-        assert_eq!(fail_at(at - 1), None);
-        assert_eq!(fail_at(at + 2 * page), None);
+        assert_eq!(fail_at(at - 1, Failure::Unreadable), None);
+        assert_eq!(fail_at(at + 2 * page, Failure::Unreadable), None);
         assert!(!region.has_failed());
-        assert_eq!(fail_at(at + 2 * page - 1), Some(at + 2 * page));
+        assert_eq!(
+            fail_at(at + 2 * page - 1, Failure::Unreadable),
+            Some(at + 2 * page)
+        );
         assert!(region.has_failed());
         drop(region);
-        assert_eq!(fail_at(at), None);
+        assert_eq!(fail_at(at, Failure::Unreadable), None);
         // A slot that is used again begins unmarked.
         assert!(!Region::new(mapping).has_failed());
     }
@@ -189,7 +209,7 @@ mod tests {
                             (0..count).map(|i| Region::new(pages(i))).collect();
                         let hit = (round * 7) % count;
                         let at = pages(hit).as_ptr().addr();
-                        assert_eq!(fail_at(at + 5), Some(at + page));
+                        assert_eq!(fail_at(at + 5, Failure::Unreadable), Some(at + page));
                         for (i, region) in regions.iter().enumerate() {
                             assert_eq!(region.has_failed(), i == hit);
                         }

@@ -1,7 +1,7 @@
 //! Mapped files that are cut while they are read: in processes of their own where one must end.
 
 use jindou_model::Error;
-use jindou_model::mapped::MappedFile;
+use jindou_model::mapped::{MappedFile, contradicts};
 use std::fs::OpenOptions;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -58,6 +58,23 @@ fn a_cut_anywhere_is_seen() {
             map.check().unwrap();
         }
     }
+}
+
+#[test]
+fn a_reader_may_say_that_a_file_contradicts_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), 2 * PAGE);
+    let [map, other] = [(); 2].map(|()| MappedFile::open(&path).unwrap());
+    contradicts(&map[PAGE..PAGE]);
+    contradicts(&[1u8, 2]);
+    map.check().unwrap();
+    contradicts(&map[PAGE + 5..]);
+    let said = map.check().unwrap_err().to_string();
+    assert!(
+        said.contains("some.jd: parts of the file contradict"),
+        "{said}"
+    );
+    other.check().unwrap();
 }
 
 #[test]

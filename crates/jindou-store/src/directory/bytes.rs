@@ -70,9 +70,7 @@ impl Bytes {
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Map(m) => m,
-            Self::Heap(v, len) => bytemuck::cast_slice::<u64, u8>(v)
-                .get(..*len)
-                .unwrap_or(&[]),
+            Self::Heap(v, len) => &bytemuck::cast_slice::<u64, u8>(v)[..*len],
         }
     }
 

@@ -5,6 +5,7 @@ use crate::snapshot::GraphPart;
 use bytemuck::{Pod, Zeroable};
 use jindou_graph::sets::{CharacteristicSets, SetRun};
 use jindou_model::Result;
+use jindou_model::mapped::contradicts;
 use std::io::{Seek, Write};
 
 const MAGIC: [u8; 8] = *b"JDINDEX\n";
@@ -111,28 +112,47 @@ impl IndexParts {
     #[must_use]
     pub fn small_graph_subjects(&self, graph: u32) -> &[u32] {
         let offsets: &[u32] = self.file.array(SMALL_OFFSETS);
-        self.graph_ids()
-            .binary_search(&graph)
-            .ok()
-            .and_then(|i| offsets.get(i..)?.first_chunk::<2>())
-            .and_then(|&[a, b]| self.file.array(SMALL_SUBJECTS).get(a as usize..b as usize))
-            .unwrap_or(&[])
+        let Ok(at) = self.graph_ids().binary_search(&graph) else {
+            return &[];
+        };
+        let subjects = || {
+            let &[a, b] = offsets.get(at..)?.first_chunk::<2>()?;
+            let all: &[u32] = self.file.array(SMALL_SUBJECTS);
+            all.get(a as usize..b as usize)
+        };
+        subjects().unwrap_or_else(|| {
+            contradicts(self.graph_ids());
+            &[]
+        })
     }
 
     fn records(&self, graph: u32) -> (&[PartRecord], u64) {
-        let offsets: &[u32] = self.file.array(GRAPH_OFFSETS);
-        let at = self.graph_ids().binary_search(&graph).ok();
-        let range = at
-            .and_then(|i| offsets.get(i..)?.first_chunk::<2>())
-            .map_or(0..0, |&[a, b]| a as usize..b as usize);
-        let base = at
-            .and_then(|i| self.file.array::<u64>(GRAPH_BASES).get(i).copied())
-            .unwrap_or(0);
-        let records: &[PartRecord] = self.file.array(GRAPH_PARTS);
-        (records.get(range).unwrap_or(&[]), base)
+        let Ok(at) = self.graph_ids().binary_search(&graph) else {
+            return (&[], 0);
+        };
+        let records = || {
+            let offsets: &[u32] = self.file.array(GRAPH_OFFSETS);
+            let &[a, b] = offsets.get(at..)?.first_chunk::<2>()?;
+            let all: &[PartRecord] = self.file.array(GRAPH_PARTS);
+            let bases: &[u64] = self.file.array(GRAPH_BASES);
+            Some((all.get(a as usize..b as usize)?, *bases.get(at)?))
+        };
+        records().unwrap_or_else(|| {
+            contradicts(self.graph_ids());
+            (&[], 0)
+        })
     }
 
+    /// The part of a record; `None` if it is damaged, which marks the file.
     fn part<'a>(&'a self, r: &'a PartRecord, base: u64) -> Option<GraphPart<'a>> {
+        let part = self.part_at(r, base);
+        if part.is_none() {
+            contradicts(std::slice::from_ref(r));
+        }
+        part
+    }
+
+    fn part_at<'a>(&'a self, r: &'a PartRecord, base: u64) -> Option<GraphPart<'a>> {
         let predicate = r.predicate & !LISTED;
         if r.predicate == predicate {
             return Some(GraphPart {

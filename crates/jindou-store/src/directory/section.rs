@@ -9,7 +9,8 @@
 //! ```
 
 use super::Bytes;
-use jindou_model::{Error, Result};
+use jindou_model::mapped::contradicts;
+use jindou_model::{Error, Invariant, Result};
 use std::io::{Seek, SeekFrom, Write};
 
 /// Version of every file in a store directory. A store of another version is refused by name.
@@ -63,6 +64,11 @@ impl SectionFile {
                 .array(16 + i * ENTRY, 3)
                 .ok_or_else(|| damaged("truncated section table"))?;
             let (number, offset, len) = (entry[0] as u32, entry[1], entry[2]);
+            if !offset.is_multiple_of(ALIGN) {
+                return Err(damaged(&format!(
+                    "section {number} does not start at a multiple of {ALIGN}"
+                )));
+            }
             if offset
                 .checked_add(len)
                 .is_none_or(|end| end > all.len() as u64)
@@ -76,14 +82,18 @@ impl SectionFile {
         Ok(Self { bytes, table })
     }
 
-    /// A section as an array; empty if there is none or its length does not fit.
+    /// A section as an array; empty if there is none. A length that does not fit marks the file.
     #[must_use]
     pub fn array<T: bytemuck::Pod>(&self, number: u32) -> &[T] {
-        self.table
-            .iter()
-            .find(|s| s.0 == number)
-            .and_then(|&(_, at, len)| self.bytes.array(at, len / size_of::<T>() as u64))
-            .unwrap_or(&[])
+        let Some((at, len)) = self.place(number) else {
+            return &[];
+        };
+        let size = size_of::<T>() as u64;
+        if !len.is_multiple_of(size) {
+            contradicts(self.bytes.as_slice());
+        }
+        let array = self.bytes.array(at, len / size);
+        array.invariant("sections are inside the file, and aligned")
     }
 
     /// Offset and length of a section.

@@ -7,7 +7,8 @@ use jindou_graph::segment::{
     FinderArrays, FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment,
     SegmentArrays,
 };
-use jindou_model::{Error, Result};
+use jindou_model::mapped::contradicts;
+use jindou_model::{Error, Invariant, Result};
 use std::io::{Seek, Write};
 
 const MAGIC: [u8; 8] = *b"JDSEGMT\n";
@@ -115,10 +116,17 @@ impl SegmentFile {
     /// Checks the header; the arrays are checked when used.
     pub fn open(bytes: Bytes, name: &str) -> Result<Self> {
         let file = SectionFile::open(bytes, &MAGIC, name)?;
-        let (at, len) = file.place(RECORDS).unwrap_or_default();
+        let size = size_of::<SegmentRecord>() as u64;
+        let records = file.place(RECORDS).filter(|r| r.1.is_multiple_of(size));
+        let (at, len) = records.ok_or_else(|| {
+            Error::damaged(
+                name,
+                "damaged (it has no records); run `jindou check`, then load the store again",
+            )
+        })?;
         let widths = file.array::<u32>(WIDTHS).first_chunk::<2>().copied();
         Ok(Self {
-            records: (at, len / size_of::<SegmentRecord>() as u64),
+            records: (at, len / size),
             widths: widths.filter(|w| w.iter().all(|&w| w <= u32::BITS)),
             file,
         })
@@ -157,27 +165,28 @@ impl SegmentFile {
     #[inline]
     pub fn records(&self) -> &[SegmentRecord] {
         let (at, n) = self.records;
-        self.file.bytes().array(at, n).unwrap_or(&[])
+        let records = self.file.bytes().array(at, n);
+        records.invariant("sections are inside the file, and aligned")
     }
 
-    /// The segment of a predicate; empty if unknown or damaged, or in a file of named graphs. O(1).
+    /// The segment of a predicate; empty if unknown, in a file of named graphs, or damaged, which marks the file. O(1).
     #[must_use]
     pub fn segment(&self, p: u32) -> Segment<'_> {
-        self.records()
-            .get(p as usize)
-            .and_then(|r| self.view(r))
-            .unwrap_or(Segment::EMPTY)
+        let Some(r) = self.records().get(p as usize) else {
+            return Segment::EMPTY;
+        };
+        self.view(r).unwrap_or_else(|| damaged(r, Segment::EMPTY))
     }
 
-    /// The segment of a predicate in a file of named graphs; empty if unknown or damaged. O(1).
+    /// The segment of a predicate in a file of named graphs; empty if unknown or damaged, which marks the file. O(1).
     #[inline]
     #[must_use]
     pub fn named(&self, p: u32) -> NamedSegment<'_> {
         match self.records().get(p as usize) {
             // Few predicates have edges in named graphs.
-            Some(r) if r.kind != FinderKind::Empty as u32 => {
-                self.named_view(r).unwrap_or(NamedSegment::EMPTY)
-            }
+            Some(r) if r.kind != FinderKind::Empty as u32 => self
+                .named_view(r)
+                .unwrap_or_else(|| damaged(r, NamedSegment::EMPTY)),
             _ => NamedSegment::EMPTY,
         }
     }
@@ -344,6 +353,13 @@ impl SegmentFile {
             }
         })
     }
+}
+
+/// Marks the file that a record is in.
+#[cold]
+fn damaged<S>(record: &SegmentRecord, empty: S) -> S {
+    contradicts(std::slice::from_ref(record));
+    empty
 }
 
 /// Data that a merged file holds about itself, apart from its segments.

@@ -11,7 +11,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verify {
-    /// Never: damaged bytes may give wrong answers without an error (`Database::check` finds them).
+    /// Never: damaged bytes may give wrong answers without an error (`Database::check` finds them), unless they point
+    /// outside of their arrays.
     #[default]
     Off,
     /// In the background while queries are answered. Once damage is found, every query and update is refused, and

@@ -162,6 +162,85 @@ fn answers(db: &Database) -> Vec<Result<Vec<String>, String>> {
         .collect()
 }
 
+/// The sections of a store's file by number, as `docs/internals/files.md` lays them out.
+fn sections(file: &[u8]) -> Vec<(u64, std::ops::Range<usize>)> {
+    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let count = usize::from(file[12]);
+    let section = |i: usize| {
+        let [number, at, len] = [0, 8, 16].map(|field| word(16 + 24 * i + field));
+        (number, at as usize..(at + len) as usize)
+    };
+    (0..count).map(section).collect()
+}
+
+/// Bytes of positions and lengths: changed to 0xFF, they point beyond their arrays.
+fn positions(name: &str, file: &[u8]) -> Vec<usize> {
+    let section = |number: u64| {
+        let all = sections(file);
+        all.into_iter().find(|s| s.0 == number).unwrap().1
+    };
+    if name == "index.jd" {
+        // Bounds of the characteristic sets' predicates, and of the graphs' parts and subjects.
+        let bounds = [2, 8, 12].into_iter().flat_map(section);
+        return bounds.skip(3).step_by(4).collect();
+    }
+    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let mut all = Vec::new();
+    for record in section(2).step_by(72).filter(|&at| word(at) > 0) {
+        // Where the finder begins, and a bound of the first list or block of lists.
+        all.push(record + 8 + 6);
+        match word(record + 24) as usize {
+            0 => {}
+            bounds if name.starts_with("named") => all.push(bounds + 8 + 7),
+            bounds => all.push(bounds + 4 + 3),
+        }
+    }
+    all
+}
+
+/// A position outside of its array gives fewer rows where nothing notices it.
+#[test]
+fn positions_outside_of_their_arrays_end_the_query() {
+    let Store { folder, dir, db } = store();
+    drop(db);
+    let right = answers(&opened(&dir, Verify::Eager).unwrap());
+    assert!(right.iter().all(Result::is_ok));
+    for name in [
+        "index.jd",
+        "segments-out.jd",
+        "segments-in.jd",
+        "named-out.jd",
+        "named-in.jd",
+    ] {
+        let path = dir.join(name);
+        let good = std::fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        let (mut damages, mut refused) = (0, 0);
+        for at in positions(name, &good) {
+            bad[at] = 0xFF;
+            std::fs::write(&path, &bad).unwrap();
+            bad[at] = good[at];
+            damages += 1;
+            let got = match opened(&dir, Verify::Off) {
+                Ok(db) => answers(&db),
+                Err(e) => vec![Err(e.to_string()); right.len()],
+            };
+            for (query, (got, right)) in QUERIES.iter().zip(got.iter().zip(&right)) {
+                match got {
+                    Ok(_) => assert_eq!(got, right, "byte {at} of {name}: {query}"),
+                    Err(e) => {
+                        assert!(e.contains(name), "byte {at} of {name}: {query}: {e}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert!(damages > 4 && refused > 0, "{name}: {refused} of {damages}");
+        std::fs::write(&path, &good).unwrap();
+    }
+    drop(folder);
+}
+
 /// Flips `count` bits anywhere in the store's files and its log, one at a time.
 fn verified_flips(count: usize) -> (usize, usize) {
     let Store { folder, dir, db } = store();
