@@ -8,8 +8,9 @@ use crate::set::SlotSet;
 use crate::validity::WatchedSnapshot;
 use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, keyed, semi, translate};
 use jindou_graph::Graph;
-use jindou_model::{Error, Result, scope};
+use jindou_model::{Error, Resource, Result, scope};
 use jindou_syntax::algebra::Query;
+use std::panic::resume_unwind;
 
 /// Options that the caller chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,8 +32,8 @@ pub struct PlanOptions {
 /// # Errors
 /// [`Error::Query`] for a function that is neither a cast nor among the options' functions, or is called with the wrong
 /// arguments, and for an aggregate that is not SPARQL's. [`Error::Unsupported`] for what no plan can do: SERVICE with a
-/// variable that nothing before it binds, more than 65,535 variables. [`Error::Internal`] when no thread with a large
-/// enough stack can be started for a deeply nested query. The errors of [`scope::look`].
+/// variable that nothing before it binds, more than 65,535 variables. [`Error::Limit`] when no thread with a large enough
+/// stack can be started for a deeply nested query. The errors of [`scope::look`].
 pub fn plan(query: &Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
     plan_over(query, snapshot, options, false)
 }
@@ -59,12 +60,13 @@ pub(crate) fn plan_over(
             .stack_size(DEEP_STACK)
             .spawn_scoped(s, scope::carry(here))
             .map_err(|e| {
-                Error::Internal(format!(
-                    "cannot start a thread to plan a deeply nested query: {e}"
-                ))
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start a thread to plan a deeply nested query: {e}"),
+                )
             })?
             .join()
-            .map_err(|_| Error::Internal("the planner panicked".into()))?
+            .unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Lists of terms for variables of a query, as VALUES at the start of its WHERE clause.
 
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Invariant, Result};
 use jindou_plan::ParametrizedQuery;
 use jindou_plan::sparql::{Expression, GraphPattern, GroundTerm, Query, Rewrite, Variable};
 use oxrdf::Term;
@@ -129,9 +129,7 @@ fn started(pattern: &Arc<GraphPattern>, values: GraphPattern) -> Result<Arc<Grap
     });
     while let Some(p) = above.pop() {
         let Ok(with_new) = p.rewritten(&mut First(Some(new)));
-        new = Arc::new(with_new.ok_or_else(|| {
-            Error::Internal("a pattern has no place for the values of its variables".into())
-        })?);
+        new = Arc::new(with_new.invariant("a pattern has a part that is evaluated first"));
     }
     Ok(new)
 }

@@ -26,7 +26,7 @@ impl Custom {
                 .copied()
                 .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
                 .unwrap_or("no reason given");
-            Error::Internal(format!(
+            Error::external(format!(
                 "the registered function <{}> panicked: {said}",
                 self.iri
             ))

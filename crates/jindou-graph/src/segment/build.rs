@@ -2,6 +2,7 @@
 
 use super::finder::{self, FinderArrays};
 use super::{KeyFinder, NamedSegment, PackedEdges, Packing, Segment};
+use jindou_model::Invariant;
 
 /// The arrays of one segment in ordinary memory.
 #[derive(Debug, Clone, Default)]
@@ -197,15 +198,13 @@ impl SegmentBuilder {
         })
     }
 
-    /// Finishes the named segment, packed. Errors as [`Self::finish`]; also if an edge is in a graph, or at a vertex,
-    /// that the packing does not have.
+    /// Finishes the named segment, packed. Errors as [`Self::finish`]. The packing has the graphs and vertices of all
+    /// edges.
     pub fn finish_named(mut self, packing: &Packing) -> jindou_model::Result<SegmentArrays> {
         let graphs = std::mem::take(&mut self.graphs);
         let mut arrays = self.finish()?;
         let packed = PackedEdges::new(&arrays.offsets, &arrays.neighbours, &graphs, packing)
-            .ok_or_else(|| {
-                jindou_model::Error::Internal("an edge is in a graph that was not counted".into())
-            })?;
+            .invariant("the packing has the vertices and graphs of all edges");
         (arrays.offsets, arrays.neighbours) = (Vec::new(), Vec::new());
         arrays.packed = Some(packed);
         Ok(arrays)

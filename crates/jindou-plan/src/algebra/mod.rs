@@ -145,7 +145,7 @@ pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> 
 /// stack is charged to the [scope](jindou_model::scope).
 ///
 /// # Errors
-/// [`Error::Limit`] when the system cannot start a thread for it; [`Error::Internal`] when the closure panics.
+/// [`Error::Limit`] when the system cannot start a thread for it.
 pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Result<T> {
     if depth <= PLAIN_DEPTH {
         return Ok(run());
@@ -153,7 +153,7 @@ pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Resu
     let run = scope::carry(run);
     scope::beside(stack(depth), || {
         std::thread::scope(|threads| {
-            std::thread::Builder::new()
+            let done = std::thread::Builder::new()
                 .name("deep".into())
                 .stack_size((8 << 20) + depth * STACK_A_LEVEL)
                 .spawn_scoped(threads, run)
@@ -163,8 +163,8 @@ pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Resu
                         format!("cannot start a thread for a deeply nested query: {e}"),
                     )
                 })?
-                .join()
-                .map_err(|_| Error::Internal("a deep query panicked".into()))
+                .join();
+            Ok(done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     })
 }

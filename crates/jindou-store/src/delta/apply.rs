@@ -26,7 +26,7 @@ impl Snapshot {
     /// the number still increases. O(changes log), whatever was changed before; shares everything unchanged.
     ///
     /// # Errors
-    /// [`Error::Limit`] when ids or snapshot numbers run out; [`Error::Internal`] when a change names an id that this
+    /// [`Error::Limit`] when ids or snapshot numbers run out; [`Error::Usage`] when a change names an id that this
     /// snapshot does not have. Errors change nothing.
     pub fn apply(&self, changes: &Changes, threads: usize) -> Result<Applied> {
         self.apply_while(changes, threads, false, &CancelToken::new())

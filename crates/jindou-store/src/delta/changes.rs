@@ -1,7 +1,7 @@
 //! Changes requested by one transaction, in order, before any of them is looked up.
 
+use jindou_model::invariant;
 use jindou_model::term;
-use jindou_model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -159,11 +159,8 @@ impl Changes {
         *self = before;
     }
 
-    /// Appends the changes as bytes, for another process.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if a term is given by its id.
-    pub fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the changes as bytes, for another process. All terms must be given by their bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
         let number = |out: &mut Vec<u8>, n: usize| out.extend_from_slice(&(n as u64).to_le_bytes());
         number(out, self.ends.len());
         for n in 0..self.term_count() {
@@ -175,17 +172,15 @@ impl Changes {
         for change in &self.list {
             let by_id = |place| !change.is_local(place);
             let default = by_id(3) && change.terms[3] == jindou_model::DEFAULT_GRAPH;
-            if (0..3).any(by_id) || (by_id(3) && !default) {
-                return Err(Error::Internal(
-                    "changes by id cannot go to another process".into(),
-                ));
-            }
+            invariant!(
+                !(0..3).any(by_id) && (!by_id(3) || default),
+                "changes for another process give terms by their bytes"
+            );
             out.push(change.kind);
             for term in change.terms {
                 out.extend_from_slice(&term.to_le_bytes());
             }
         }
-        Ok(())
     }
 
     /// Decodes changes written by [`Self::write`]; `None` for other bytes.
@@ -315,10 +310,10 @@ mod tests {
         changes.insert(t(&a), t(&p), t(&x), None);
         changes.remove(t(&b), t(&p), t(&a), Some(t(&a)));
         let mut bytes = Vec::new();
-        changes.write(&mut bytes).unwrap();
+        changes.write(&mut bytes);
         let read = Changes::read(&bytes).unwrap();
         let mut again = Vec::new();
-        read.write(&mut again).unwrap();
+        read.write(&mut again);
         assert_eq!((read.len(), &again), (2, &bytes));
         for end in 0..bytes.len() {
             assert!(Changes::read(&bytes[..end]).is_none());

@@ -72,7 +72,7 @@ impl NetChanges {
     /// O(changes log changes), and a lookup for each different term and quad.
     ///
     /// # Errors
-    /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have; the errors of
+    /// [`Error::Limit`] when ids run out, [`Error::Usage`] for ids that the snapshot does not have; the errors of
     /// `cancel`.
     pub(super) fn compute(
         snapshot: &Snapshot,
@@ -284,7 +284,7 @@ fn sorted(
             if c.is_local(place) {
                 *t = ids[*t as usize];
             } else if !known(*t) && (place != 3 || *t != DEFAULT_GRAPH) {
-                return Err(Error::Internal(format!(
+                return Err(Error::Usage(format!(
                     "a change names the id {t}, which its snapshot does not have"
                 )));
             }

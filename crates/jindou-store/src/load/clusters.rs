@@ -8,9 +8,9 @@
 use super::partition::Partitioned;
 use super::read::on_threads;
 use super::trie::{self, Labelling, Trie};
-use jindou_model::Result;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
+use jindou_model::{Invariant, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
@@ -209,10 +209,10 @@ pub(super) fn cluster(
             }
         }
     })?;
-    let missing = || jindou_model::Error::Internal("a labelling is missing".into());
-    let out = lock(&out).take().ok_or_else(missing)?;
-    let into = lock(&into).take().ok_or_else(missing)?;
-    let (class, class_terms) = lock(&class).take().ok_or_else(missing)?;
+    const MADE: &str = "each labelling is made";
+    let out = lock(&out).take().invariant(MADE);
+    let into = lock(&into).take().invariant(MADE);
+    let (class, class_terms) = lock(&class).take().invariant(MADE);
     let (clusters, id_of_lex) = number(&out, &into, &class, class.state.len(), threads)?;
     Ok(Clusters {
         clusters,

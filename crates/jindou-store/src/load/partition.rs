@@ -8,7 +8,7 @@ use super::read::{RunQuads, for_each_record, on_threads};
 use super::sort::SortWords;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Invariant, Result, invariant};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -136,26 +136,17 @@ struct MemoryPut<'a, T>(std::slice::IterMut<'a, T>);
 impl<T> EdgePut<T> for MemoryPut<'_, T> {
     #[inline(always)]
     fn put(&mut self, value: T) -> Result<()> {
-        match self.0.next() {
-            Some(place) => *place = value,
-            None => return Err(miscounted()),
-        }
+        *self.0.next().invariant(COUNTED) = value;
         Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        if self.0.len() == 0 {
-            Ok(())
-        } else {
-            Err(miscounted())
-        }
+        invariant!(self.0.len() == 0, "{COUNTED}");
+        Ok(())
     }
 }
 
-#[cold]
-fn miscounted() -> Error {
-    Error::Internal("a run holds other quads than were counted".into())
-}
+const COUNTED: &str = "a run holds the quads that were counted";
 
 struct FilePut<'a, T> {
     file: &'a File,
@@ -169,7 +160,7 @@ struct FilePut<'a, T> {
 impl<T: SortWords> FilePut<'_, T> {
     fn flush(&mut self) -> Result<()> {
         let n = self.buffer.len() as u64;
-        self.left = self.left.checked_sub(n).ok_or_else(miscounted)?;
+        self.left = self.left.checked_sub(n).invariant(COUNTED);
         self.file
             .write_all_at(
                 bytemuck::cast_slice(&self.buffer),
@@ -195,11 +186,8 @@ impl<T: SortWords> EdgePut<T> for FilePut<'_, T> {
     fn finish(&mut self) -> Result<()> {
         self.flush()?;
         self.buffer = Vec::new();
-        if self.left == 0 {
-            Ok(())
-        } else {
-            Err(miscounted())
-        }
+        invariant!(self.left == 0, "{COUNTED}");
+        Ok(())
     }
 }
 

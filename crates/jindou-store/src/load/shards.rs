@@ -75,7 +75,7 @@ impl LoadRun<'_> {
             Placement::Range => self.weights(sharding.shift(terms), ids, edges)?,
             Placement::Hash => Vec::new(),
         };
-        let blocks = sharding.place(terms, lens, &weights, everywhere)?;
+        let blocks = sharding.place(terms, lens, &weights, everywhere);
         let folders = folders(self.dir, Some(&blocks));
         for (shard, folder) in (0..).zip(&folders) {
             private::create_folder(folder).map_err(|e| Error::io(folder, e))?;

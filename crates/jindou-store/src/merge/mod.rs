@@ -24,7 +24,8 @@ use jindou_graph::segment::{Packing, fold_behind};
 use jindou_log::Files;
 use jindou_model::sync;
 use jindou_model::{
-    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Resource, Result, setters,
+    CancelToken, Direction, Error, FIRST_TAIL_ID, Invariant, PredicateId, Progress, Resource,
+    Result, setters,
 };
 use known::DroppedEntries;
 use output::Pace;
@@ -440,9 +441,7 @@ impl MergeOutput<'_> {
             let result = result
                 .into_inner()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            let len = result.unwrap_or_else(|| {
-                Err(Error::Internal("a file of a merge was not written".into()))
-            })?;
+            let len = result.invariant("each file of a merge is written")?;
             files.push((file_of(&group, name), len));
         }
         Ok((files, written.into_inner()))

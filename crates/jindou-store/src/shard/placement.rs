@@ -3,7 +3,7 @@
 use super::Blocks;
 use super::ranges::ranges;
 use jindou_graph::shard::{MAX_SHARDS, MAX_SHIFT};
-use jindou_model::{Error, Resource, Result, setters};
+use jindou_model::{Error, Invariant, Resource, Result, setters};
 use std::str::FromStr;
 
 /// Largest number of blocks in a table before blocks are made larger: 10 MiB. Blocks are small because a few ids of one
@@ -98,16 +98,14 @@ impl Sharding {
 
     /// The table of blocks of a store with the ids `1..=vertices`, in clusters with these lengths. `weights` has the size of each block, in
     /// any unit, for blocks of [`Self::shift`].
-    ///
-    /// # Errors
-    /// [`Error::Internal`] for a number of shards that [`Self::check`] refuses.
+    /// [`Self::check`] must have accepted the number of shards.
     pub(crate) fn place(
         &self,
         vertices: u32,
         clusters: impl Iterator<Item = u32>,
         weights: &[u64],
         mut everywhere: Vec<u32>,
-    ) -> Result<Blocks> {
+    ) -> Blocks {
         let shift = self.shift(vertices);
         let count = (vertices >> shift) + 1;
         let owners = match self.placement {
@@ -119,7 +117,7 @@ impl Sharding {
         everywhere.sort_unstable();
         everywhere.dedup();
         Blocks::new([shift, self.shards, vertices], owners, everywhere)
-            .ok_or_else(|| Error::Internal("a table of blocks that does not fit its store".into()))
+            .invariant("a table of blocks fits its store")
     }
 }
 
@@ -160,7 +158,7 @@ mod tests {
                 .with_block_shift(shift)
                 .with_placement(if hash { Placement::Hash } else { Placement::Range });
             let everywhere = (1..=vertices).step_by(7).collect();
-            let b = sharding.place(vertices, lens.iter().copied(), &[], everywhere).unwrap();
+            let b = sharding.place(vertices, lens.iter().copied(), &[], everywhere);
             let mut last = vec![LocalKey(0); shards as usize];
             let mut owned = vec![0; shards as usize];
             for v in 1..=vertices {

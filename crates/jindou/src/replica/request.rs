@@ -8,7 +8,7 @@
 use crate::options::DatasetChoice;
 use crate::update::{Change, Condition, GraphName, QuadChange, UpdateOptions, UpdateReport};
 use jindou_model::prefixes::PrefixChange;
-use jindou_model::{Error, Limit, Location, Resource, Result};
+use jindou_model::{Error, Invariant, Limit, Location, Resource, Result};
 use jindou_parse::{BadStatement, SkipReport};
 use jindou_store::Changes;
 use serde::{Deserialize, Serialize};
@@ -177,7 +177,7 @@ pub(crate) enum SentChange<'c> {
 /// A change as bytes.
 ///
 /// # Errors
-/// [`Error::Internal`] for changes that name ids of a snapshot.
+/// [`Error::Limit`] for options that are too long.
 pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
     let mut payload = Vec::new();
     let kind = match change {
@@ -186,7 +186,7 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
             Kind::Update
         }
         SentChange::Change(Change::Quads(quads)) => {
-            quads.changes.write(&mut payload)?;
+            quads.changes.write(&mut payload);
             Kind::Quads {
                 replaced: quads.replaced.as_ref().map(Into::into),
                 watched: quads.watched.as_ref().map(Into::into),
@@ -223,7 +223,8 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
         asked: asked.clone(),
         watched,
     };
-    let header = serde_json::to_vec(&header).map_err(|e| Error::Internal(e.to_string()))?;
+    let header = serde_json::to_vec(&header).ok();
+    let header = header.invariant("a header has only what JSON can express");
     let mut out = Vec::with_capacity(4 + header.len() + payload.len());
     let length = u32::try_from(header.len());
     let length = length.map_err(|_| Error::limit(Resource::Form, "the options are too long"))?;

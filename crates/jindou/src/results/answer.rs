@@ -98,9 +98,7 @@ impl AnswerSink for Collector {
                 + 24 * batch.rows as u64,
         )?;
         let Answer::Solutions { rows, .. } = &mut self.answer else {
-            return Err(Error::Internal(
-                "rows came before the answer's columns".into(),
-            ));
+            unreachable!("columns come before rows");
         };
         for r in 0..batch.rows {
             let row = batch
@@ -123,7 +121,7 @@ impl AnswerSink for Collector {
     }
 
     fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {
-        Err(Error::Internal("text rows for a collector of terms".into()))
+        unreachable!("a collector takes rows as terms");
     }
 
     fn boolean(&mut self, value: bool) -> Result<()> {
@@ -140,7 +138,7 @@ impl AnswerSink for Collector {
         self.charge(4 * TERM_BYTES)?;
         match &mut self.answer {
             Answer::Graph(g) => g.push(triple.clone()),
-            _ => return Err(Error::Internal("a triple outside a graph".into())),
+            _ => unreachable!("a graph begins before its triples"),
         }
         Ok(())
     }

@@ -142,9 +142,7 @@ impl<W: Write> GraphWriter<W> {
             WriterKind::Library(library) => library
                 .serialize_quad(quad)
                 .map_err(|e| scope::worked(0).err().unwrap_or_else(|| closed(e))),
-            WriterKind::New(_) | WriterKind::Failed => Err(Error::Internal(
-                "a statement after the document's end".into(),
-            )),
+            WriterKind::New(_) | WriterKind::Failed => Err(given_up()),
         }
     }
 
@@ -169,11 +167,14 @@ impl<W: Write> GraphWriter<W> {
                 out.flush().map_err(closed)?;
                 Ok(out)
             }
-            WriterKind::New(_) | WriterKind::Failed => {
-                Err(Error::Internal("a document that ended before".into()))
-            }
+            WriterKind::New(_) | WriterKind::Failed => Err(given_up()),
         }
     }
+}
+
+/// The error for a writer that is used after it failed.
+fn given_up() -> Error {
+    Error::Usage("the document cannot be continued: writing it has failed before".into())
 }
 
 /// State of a document in a format of text.
@@ -215,7 +216,7 @@ impl GraphText {
     fn quad<W: Write>(&mut self, quad: QuadRef<'_>, out: &mut W) -> Result<()> {
         if !self.has_graphs && !quad.graph_name.is_default_graph() {
             let why = "a quad of a named graph for a format without graphs";
-            return Err(Error::Internal(why.into()));
+            return Err(Error::Usage(why.into()));
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut hand_on = |piece: &mut Vec<u8>| {

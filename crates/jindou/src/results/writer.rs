@@ -195,7 +195,7 @@ impl<W: Write> ResultWriter<W> {
     fn ready(&mut self) -> Result<W> {
         match std::mem::replace(&mut self.state, WriterState::Done) {
             WriterState::Ready(w) => Ok(w),
-            _ => Err(Error::Internal("an answer was started twice".into())),
+            _ => Err(Error::Usage("a writer takes one answer".into())),
         }
     }
 
@@ -276,9 +276,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
         let WriterState::Text(out, buffer, kind) = &mut self.state else {
-            return Err(Error::Internal(
-                "rows came before the answer's columns".into(),
-            ));
+            unreachable!("columns come before rows");
         };
         for r in 0..rows.rows {
             match kind {
@@ -313,7 +311,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                 }
                 out.write_all(unjoined(kind, text)).map_err(closed)
             }
-            _ => Err(Error::Internal("text rows outside a text table".into())),
+            _ => unreachable!("rows are text where the writer says so"),
         }
     }
 
@@ -388,7 +386,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                 }
                 written
             }
-            _ => Err(Error::Internal("a triple outside a graph".into())),
+            _ => unreachable!("a graph begins before its triples"),
         }
     }
 

@@ -9,7 +9,7 @@ use super::answer::AnswerError;
 use super::rows::{EndpointAnswer, answer_format};
 use super::tls::tls_config;
 use jindou_engine::{ServiceCaller, TakeRow};
-use jindou_model::{CancelToken, Error, Result, iri};
+use jindou_model::{CancelToken, Error, Resource, Result, iri};
 use jindou_parse::Format;
 use jindou_plan::oxiri::Iri;
 use oxrdf::BlankNode;
@@ -262,7 +262,8 @@ impl HttpCaller {
                 }
             })
             .map_err(|e| {
-                Error::Internal(format!("cannot start a thread to call an endpoint: {e}"))
+                let why = format!("cannot start a thread to call an endpoint: {e}");
+                Error::limit(Resource::Threads, why)
             })?;
         Ok(Body {
             parts: receive,

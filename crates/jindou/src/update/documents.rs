@@ -15,6 +15,7 @@ use jindou_model::{
 use jindou_parse::{Document, DocumentSource, Input, Limits, SkipReport, Sources, file_path};
 use jindou_store::{ChangeTerm, Changes};
 use std::borrow::Cow;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -228,10 +229,8 @@ pub(super) fn gather(
         let others: Vec<_> = (1..workers).map(|w| scope.spawn(move || work(w))).collect();
         let mut outcome = work(0);
         for other in others {
-            let other = other
-                .join()
-                .unwrap_or_else(|_| Err(Error::Internal("a source panicked".into())));
-            outcome = outcome.and(other);
+            let other = other.join();
+            outcome = outcome.and(other.unwrap_or_else(|panic| resume_unwind(panic)));
         }
         outcome
     });

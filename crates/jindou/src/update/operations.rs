@@ -8,7 +8,7 @@ use super::transaction::Transaction;
 use crate::blank_nodes;
 use crate::runtime::{Computing, Settled};
 use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
-use jindou_model::{CancelToken, Error, Holder, Result, Scope, term};
+use jindou_model::{CancelToken, Error, Holder, Invariant, Result, Scope, term};
 use jindou_plan::sparql::{
     BlankNode, GraphName, GraphPattern, GraphUpdateOperation as Op, GroundQuad, GroundQuadPattern,
     Quad, QuadPattern, Query, QueryDataset, Term, Variable,
@@ -113,9 +113,7 @@ fn placed(e: Error, (line, column): (usize, usize)) -> Error {
 
 /// Adds a document that was read.
 fn load(silent: bool, loaded: Option<Result<GatheredQuads>>, tx: &mut Transaction) -> Result<()> {
-    let loaded =
-        loaded.unwrap_or_else(|| Err(Error::Internal("a document was not read for LOAD".into())));
-    match loaded {
+    match loaded.invariant("each document of a LOAD was read") {
         Ok(quads) => quads.add_to(tx),
         Err(
             Error::Document { .. }

@@ -4,7 +4,7 @@
 use super::transaction::Transaction;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_model::{
-    Direction, Error, FIRST_QUERY_ID, MemoryBudget, NO_VERTEX, Result, VertexId, scope, term,
+    Direction, FIRST_QUERY_ID, MemoryBudget, NO_VERTEX, Result, VertexId, scope, term,
 };
 use jindou_plan::sparql::{
     BlankNode, Canonical, GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern,
@@ -467,11 +467,7 @@ impl QuadMaker<'_> {
                 self.push_id(id, out, tx)
             }
             CompiledTerm::Blank(n) => {
-                let Some(blank) = self.blanks.get_mut(*n) else {
-                    return Err(Error::Internal(
-                        "a template's blank node is not counted".into(),
-                    ));
-                };
+                let blank = &mut self.blanks[*n];
                 if blank.is_empty() {
                     tx.labels.push(self.snapshot, blank);
                 }

@@ -7,7 +7,7 @@
 use super::journal::{Journal, Ticket};
 use arc_swap::ArcSwap;
 use jindou_model::sync;
-use jindou_model::{CancelToken, Error, Result};
+use jindou_model::{CancelToken, Error, Invariant, Result};
 use jindou_store::Snapshot;
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -52,10 +52,8 @@ impl PreparedSnapshot {
             let _ = self.outcome.set(ticket.wait().map_err(Arc::new));
         }
         drop(ticket);
-        self.outcome.get().cloned().unwrap_or_else(|| {
-            let lost = "a transaction's outcome was lost".to_owned();
-            Err(Arc::new(Error::Internal(lost)))
-        })
+        let outcome = self.outcome.get().cloned();
+        outcome.invariant("who takes the ticket sets the outcome")
     }
 }
 
