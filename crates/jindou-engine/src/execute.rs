@@ -2,12 +2,13 @@
 
 use crate::compile::{Pipe, PipelineBuilder, StageInput};
 use crate::eval::EvalContext;
+use crate::executor::{Executor, ShardWork};
 use crate::explore::{Halt, QueryContext, StepStats, unhalted};
 use crate::offload::Offload;
 use crate::operators::{EndSpec, Link, OuterRow, SliceState, StageStats, ToAny, ToBuffer, ToSinks};
 use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
 use crate::row_buffer::RowBuffer;
-use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
+use crate::sink::{ChecksumSink, ParallelSink, Sink, SinkFactory, Streaming, Summed};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
@@ -16,13 +17,134 @@ use jindou_model::scope::is_measured;
 use jindou_model::{Error, Holder, Resource, Result, Scope, invariant, scope, sync};
 use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Depth above which a tree runs on a thread of its own with a stack that is large enough.
 const PLAIN_DEPTH: usize = 100;
 /// Stack for each level of a deep tree.
 const STACK_A_LEVEL: usize = 8 << 10;
+
+/// The executor that a plan is for.
+#[derive(Clone, Default)]
+pub enum ExecutorChoice {
+    /// The CPU.
+    #[default]
+    Here,
+    /// Another executor; the CPU if that one cannot run the plan, or fails.
+    Rather(Arc<dyn Executor>),
+    /// Another executor is required: if it fails, so does the query. The CPU is used only for plans that it cannot
+    /// execute at all.
+    Demanded(Arc<dyn Executor>),
+    /// The shards of the store execute as much of the plan as they can, and this CPU the rest, requesting data from
+    /// them. If they fail, so does the query.
+    Shards(Arc<dyn Executor>),
+}
+
+/// A plan with everything needed to run it.
+#[derive(Clone, Copy)]
+pub struct Execution<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The state of the graph that it was made for.
+    pub snapshot: &'a dyn Graph,
+    /// Threads, deadline, memory.
+    pub options: &'a ExecOptions,
+    /// The query-local terms.
+    pub terms: &'a QueryTerms,
+    /// The executor to use.
+    pub executor: &'a ExecutorChoice,
+}
+
+/// The outcome of a plan that ran.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutionOutcome {
+    /// Counts and times.
+    pub profile: Profile,
+    /// Lines about the execution that only its executor knows; empty unless profiling.
+    pub details: String,
+    /// Reason why the CPU ran the plan although another executor was chosen.
+    pub why_here: Option<String>,
+    /// Work of each shard for rows that shards made.
+    pub shards: Vec<ShardWork>,
+}
+
+impl Execution<'_> {
+    /// Executes the plan with one sink per worker, created by `sinks`. If the order of rows matters, they all come from
+    /// one worker.
+    ///
+    /// # Errors
+    /// As [`execute`]; [`Error::Gpu`], in one sentence, if another executor was required and failed.
+    pub fn run<P: ParallelSink>(&self, sinks: &P) -> Result<ExecutionOutcome> {
+        self.rows(sinks)
+    }
+
+    /// Runs the plan with one consumer, which gets one batch at a time.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn stream(&self, sink: &mut dyn Sink) -> Result<ExecutionOutcome> {
+        self.rows(&Streaming::new(sink, self.options))
+    }
+
+    /// Runs the plan into a checksum; also returns whether another executor computed it, and the work of each shard.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn checksum(&self) -> Result<(ChecksumSink, bool, Vec<ShardWork>)> {
+        if let ExecutorChoice::Rather(other) | ExecutorChoice::Demanded(other) = self.executor
+            && let Ok(sum) = self.checksum_elsewhere(&**other)?
+        {
+            return Ok((sum, true, Vec::new()));
+        }
+        let sum = Summed::<ChecksumSink>::default();
+        let ran = match self.executor {
+            ExecutorChoice::Shards(shards) => self.rows_at_shards(&**shards, &sum)?,
+            _ => self.rows_here(&sum)?,
+        };
+        Ok((sum.into_inner(), false, ran.shards))
+    }
+
+    fn rows(&self, sinks: &dyn SinkFactory) -> Result<ExecutionOutcome> {
+        match self.executor {
+            ExecutorChoice::Here => self.rows_here(sinks),
+            ExecutorChoice::Shards(shards) => self.rows_at_shards(&**shards, sinks),
+            ExecutorChoice::Rather(other) => self.rows_elsewhere(&**other, true, sinks),
+            ExecutorChoice::Demanded(other) => self.rows_elsewhere(&**other, false, sinks),
+        }
+    }
+
+    /// Runs the plan on this CPU.
+    pub(crate) fn rows_here(&self, sinks: &dyn SinkFactory) -> Result<ExecutionOutcome> {
+        let (plan, snapshot) = (self.plan, self.snapshot);
+        Ok(ExecutionOutcome {
+            profile: drive(plan, snapshot, self.options, self.terms, sinks, None)?,
+            ..ExecutionOutcome::default()
+        })
+    }
+
+    /// Runs the plan, as much as possible of it at the shards.
+    fn rows_at_shards(
+        &self,
+        shards: &dyn Executor,
+        sinks: &dyn SinkFactory,
+    ) -> Result<ExecutionOutcome> {
+        let (plan, snapshot) = (self.plan, self.snapshot);
+        let offload = match Offload::for_plan(plan, snapshot, self.options, shards, false) {
+            Ok(offload) => Some(offload),
+            Err(Error::Unsupported(_)) => None,
+            Err(e) => return Err(e),
+        };
+        let offload = offload.as_ref();
+        let profile = drive(plan, snapshot, self.options, self.terms, sinks, offload)?;
+        Ok(ExecutionOutcome {
+            profile,
+            details: offload.map_or(String::new(), Offload::details),
+            why_here: None,
+            shards: offload.map_or(Vec::new(), Offload::work),
+        })
+    }
+}
 
 /// Executes a plan with one sink per worker, created by `sinks`. If the order of rows matters, they all come from one
 /// worker.

@@ -3,7 +3,7 @@
 //! *Given the first steps of an exploration, run them and stream batches of their rows.* The history table may be in
 //! host, device or remote memory meanwhile.
 
-use crate::offload::ExecutionOutcome;
+use crate::execute::ExecutionOutcome;
 use crate::options::{ExecOptions, StepProfile};
 use crate::sink::{ChecksumSink, Sink};
 use jindou_graph::Graph;

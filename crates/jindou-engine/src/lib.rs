@@ -50,14 +50,14 @@ mod tree;
 mod values;
 mod worker;
 
-pub use execute::{execute, execute_streaming};
+pub use execute::{Execution, ExecutionOutcome, ExecutorChoice, execute, execute_streaming};
 pub use executor::{
     Executor, GroupedRows, Needs, OperatorTask, Poll, PulledRows, Repeats, RowBlock, ShardWork,
     Task, Top, columns_after,
 };
 pub use fork::{Activity, ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told};
 pub use live::LiveProfile;
-pub use offload::{Execution, ExecutionOutcome, ExecutorChoice, execute_on};
+pub use offload::execute_on;
 pub use options::{
     DEFAULT_BATCH_ROWS, ExecOptions, HELPERS_STACK, Main, NodeProfile, Profile, ServiceCaller,
     Spawned, StepProfile, TakeRow, WorkerPool,

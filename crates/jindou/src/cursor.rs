@@ -4,7 +4,7 @@
 //! query sleeps; when the reader is dropped, the query is cancelled.
 
 use crate::database::{Database, guarded, watching};
-use crate::execute;
+use crate::execute::PlanExecution;
 use crate::options::QueryOptions;
 use crate::planning::{PlannedQuery, QueryForm};
 use crate::row_batch::{BatchColumns, IdContext, RowBatch};
@@ -151,10 +151,7 @@ impl Put<'_> {
         charge.set((columns.len() * rows) as u64 * 4 + size_of::<BatchColumns>() as u64)?;
         let mut ids = Vec::with_capacity(columns.len() * rows);
         for column in columns {
-            let part = column.get(from..from + rows);
-            ids.extend_from_slice(
-                part.ok_or_else(|| Error::Internal("a column is shorter than its rows".into()))?,
-            );
+            ids.extend_from_slice(&column[from..from + rows]);
         }
         let columns = BatchColumns {
             ids,
@@ -273,7 +270,7 @@ impl Database {
         let (options, queries) = (options.clone(), Arc::clone(&queue));
         let thread = std::thread::Builder::new()
             .name("jindou-cursor".into())
-            .spawn(move || run(&db, &planned, &shared, &options, &queries))
+            .spawn(move || execute_into_queue(&db, &planned, &shared, &options, &queries))
             .map_err(|e| {
                 Error::limit(
                     Resource::Threads,
@@ -296,8 +293,8 @@ fn own_token(options: &QueryOptions) -> CancelToken {
     }
 }
 
-/// Runs the query to its end, successful or not.
-fn run(
+/// Executes the query to its end, successful or not.
+fn execute_into_queue(
     db: &Database,
     planned: &PlannedQuery,
     meaning: &IdContext,
@@ -315,15 +312,13 @@ fn run(
             memory: options.memory.clone(),
             pool: Arc::clone(options.pool),
         };
-        let watching = watching(queue.cancel.clone(), snapshot);
-        let done = execute::pulled(
-            planned.plan(),
+        let execution = PlanExecution {
+            plan: planned.plan(),
             snapshot,
-            &meaning.terms,
-            &options,
-            watching,
-            &mut put,
-        );
+            options: &options,
+            cancel: watching(queue.cancel.clone(), snapshot),
+        };
+        let done = execution.into_rows(&meaning.terms, &mut put);
         // Reports the cancellation that the caller requested, not the form in which the query noticed it.
         if done.is_err() {
             queue.callers.check()?;

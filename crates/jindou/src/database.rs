@@ -2,7 +2,7 @@
 
 use crate::create;
 use crate::default_graph::DefaultGraph;
-use crate::execute;
+use crate::execute::PlanExecution;
 use crate::options::QueryOptions;
 use crate::planning::PlannedQuery;
 use crate::profile::ProfileNode;
@@ -134,7 +134,7 @@ impl DatabaseState {
     /// # Errors
     /// As [`Self::check_files`], in preference to any other error, which may be its consequence; otherwise the query's
     /// errors.
-    pub(crate) fn answer<T>(
+    pub(crate) fn checking_files<T>(
         &self,
         snapshot: &Snapshot,
         cancel: &CancelToken,
@@ -155,7 +155,7 @@ impl DatabaseState {
     /// Computes a value from a snapshot and verifies its files afterwards.
     ///
     /// # Errors
-    /// As [`Self::answer`].
+    /// As [`Self::checking_files`].
     pub(crate) fn made_of<T>(
         &self,
         snapshot: &Snapshot,
@@ -432,7 +432,7 @@ impl Database {
     ) -> Result<LoadReport> {
         let dir = dir.as_ref();
         let _alone = update::alone(dir)?;
-        jindou_store::load(dir, source, options, progress)
+        guarded(|| jindou_store::load(dir, source, options, progress))
     }
 
     /// Verifies every byte of a store directory, and every record of its log. Records that a process is just writing at
@@ -561,7 +561,13 @@ impl Database {
         let (plan, snapshot) = (&query.plan, &*query.snapshot.for_new_query());
         let cancel = watching(options.token(), snapshot);
         self.inner.made_of(snapshot, || {
-            execute::checksum(plan, snapshot, &self.settle(options), cancel)
+            let execution = PlanExecution {
+                plan,
+                snapshot,
+                options: &self.settle(options),
+                cancel,
+            };
+            execution.into_checksum()
         })
     }
 
@@ -601,7 +607,7 @@ impl Database {
         guarded(|| {
             let planned = self.plan(text, options)?;
             cancel.check()?;
-            self.carry_out(&planned, options, &cancel, start.elapsed(), sink)
+            self.execute_plan(&planned, options, &cancel, start.elapsed(), sink)
         })
     }
 
@@ -616,10 +622,11 @@ impl Database {
         sink: &mut dyn AnswerSink,
     ) -> Result<QueryReport> {
         let cancel = options.token();
-        guarded(|| self.carry_out(planned, options, &cancel, Duration::ZERO, sink))
+        guarded(|| self.execute_plan(planned, options, &cancel, Duration::ZERO, sink))
     }
 
-    fn carry_out(
+    /// Executes a plan into a sink, over files that are checked.
+    fn execute_plan(
         &self,
         planned: &PlannedQuery,
         options: &QueryOptions,
@@ -639,9 +646,17 @@ impl Database {
             _ => DefaultGraph::Own,
         };
         let settled = self.settle(options);
-        let (rows, measured) = self.inner.answer(snapshot, cancel, sink, |cancel, sink| {
-            execute::run(plan, &described, snapshot, &settled, cancel, sink)
-        })?;
+        let (rows, measured) =
+            self.inner
+                .checking_files(snapshot, cancel, sink, |cancel, sink| {
+                    let execution = PlanExecution {
+                        plan,
+                        snapshot,
+                        options: &settled,
+                        cancel,
+                    };
+                    execution.into_sink(&described, sink)
+                })?;
         Ok(QueryReport {
             rows,
             plan_time,

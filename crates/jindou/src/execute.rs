@@ -50,109 +50,136 @@ fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> Exec
     }
 }
 
-/// Runs a plan into a checksum.
-pub(crate) fn checksum(
-    plan: &Plan,
-    snapshot: &dyn Graph,
-    options: &Options<'_>,
-    cancel: CancelToken,
-) -> Result<Checksum> {
-    if let Some(sharded) = snapshot.as_sharded() {
-        sharded.charge_to(&options.memory);
-    }
-    let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
-    let _place = place(plan, options, &exec.cancel)?;
-    let chosen = options.choose(plan, snapshot)?;
-    let execution = Execution {
-        plan,
-        snapshot,
-        options: &exec,
-        terms: &terms,
-        executor: &chosen.executor,
-    };
-    let (sum, on_gpu, shards) = execution.checksum()?;
-    Ok(Checksum {
-        rows: sum.rows,
-        checksum: sum.checksum,
-        on_gpu,
-        shards,
-    })
+/// A plan to execute over a snapshot.
+pub(crate) struct PlanExecution<'a> {
+    pub plan: &'a Plan,
+    pub snapshot: &'a dyn Graph,
+    pub options: &'a Options<'a>,
+    pub cancel: CancelToken,
 }
 
-/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if requested, the measurements.
-pub(crate) fn run(
-    plan: &Plan,
-    described: &DefaultGraph,
-    snapshot: &dyn Graph,
-    options: &Options<'_>,
-    cancel: CancelToken,
-    sink: &mut dyn AnswerSink,
-) -> Result<(u64, MeasuredProfile)> {
-    if let Some(watch) = &options.watch {
-        watch.begin(plan, snapshot);
-    }
-    if let Some(sharded) = snapshot.as_sharded() {
-        sharded.charge_to(&options.memory);
-    }
-    let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
-    let cancel = &exec.cancel;
-    let _place = place(plan, options, cancel)?;
-    let chosen = options.choose(plan, snapshot)?;
-    let began = chosen.is_predicted().then(Instant::now);
-    let mut execution = Execution {
-        plan,
-        snapshot,
-        options: &exec,
-        terms: &terms,
-        executor: &chosen.executor,
-    };
-    let (rows, ran) = match &plan.form {
-        _ if plan.is_ask() => {
-            let mut count = CountSink::default();
-            let ran = execution.stream(&mut count)?;
-            sink.boolean(count.rows > 0)?;
-            sink.finish()?;
-            (1, ran)
+impl PlanExecution<'_> {
+    /// Reduces the rows to a checksum.
+    pub fn into_checksum(self) -> Result<Checksum> {
+        let (plan, snapshot, options) = (self.plan, self.snapshot, self.options);
+        if let Some(sharded) = snapshot.as_sharded() {
+            sharded.charge_to(&options.memory);
         }
-        Form::Construct(template) => {
-            if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
-                execution.executor = &ExecutorChoice::Here;
+        let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, self.cancel));
+        let _place = place(plan, options, &exec.cancel)?;
+        let chosen = options.choose(plan, snapshot)?;
+        let execution = Execution {
+            plan,
+            snapshot,
+            options: &exec,
+            terms: &terms,
+            executor: &chosen.executor,
+        };
+        let (sum, on_gpu, shards) = execution.checksum()?;
+        Ok(Checksum {
+            rows: sum.rows,
+            checksum: sum.checksum,
+            on_gpu,
+            shards,
+        })
+    }
+
+    /// Writes the answer into a sink; returns the rows written (1 for ASK) and, if requested, the measurements.
+    /// `described` is the default graph that DESCRIBE reads.
+    pub fn into_sink(
+        self,
+        described: &DefaultGraph,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<(u64, MeasuredProfile)> {
+        let (plan, snapshot, options) = (self.plan, self.snapshot, self.options);
+        if let Some(watch) = &options.watch {
+            watch.begin(plan, snapshot);
+        }
+        if let Some(sharded) = snapshot.as_sharded() {
+            sharded.charge_to(&options.memory);
+        }
+        let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, self.cancel));
+        let cancel = &exec.cancel;
+        let _place = place(plan, options, cancel)?;
+        let chosen = options.choose(plan, snapshot)?;
+        let began = chosen.is_predicted().then(Instant::now);
+        let mut execution = Execution {
+            plan,
+            snapshot,
+            options: &exec,
+            terms: &terms,
+            executor: &chosen.executor,
+        };
+        let (rows, ran) = match &plan.form {
+            _ if plan.is_ask() => {
+                let mut count = CountSink::default();
+                let ran = execution.stream(&mut count)?;
+                sink.boolean(count.rows > 0)?;
+                sink.finish()?;
+                (1, ran)
             }
-            sink.graph()?;
-            let mut rows =
-                Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
-            let ran = execution.stream(&mut rows)?;
-            (rows.finish()?, ran)
-        }
-        Form::Describe(_) => {
-            if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
-                execution.executor = &ExecutorChoice::Here;
+            Form::Construct(template) => {
+                if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
+                    execution.executor = &ExecutorChoice::Here;
+                }
+                sink.graph()?;
+                let mut rows =
+                    Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
+                let ran = execution.stream(&mut rows)?;
+                (rows.finish()?, ran)
             }
-            sink.graph()?;
-            let mut rows = DescribedVertices::new(&options.memory);
-            let ran = execution.stream(&mut rows)?;
-            let memory = &options.memory;
-            let triples = Scope::beside_charges(Holder::Rest, memory, cancel).try_run(|| {
-                let graph = (snapshot, &terms);
-                graph_forms::describe(rows, described, graph, cancel, memory, sink)
-            })?;
-            sink.finish()?;
-            (triples, ran)
+            Form::Describe(_) => {
+                if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
+                    execution.executor = &ExecutorChoice::Here;
+                }
+                sink.graph()?;
+                let mut rows = DescribedVertices::new(&options.memory);
+                let ran = execution.stream(&mut rows)?;
+                let memory = &options.memory;
+                let triples =
+                    Scope::beside_charges(Holder::Rest, memory, cancel).try_run(|| {
+                        let graph = (snapshot, &terms);
+                        graph_forms::describe(rows, described, graph, cancel, memory, sink)
+                    })?;
+                sink.finish()?;
+                (triples, ran)
+            }
+            _ => {
+                sink.solutions(&plan.columns)?;
+                let ran = solutions(&execution, sink)?;
+                (ran.profile.rows, ran)
+            }
+        };
+        let there =
+            matches!(execution.executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
+        // Templates and descriptions take time that has nothing to do with where the patterns ran.
+        if let Some(began) = began
+            && matches!(plan.form, Form::Select | Form::Ask)
+        {
+            chosen.ran(there, began.elapsed(), rows);
         }
-        _ => {
-            sink.solutions(&plan.columns)?;
-            let ran = solutions(&execution, sink)?;
-            (ran.profile.rows, ran)
-        }
-    };
-    let there = matches!(execution.executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
-    // Templates and descriptions take time that has nothing to do with where the patterns ran.
-    if let Some(began) = began
-        && matches!(plan.form, Form::Select | Form::Ask)
-    {
-        chosen.ran(there, began.elapsed(), rows);
+        Ok((rows, measured(plan, snapshot, options, ran)))
     }
-    Ok((rows, measured(plan, snapshot, options, ran)))
+
+    /// Passes a SELECT's rows of ids unchanged to a single consumer.
+    pub fn into_rows(self, terms: &QueryTerms, out: &mut dyn Sink) -> Result<()> {
+        let (plan, snapshot, options) = (self.plan, self.snapshot, self.options);
+        if let Some(watch) = &options.watch {
+            watch.begin(plan, snapshot);
+        }
+        let exec = exec_options(plan, options, self.cancel);
+        let _place = place(plan, options, &exec.cancel)?;
+        let chosen = options.choose(plan, snapshot)?;
+        let execution = Execution {
+            plan,
+            snapshot,
+            options: &exec,
+            terms,
+            executor: &chosen.executor,
+        };
+        execution.stream(out)?;
+        Ok(())
+    }
 }
 
 /// Runs a SELECT's plan into a sink, as text if that is accepted in any order.
@@ -285,32 +312,6 @@ impl<'a> RowDecoder<'a> {
 struct DecodedRows<'a, 's> {
     decoder: RowDecoder<'a>,
     sink: &'s mut dyn AnswerSink,
-}
-
-/// Executes a SELECT's plan whose rows of ids are passed unchanged to a single consumer.
-pub(crate) fn pulled(
-    plan: &Plan,
-    snapshot: &dyn Graph,
-    terms: &QueryTerms,
-    options: &Options<'_>,
-    cancel: CancelToken,
-    out: &mut dyn Sink,
-) -> Result<()> {
-    if let Some(watch) = &options.watch {
-        watch.begin(plan, snapshot);
-    }
-    let exec = exec_options(plan, options, cancel);
-    let _place = place(plan, options, &exec.cancel)?;
-    let chosen = options.choose(plan, snapshot)?;
-    let execution = Execution {
-        plan,
-        snapshot,
-        options: &exec,
-        terms,
-        executor: &chosen.executor,
-    };
-    execution.stream(out)?;
-    Ok(())
 }
 
 /// Number of rows whose terms are fetched from other shards in one round trip: a multiple of [`GROUP`].

@@ -2,7 +2,7 @@
 
 use crate::database::{Checksum, Database, QueryReport, guarded, watching};
 use crate::default_graph::DefaultGraph;
-use crate::execute;
+use crate::execute::{MeasuredProfile, PlanExecution};
 use crate::options::{DatasetChoice, QueryOptions};
 use crate::planning::PlannedQuery;
 use crate::results::{Answer, AnswerSink, Collector};
@@ -325,8 +325,14 @@ impl Session {
                     }
                     _ => DefaultGraph::Own,
                 };
-                let ran = inner.answer(snapshot, &cancel, sink, |cancel, sink| {
-                    execute::run(plan, &own, snapshot, options, cancel, sink)
+                let ran = inner.checking_files(snapshot, &cancel, sink, |cancel, sink| {
+                    let execution = PlanExecution {
+                        plan,
+                        snapshot,
+                        options,
+                        cancel,
+                    };
+                    execution.into_sink(&own, sink)
                 })?;
                 report(ran, begin, planned)
             })
@@ -356,7 +362,13 @@ impl Session {
             self.with_plan(values, options, &cancel, |plan, snapshot, _| {
                 let cancel = watching(cancel.clone(), snapshot);
                 shared.db.inner.made_of(snapshot, || {
-                    execute::checksum(plan, snapshot, &shared.db.settle(options), cancel)
+                    let execution = PlanExecution {
+                        plan,
+                        snapshot,
+                        options: &shared.db.settle(options),
+                        cancel,
+                    };
+                    execution.into_checksum()
                 })
             })
         })
@@ -412,7 +424,7 @@ impl Session {
 }
 
 fn report(
-    (rows, measured): (u64, execute::MeasuredProfile),
+    (rows, measured): (u64, MeasuredProfile),
     begin: Instant,
     plan_cached: bool,
 ) -> Result<QueryReport> {

@@ -5,12 +5,11 @@
 mod fall_back;
 mod stream;
 
-pub use fall_back::{Execution, ExecutionOutcome, ExecutorChoice};
 pub(crate) use stream::{StreamWork, Streamed};
 
 use crate::batch::{Batch, View};
 use crate::compile::{Leaf, LeafSource, Pipe, StageInput};
-use crate::execute::Exec;
+use crate::execute::{Exec, ExecutionOutcome};
 use crate::executor::{
     Executor, GroupedRows, Needs, OperatorTask, PulledRows, Repeats, RowBlock, ShardWork, Task,
     Top, columns_after,
@@ -102,7 +101,7 @@ impl<'a> Offload<'a> {
         }
     }
 
-    fn for_plan(
+    pub fn for_plan(
         plan: &Plan,
         snapshot: &dyn Graph,
         options: &'a ExecOptions,

@@ -2,7 +2,7 @@
 
 use super::{Devices, GpuChoice};
 use crate::default_graph::DefaultGraph;
-use crate::execute::run;
+use crate::execute::PlanExecution;
 use crate::results::Collector;
 use crate::{QueryOptions, Runtime};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
@@ -59,15 +59,13 @@ fn answer(
     options: &QueryOptions,
 ) -> Result<(Vec<String>, u64)> {
     let mut sink = Collector::new(MemoryBudget::unlimited());
-    let (own, cancel) = (DefaultGraph::Own, CancelToken::new());
-    let (rows, _) = run(
+    let execution = PlanExecution {
         plan,
-        &own,
         snapshot,
-        &runtime.settle(options),
-        cancel,
-        &mut sink,
-    )?;
+        options: &runtime.settle(options),
+        cancel: CancelToken::new(),
+    };
+    let (rows, _) = execution.into_sink(&DefaultGraph::Own, &mut sink)?;
     let answer = sink.into_answer();
     let mut lines: Vec<String> = match &answer {
         crate::Answer::Boolean(b) => vec![b.to_string()],
@@ -192,16 +190,13 @@ fn what_cannot_be_held_runs_on_the_cpu() {
             .with_memory(MemoryBudget::new(memory))
             .with_profile(true);
         let mut sink = Collector::new(MemoryBudget::unlimited());
-        let (own, cancel) = (DefaultGraph::Own, CancelToken::new());
-        let (rows, m) = run(
-            &plan,
-            &own,
-            &snapshot,
-            &runtime.settle(&options),
-            cancel,
-            &mut sink,
-        )
-        .unwrap();
+        let execution = PlanExecution {
+            plan: &plan,
+            snapshot: &snapshot,
+            options: &runtime.settle(&options),
+            cancel: CancelToken::new(),
+        };
+        let (rows, m) = execution.into_sink(&DefaultGraph::Own, &mut sink).unwrap();
         assert_eq!(rows, 90_000);
         assert_eq!(sink.into_answer().solutions().len(), 90_000);
         // 720 kB of ids.
