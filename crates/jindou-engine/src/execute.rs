@@ -6,7 +6,7 @@ use crate::executor::{Executor, ShardWork};
 use crate::explore::{Halt, QueryContext, StepStats, unhalted};
 use crate::offload::Offload;
 use crate::operators::{EndSpec, Link, OuterRow, SliceState, StageStats, ToAny, ToBuffer, ToSinks};
-use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
+use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile, WorkerPool};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{ChecksumSink, ParallelSink, Sink, SinkFactory, Streaming, Summed};
 use crate::terms::QueryTerms;
@@ -14,7 +14,7 @@ use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
 use jindou_graph::Graph;
 use jindou_model::scope::is_measured;
-use jindou_model::{Error, Holder, Resource, Result, Scope, invariant, scope, sync};
+use jindou_model::{CancelToken, Error, Holder, Resource, Result, Scope, invariant, scope, sync};
 use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -266,33 +266,7 @@ pub(crate) fn drive(
     if nodes.depth <= PLAIN_DEPTH {
         all()?;
     } else {
-        // The place in which this thread computes moves with the work.
-        let inside = ctx.pool.is_inside();
-        let all = || {
-            if inside {
-                ctx.pool.enter(&options.cancel)?;
-            }
-            let done = all();
-            ctx.pool.leave();
-            done
-        };
-        let mut done = Ok(());
-        ctx.pool.blocking(&options.cancel, &mut || {
-            done = std::thread::scope(|scope| {
-                std::thread::Builder::new()
-                    .stack_size((8 << 20) + nodes.depth * STACK_A_LEVEL)
-                    .spawn_scoped(scope, all)
-                    .map_err(|e| {
-                        Error::limit(
-                            Resource::Threads,
-                            format!("cannot start a thread for a deeply nested query: {e}"),
-                        )
-                    })?
-                    .join()
-                    .unwrap_or_else(|panic| Err(invariant::error_of(&*panic)))
-            });
-        })?;
-        done?;
+        on_deep_stack(nodes.depth, ctx.pool, &options.cancel, all)?;
     }
     if let Some(offload) = offload {
         offload.note(&exec);
@@ -301,6 +275,42 @@ pub(crate) fn drive(
     profile.elapsed = begin.elapsed();
     profile.bottom = bottom(&plan.root);
     Ok(profile)
+}
+
+/// Runs the work of a tree of this depth on a thread whose stack is large enough. The place in which this thread
+/// computes moves with the work.
+fn on_deep_stack(
+    depth: usize,
+    pool: &dyn WorkerPool,
+    cancel: &CancelToken,
+    work: impl Fn() -> Result<()> + Sync,
+) -> Result<()> {
+    let inside = pool.is_inside();
+    let work = || {
+        if inside {
+            pool.enter(cancel)?;
+        }
+        let done = work();
+        pool.leave();
+        done
+    };
+    let mut done = Ok(());
+    pool.blocking(cancel, &mut || {
+        done = std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .stack_size((8 << 20) + depth * STACK_A_LEVEL)
+                .spawn_scoped(scope, work)
+                .map_err(|e| {
+                    Error::limit(
+                        Resource::Threads,
+                        format!("cannot start a thread for a deeply nested query: {e}"),
+                    )
+                })?
+                .join()
+                .unwrap_or_else(|panic| Err(invariant::error_of(&*panic)))
+        });
+    })?;
+    done
 }
 
 /// Scope of an execution, which measures memory that its operators allocate without charging it. `None` for small

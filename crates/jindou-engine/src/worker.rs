@@ -10,6 +10,7 @@ use crate::morsels::{LeafJob, MorselSource, each_chunk, job};
 use crate::offload::{StreamWork, Streamed};
 use crate::operators::{CountedStage, EndSpec, StageStats, finish, push};
 use crate::options::HELPERS_STACK;
+use crate::row_buffer::RowBuffer;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Invariant, Result};
 use std::ops::Range;
@@ -488,19 +489,7 @@ fn take_job<'p>(
                     p.rows(ctx, rows, steps.clone(), chain)
                 })?;
             }
-            MorselSource::RowBuffer(held) => {
-                ctx.check()?;
-                let bare = usize::from(held.bare() > 0);
-                for place in range {
-                    match place.checked_sub(bare).map(|p| &held.chunks()[p]) {
-                        None => chain.batch(View {
-                            columns: &[],
-                            rows: usize::try_from(held.bare()).unwrap_or(usize::MAX),
-                        })?,
-                        Some(c) => chain.batch(c.view())?,
-                    }
-                }
-            }
+            MorselSource::RowBuffer(held) => give_chunks(held, range, ctx, chain)?,
             MorselSource::Pulled(rows) => {
                 let Some(rows) = next_pulled(ctx, *rows)? else {
                     break;
@@ -535,6 +524,27 @@ fn take_job<'p>(
     if let Some(p) = pipeline {
         let steps = from_step..p.steps();
         p.flush(ctx, steps, chain)?;
+    }
+    Ok(())
+}
+
+/// Passes on the chunks of a buffer in this range; the first one has its rows without columns as well.
+fn give_chunks(
+    held: &RowBuffer,
+    range: Range<usize>,
+    ctx: &QueryContext<'_>,
+    chain: &mut Chain<'_, '_, '_>,
+) -> Flow {
+    ctx.check()?;
+    let bare = usize::from(held.bare() > 0);
+    for place in range {
+        match place.checked_sub(bare).map(|p| &held.chunks()[p]) {
+            None => chain.batch(View {
+                columns: &[],
+                rows: usize::try_from(held.bare()).unwrap_or(usize::MAX),
+            })?,
+            Some(c) => chain.batch(c.view())?,
+        }
     }
     Ok(())
 }

@@ -207,15 +207,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
             self.link(spec, &outer, node);
             return Ok(output);
         }
-        let number = FIRST_HIDDEN
-            .checked_add(self.level)
-            .filter(|_| self.level < 255)
-            .ok_or_else(|| {
-                Error::limit(
-                    Resource::Form,
-                    "the query nests OPTIONAL and EXISTS deeper than 255 levels",
-                )
-            })?;
+        let number = self.hidden_slot()?;
         let mut builder = PipelineBuilder {
             outer: OuterRows::Many(outer.clone(), number),
             level: self.level + 1,
@@ -251,6 +243,17 @@ impl<'a> PipelineBuilder<'_, 'a> {
         };
         self.link(spec, &outer, node);
         Ok(output)
+    }
+
+    /// The slot that numbers the outer rows of an apply at this level.
+    fn hidden_slot(&self) -> Result<Slot> {
+        let slot = FIRST_HIDDEN.checked_add(self.level);
+        slot.filter(|_| self.level < 255).ok_or_else(|| {
+            Error::limit(
+                Resource::Form,
+                "the query nests OPTIONAL and EXISTS deeper than 255 levels",
+            )
+        })
     }
 }
 

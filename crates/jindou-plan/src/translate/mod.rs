@@ -255,53 +255,7 @@ impl Translator {
                 left,
                 right,
                 expression,
-            } => {
-                let left = self.pattern(left, env, place)?;
-                if asks_rows(right).is_some() {
-                    if expression.is_some() {
-                        return Err("a condition of OPTIONAL over SERVICE with a variable; put the FILTER after the OPTIONAL".into());
-                    }
-                    return self.service_by_rows(left, right, env, ApplyKind::Left);
-                }
-                let mut right = self.pattern(right, env, place)?;
-                let left = in_some_graph(left, &right.uses, place);
-                let both = left.possible.or(&right.possible);
-                let (mut condition, mut inside) = (vec![], vec![]);
-                let mut exists = false;
-                if let Some(e) = expression {
-                    for c in conjuncts(e) {
-                        if scope::is_over() {
-                            return Err(GIVEN_UP.into());
-                        }
-                        if has_exists(c) {
-                            let foreign = left.possible.minus(&right.certain);
-                            if self.is_varying(c) || reads(c, &foreign, env) {
-                                exists = true;
-                            } else {
-                                inside.push(c);
-                            }
-                        } else {
-                            condition.push(self.expr(c, &both, env));
-                        }
-                    }
-                }
-                if !exists {
-                    // A condition that reads nothing of the left side may be tested before the sides meet.
-                    for c in inside {
-                        let scope = right.possible.clone();
-                        right = self.filter(right, c, env, place, &scope)?;
-                    }
-                    return Ok(LogicalNode::left_join(left, right, condition));
-                }
-                // For each row of the left side: its partners for which the condition is true, EXISTS included.
-                let expression = expression
-                    .as_ref()
-                    .ok_or("OPTIONAL without its condition")?;
-                let before = self.enter(&left.possible);
-                let body = self.filter(right, expression, env, place, &both)?;
-                self.outer = before;
-                left.apply(body, ApplyKind::Left)
-            }
+            } => self.optional(left, right, expression.as_ref(), env, place)?,
             GraphPattern::Lateral { left, right } => {
                 let left = self.pattern(left, env, place)?;
                 let before = self.enter(&left.possible);
@@ -314,20 +268,7 @@ impl Translator {
                 let scope = node.possible.clone();
                 self.filter(node, expr, env, place, &scope)?
             }
-            GraphPattern::Union { left, right } => {
-                // Unions chain to the left.
-                let mut rest = vec![&**right];
-                let mut at = &**left;
-                while let GraphPattern::Union { left, right } = at {
-                    rest.push(right);
-                    at = left;
-                }
-                let mut branches = vec![self.pattern(at, env, place)?];
-                for b in rest.into_iter().rev() {
-                    branches.push(self.pattern(b, env, place)?);
-                }
-                LogicalNode::union(branches)
-            }
+            GraphPattern::Union { left, right } => self.union(left, right, env, place)?,
             GraphPattern::Graph { name, inner } => match name {
                 NamedNodePattern::NamedNode(n) => {
                     let place = PatternGraphTerm::Named(n.canonical());
@@ -349,17 +290,7 @@ impl Translator {
             GraphPattern::Values {
                 variables,
                 bindings,
-            } => {
-                let slots: Vec<Slot> = variables.iter().map(|v| self.variable(v, env)).collect();
-                let mut rows: Vec<Row> = Vec::with_capacity(bindings.len());
-                for row in bindings {
-                    let cells = row
-                        .iter()
-                        .map(|t| t.as_ref().map(|t| self.ground(t)).transpose());
-                    rows.push(cells.collect::<Result<_, _>>()?);
-                }
-                LogicalNode::values(slots, rows)
-            }
+            } => self.inline_data(variables, bindings, env)?,
             GraphPattern::OrderBy { inner, expression } => {
                 let (mut node, keys) = self.ordered(inner, expression, env, place)?;
                 if !keys.is_empty() {
@@ -368,15 +299,7 @@ impl Translator {
                 node
             }
             GraphPattern::Project { inner, variables } => {
-                if env.is_top {
-                    // Other variables may stay: nothing joins with them, and unread columns are dropped.
-                    env.is_top = false;
-                    env.is_select = true;
-                    self.pattern(inner, env, place)?
-                } else {
-                    let (mut own, visible) = self.scope(variables, env);
-                    self.pattern(inner, &mut own, place)?.project(&visible)
-                }
+                self.projected(inner, variables, env, place)?
             }
             GraphPattern::Distinct { inner } => self.distinct(inner, env, place, false)?,
             GraphPattern::Reduced { inner } => self.distinct(inner, env, place, true)?,
@@ -399,23 +322,138 @@ impl Translator {
                 aggregates,
             } => self.group(inner, variables, aggregates, env, place)?,
             GraphPattern::Service {
-                name: NamedNodePattern::NamedNode(endpoint),
+                name,
                 inner,
                 silent,
-            } => {
-                let endpoint = ServiceEndpoint::Iri(endpoint.clone());
-                self.service(endpoint, inner, *silent, env)?
-            }
-            GraphPattern::Service {
-                name: NamedNodePattern::Variable(v),
-                silent,
-                ..
-            } => match silent {
-                // As in `service_by_rows`.
-                true => LogicalNode::unit(),
-                false => return Err(unbound_endpoint(v)),
-            },
+            } => self.service_pattern(name, inner, *silent, env)?,
         })
+    }
+
+    fn optional(
+        &mut self,
+        left: &GraphPattern,
+        right: &GraphPattern,
+        expression: Option<&Arc<Expression>>,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
+        let left = self.pattern(left, env, place)?;
+        if asks_rows(right).is_some() {
+            if expression.is_some() {
+                return Err("a condition of OPTIONAL over SERVICE with a variable; put the FILTER after the OPTIONAL".into());
+            }
+            return self.service_by_rows(left, right, env, ApplyKind::Left);
+        }
+        let mut right = self.pattern(right, env, place)?;
+        let left = in_some_graph(left, &right.uses, place);
+        let both = left.possible.or(&right.possible);
+        let (mut condition, mut inside) = (vec![], vec![]);
+        let mut exists = false;
+        if let Some(e) = expression {
+            for c in conjuncts(e) {
+                if scope::is_over() {
+                    return Err(GIVEN_UP.into());
+                }
+                if has_exists(c) {
+                    let foreign = left.possible.minus(&right.certain);
+                    if self.is_varying(c) || reads(c, &foreign, env) {
+                        exists = true;
+                    } else {
+                        inside.push(c);
+                    }
+                } else {
+                    condition.push(self.expr(c, &both, env));
+                }
+            }
+        }
+        if !exists {
+            // A condition that reads nothing of the left side may be tested before the sides meet.
+            for c in inside {
+                let scope = right.possible.clone();
+                right = self.filter(right, c, env, place, &scope)?;
+            }
+            return Ok(LogicalNode::left_join(left, right, condition));
+        }
+        // For each row of the left side: its partners for which the condition is true, EXISTS included.
+        let expression = expression.ok_or("OPTIONAL without its condition")?;
+        let before = self.enter(&left.possible);
+        let body = self.filter(right, expression, env, place, &both)?;
+        self.outer = before;
+        Ok(left.apply(body, ApplyKind::Left))
+    }
+
+    fn union(
+        &mut self,
+        left: &GraphPattern,
+        right: &GraphPattern,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
+        // Unions chain to the left.
+        let mut rest = vec![right];
+        let mut at = left;
+        while let GraphPattern::Union { left, right } = at {
+            rest.push(right);
+            at = left;
+        }
+        let mut branches = vec![self.pattern(at, env, place)?];
+        for b in rest.into_iter().rev() {
+            branches.push(self.pattern(b, env, place)?);
+        }
+        Ok(LogicalNode::union(branches))
+    }
+
+    fn inline_data(
+        &mut self,
+        variables: &[Variable],
+        bindings: &[Vec<Option<GroundTerm>>],
+        env: &mut ScopeSlots,
+    ) -> Result<LogicalNode, Reason> {
+        let slots: Vec<Slot> = variables.iter().map(|v| self.variable(v, env)).collect();
+        let mut rows: Vec<Row> = Vec::with_capacity(bindings.len());
+        for row in bindings {
+            let cells = row
+                .iter()
+                .map(|t| t.as_ref().map(|t| self.ground(t)).transpose());
+            rows.push(cells.collect::<Result<_, _>>()?);
+        }
+        Ok(LogicalNode::values(slots, rows))
+    }
+
+    fn projected(
+        &mut self,
+        inner: &GraphPattern,
+        variables: &[Variable],
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
+        if env.is_top {
+            // Other variables may stay: nothing joins with them, and unread columns are dropped.
+            env.is_top = false;
+            env.is_select = true;
+            self.pattern(inner, env, place)
+        } else {
+            let (mut own, visible) = self.scope(variables, env);
+            Ok(self.pattern(inner, &mut own, place)?.project(&visible))
+        }
+    }
+
+    fn service_pattern(
+        &mut self,
+        name: &NamedNodePattern,
+        inner: &Arc<GraphPattern>,
+        silent: bool,
+        env: &mut ScopeSlots,
+    ) -> Result<LogicalNode, Reason> {
+        match name {
+            NamedNodePattern::NamedNode(endpoint) => {
+                let endpoint = ServiceEndpoint::Iri(endpoint.clone());
+                self.service(endpoint, inner, silent, env)
+            }
+            // As in `service_by_rows`.
+            NamedNodePattern::Variable(_) if silent => Ok(LogicalNode::unit()),
+            NamedNodePattern::Variable(v) => Err(unbound_endpoint(v)),
+        }
     }
 
     /// The parts of a join, one after the other.
