@@ -1,4 +1,4 @@
-//! What the operators above need of an operator's rows.
+//! Needs of the operators above for the rows of an operator that another executor runs.
 
 use crate::executor::{Needs, Repeats, Top};
 use jindou_plan::operator::{ApplyKind, JoinKind};

@@ -12,7 +12,7 @@ use crate::tree::SlotLayout;
 use jindou_model::{Holder, Result};
 use jindou_plan::{Aggregate, Count, Slot};
 
-/// What the rows of a pipeline become. Each worker makes a part of it from its rows; the parts are merged.
+/// Specification of a pipeline's end. Each worker makes a part of it from its rows; the parts are merged.
 pub(crate) trait EndSpec: Copy + Sync {
     /// A worker's part while it still gets rows.
     type Part;
