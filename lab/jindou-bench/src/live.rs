@@ -143,7 +143,7 @@ impl Passes {
         Ok(())
     }
 
-    /// Prints the geometric means of the times with so many threads.
+    /// Prints the geometric means of the times with this many threads.
     fn print_means(&self, threads: usize) {
         let of = |list: &[One]| {
             let logs: Vec<f64> = list

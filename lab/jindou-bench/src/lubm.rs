@@ -117,7 +117,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static LubmQuery>> {
     Ok(wanted.collect())
 }
 
-/// Refuses a store that does not have the data of so many universities.
+/// Refuses a store that does not have the data of this many universities.
 fn check_size(store: &Path, quads: u64, universities: u32) -> Result<()> {
     match known::totals(universities) {
         Some(t) if quads != t.distinct => Err(Error::external(format!(

@@ -225,7 +225,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(next)
     }
 
-    /// Counts the bytes that a strip of so many units reads, or the whole expansion, where a row takes `a_row` bytes.
+    /// Counts the bytes that a strip of this many units reads, or the whole expansion, where a row takes `a_row` bytes.
     fn add_strip_bytes(
         &mut self,
         table: &DeviceTable,

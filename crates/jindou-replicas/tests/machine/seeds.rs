@@ -104,7 +104,7 @@ fn one_seed() {
     println!("{}\n{run:?}", lines.join("\n"));
 }
 
-/// What comes from outside: random messages, names and objects, with numbers at the ends of their range.
+/// Values that come from outside: random messages, names and objects, with numbers at the ends of their range.
 struct Rubbish(u64);
 
 impl Rubbish {

@@ -565,7 +565,7 @@ impl<'o> Stage<'o> {
     }
 }
 
-/// What the clients of a mix saw.
+/// Results that the clients of a mix saw.
 struct Mix {
     /// The query and the milliseconds of each run.
     seen: Vec<(usize, f64)>,
