@@ -53,7 +53,10 @@ impl<'a> Edges<'a> {
     #[inline]
     #[must_use]
     pub fn patch(&self) -> Option<&'a Patch> {
-        self.here().and_then(|view| view.patch)
+        match self {
+            Self::Here(view) => view.patch,
+            Self::Sharded(edges) => edges.patch(),
+        }
     }
 
     /// The segment that alone has the answer for `scope`, if there is one: as [`EdgeView::plain`]. On several shards
@@ -200,12 +203,68 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// As [`EdgeView::candidate_keys`]; exact where the edges are on several shards.
+    /// As [`EdgeView::candidate_keys`].
     pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         match self {
             Self::Here(view) => view.candidate_keys(scope, out),
             Self::Sharded(edges) => edges.candidate_keys(scope, out),
         }
+    }
+
+    /// Removes keys without an edge in `scope` from some that [`Self::candidate_keys`] gave. O(keys), and their lists
+    /// where named graphs are read or a patch may have edits.
+    pub fn retain_with_edges(&self, scope: GraphScope<'_>, keys: &mut Vec<u32>) {
+        /// Keys whose lists are fetched together.
+        const PART: usize = 8192;
+        let patch = match self {
+            Self::Here(view) => match view.plain_but_dirty(scope) {
+                // Where one segment has the answer except for touched keys, all its other keys have an edge.
+                Some((_, patch)) => Some(patch.dirty()),
+                None => None,
+            },
+            // Bases give only keys that have an edge.
+            Self::Sharded(edges) => match edges.patch() {
+                Some(patch) => Some(patch.dirty()),
+                None => return,
+            },
+        };
+        let is_sure = |key: u32| patch.as_ref().is_some_and(|dirty| !dirty.has(key));
+        let mut scratch = Vec::new();
+        let mut kept = 0;
+        for start in (0..keys.len()).step_by(PART) {
+            let end = keys.len().min(start + PART);
+            let unsure = keys[start..end].iter().filter(|&&key| !is_sure(key));
+            self.fetch(unsure.map(|&key| (key, scope)));
+            for at in start..end {
+                let key = keys[at];
+                if is_sure(key) || !self.read(key, scope, &mut scratch).is_empty() {
+                    keys[kept] = key;
+                    kept += 1;
+                }
+            }
+        }
+        keys.truncate(kept);
+    }
+
+    /// Returns true if one of the keys has an edge in `scope`. Lists of other shards are fetched in parts.
+    #[must_use]
+    pub fn any_has_edges(&self, keys: &[u32], scope: GraphScope<'_>) -> bool {
+        let mut scratch = Vec::new();
+        let mut part = 1;
+        let mut rest = keys;
+        // Mostly the first key has one.
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(part.min(rest.len()));
+            self.fetch(now.iter().map(|&key| (key, scope)));
+            if now
+                .iter()
+                .any(|&key| !self.read(key, scope, &mut scratch).is_empty())
+            {
+                return true;
+            }
+            (rest, part) = (later, (part * 8).min(8192));
+        }
+        false
     }
 
     /// As [`EdgeView::default_edges`], of all shards.
@@ -293,7 +352,7 @@ impl<'a> Edges<'a> {
     pub fn has_no_named(&self) -> bool {
         match self {
             Self::Here(view) => view.has_no_named(),
-            Self::Sharded(edges) => edges.edge_counts()[1] == 0,
+            Self::Sharded(edges) => edges.has_no_named(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::shard::Sharded;
 use crate::statistics::{PredicateStatistics, Statistics};
 use crate::{Edges, Predicates, Vocabulary};
 use jindou_model::{Direction, PredicateId, VertexId};
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -54,6 +55,11 @@ pub trait Graph: Send + Sync {
 
     /// The graph itself, for work that outlives the borrow; `None` if it cannot.
     fn shared(&self) -> Option<Arc<dyn Graph>> {
+        None
+    }
+
+    /// The concrete type, for code that knows it: such as what opens another shard in the state of a graph.
+    fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 

@@ -24,7 +24,7 @@ pub struct Vocabulary<'a>(TermsOrigin<'a>);
 #[derive(Clone, Copy)]
 enum TermsOrigin<'a> {
     Stored(&'a Dictionary, &'a TailTerms, &'a OpenIndexes),
-    Other(&'a dyn TermSource),
+    Other(&'a dyn TermSource, Option<&'a TailTerms>),
 }
 
 impl<'a> Vocabulary<'a> {
@@ -41,7 +41,13 @@ impl<'a> Vocabulary<'a> {
     /// Terms from elsewhere. None of them is in an index: they are compared by their content.
     #[must_use]
     pub fn other(source: &'a dyn TermSource) -> Self {
-        Self(TermsOrigin::Other(source))
+        Self(TermsOrigin::Other(source, None))
+    }
+
+    /// As [`Self::other`], with terms that were added later, which are here.
+    #[must_use]
+    pub fn other_with(source: &'a dyn TermSource, tail: &'a TailTerms) -> Self {
+        Self(TermsOrigin::Other(source, Some(tail)))
     }
 
     /// The id of a term, given its canonical bytes.
@@ -52,7 +58,10 @@ impl<'a> Vocabulary<'a> {
                 let found = dictionary.lookup(canonical);
                 found.or_else(|| tail.lookup(canonical))
             }
-            TermsOrigin::Other(source) => {
+            TermsOrigin::Other(source, tail) => {
+                if let Some(found) = tail.and_then(|tail| tail.lookup(canonical)) {
+                    return Some(found);
+                }
                 let mut found = Vec::with_capacity(1);
                 source.lookup_many(&[canonical], &mut found);
                 let found = found.first().copied().filter(|&id| id != NO_VERTEX);
@@ -74,7 +83,20 @@ impl<'a> Vocabulary<'a> {
                     }
                 }
             }
-            TermsOrigin::Other(source) => source.lookup_many(terms, out),
+            TermsOrigin::Other(source, tail) => {
+                let Some(tail) = tail.filter(|tail| tail.len() > 0) else {
+                    source.lookup_many(terms, out);
+                    return;
+                };
+                let known = |term: &&[u8]| tail.lookup(term).map_or(NO_VERTEX, |v| v.0);
+                out.extend(terms.iter().map(known));
+                let ids = out[from..].iter_mut().zip(terms);
+                let (slots, others): (Vec<_>, Vec<_>) =
+                    ids.filter(|(id, _)| **id == NO_VERTEX).unzip();
+                let mut found = Vec::with_capacity(others.len());
+                source.lookup_many(&others, &mut found);
+                slots.into_iter().zip(found).for_each(|(to, id)| *to = id);
+            }
         }
     }
 
@@ -89,7 +111,11 @@ impl<'a> Vocabulary<'a> {
                     dictionary.term(v, out)
                 }
             }
-            TermsOrigin::Other(source) => {
+            TermsOrigin::Other(_, Some(tail)) if v.0 >= FIRST_TAIL_ID => {
+                let term = tail.term(v);
+                term.map(|t| out.extend_from_slice(t)).is_some()
+            }
+            TermsOrigin::Other(source, _) => {
                 let mut found = false;
                 source.terms_many(&[v.0], &mut |_, term| {
                     found = true;
@@ -106,7 +132,7 @@ impl<'a> Vocabulary<'a> {
     pub fn ranked_end(&self) -> u32 {
         match self.0 {
             TermsOrigin::Stored(..) => FIRST_TAIL_ID,
-            TermsOrigin::Other(_) => NO_VERTEX + 1,
+            TermsOrigin::Other(..) => NO_VERTEX + 1,
         }
     }
 
@@ -116,7 +142,7 @@ impl<'a> Vocabulary<'a> {
     pub fn ranks(&self) -> Option<&'a Dictionary> {
         match self.0 {
             TermsOrigin::Stored(dictionary, ..) => Some(dictionary),
-            TermsOrigin::Other(_) => None,
+            TermsOrigin::Other(..) => None,
         }
     }
 
@@ -133,7 +159,7 @@ impl<'a> Vocabulary<'a> {
     pub fn probe(&self, question: &Question<'_>) -> Option<Box<dyn Probe + 'a>> {
         match self.0 {
             TermsOrigin::Stored(dictionary, _, indexes) => indexes.probe(question, dictionary),
-            TermsOrigin::Other(_) => None,
+            TermsOrigin::Other(..) => None,
         }
     }
 
@@ -143,7 +169,7 @@ impl<'a> Vocabulary<'a> {
     pub fn has_indexes(&self) -> bool {
         match self.0 {
             TermsOrigin::Stored(_, _, indexes) => !indexes.are_ranks_alone(),
-            TermsOrigin::Other(_) => false,
+            TermsOrigin::Other(..) => false,
         }
     }
 
@@ -154,11 +180,14 @@ impl<'a> Vocabulary<'a> {
             TermsOrigin::Stored(dictionary, tail, _) => {
                 Decoding::Stored(dictionary.decoder(), tail)
             }
-            TermsOrigin::Other(source) => Decoding::Other(FetchedTerms {
-                source,
-                bytes: Vec::new(),
-                places: FxHashMap::default(),
-            }),
+            TermsOrigin::Other(source, tail) => Decoding::Other(
+                FetchedTerms {
+                    source,
+                    bytes: Vec::new(),
+                    places: FxHashMap::default(),
+                },
+                tail,
+            ),
         })
     }
 }
@@ -169,7 +198,7 @@ pub struct TermDecoding<'a>(Decoding<'a>);
 
 enum Decoding<'a> {
     Stored(Decoder<'a>, &'a TailTerms),
-    Other(FetchedTerms<'a>),
+    Other(FetchedTerms<'a>, Option<&'a TailTerms>),
 }
 
 /// The terms that were fetched last.
@@ -215,7 +244,7 @@ impl TermDecoding<'_> {
         }
         match &mut self.0 {
             Decoding::Stored(decoder, _) => decoder.term(id),
-            Decoding::Other(fetched) => fetched.term(id),
+            Decoding::Other(fetched, _) => fetched.term(id),
         }
     }
 
@@ -224,8 +253,8 @@ impl TermDecoding<'_> {
     #[inline(never)]
     fn tail_term(&mut self, id: VertexId) -> Option<&[u8]> {
         match &mut self.0 {
-            Decoding::Stored(_, tail) => tail.term(id),
-            Decoding::Other(fetched) => fetched.term(id),
+            Decoding::Stored(_, tail) | Decoding::Other(_, Some(tail)) => tail.term(id),
+            Decoding::Other(fetched, None) => fetched.term(id),
         }
     }
 
@@ -235,7 +264,7 @@ impl TermDecoding<'_> {
     pub fn prefetch(&mut self, ids: &[u32]) {
         match &mut self.0 {
             Decoding::Stored(decoder, _) => decoder.prefetch(ids),
-            Decoding::Other(fetched) => fetched.fetch(ids),
+            Decoding::Other(fetched, _) => fetched.fetch(ids),
         }
     }
 }

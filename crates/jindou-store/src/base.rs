@@ -14,7 +14,7 @@ use jindou_graph::shard::LocalKey;
 use jindou_graph::statistics::Statistics;
 use jindou_model::prefixes::PrefixTable;
 use jindou_model::sync;
-use jindou_model::{PredicateId, Result, VertexId, Watch, term};
+use jindou_model::{Direction, PredicateId, Result, VertexId, Watch, term};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -167,6 +167,27 @@ impl Base {
     #[inline]
     pub(crate) fn named_segment(&self, p: u32, direction: usize) -> NamedSegment<'_> {
         self.set_of(p).files[1][direction].named(p)
+    }
+
+    /// The segments of a predicate in one direction, of the default graph and of named graphs.
+    #[inline]
+    pub(crate) fn segments(&self, p: u32, direction: Direction) -> (Segment<'_>, NamedSegment<'_>) {
+        let d = direction as usize;
+        (self.default_segment(p, d), self.named_segment(p, d))
+    }
+
+    /// The predicates that occur in one graph of an unsharded base, in no particular order.
+    pub(crate) fn graph_predicates(&self, graph: u32) -> Vec<u32> {
+        let parts = self.index.graph_parts(graph);
+        let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
+        for &s in self.index.small_graph_subjects(graph) {
+            for &p in self.index.sets().out_predicates(s) {
+                if !out.contains(&p) && self.named_segment(p, 0).has(s, graph) {
+                    out.push(p);
+                }
+            }
+        }
+        out
     }
 
     pub(crate) fn class_intervals(&self, class: u32) -> Option<&[[u32; 2]]> {

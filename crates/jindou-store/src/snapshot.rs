@@ -10,7 +10,8 @@ use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::prefixes::PrefixTable;
 use jindou_model::{
-    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch, term,
+    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch, invariant,
+    term,
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -86,7 +87,7 @@ impl Snapshot {
         }
     }
 
-    /// One shard's base with access to the others: the whole store, read-only.
+    /// One shard's base with access to the others: the whole store.
     ///
     /// # Errors
     /// [`Error::Usage`](jindou_model::Error::Usage) if the base is not a shard.
@@ -256,24 +257,68 @@ impl Snapshot {
     #[must_use]
     pub fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_> {
         match &self.sharded {
-            None => Edges::Here(self.edges_here(p, direction)),
+            None => {
+                self.base.segment_use.count(p.0, direction as usize);
+                Edges::Here(self.local_edges(p, direction))
+            }
             Some(sharded) => {
-                let d = direction as usize;
-                let default = self.base.default_segment(p.0, d);
-                let named = self.base.named_segment(p.0, d);
-                Edges::Sharded(ShardEdges::new((default, named), sharded, (p, direction)))
+                Edges::Sharded(self.shard_edges(sharded, p, direction, self.patch(p.0, direction)))
             }
         }
     }
 
-    /// As [`Self::edges`], for an unsharded store, such as those that can be changed.
+    /// As [`Self::edges`], for an unsharded store.
     #[inline]
-    pub(crate) fn edges_here(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
-        let d = direction as usize;
-        self.base.segment_use.count(p.0, d);
-        let default = self.base.default_segment(p.0, d);
-        let named = self.base.named_segment(p.0, d);
+    pub(crate) fn local_edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
+        invariant!(
+            self.sharded.is_none(),
+            "segments of a shard are read by its own keys"
+        );
+        let (default, named) = self.base.segments(p.0, direction);
         EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p))
+    }
+
+    fn shard_edges<'s>(
+        &'s self,
+        sharded: &'s Sharded,
+        p: PredicateId,
+        direction: Direction,
+        patch: Option<&'s Arc<Patch>>,
+    ) -> ShardEdges<'s> {
+        let segments = self.base.segments(p.0, direction);
+        ShardEdges::new(segments, patch.map(|p| &**p), sharded, (p, direction))
+    }
+
+    /// As [`Self::edges`], without the changes since the last merge.
+    fn edges_of_base(&self, p: PredicateId, direction: Direction) -> Edges<'_> {
+        match &self.sharded {
+            None => {
+                let (default, named) = self.base.segments(p.0, direction);
+                Edges::Here(EdgeView::new(default, named, None))
+            }
+            Some(sharded) => Edges::Sharded(self.shard_edges(sharded, p, direction, None)),
+        }
+    }
+
+    /// Tests which quads exist, `[graph, dense predicate, subject, object]`, best in this order; in a sharded store in
+    /// one round.
+    pub(crate) fn contain(&self, quads: &[[u32; 4]]) -> Vec<bool> {
+        let groups = quads.chunk_by(|a, b| a[..2] == b[..2]);
+        let edges = |p: u32| self.edges(PredicateId(p), Direction::Out);
+        let Some(sharded) = &self.sharded else {
+            let there = |group: &[[u32; 4]]| {
+                let (view, scope) = (edges(group[0][1]), GraphScope::of(group[0][0]));
+                let one = |&[_, _, s, o]: &[u32; 4]| view.contains(s, o, scope);
+                group.iter().map(one).collect::<Vec<bool>>()
+            };
+            return groups.flat_map(there).collect();
+        };
+        sharded.contain(groups.flat_map(|group| {
+            let (view, scope) = (edges(group[0][1]), GraphScope::of(group[0][0]));
+            let each = group.iter().map(move |&[_, _, s, o]| ([s, o], scope));
+            let view = view.sharded().copied();
+            each.filter_map(move |(ends, scope)| Some((view?, ends, scope)))
+        }))
     }
 
     pub(crate) fn patch(&self, p: u32, direction: Direction) -> Option<&Arc<Patch>> {
@@ -379,7 +424,7 @@ impl Snapshot {
         if !patch.is_dirty(class) {
             return base;
         }
-        let now = self.edges_here(p, Direction::In);
+        let now = self.edges(p, Direction::In);
         if now.named_degree(class) == 0 {
             return now.default_degree(class);
         }
@@ -390,16 +435,12 @@ impl Snapshot {
         scratch.extend(named_added.chain(named_removed).flatten().map(|e| e[1]));
         scratch.sort_unstable();
         scratch.dedup();
-        // Looking a member up takes longer than reading one.
-        if scratch.len() as u64 > base / LOOKUP {
+        // Looking a member up takes longer than reading one, and a list of another shard is one request.
+        if scratch.len() as u64 > base / LOOKUP || self.sharded.is_some() {
             return now.read(class, GraphScope::Union, scratch).len() as u64;
         }
-        let before = EdgeView::new(
-            self.base.default_segment(p.0, Direction::In as usize),
-            self.base.named_segment(p.0, Direction::In as usize),
-            None,
-        );
-        let counted = |view: &EdgeView<'_>| {
+        let before = self.edges_of_base(p, Direction::In);
+        let counted = |view: &Edges<'_>| {
             let is_member = |&&v: &&u32| view.contains(class, v, GraphScope::Union);
             scratch.iter().filter(is_member).count() as u64
         };
@@ -481,7 +522,7 @@ impl Snapshot {
     #[must_use]
     pub fn vocabulary(&self) -> Vocabulary<'_> {
         if let Some(sharded) = &self.sharded {
-            return Vocabulary::other(&**sharded.others());
+            return Vocabulary::other_with(&**sharded.others(), &self.delta.tail);
         }
         Vocabulary::stored(&self.base.dictionary, &self.base.indexes, &self.delta.tail)
     }
@@ -507,17 +548,11 @@ impl Snapshot {
             return true;
         }
         let mut subjects = Vec::new();
-        let mut scratch = Vec::new();
         self.graph_predicates(graph).into_iter().any(|p| {
             let p = PredicateId(p);
-            let view = self.edges(p, Direction::Out);
             self.graph_subjects(graph, p, &mut subjects);
-            let mut subjects = subjects.iter();
-            subjects.any(|&s| {
-                !view
-                    .read(s, GraphScope::Named(graph), &mut scratch)
-                    .is_empty()
-            })
+            let view = self.edges(p, Direction::Out);
+            view.any_has_edges(&subjects, GraphScope::Named(graph))
         })
     }
 
@@ -547,12 +582,12 @@ impl Snapshot {
     /// The subjects of one graph with a predicate, without reading any other graph: ascending; a superset if a patch
     /// removed edges.
     pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
-        if let Some(sharded) = &self.sharded {
-            sharded.others().graph_subjects(graph, predicate, out);
-            return;
-        }
         out.clear();
-        if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
+        if let Some(sharded) = &self.sharded {
+            if self.is_base_graph(graph) {
+                sharded.others().graph_subjects(graph, predicate, out);
+            }
+        } else if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
             out.extend_from_slice(part.subjects);
         } else {
             let named = self.base.named_segment(predicate.0, 0);
@@ -570,21 +605,11 @@ impl Snapshot {
     /// The predicates that occur in one graph: ascending, without duplicates; a superset if a patch removed edges.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
-        if let Some(sharded) = &self.sharded {
-            return sharded.others().graph_predicates(graph);
-        }
-        let parts = self.base.index.graph_parts(graph);
-        let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
-        for &s in self.base.index.small_graph_subjects(graph) {
-            for &p in self.base.index.sets().out_predicates(s) {
-                if !out.contains(&p) {
-                    let named = self.base.named_segment(p, 0);
-                    if named.has(s, graph) {
-                        out.push(p);
-                    }
-                }
-            }
-        }
+        let mut out = match &self.sharded {
+            Some(_) if !self.is_base_graph(graph) => Vec::new(),
+            Some(sharded) => sharded.others().graph_predicates(graph),
+            None => self.base.graph_predicates(graph),
+        };
         out.extend(self.delta.touched.graph_predicates(graph));
         out.sort_unstable();
         out.dedup();
@@ -632,20 +657,52 @@ impl Snapshot {
         &self.delta
     }
 
-    /// The same content over another base.
-    pub(crate) fn on(&self, base: Arc<Base>, delta: Delta) -> Self {
+    /// The same content over another base; `others` are the other shards' of that base.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if one of the bases is a shard and the other is not.
+    pub(crate) fn with_base(
+        &self,
+        base: Arc<Base>,
+        others: Option<Arc<dyn OtherShards>>,
+        delta: Delta,
+    ) -> Result<Self> {
+        let sharded = match (base.own_data(), others) {
+            (None, None) => None,
+            (Some(own), Some(others)) => {
+                let blocks = Arc::clone(own.blocks());
+                Some(Sharded::new(own.number(), blocks, others))
+            }
+            _ => {
+                let what = "a shard's snapshot needs access to the other shards";
+                return Err(Error::Internal(what.into()));
+            }
+        };
         let version = base.next_version();
-        Self {
+        Ok(Self {
             base,
             number: self.number,
             group: self.group,
             version,
             shape: version,
             delta: Arc::new(delta),
-            sharded: None,
+            sharded,
             named_graphs: Arc::default(),
             prefixes: Arc::clone(&self.prefixes),
-        }
+        })
+    }
+
+    /// The same snapshot as another shard sees it, whose base this is: for the part of a query that runs there.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the base is not a shard.
+    pub fn at_shard(&self, base: Arc<Base>, others: Arc<dyn OtherShards>) -> Result<Self> {
+        let seen = Self::of_shard(base, others)?;
+        Ok(Self {
+            base: seen.base,
+            sharded: seen.sharded,
+            ..self.clone()
+        })
     }
 
     /// A copy for applying a transaction; [`Self::finish`] completes it.

@@ -5,6 +5,7 @@ use jindou_graph::shard::Sharded;
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, Graph, Identity, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::{Direction, PredicateId, VertexId};
+use std::any::Any;
 use std::sync::Arc;
 
 impl Graph for Snapshot {
@@ -26,6 +27,10 @@ impl Graph for Snapshot {
 
     fn shared(&self) -> Option<Arc<dyn Graph>> {
         Some(Arc::new(self.clone()))
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 
     fn predicate_count(&self) -> u32 {

@@ -184,7 +184,7 @@ pub fn read_all(dir: &Path) {
     let (mut keys, mut scratch, mut found) = (vec![], vec![], vec![]);
     for p in 0..snapshot.predicate_count() {
         for direction in [Direction::Out, Direction::In] {
-            let view = snapshot.edges_here(PredicateId(p), direction);
+            let view = snapshot.local_edges(PredicateId(p), direction);
             keys.clear();
             view.candidate_keys(GraphScope::Union, &mut keys);
             keys.truncate(300);

@@ -178,19 +178,28 @@ impl ShardSession {
         }
     }
 
-    /// Tells for each edge of one predicate and direction if it exists, in the order of the argument.
+    /// Tells for each edge if it exists in its graphs, at its position in `there`.
     pub(super) fn ask_edges(
         &self,
-        edges: &[(FarKey, u32, usize)],
-        scope: GraphScope<'_>,
+        edges: &[(FarKey, u32, GraphScope<'_>, usize)],
         there: &mut [bool],
     ) {
+        // A request is about one shard, predicate, direction and choice of graphs.
+        let kind = |&(of, _, scope, _): &(FarKey, u32, GraphScope<'_>, usize)| {
+            (
+                of.shard,
+                of.predicate,
+                of.direction,
+                self.graphs_name(scope),
+            )
+        };
+        let kinds: Vec<_> = edges.iter().map(kind).collect();
         let mut order: Vec<usize> = (0..edges.len()).collect();
-        // Edges of one shard stay in their order.
-        order.sort_by_key(|&i| edges[i].0.shard);
-        let same = |a: &usize, b: &usize| edges[*a].0.shard == edges[*b].0.shard;
+        // Edges of one kind stay in their order.
+        order.sort_by_key(|&i| kinds[i]);
+        let same = |a: &usize, b: &usize| kinds[*a] == kinds[*b];
         let request = |group: &[usize]| {
-            let first = edges[group[0]].0;
+            let (first, _, scope, _) = edges[group[0]];
             let request = ShardRequest::Contains {
                 predicate: first.predicate,
                 direction: first.direction,
@@ -207,7 +216,7 @@ impl ShardSession {
             match reply {
                 Reply::There(found) if found.len() == group.len() => {
                     for (&i, found) in group.iter().zip(found) {
-                        if let Some(slot) = there.get_mut(edges[i].2) {
+                        if let Some(slot) = there.get_mut(edges[i].3) {
                             *slot = found != 0;
                         }
                     }

@@ -22,7 +22,7 @@ mod words;
 pub use answer::answer;
 pub use near::NearShards;
 pub use request::{Reply, RequestGraphs, SearchTurns, ShardClient, ShardRequest, post};
-pub use session::{ShardSession, snapshot_of_shard};
+pub use session::{ShardSession, snapshot_at_shard, snapshot_of_shard};
 pub use uses::uses_of;
 #[cfg(all(feature = "servers", feature = "text"))]
 pub(crate) use words::{are_indexed, prepare};

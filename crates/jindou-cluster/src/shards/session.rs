@@ -4,6 +4,7 @@ mod terms;
 
 use super::kept::{ListName, SessionCache};
 use super::{Reply, RequestGraphs, ShardClient, ShardRequest};
+use jindou_graph::Graph;
 use jindou_graph::ObjectTerms;
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{
@@ -16,6 +17,7 @@ use jindou_model::{
 };
 use jindou_store::shard::{OwnData, PAGE};
 use jindou_store::{Base, Snapshot};
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -332,7 +334,7 @@ impl ShardSession {
     }
 }
 
-/// One shard's base with the connections to the others: the whole store, read-only.
+/// One shard's base with the connections to the others: the whole store, without changes.
 ///
 /// # Errors
 /// [`Error::Usage`] if the base is not a shard.
@@ -340,6 +342,26 @@ pub fn snapshot_of_shard(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Resul
     let session = ShardSession::new(Arc::clone(&base), client)
         .ok_or_else(|| Error::Usage("the store is not sharded".into()))?;
     Snapshot::of_shard(base, Arc::new(session))
+}
+
+/// A shard's part of the graph that a query reads: in the state of `state`, which is another shard's snapshot, or as the
+/// base is.
+///
+/// # Errors
+/// [`Error::Usage`] if the base is not a shard.
+pub fn snapshot_at_shard(
+    state: Option<&dyn Graph>,
+    base: Arc<Base>,
+    client: Arc<dyn ShardClient>,
+) -> Result<Snapshot> {
+    let state = state.and_then(Graph::as_any);
+    match state.and_then(<dyn Any>::downcast_ref::<Snapshot>) {
+        None => snapshot_of_shard(base, client),
+        Some(state) => {
+            let session = ShardSession::over(Arc::clone(&base), client);
+            state.at_shard(base, Arc::new(session))
+        }
+    }
 }
 
 /// The failure for an error of a round; errors without a shard are attributed to `shard`.
@@ -400,17 +422,6 @@ impl OtherShards for ShardSession {
 
     fn statistics(&self) -> &Statistics {
         self.base.statistics()
-    }
-
-    fn own_keys(
-        &self,
-        p: PredicateId,
-        direction: Direction,
-        scope: GraphScope<'_>,
-        page: [u32; 2],
-        out: &mut Vec<u32>,
-    ) -> bool {
-        self.own().keys(p, direction, scope, page, out)
     }
 
     fn far_keys(
@@ -475,17 +486,12 @@ impl OtherShards for ShardSession {
             return list.get(at).is_some_and(|e| e.0 == neighbour);
         }
         let mut there = [false];
-        self.contains_many(&[(of, neighbour, 0)], scope, &mut there);
+        self.contains_many(&[(of, neighbour, scope, 0)], &mut there);
         there[0]
     }
 
-    fn contains_many(
-        &self,
-        edges: &[(FarKey, u32, usize)],
-        scope: GraphScope<'_>,
-        there: &mut [bool],
-    ) {
-        self.ask_edges(edges, scope, there);
+    fn contains_many(&self, edges: &[(FarKey, u32, GraphScope<'_>, usize)], there: &mut [bool]) {
+        self.ask_edges(edges, there);
     }
 
     fn lay(

@@ -240,16 +240,8 @@ fn keys<'a>(
             }
             let mut keys = Vec::new();
             graph_keys(snapshot, predicate, direction, scope, &mut keys);
-            let mut scratch = Vec::new();
-            // Where one segment has the answer except for touched keys, all its other keys have an edge.
-            let clean = view.plain_but_dirty(scope).map(|x| x.1);
-            let sure = view.is_sharded();
-            keys.retain(|&v| {
-                within.contains(v)
-                    && (sure
-                        || clean.is_some_and(|p| !p.is_dirty(v))
-                        || !view.read(v, scope, &mut scratch).is_empty())
-            });
+            keys.retain(|&v| within.contains(v));
+            view.retain_with_edges(scope, &mut keys);
             let all = keys.len() as u32;
             SourceForm::Slices(ConstantList::Owned(keys), vec![[0, all]])
         }

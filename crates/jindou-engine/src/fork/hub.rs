@@ -18,15 +18,16 @@ use crate::options::WorkerPool;
 use crate::sink::Sink;
 use jindou_graph::Graph;
 use jindou_graph::shard::{Far, Posts};
-use jindou_model::sync::lock;
+use jindou_model::sync::{lock, read as read_lock, write as write_lock};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use jindou_plan::wire::is_exploration;
 use jindou_plan::{Slot, Step};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 pub use execute::ForkExecutor;
@@ -52,15 +53,43 @@ const HEAD: u64 = 16;
 /// Access to the shards of this process.
 ///
 /// An opened shard serves one query, which may read it on any number of threads. If reading other shards fails, that
-/// query's token is cancelled; the next query is not affected. All opened shards belong to the same load, and their
-/// content does not change while the process runs, so all requests read the same bases.
+/// query's token is cancelled; the next query is not affected. All opened shards belong to the same load.
 pub trait LocalShards: Send + Sync {
-    /// Opens a shard for one query, with access to the others. The returned token is cancelled with the given one, and
-    /// when reading fails.
+    /// Opens a shard for one query, with access to the others: in the state of a graph that this process coordinates
+    /// the query over, or as it was loaded. The returned token is cancelled with the given one, and when reading fails.
     ///
     /// # Errors
     /// [`Error::Shard`] for a shard that is not here.
-    fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)>;
+    fn open(
+        &self,
+        shard: u32,
+        state: Option<&dyn Graph>,
+        cancel: CancelToken,
+    ) -> Result<(Arc<dyn Graph>, CancelToken)>;
+}
+
+/// A graph whose queries have parts that are being opened, and the number of these queries.
+struct KeptGraph {
+    graph: Arc<dyn Graph>,
+    queries: usize,
+}
+
+/// Keeps a graph for the parts of a query until it is dropped.
+struct KeptState<'h> {
+    hub: &'h HubState,
+    version: u64,
+}
+
+impl Drop for KeptState<'_> {
+    fn drop(&mut self) {
+        let mut kept = lock(&self.hub.kept);
+        if let Entry::Occupied(mut entry) = kept.entry(self.version) {
+            entry.get_mut().queries -= 1;
+            if entry.get().queries == 0 {
+                entry.remove();
+            }
+        }
+    }
 }
 
 /// The parts of a process.
@@ -76,7 +105,9 @@ pub(crate) struct HubState {
     shards: Box<dyn LocalShards>,
     /// The shard at which this process's queries are coordinated.
     home: u32,
-    far: OnceLock<Weak<dyn Far>>,
+    far: RwLock<Option<Weak<dyn Far>>>,
+    /// Graphs for whose queries parts are being opened, by [version](jindou_graph::Identity::version).
+    kept: Mutex<FxHashMap<u64, KeptGraph>>,
     parts: Mutex<ProcessParts>,
     gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
     pub memory: MemoryBudget,
@@ -120,7 +151,7 @@ impl HubState {
 
     /// The connection to other shards; `None` once it is closed.
     fn far(&self) -> Option<Arc<dyn Far>> {
-        self.far.get().and_then(Weak::upgrade)
+        read_lock(&self.far).as_ref().and_then(Weak::upgrade)
     }
 
     fn far_to(&self, shard: u32) -> Result<Arc<dyn Far>> {
@@ -211,8 +242,34 @@ impl HubState {
         }
     }
 
+    /// Keeps a graph, so that parts of a query can be opened in its state by its version.
+    fn keep(&self, graph: Arc<dyn Graph>) -> KeptState<'_> {
+        let version = graph.identity().version;
+        let mut kept = lock(&self.kept);
+        let entry = kept.entry(version);
+        entry.or_insert(KeptGraph { graph, queries: 0 }).queries += 1;
+        KeptState { hub: self, version }
+    }
+
+    /// Opens a shard in the state that a coordinator named.
+    fn open(
+        &self,
+        shard: u32,
+        version: u64,
+        cancel: CancelToken,
+    ) -> Result<(Arc<dyn Graph>, CancelToken)> {
+        let kept = lock(&self.kept).get(&version).map(|k| Arc::clone(&k.graph));
+        if kept.is_none() && version != 0 {
+            return Err(Error::Shard {
+                shard,
+                message: "it does not have the state that the query reads".into(),
+            });
+        }
+        self.shards.open(shard, kept.as_deref(), cancel)
+    }
+
     fn shard_count(&self) -> u32 {
-        let graph = self.shards.open(self.home, CancelToken::new());
+        let graph = self.shards.open(self.home, None, CancelToken::new());
         graph.map_or(0, |(g, _)| {
             g.as_sharded().map_or(0, |s| s.blocks().shards())
         })
@@ -247,7 +304,7 @@ impl HubState {
     ) -> Result<PartAnswer> {
         let steps = read_steps(&program, shard)?;
         let cancel = token(&program);
-        let opened = self.shards.open(shard, cancel)?;
+        let opened = self.open(shard, program.state, cancel)?;
         let part = QueryPart::new(query, shard, program, steps, opened, Arc::clone(self))?;
         let mut parts = lock(&self.parts);
         if parts.ended.contains(&(query, shard)) {
@@ -389,7 +446,7 @@ impl HubState {
             Some(left) if left <= RUN_TIME => (left, true),
             _ => (RUN_TIME, false),
         };
-        let (graph, cancel) = self.shards.open(shard, CancelToken::with_deadline(time))?;
+        let (graph, cancel) = self.open(shard, program.state, CancelToken::with_deadline(time))?;
         let memory = self.memory.part(program.memory);
         if let Some(sharded) = graph.as_sharded() {
             sharded.charge_to(&memory);
@@ -467,7 +524,8 @@ impl Hub {
         Self(Arc::new(HubState {
             shards,
             home,
-            far: OnceLock::new(),
+            far: RwLock::default(),
+            kept: Mutex::default(),
             parts: Mutex::default(),
             gatherings: Mutex::default(),
             memory,
@@ -481,9 +539,9 @@ impl Hub {
         }))
     }
 
-    /// Sets the connection to other shards. Only the first call counts.
+    /// Sets the connection to other shards, for messages from now on.
     pub fn connect(&self, far: &Arc<dyn Far>) {
-        let _ = self.0.far.set(Arc::downgrade(far));
+        *write_lock(&self.0.far) = Some(Arc::downgrade(far));
     }
 
     /// An executor that runs queries in this mode.

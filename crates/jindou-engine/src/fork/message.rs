@@ -81,6 +81,8 @@ pub(crate) struct ShippedTerms {
 pub(crate) struct PartProgram {
     /// The steps, encoded by [`jindou_plan::wire`].
     pub steps: Vec<u8>,
+    /// Version of the coordinator's graph; 0 for a store as it was loaded.
+    pub state: u64,
     /// Time left until the query's deadline.
     pub time: Option<Duration>,
     /// Bytes that the query may use on each server.
@@ -286,6 +288,7 @@ fn nanos(time: Duration) -> u64 {
 
 fn put_program(p: &PartProgram, out: &mut Vec<u8>) {
     put_bytes(&p.steps, out);
+    put_u64(p.state, out);
     put_u64(p.time.map_or(u64::MAX, nanos), out);
     put_u64(p.memory, out);
     out.push(p.mode as u8);
@@ -526,12 +529,14 @@ impl<'a> MessageReader<'a> {
 
     fn program(&mut self) -> Option<PartProgram> {
         let steps = self.sized(1)?.to_vec();
+        let state = self.u64()?;
         let time = match self.u64()? {
             u64::MAX => None,
             n => Some(Duration::from_nanos(n)),
         };
         Some(PartProgram {
             steps,
+            state,
             time,
             memory: self.u64()?,
             mode: match self.u8()? {

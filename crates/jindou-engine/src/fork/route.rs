@@ -138,13 +138,11 @@ fn constant(step: &Step) -> Option<u32> {
 /// Where the start rows of these steps are produced; `None` if only this shard can produce them.
 pub(crate) fn starts(blocks: &Blocks, steps: &[Step]) -> Option<Starts> {
     let owner = |v: u32| blocks.place(v).map(|p| Starts::On(p.shard));
-    let StepKind::Start { source, within, .. } = &steps.first()?.kind else {
+    let StepKind::Start { source, .. } = &steps.first()?.kind else {
         return None;
     };
-    // Ids that updates have touched are known to one server only.
-    let exact = within.as_ref().is_none_or(|w| w.members.is_empty());
     match source {
-        StartSource::IdFilter | StartSource::Keys { .. } => exact.then_some(Starts::Everywhere),
+        StartSource::IdFilter | StartSource::Keys { .. } => Some(Starts::Everywhere),
         StartSource::List(list) => match list.anchor {
             Operand::Const(v) => Some(owner(v).unwrap_or(Starts::Home)),
             Operand::Slot(_) => None,

@@ -14,7 +14,7 @@ const PAGE: u32 = 1 << 16;
 
 /// The part of a start that was not handed out yet.
 enum StartCursor {
-    /// Ids that the shard owns.
+    /// Ids that are assigned to the shard.
     Runs(Vec<[u32; 2]>),
     /// The shard's keys from this one on.
     Keys(u32),
@@ -176,11 +176,10 @@ impl PagedStart {
                 };
                 let scope = graphs.scope()?;
                 let mut keys = Vec::new();
-                let others = graph.as_sharded()?.others();
-                let more = others.own_keys(*predicate, *direction, scope, [*from, PAGE], &mut keys);
-                match keys.last().and_then(|last| last.checked_add(1)) {
-                    Some(next) if more => *from = next,
-                    _ => self.cursor = StartCursor::Done,
+                let edges = graph.edges(*predicate, *direction);
+                match edges.sharded()?.own_keys(scope, [*from, PAGE], &mut keys) {
+                    Some(next) => *from = next,
+                    None => self.cursor = StartCursor::Done,
                 }
                 Page::Keys(keys)
             }

@@ -299,20 +299,14 @@ fn keys(
         }
         return Ok(());
     }
-    let (mut all, mut scratch) = (vec![], vec![]);
+    let (mut all, mut some) = (vec![], vec![]);
     view.candidate_keys(scope, &mut all);
     for part in all.chunks(PART) {
         ctx.check()?;
-        for &k in part {
-            // Where one segment has the answer except for touched keys, all its other keys have an edge.
-            let clean = view.is_sharded()
-                || view
-                    .plain_but_dirty(scope)
-                    .is_some_and(|x| !x.1.is_dirty(k));
-            if clean || !view.read(k, scope, &mut scratch).is_empty() {
-                add(out, &[k], None)?;
-            }
-        }
+        some.clear();
+        some.extend_from_slice(part);
+        view.retain_with_edges(scope, &mut some);
+        add(out, &some, None)?;
     }
     Ok(())
 }

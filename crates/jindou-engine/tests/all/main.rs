@@ -1,6 +1,7 @@
 //! The engine against brute force, a model of operators and `spareval`; fork-join over shards; limits.
 
 mod brute_force;
+mod edits;
 mod equal;
 mod fall_back;
 mod fork;

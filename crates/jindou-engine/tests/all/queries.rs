@@ -1,12 +1,13 @@
 //! Random queries over all operators: planned, run by the engine, and compared with `spareval`.
 
+use crate::edits::Edits;
 use crate::support::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_graph::Graph;
 use jindou_model::MemoryBudget;
 use jindou_plan::{Form, Plan, PlanOptions, Weight};
 use jindou_store::shard::{Placement, Sharding};
-use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
+use jindou_store::{Snapshot, testing};
 use jindou_testing::{Answer, Query, Rng, answer, comparing_quads, comparing_query, quads, query};
 use oxrdf::Quad;
 
@@ -54,6 +55,8 @@ enum Way {
     OnHeap,
     /// Loaded into several shards, and read in place from one of them.
     Sharded,
+    /// As [`Self::Edited`], in several shards.
+    ShardedEdited,
 }
 
 /// Several shards, placed and cut in every way.
@@ -80,60 +83,20 @@ fn store_of(
         let (folder, snapshot) = jindou_cluster::testing::shards_of(data, sharding, own);
         return (folder, [snapshot.clone(), snapshot]);
     }
-    if way != Way::Edited {
+    if !matches!(way, Way::Edited | Way::ShardedEdited) {
         let (folder, base) = testing::store_of(data);
         let snapshot = Snapshot::of_base(base);
         return (folder, [snapshot.clone(), snapshot]);
     }
-    // Other stores' quads have the same kinds of terms.
-    let others = (maker.quads)(&mut Rng::new(rng.below(1 << 40) as u64));
-    let keep = [10, 50, 90][rng.below(3)];
-    let mut first: Vec<Quad> = vec![];
-    let mut churn: Vec<Quad> = vec![];
-    for q in data {
-        if rng.chance(keep) {
-            first.push(q.clone());
-        }
-    }
-    for q in others {
-        match rng.below(5) {
-            0 => first.push(q),
-            1 => churn.push(q),
-            _ => {}
-        }
-    }
-    let (folder, base) = testing::store_of(&first);
-    let mut before = Snapshot::of_base(base);
-    let mut now = before.clone();
-    let transactions = 1 + rng.below(4);
-    for i in 0..transactions {
-        let mut changes = Changes::new();
-        let mut change = |q: &Quad, insert: bool| {
-            let t = testing::canonical(q);
-            let [s, p, o, g] = t.each_ref().map(|b| ChangeTerm::Bytes(b));
-            let g = (!t[3].is_empty()).then_some(g);
-            if insert {
-                changes.insert(s, p, o, g);
-            } else {
-                changes.remove(s, p, o, g);
-            }
-        };
-        let last = i + 1 == transactions;
-        // Everything takes part in some transactions; the last one makes it the data.
-        for q in first.iter().chain(&churn) {
-            if last || rng.chance(30) {
-                change(q, !last && rng.chance(50));
-            }
-        }
-        for q in data {
-            if last || rng.chance(60) {
-                change(q, last || rng.chance(70));
-            }
-        }
-        before = now;
-        now = before.apply(&changes, 1).unwrap().snapshot;
-    }
-    (folder, [before, now])
+    let edits = Edits::to(rng, data, maker.quads);
+    let (folder, loaded) = if way == Way::ShardedEdited {
+        let (sharding, own) = sharding(rng);
+        jindou_cluster::testing::shards_of(&edits.first, sharding, own)
+    } else {
+        let (folder, base) = testing::store_of(&edits.first);
+        (folder, Snapshot::of_base(base))
+    };
+    (folder, edits.apply(rng, loaded))
 }
 
 fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) {
@@ -150,7 +113,9 @@ fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) {
         });
         let [before, snapshot]: [&dyn Graph; 2] = match way {
             Way::OnHeap => [&heap; 2],
-            Way::Loaded | Way::Edited | Way::Sharded => [&stored[0], &stored[1]],
+            Way::Loaded | Way::Edited | Way::Sharded | Way::ShardedEdited => {
+                [&stored[0], &stored[1]]
+            }
         };
         for _ in 0..queries {
             let q = (maker.query)(&mut rng, &data);
@@ -233,6 +198,11 @@ fn random_queries_over_shards_agree_with_spareval() {
     many(13_000, 30, 25, ALL, Way::Sharded);
 }
 
+#[test]
+fn random_queries_over_changed_shards_agree_with_spareval() {
+    many(15_000, 60, 25, ALL, Way::ShardedEdited);
+}
+
 /// `cargo test --release -p jindou-engine --test all queries:: -- --ignored --nocapture`; `JINDOU_SEED` and
 /// `JINDOU_STORES` (of 50 queries each) choose others.
 #[test]
@@ -250,6 +220,7 @@ fn a_hundred_thousand_random_queries_agree_with_spareval() {
     many(seed, stores, 50, ALL, Way::Edited);
     many(seed, stores, 50, ALL, Way::OnHeap);
     many(seed, stores, 50, ALL, Way::Sharded);
+    many(seed, stores, 50, ALL, Way::ShardedEdited);
 }
 
 #[test]

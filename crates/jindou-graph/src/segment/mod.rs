@@ -36,7 +36,9 @@ pub use packed::{
     BitWriter, NamedList, NamedSegment, OffsetBlock, PackedEdges, Packing, SLACK, pack_offsets,
 };
 pub use patch::{Patch, PatchBuilder, PatchChange, PatchFinger};
+pub(crate) use sorted::merge_runs;
 pub use tree::{CowTree, Finger, Slices};
+pub(crate) use view::merge_edges;
 pub use view::{EdgeView, GraphScope};
 
 use std::ops::Range;

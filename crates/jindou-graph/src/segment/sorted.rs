@@ -53,7 +53,7 @@ where
 }
 
 /// Appends a list without removed values and with added ones, copying the parts between edits.
-pub(super) fn merge_runs(
+pub(crate) fn merge_runs(
     base: &[u32],
     added: Slices<'_, u64>,
     removed: Slices<'_, u64>,

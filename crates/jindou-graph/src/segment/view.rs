@@ -23,6 +23,16 @@ pub enum GraphScope<'a> {
 }
 
 impl GraphScope<'_> {
+    /// One graph, the default one or a named one.
+    #[inline]
+    #[must_use]
+    pub fn of(graph: u32) -> Self {
+        match graph {
+            DEFAULT_GRAPH => Self::Default,
+            graph => Self::Named(graph),
+        }
+    }
+
     /// Returns true if edges of `graph` are visible.
     #[inline]
     #[must_use]
@@ -56,6 +66,40 @@ pub struct EdgeView<'a> {
     pub named: NamedSegment<'a>,
     /// Changes by updates in the reader's snapshot.
     pub patch: Option<&'a Patch>,
+}
+
+/// Calls `f` with every (neighbour, graph) that is visible in `scope`, sorted: those of a base, in the default graph if
+/// that is visible and in named graphs, with a patch's edits of a key.
+pub(crate) fn merge_edges<'p>(
+    (default, named): (impl Iterator<Item = u32>, impl Iterator<Item = (u32, u32)>),
+    edits: Option<(&'p Patch, u32)>,
+    scope: GraphScope<'_>,
+    mut f: impl FnMut(u32, u32),
+) {
+    let of_default = edits.filter(|_| scope.sees(DEFAULT_GRAPH));
+    let (added, removed) = of_default.map(|(p, key)| p.edits_of(key)).unzip();
+    let neighbours = |s: Option<Slices<'p, u64>>| s.into_iter().flatten().flatten();
+    let mut d = MergedIter::new(
+        default,
+        neighbours(added).map(|&e| e as u32),
+        neighbours(removed).map(|&e| e as u32),
+    )
+    .peekable();
+    if !scope.sees_named() {
+        d.for_each(|n| f(n, DEFAULT_GRAPH));
+        return;
+    }
+    let (added, removed) = edits.map(|(p, key)| p.named_edits_of(key)).unzip();
+    let pairs =
+        |s: Option<Slices<'p, [u32; 3]>>| s.into_iter().flatten().flatten().map(|e| (e[1], e[2]));
+    let named = MergedIter::new(named, pairs(added), pairs(removed));
+    for (n, g) in named.filter(|e| scope.sees(e.1)) {
+        while let Some(x) = d.next_if(|&x| x <= n) {
+            f(x, DEFAULT_GRAPH);
+        }
+        f(n, g);
+    }
+    d.for_each(|n| f(n, DEFAULT_GRAPH));
 }
 
 impl<'a> EdgeView<'a> {
@@ -294,39 +338,14 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Calls `f` with every (neighbour, graph) of `key` that is visible in `scope`, sorted.
-    pub fn for_each(&self, key: u32, scope: GraphScope<'_>, mut f: impl FnMut(u32, u32)) {
-        let sees_default = scope.sees(DEFAULT_GRAPH);
-        let base = if sees_default {
+    pub fn for_each(&self, key: u32, scope: GraphScope<'_>, f: impl FnMut(u32, u32)) {
+        let default = if scope.sees(DEFAULT_GRAPH) {
             self.default.neighbours_of(key)
         } else {
             &[]
         };
-        let touched = self.touched(key);
-        let edits = touched.filter(|_| sees_default).map(|p| p.edits_of(key));
-        let (added, removed) = edits.unzip();
-        let neighbours = |s: Option<Slices<'a, u64>>| s.into_iter().flatten().flatten();
-        let mut d = MergedIter::new(
-            base.iter().copied(),
-            neighbours(added).map(|&e| e as u32),
-            neighbours(removed).map(|&e| e as u32),
-        )
-        .peekable();
-        if !scope.sees_named() {
-            d.for_each(|n| f(n, DEFAULT_GRAPH));
-            return;
-        }
-        let (added, removed) = touched.map(|p| p.named_edits_of(key)).unzip();
-        let pairs = |s: Option<Slices<'a, [u32; 3]>>| {
-            s.into_iter().flatten().flatten().map(|e| (e[1], e[2]))
-        };
-        let named = MergedIter::new(self.named.edges_of(key), pairs(added), pairs(removed));
-        for (n, g) in named.filter(|e| scope.sees(e.1)) {
-            while let Some(x) = d.next_if(|&x| x <= n) {
-                f(x, DEFAULT_GRAPH);
-            }
-            f(n, g);
-        }
-        d.for_each(|n| f(n, DEFAULT_GRAPH));
+        let base = (default.iter().copied(), self.named.edges_of(key));
+        merge_edges(base, self.touched(key).map(|p| (p, key)), scope, f);
     }
 
     /// Returns true if an edge `key`–`neighbour` is visible. O(log degree + log edits), plus the graphs of the edge.

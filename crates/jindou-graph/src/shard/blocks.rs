@@ -4,13 +4,18 @@
 //! *local keys*, `rank << shift | low bits`, ascend with ids. Block 0 has rank 0, and every other block a rank of at
 //! least 1: local key 0 is not a vertex, just as id 0 is not one. Keys of a shard's segments are local, neighbours are
 //! ids.
+//!
+//! Ids of terms that updates added (*new ids*) are assigned to shards in turn, 1,024 at a time. Their local keys follow
+//! those of the shard's blocks, so that they ascend with ids, too. A new id has edges in a base only once it was merged.
 
-use jindou_model::NO_VERTEX;
+use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX};
 
 /// Largest number of shards of a store: an owner is one byte.
 pub const MAX_SHARDS: u32 = 255;
 /// The largest block, as a power of two.
 pub const MAX_SHIFT: u32 = 16;
+/// log2 of the number of consecutive new ids that are assigned to the same shard.
+const NEW_SHIFT: u32 = 10;
 
 /// Location of an id's edges and string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +49,8 @@ pub struct Blocks {
     shift: u32,
     shards: u32,
     vertices: u32,
+    /// Number of new ids that the base has.
+    merged: u32,
     /// By block.
     owners: Vec<u8>,
     /// By block.
@@ -91,12 +98,22 @@ impl Blocks {
             shift,
             shards,
             vertices,
+            merged: 0,
             owners,
             ranks,
             everywhere,
             owned,
             runs,
         })
+    }
+
+    /// The same table for a base that has the first `merged` new ids.
+    #[must_use]
+    pub fn with_merged(&self, merged: u32) -> Self {
+        Self {
+            merged,
+            ..self.clone()
+        }
     }
 
     /// log2 of the ids in a block.
@@ -111,7 +128,7 @@ impl Blocks {
         self.shards
     }
 
-    /// Number of ids: `1..=vertices`.
+    /// Number of ids that the load assigned: `1..=vertices`.
     #[must_use]
     pub fn vertices(&self) -> u32 {
         self.vertices
@@ -135,14 +152,14 @@ impl Blocks {
         &self.everywhere
     }
 
-    /// The owner of an id and its key there; `None` for ids that the load did not assign. Two loads; adjacent ids share
-    /// their cache lines.
+    /// The owner of an id and its key there; `None` for ids that the base does not have, new ids that were not merged
+    /// yet among them. Two loads; adjacent ids share their cache lines.
     #[inline]
     #[must_use]
     pub fn place(&self, v: u32) -> Option<IdPlace> {
         let block = (v >> self.shift) as usize;
         if v == NO_VERTEX || v > self.vertices {
-            return None;
+            return self.merged_place(v);
         }
         Some(IdPlace {
             shard: u32::from(*self.owners.get(block)?),
@@ -150,20 +167,55 @@ impl Blocks {
         })
     }
 
-    /// The shard that owns the id, if there is one.
+    /// As [`Self::place`], for a new id.
+    fn merged_place(&self, v: u32) -> Option<IdPlace> {
+        let number = v.checked_sub(FIRST_TAIL_ID).filter(|&n| n < self.merged)?;
+        let group = number >> NEW_SHIFT;
+        let shard = group % self.shards;
+        let low = number & ((1 << NEW_SHIFT) - 1);
+        let local = self.end(shard) + ((group / self.shards) << NEW_SHIFT | low);
+        Some(IdPlace {
+            shard,
+            local: LocalKey(local),
+        })
+    }
+
+    /// The first key after those of a shard's blocks.
+    fn end(&self, shard: u32) -> u32 {
+        let blocks = self.owned.get(shard as usize).map_or(0, Vec::len);
+        (blocks.max(1) as u32) << self.shift
+    }
+
+    /// The shard that owns the id, if the base has it.
     #[inline]
     #[must_use]
     pub fn owner(&self, v: u32) -> Option<u8> {
         if v == NO_VERTEX || v > self.vertices {
-            return None;
+            return self.merged_place(v).map(|place| place.shard as u8);
         }
         self.owners.get((v >> self.shift) as usize).copied()
     }
 
-    /// The parts of ascending runs of ids that a shard owns. O(runs of its blocks among them).
+    /// The shard that an id is assigned to, also if the base does not have it yet. Index starts produce an id there.
+    #[inline]
+    #[must_use]
+    pub fn assigned(&self, v: u32) -> Option<u32> {
+        match v {
+            FIRST_TAIL_ID..FIRST_QUERY_ID => Some(((v - FIRST_TAIL_ID) >> NEW_SHIFT) % self.shards),
+            _ => self.owner(v).map(u32::from),
+        }
+    }
+
+    /// The parts of ascending runs of ids that are [assigned](Self::assigned) to a shard. O(runs of its blocks among
+    /// them, and of new ids).
     #[must_use]
     pub fn parts(&self, shard: u32, ids: &[[u32; 2]]) -> Vec<[u32; 2]> {
         let mut out: Vec<[u32; 2]> = Vec::new();
+        let mut push = |a: u32, b: u32| match out.last_mut() {
+            Some(last) if last[1] == a => last[1] = b,
+            _ if a < b => out.push([a, b]),
+            _ => {}
+        };
         // There is no block after the last id.
         let end = u64::from(self.vertices) + 1;
         for &[from, to] in ids {
@@ -187,11 +239,19 @@ impl Blocks {
                     .peek()
                     .map_or(to, |&&next| (u64::from(next) << self.shift).min(to))
                     as u32;
-                match out.last_mut() {
-                    Some(last) if last[1] == a => last[1] = b,
-                    _ if a < b => out.push([a, b]),
-                    _ => {}
+                push(a, b);
+            }
+        }
+        for &[from, to] in ids {
+            let (mut from, to) = (from.max(FIRST_TAIL_ID), to.min(FIRST_QUERY_ID));
+            while from < to {
+                let next = ((((from - FIRST_TAIL_ID) >> NEW_SHIFT) + 1) << NEW_SHIFT)
+                    .saturating_add(FIRST_TAIL_ID)
+                    .min(to);
+                if self.assigned(from) == Some(shard) {
+                    push(from, next);
                 }
+                from = next;
             }
         }
         out
@@ -210,8 +270,20 @@ impl Blocks {
             Some(&block) if block != NO_BLOCK => {
                 block << self.shift | local & ((1 << self.shift) - 1)
             }
-            _ => NO_VERTEX,
+            Some(_) => NO_VERTEX,
+            None => self.merged_id(shard, local).unwrap_or(NO_VERTEX),
         }
+    }
+
+    /// As [`Self::global`], for a key after those of the shard's blocks.
+    fn merged_id(&self, shard: u32, local: u32) -> Option<u32> {
+        let key = local.checked_sub(self.end(shard))?;
+        let group = (key >> NEW_SHIFT)
+            .checked_mul(self.shards)?
+            .checked_add(shard)?;
+        let low = key & ((1 << NEW_SHIFT) - 1);
+        let number = u64::from(group) << NEW_SHIFT | u64::from(low);
+        (number < u64::from(self.merged)).then(|| FIRST_TAIL_ID + number as u32)
     }
 
     /// The first key of a shard. Its dictionary numbers the terms that it owns by `key - first_key + 1`, since its

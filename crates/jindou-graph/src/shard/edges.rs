@@ -1,24 +1,38 @@
 //! The edges of one predicate in one direction on all shards, of which this one has some.
+//!
+//! A list is read from the base, here or from another shard, and merged with the patch, which every shard has whole.
+//! Keys of the patch are ids.
 
 use super::{FarKey, LocalKey, OwnEdges, Sharded};
-use crate::segment::{GraphScope, NamedSegment, Segment};
+use crate::segment::{GraphScope, NamedSegment, Patch, Segment, merge_edges, merge_runs};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 
-/// Location of a key's edges.
+/// Location of a key's edges in the base.
 pub(crate) enum KeyOwner {
     /// In this shard, under this key.
     Own(LocalKey),
     /// On another shard.
     Far(FarKey),
-    /// Nowhere: not a vertex of the load.
+    /// Nowhere: the base does not have the id.
     Nobody,
 }
 
-/// The edges of one predicate in one direction on all shards: the shard's own, and access to the others'. Keys are ids.
+/// What is known about an edge without a request.
+enum Presence {
+    Known(bool),
+    /// Another shard's base decides.
+    Far(FarKey),
+    /// Several graphs are read, and edits removed the edge from some: its list must be read with the graphs.
+    InSomeGraphs,
+}
+
+/// The edges of one predicate in one direction on all shards: the shard's own, access to the others', and the changes
+/// to all of them. Keys are ids.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardEdges<'a> {
     pub(super) own: OwnEdges<'a>,
     pub(super) sharded: &'a Sharded,
+    patch: Option<&'a Patch>,
     predicate: u32,
     direction: Direction,
 }
@@ -28,6 +42,7 @@ impl<'a> ShardEdges<'a> {
     #[must_use]
     pub fn new(
         (default, named): (Segment<'a>, NamedSegment<'a>),
+        patch: Option<&'a Patch>,
         sharded: &'a Sharded,
         (predicate, direction): (PredicateId, Direction),
     ) -> Self {
@@ -35,9 +50,23 @@ impl<'a> ShardEdges<'a> {
         Self {
             own: OwnEdges::new(default, named, owner),
             sharded,
+            patch,
             predicate: predicate.0,
             direction,
         }
+    }
+
+    /// Changes by updates in the reader's snapshot, of all shards.
+    #[inline]
+    #[must_use]
+    pub fn patch(&self) -> Option<&'a Patch> {
+        self.patch
+    }
+
+    /// The patch, if it may have edits of a key.
+    #[inline]
+    pub(super) fn touched(&self, key: u32) -> Option<&'a Patch> {
+        self.patch.filter(|p| p.is_dirty(key))
     }
 
     #[inline]
@@ -61,12 +90,22 @@ impl<'a> ShardEdges<'a> {
         (default == 0 || !scope.sees(DEFAULT_GRAPH)) && (named == 0 || !scope.sees_named())
     }
 
+    /// Returns true if edges of named graphs may be visible.
+    pub(super) fn reads_named(&self, scope: GraphScope<'_>) -> bool {
+        scope.sees_named() && (!self.has_no_named() || self.patch.is_some_and(Patch::adds_named))
+    }
+
     /// As [`EdgeView::read`](crate::segment::EdgeView::read): fetched before, or requested individually. Nothing if
     /// that fails.
     pub fn read<'b>(&self, key: u32, scope: GraphScope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
     {
+        if self.touched(key).is_some() {
+            scratch.clear();
+            self.append_merged(key, scope, scratch);
+            return scratch;
+        }
         match self.owner(key) {
             KeyOwner::Own(key) => self.own.read(key, scope, scratch),
             KeyOwner::Far(of) => {
@@ -80,29 +119,155 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
+    /// Appends the neighbours of a key that the patch may have edits of: ascending, each once.
+    pub(super) fn append_merged(&self, key: u32, scope: GraphScope<'_>, out: &mut Vec<u32>) {
+        if let (Some(patch), KeyOwner::Own(local)) = (self.patch, self.owner(key))
+            && scope.sees(DEFAULT_GRAPH)
+            && !self.reads_named(scope)
+        {
+            let (added, removed) = patch.edits_of(key);
+            merge_runs(self.own.default_list(local), added, removed, out);
+            return;
+        }
+        let start = out.len();
+        self.for_each(key, scope, |n, _| {
+            if out.len() == start || out.last() != Some(&n) {
+                out.push(n);
+            }
+        });
+    }
+
     /// As [`EdgeView::for_each`](crate::segment::EdgeView::for_each).
     pub fn for_each(&self, key: u32, scope: GraphScope<'_>, mut f: impl FnMut(u32, u32)) {
-        match self.owner(key) {
-            KeyOwner::Own(key) => self.own.for_each(key, scope, f),
-            KeyOwner::Far(of) => {
+        let edits = self.touched(key).map(|patch| (patch, key));
+        match (self.owner(key), edits) {
+            (KeyOwner::Own(key), None) => self.own.for_each(key, scope, f),
+            (KeyOwner::Own(local), _) => {
+                let default = match scope.sees(DEFAULT_GRAPH) {
+                    true => self.own.default_list(local),
+                    false => &[],
+                };
+                let base = (default.iter().copied(), self.own.named_list(local));
+                merge_edges(base, edits, scope, f);
+            }
+            (KeyOwner::Far(of), None) => {
                 let list = self.sharded.others().list(of, scope);
                 list.iter().for_each(|e| f(e.0, e.1));
             }
-            KeyOwner::Nobody => {}
+            (KeyOwner::Far(of), _) => {
+                let list = self.sharded.others().list(of, scope);
+                let all = list.iter().copied();
+                let default = all.clone().filter(|e| e.1 == DEFAULT_GRAPH).map(|e| e.0);
+                let named = all.filter(|e| e.1 != DEFAULT_GRAPH);
+                merge_edges((default, named), edits, scope, f);
+            }
+            (KeyOwner::Nobody, _) => {
+                merge_edges((std::iter::empty(), std::iter::empty()), edits, scope, f);
+            }
         }
     }
 
     /// Returns true if an edge is visible.
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> bool {
-        match self.owner(key) {
-            KeyOwner::Own(key) => self.own.contains(key, neighbour, scope),
-            KeyOwner::Far(of) => self.sharded.others().contains(of, neighbour, scope),
-            KeyOwner::Nobody => false,
+        match self.presence(key, neighbour, scope) {
+            Presence::Known(there) => there,
+            Presence::Far(of) => self.sharded.others().contains(of, neighbour, scope),
+            Presence::InSomeGraphs => {
+                let mut any = false;
+                self.for_each(key, scope, |n, _| any |= n == neighbour);
+                any
+            }
         }
     }
 
-    /// Appends every vertex that is a key on some shard in `scope` to `out`: ascending, each once.
+    /// O(log edits + log degree).
+    fn presence(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> Presence {
+        if let Some(patch) = self.touched(key) {
+            let one = match scope {
+                GraphScope::Default => Some(DEFAULT_GRAPH),
+                GraphScope::Named(graph) => Some(graph),
+                _ => None,
+            };
+            if let Some(graph) = one {
+                if let Some(there) = patch.says(key, neighbour, graph) {
+                    return Presence::Known(there);
+                }
+            } else {
+                let sees = |e: &[u32; 3]| scope.sees(e[2]);
+                let (added, removed) = patch.named_edits_of_edge(key, neighbour);
+                let default = match scope.sees(DEFAULT_GRAPH) {
+                    true => patch.says(key, neighbour, DEFAULT_GRAPH),
+                    false => None,
+                };
+                if default == Some(true) || added.flatten().any(sees) {
+                    return Presence::Known(true);
+                }
+                if default.is_some() || removed.flatten().any(sees) {
+                    return Presence::InSomeGraphs;
+                }
+            }
+        }
+        match self.owner(key) {
+            KeyOwner::Own(key) => Presence::Known(self.own.contains(key, neighbour, scope)),
+            KeyOwner::Far(of) if self.sharded.blocks().owner(neighbour).is_some() => {
+                Presence::Far(of)
+            }
+            // An edge of the base has two ends in the base.
+            KeyOwner::Far(_) | KeyOwner::Nobody => Presence::Known(false),
+        }
+    }
+
+    /// Tests which edges exist, in one round, or two where graphs have to be read: `there[i]` is the result for the
+    /// `i`th.
+    pub fn contains_many(
+        &self,
+        edges: impl Iterator<Item = (u32, u32)>,
+        scope: GraphScope<'_>,
+        there: &mut Vec<bool>,
+    ) {
+        there.clear();
+        let (mut others, mut late) = (Vec::new(), Vec::new());
+        for (i, (key, neighbour)) in edges.enumerate() {
+            there.push(match self.presence(key, neighbour, scope) {
+                Presence::Known(known) => known,
+                Presence::Far(of) => {
+                    others.push((of, neighbour, scope, i));
+                    false
+                }
+                Presence::InSomeGraphs => {
+                    late.push((i, key, neighbour));
+                    false
+                }
+            });
+        }
+        self.sharded.others().contains_many(&others, there);
+        if late.is_empty() {
+            return;
+        }
+        self.fetch(late.iter().map(|&(_, key, _)| (key, scope)));
+        for (i, key, neighbour) in late {
+            there[i] = self.contains(key, neighbour, scope);
+        }
+    }
+
+    /// As [`Self::contains_many`], for an edge of one graph among those of several predicates: its presence, or what
+    /// has to be asked.
+    pub(super) fn contains_or_ask(
+        &self,
+        key: u32,
+        neighbour: u32,
+        graph: GraphScope<'_>,
+    ) -> Result<bool, FarKey> {
+        match self.presence(key, neighbour, graph) {
+            Presence::Far(of) => Err(of),
+            Presence::Known(there) => Ok(there),
+            Presence::InSomeGraphs => Ok(self.contains(key, neighbour, graph)),
+        }
+    }
+
+    /// Appends every vertex that may be a key on some shard in `scope` to `out`: ascending, each once. Keys that the
+    /// patch marks may have no edge; all others have one.
     pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.own.keys_with_edges(scope, out);
@@ -110,8 +275,61 @@ impl<'a> ShardEdges<'a> {
         self.sharded
             .others()
             .far_keys(p, self.direction, scope, out);
-        // One ascending run per shard.
-        out[start..].sort();
+        // One ascending run per shard, and one of the patch.
+        match self.patch {
+            None => out[start..].sort(),
+            Some(patch) => {
+                let mut keys = out.split_off(start);
+                patch.for_each_added_key(|key| keys.push(key));
+                keys.sort();
+                keys.dedup();
+                out.append(&mut keys);
+            }
+        }
+    }
+
+    /// Appends keys that are assigned to this shard and have an edge in `scope`, from an id on: ascending, about
+    /// `most`. Returns the id at which the next page begins, if there is one.
+    pub fn own_keys(
+        &self,
+        scope: GraphScope<'_>,
+        [from, most]: [u32; 2],
+        out: &mut Vec<u32>,
+    ) -> Option<u32> {
+        let start = out.len();
+        let most = most.max(1) as usize;
+        // One more key tells if there is another page.
+        self.own.keys_page(scope, from, most + 1, out);
+        let mut next = out.get(start + most).copied();
+        out.truncate(start + most);
+        let Some(patch) = self.patch else {
+            return next;
+        };
+        let mut keys = out.split_off(start);
+        let (mut at, mut added) = (Some(from), 0);
+        while let Some(key) = at.and_then(|at| patch.next_added_key_of_all(at)) {
+            if next.is_some_and(|next| key >= next) {
+                break;
+            }
+            if added == most {
+                next = Some(key);
+                keys.retain(|&k| k < key);
+                break;
+            }
+            if self.sharded.blocks().assigned(key) == Some(self.sharded.number()) {
+                keys.push(key);
+                added += 1;
+            }
+            at = key.checked_add(1);
+        }
+        keys.sort();
+        keys.dedup();
+        let mut scratch = Vec::new();
+        keys.retain(|&key| {
+            self.touched(key).is_none() || !self.read(key, scope, &mut scratch).is_empty()
+        });
+        out.append(&mut keys);
+        next
     }
 
     /// Appends a key of this shard, or none: see [`EdgeView::some_key`](crate::segment::EdgeView::some_key).
@@ -122,10 +340,17 @@ impl<'a> ShardEdges<'a> {
     /// Numbers of edges of a key in the default graph and in named ones: fetched before, or requested individually.
     #[must_use]
     pub fn degrees(&self, key: u32) -> [u64; 2] {
-        match self.owner(key) {
+        let [default, named] = match self.owner(key) {
             KeyOwner::Own(key) => [self.own.default_degree(key), self.own.named_degree(key)],
             KeyOwner::Far(of) => self.sharded.others().degrees(of),
             KeyOwner::Nobody => [0, 0],
+        };
+        match self.touched(key) {
+            None => [default, named],
+            Some(patch) => [
+                changed(default, patch.degree_change(key)),
+                changed(named, patch.named_degree_change(key)),
+            ],
         }
     }
 
@@ -155,13 +380,30 @@ impl<'a> ShardEdges<'a> {
     /// Numbers of edges of the predicate on all shards: of the default graph, of named graphs.
     #[must_use]
     pub fn edge_counts(&self) -> [u64; 2] {
+        let [default, named] = self.base_counts();
+        match self.patch {
+            None => [default, named],
+            Some(patch) => [
+                changed(default, patch.default_counts()),
+                changed(named, patch.named_counts()),
+            ],
+        }
+    }
+
+    fn base_counts(&self) -> [u64; 2] {
         let known = &self.sharded.others().statistics().predicates;
         let known = known.get(self.predicate as usize);
         known.map_or([0, 0], |s| [s.edges, s.named_edges])
     }
 
+    /// Returns true if no named graph has an edge in the base.
+    #[must_use]
+    pub fn has_no_named(&self) -> bool {
+        self.base_counts()[1] == 0
+    }
+
     /// Numbers of keys on all shards: of the default graph's segments, and of the named graphs' that the former lack.
-    /// An upper bound for a predicate that has edges of both.
+    /// An upper bound for a predicate that has edges of both. Without those that a patch added.
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
         let known = &self.sharded.others().statistics().predicates;
@@ -179,4 +421,9 @@ impl<'a> ShardEdges<'a> {
             _ => [keys, named],
         }
     }
+}
+
+/// A number of edges with those that a patch added and without those that it removed.
+fn changed(edges: u64, (added, removed): (u64, u64)) -> u64 {
+    (edges + added).saturating_sub(removed)
 }

@@ -1,8 +1,10 @@
-//! Neighbour lists of a batch in two arrays: the segment's own, followed by those that other shards sent.
+//! Neighbour lists of a batch in two arrays: the segment's own, followed by those that other shards sent, and by those
+//! of keys that updates changed.
 
 use super::edges::KeyOwner;
 use super::{FarKey, LocalKey, ShardEdges};
-use crate::segment::{GraphScope, NO_KEY};
+use crate::segment::{GraphScope, NO_KEY, merge_runs};
+use jindou_model::DEFAULT_GRAPH;
 use rustc_hash::FxHashMap;
 
 /// Largest number of neighbours collected for a batch; the lists of further rows are read one by one.
@@ -14,7 +16,8 @@ const NOT_LAID: [u32; 2] = [1, 0];
 impl<'a> ShardEdges<'a> {
     /// Collects the lists of a batch: one range per id, in the array that is returned or, counted from its end, in
     /// `more`. The range is `[1, 0]` for lists that did not fit, which [`Self::read`] reads. From other shards' lists,
-    /// neighbours outside the half-open interval `within` may be missing.
+    /// neighbours outside the half-open interval `within` may be missing. Takes one round, and one more for edited keys
+    /// where named graphs are read: their lists are needed with the graphs.
     pub fn lay(
         &self,
         ids: &[u32],
@@ -41,11 +44,15 @@ impl<'a> ShardEdges<'a> {
         let mut wanted: FxHashMap<u32, usize> = FxHashMap::default();
         let mut keys: Vec<FarKey> = Vec::new();
         let mut rows: Vec<(usize, usize)> = Vec::new();
+        let mut edited: Vec<usize> = Vec::new();
+        // Another shard's list of one graph can be merged after it was collected.
+        let merges = scope.sees(DEFAULT_GRAPH) && !self.reads_named(scope);
         let mut own = Vec::with_capacity(ids.len());
         for (row, &v) in ids.iter().enumerate() {
+            let is_edited = self.touched(v).is_some();
             own.push(match self.owner(v) {
-                KeyOwner::Own(key) => key,
-                KeyOwner::Far(of) => {
+                KeyOwner::Own(key) if !is_edited => key,
+                KeyOwner::Far(of) if !is_edited || merges => {
                     let next = keys.len();
                     let at = *wanted.entry(v).or_insert(next);
                     if at == next {
@@ -54,7 +61,12 @@ impl<'a> ShardEdges<'a> {
                     rows.push((row, at));
                     LocalKey(0)
                 }
-                KeyOwner::Nobody => LocalKey(0),
+                _ => {
+                    if is_edited {
+                        edited.push(row);
+                    }
+                    LocalKey(0)
+                }
             });
         }
         match plain {
@@ -87,10 +99,13 @@ impl<'a> ShardEdges<'a> {
                 }
             }
         }
+        let mut left = Vec::new();
         if !keys.is_empty() {
             let others = self.sharded.others();
-            let places = others.lay(&keys, (scope, within), more);
-            let mut left = Vec::new();
+            let mut places = others.lay(&keys, (scope, within), more);
+            for (of, place) in keys.iter().zip(&mut places) {
+                self.merge_collected(of.key, place, more);
+            }
             for (row, at) in rows {
                 ranges[row] = match places.get(at) {
                     Some(&[from, to]) if from <= to => behind(from as usize, to as usize),
@@ -100,31 +115,54 @@ impl<'a> ShardEdges<'a> {
                     }
                 };
             }
-            // They are read one by one, but must not be requested one by one.
-            self.fetch(left.into_iter());
+        }
+        left.extend(
+            edited
+                .iter()
+                .filter_map(|&row| Some((*ids.get(row)?, scope))),
+        );
+        // They are read one by one, but must not be requested one by one.
+        self.fetch(left.into_iter());
+        let mut last = None;
+        for row in edited {
+            let (Some(&v), Some(range)) = (ids.get(row), ranges.get_mut(row)) else {
+                continue;
+            };
+            if let Some((of, known)) = last
+                && of == v
+            {
+                *range = known;
+                continue;
+            }
+            let from = more.len();
+            if from <= MOST_LAID {
+                self.append_merged(v, scope, more);
+            }
+            *range = match more.len() {
+                _ if from > MOST_LAID => NOT_LAID,
+                to => behind(from, to),
+            };
+            last = Some((v, *range));
         }
         array
     }
 
-    /// Tests which edges exist, in one round: `there[i]` is the result for the `i`th.
-    pub fn contains_many(
-        &self,
-        edges: impl Iterator<Item = (u32, u32)>,
-        scope: GraphScope<'_>,
-        there: &mut Vec<bool>,
-    ) {
-        there.clear();
-        let mut others = Vec::new();
-        for (i, (key, neighbour)) in edges.enumerate() {
-            there.push(match self.owner(key) {
-                KeyOwner::Own(key) => self.own.contains(key, neighbour, scope),
-                KeyOwner::Far(of) => {
-                    others.push((of, neighbour, i));
-                    false
-                }
-                KeyOwner::Nobody => false,
-            });
+    /// Replaces a collected list of the default graph's base by the merged one, where the patch has edits of the key.
+    fn merge_collected(&self, key: u32, place: &mut [u32; 2], more: &mut Vec<u32>) {
+        let &mut [from, to] = place;
+        let Some(patch) = self.touched(key).filter(|_| from <= to) else {
+            return;
+        };
+        let (added, removed) = patch.edits_of(key);
+        if added.is_empty() && removed.is_empty() {
+            return;
         }
-        self.sharded.others().contains_many(&others, scope, there);
+        let base = more.get(from as usize..to as usize).unwrap_or(&[]).to_vec();
+        let start = more.len();
+        merge_runs(&base, added, removed, more);
+        *place = match (u32::try_from(start), u32::try_from(more.len())) {
+            (Ok(start), Ok(end)) => [start, end],
+            _ => NOT_LAID,
+        };
     }
 }

@@ -9,11 +9,9 @@
 //! fork-join ───────────► Far::post ──────────► Posts::take   messages to the part of another shard that runs queries
 //! ```
 //!
-//! A graph in shards is as its load made it: [`Blocks`] gives no owner to ids that came later, and a sharded view has no patch. Planner and
-//! engine rely on that. Where they ask whether the graph was changed (`is_as_loaded`, `is_predicate_patched`, `object_terms`, counts), test
-//! ids against class intervals, or take "no characteristic set has both" for a proof, this shard answers for all of them. Before shards take
-//! updates, each of these answers has to be about the whole store, and a merge of one shard must not make class intervals or counts of its
-//! own part.
+//! Only bases are divided. Every shard has all changes since the last merge, keyed by id, so what it says about the whole graph (whether it
+//! is as loaded, which predicates have a patch, counts, class intervals, characteristic sets) is about all shards. A merge therefore computes
+//! class intervals and counts from all of them.
 
 mod blocks;
 mod edges;

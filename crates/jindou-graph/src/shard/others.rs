@@ -1,10 +1,12 @@
 //! One query's access to the data of other shards.
 
-use super::Blocks;
+use super::{Blocks, ShardEdges};
 use crate::segment::GraphScope;
 use crate::statistics::Statistics;
 use crate::{ObjectTerms, TermSource};
-use jindou_model::{CancelToken, Direction, MemoryBudget, PredicateId, Result, Watch};
+use jindou_model::{
+    CancelToken, Direction, FIRST_TAIL_ID, MemoryBudget, PredicateId, Result, Watch,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -65,7 +67,8 @@ pub struct FoundTerm<'a> {
 /// The (neighbour, graph) of a key, sorted.
 pub type List = Arc<[(u32, u32)]>;
 
-/// The other shards of a graph, as one query reads them.
+/// The other shards of a graph, as one query reads them: their bases, without changes by updates, which every shard
+/// has for all of them.
 ///
 /// All keys are owned by the shards named with them: [`Sharded`] and the views determine that, row by row, before
 /// anything is requested here, a batch at a time. Data that cannot be read appears as an empty list, a 0, or a missing
@@ -86,17 +89,6 @@ pub trait OtherShards: TermSource + Watch {
     /// The statistics of the whole store.
     fn statistics(&self) -> &Statistics;
 
-    /// Appends this shard's own keys of a predicate in some graphs, from an id on: at most `most` ascending ids, each
-    /// with an edge. Returns true if there are more.
-    fn own_keys(
-        &self,
-        p: PredicateId,
-        direction: Direction,
-        scope: GraphScope<'_>,
-        page: [u32; 2],
-        out: &mut Vec<u32>,
-    ) -> bool;
-
     /// Appends the keys of all other shards that have an edge: each shard's ascending.
     fn far_keys(
         &self,
@@ -116,14 +108,9 @@ pub trait OtherShards: TermSource + Watch {
     /// Returns true if an edge exists.
     fn contains(&self, of: FarKey, neighbour: u32, scope: GraphScope<'_>) -> bool;
 
-    /// Tests which edges of one predicate in one direction exist, in one round: each with its position in `there`,
-    /// which is false beforehand.
-    fn contains_many(
-        &self,
-        edges: &[(FarKey, u32, usize)],
-        scope: GraphScope<'_>,
-        there: &mut [bool],
-    );
+    /// Tests which edges exist in the graphs next to them, in one round: each with its position in `there`, which is
+    /// false beforehand.
+    fn contains_many(&self, edges: &[(FarKey, u32, GraphScope<'_>, usize)], there: &mut [bool]);
 
     /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few round trips.
     /// Returns the range of each, `[1, 0]` for those that did not fit into [`MOST_LAID`](super::MOST_LAID) ids.
@@ -255,6 +242,27 @@ impl Sharded {
             .is_some_and(|owner| u32::from(owner) == self.number)
     }
 
+    /// Tests which edges exist: `[subject, object]` of predicates, each in the graphs of its scope, in one round, and
+    /// those that only patches decide without one.
+    #[must_use]
+    pub fn contain<'s, 'e: 's>(
+        &'s self,
+        edges: impl Iterator<Item = (ShardEdges<'e>, [u32; 2], GraphScope<'s>)>,
+    ) -> Vec<bool> {
+        let (mut there, mut others) = (Vec::new(), Vec::new());
+        for (i, (edges, [key, neighbour], scope)) in edges.enumerate() {
+            there.push(match edges.contains_or_ask(key, neighbour, scope) {
+                Ok(known) => known,
+                Err(of) => {
+                    others.push((of, neighbour, scope, i));
+                    false
+                }
+            });
+        }
+        self.others.contains_many(&others, &mut there);
+        there
+    }
+
     /// The shard that owns an id, if it is another one.
     #[inline]
     fn other_owner(&self, id: u32) -> Option<u32> {
@@ -297,7 +305,9 @@ impl Sharded {
     /// Fetches terms that [`TermDecoding::term`](crate::TermDecoding::term) will need for a batch of rows, in one
     /// round.
     pub fn fetch_terms(&self, ids: impl Iterator<Item = u32>) {
+        // Every shard has the terms that updates added.
         let far: Vec<_> = ids
+            .filter(|&id| id < FIRST_TAIL_ID)
             .filter_map(|id| Some((self.other_owner(id)?, id)))
             .collect();
         self.others.fetch_terms(&far);

@@ -1,7 +1,7 @@
 //! One shard's own edges: keys are the shard's, neighbours are ids of the whole store.
 
 use super::{Blocks, LocalKey};
-use crate::segment::{EdgeView, GraphScope, NamedSegment, Segment};
+use crate::segment::{EdgeView, GraphScope, NamedList, NamedSegment, Segment};
 
 /// The edges of one predicate in one direction that one shard has.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,16 @@ impl<'a> OwnEdges<'a> {
         graphs: &mut Vec<u32>,
     ) {
         self.view.read_with_graphs(key.0, scope, neighbours, graphs);
+    }
+
+    /// The neighbours of a key in the default graph.
+    pub(super) fn default_list(&self, key: LocalKey) -> &'a [u32] {
+        self.view.default.neighbours_of(key.0)
+    }
+
+    /// The edges of a key in named graphs.
+    pub(super) fn named_list(&self, key: LocalKey) -> NamedList<'a> {
+        self.view.named.edges_of(key.0)
     }
 
     /// As [`EdgeView::contains`].

@@ -4,7 +4,7 @@ use super::net::NetChanges;
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::MoreChange;
 use jindou_graph::segment::PatchChange;
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use jindou_model::{DEFAULT_GRAPH, Direction};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -63,6 +63,7 @@ impl Snapshot {
         look: &impl Fn() -> Result<(), E>,
     ) -> Result<DirectionDelta, E> {
         let base = self.sets_of_base();
+        let is_sharded = self.as_sharded().is_some();
         let mut delta = DirectionDelta {
             patches: vec![],
             more: MoreChange::default(),
@@ -85,8 +86,12 @@ impl Snapshot {
             delta.more.removals.extend(
                 lost.iter()
                     .filter(|&&v| self.touched().has_more(v, p, direction) && !patch.adds_to(v))
-                    // Merged segments may have further edges of it.
-                    .filter(|&&v| !self.base().is_key(v, p, direction))
+                    // Merged segments may have further edges of it. In a sharded store the entry stays if they may
+                    // have any: every shard has to come to the same result.
+                    .filter(|&&v| match is_sharded {
+                        true => !self.base().has_merged_edges(p),
+                        false => !self.base().is_key(v, p, direction),
+                    })
                     .map(|&v| u64::from(v) << 32 | u64::from(p)),
             );
             patch.count_keys(
@@ -98,8 +103,7 @@ impl Snapshot {
                     .dropped
                     .extend(dropped.iter().map(|e| [e[0], e[2], p]));
             }
-            let view = self.edges_here(PredicateId(p), direction);
-            let base_edges = view.default.edge_count() + view.named.edge_count();
+            let base_edges = self.base().edge_count(p);
             let (plus, minus) = patch.default_counts();
             let (named_plus, named_minus) = patch.named_counts();
             let edges = (base_edges + plus + named_plus).saturating_sub(minus + named_minus);
@@ -196,7 +200,11 @@ impl Snapshot {
                     looked += 1;
                     e[2] == g || looked > LOOK
                 });
-                !stays && !self.base().has_merged(g, p, s)
+                !stays
+                    && match self.as_sharded() {
+                        Some(_) => !self.base().has_merged_edges(p),
+                        None => !self.base().has_merged(g, p, s),
+                    }
             })
             .map(|[s, g, p]| [g, p, s])
             .collect();

@@ -59,27 +59,25 @@ fn in_parts<T: Send>(
     })
 }
 
-/// The quad's graph as a reader's scope.
-fn scope_of(graph: u32) -> GraphScope<'static> {
-    if graph == DEFAULT_GRAPH {
-        GraphScope::Default
-    } else {
-        GraphScope::Named(graph)
-    }
-}
-
 impl NetChanges {
-    /// O(changes log changes), and a lookup for each different term and quad.
+    /// O(changes log changes), and a lookup for each different term and quad. In a sharded store all lookups of terms
+    /// are one round of requests, and those of quads another.
     ///
     /// # Errors
     /// [`Error::Limit`] when ids run out, [`Error::Usage`] for ids that the snapshot does not have; the errors of
-    /// `cancel`.
+    /// `cancel`, and [`Error::Shard`] for a shard that does not answer.
     pub(super) fn compute(
         snapshot: &Snapshot,
         changes: &Changes,
         threads: usize,
         cancel: &CancelToken,
     ) -> Result<Self> {
+        // Parts on several threads would be several rounds.
+        let threads = if snapshot.as_sharded().is_some() {
+            1
+        } else {
+            threads
+        };
         let mut ids = Vec::with_capacity(changes.term_count() as usize);
         for part in in_parts(changes.term_count() as usize, threads, |range| {
             lookup(snapshot, changes, range, cancel)
@@ -99,6 +97,7 @@ impl NetChanges {
         }) {
             there.extend(part?);
         }
+        snapshot.check_shards()?;
 
         // New terms get ids in the order in which the changes name them, so the order of quads is preserved.
         let mut used = vec![false; ids.len()];
@@ -167,6 +166,8 @@ impl NetChanges {
     }
 
     /// Checks that this is a net effect on the snapshot: ids are known, removed quads present and added quads absent.
+    /// Terms and quads of a sharded store's base are not looked up, so that a record can be applied without the other
+    /// shards.
     ///
     /// # Errors
     /// [`Error::Damaged`]: the record that it came from is damaged or belongs to another snapshot.
@@ -195,9 +196,14 @@ impl NetChanges {
                     None => v <= snapshot.base().vertices(),
                 }
         };
+        let is_sharded = snapshot.as_sharded().is_some();
+        let is_there = |t: &[u8]| match is_sharded {
+            true => snapshot.tail().lookup(t).is_some(),
+            false => snapshot.lookup(t).is_some(),
+        };
         let mut terms: FxHashSet<&[u8]> = FxHashSet::default();
         for t in &self.terms {
-            if t.is_empty() || !terms.insert(t) || snapshot.lookup(t).is_some() {
+            if t.is_empty() || !terms.insert(t) || is_there(t) {
                 return wrong("it adds a term that already exists");
             }
         }
@@ -218,7 +224,7 @@ impl NetChanges {
                     return wrong("it names an unknown id");
                 }
                 let view = snapshot.edges(PredicateId(p), Direction::Out);
-                if view.contains(s, o, scope_of(g)) != there {
+                if !is_sharded && view.contains(s, o, GraphScope::of(g)) != there {
                     return wrong("it adds an edge that exists or removes one that does not");
                 }
             }
@@ -248,13 +254,10 @@ fn lookup(
         let part = from..(from + LOOK).min(range.end);
         let terms: Vec<&[u8]> = part.clone().map(|n| changes.term(n as u32)).collect();
         let before = ids.len();
-        snapshot.base().dictionary().lookup_many(&terms, &mut ids);
-        for ((id, term), n) in ids[before..].iter_mut().zip(terms).zip(part) {
+        snapshot.vocabulary().lookup_many(&terms, &mut ids);
+        for (id, n) in ids[before..].iter_mut().zip(part) {
             if *id == NO_VERTEX {
-                *id = match snapshot.tail().lookup(term) {
-                    Some(v) => v.0,
-                    None => FIRST_QUERY_ID + n as u32,
-                };
+                *id = FIRST_QUERY_ID + n as u32;
             }
         }
     }
@@ -309,21 +312,27 @@ fn sorted(
 /// For each quad, whether it is present.
 fn present(snapshot: &Snapshot, quads: &[(u128, bool)], cancel: &CancelToken) -> Result<Vec<bool>> {
     let mut out = Vec::with_capacity(quads.len());
-    for group in quads.chunk_by(|a, b| a.0 >> 64 == b.0 >> 64) {
-        let [g, p, ..] = parts(group[0].0);
-        let Some(p) = snapshot.predicate_of(VertexId(p)) else {
-            out.resize(out.len() + group.len(), false);
-            continue;
-        };
-        let view = snapshot.edges(p, Direction::Out);
-        let scope = scope_of(g);
-        for part in group.chunks(LOOK) {
-            cancel.check()?;
-            out.extend(part.iter().map(|&(quad, _)| {
-                let [_, _, s, o] = parts(quad);
-                // A new vertex has no edges.
-                s < FIRST_QUERY_ID && o < FIRST_QUERY_ID && view.contains(s, o, scope)
-            }));
+    let (mut asked, mut at) = (Vec::new(), Vec::new());
+    let mut last = (NO_VERTEX, None);
+    for part in quads.chunks(LOOK) {
+        cancel.check()?;
+        asked.clear();
+        at.clear();
+        for &(quad, _) in part {
+            let [g, p, s, o] = parts(quad);
+            if last.0 != p {
+                last = (p, snapshot.predicate_of(VertexId(p)));
+            }
+            // A new vertex has no edges, nor has a new graph.
+            let is_known = [g, s, o].iter().all(|&v| v < FIRST_QUERY_ID);
+            if let (Some(p), true) = (last.1, is_known) {
+                at.push(out.len());
+                asked.push([g, p.0, s, o]);
+            }
+            out.push(false);
+        }
+        for (&at, there) in at.iter().zip(snapshot.contain(&asked)) {
+            out[at] = there;
         }
     }
     Ok(out)

@@ -13,16 +13,24 @@ use std::collections::BTreeMap;
 
 impl Base {
     fn view(&self, p: u32, direction: Direction) -> EdgeView<'_> {
-        EdgeView::new(
-            self.default_segment(p, direction as usize),
-            self.named_segment(p, direction as usize),
-            None,
-        )
+        let (default, named) = self.segments(p, direction);
+        EdgeView::new(default, named, None)
+    }
+
+    /// Returns true if a merge has written the predicate's edges.
+    pub(crate) fn has_merged_edges(&self, p: u32) -> bool {
+        self.set_of(p).generation > 0
+    }
+
+    /// Number of edges of a predicate in all graphs, and on all shards.
+    pub(crate) fn edge_count(&self, p: u32) -> u64 {
+        let known = self.statistics.predicates.get(p as usize);
+        known.map_or(0, |s| s.edges + s.named_edges)
     }
 
     /// Returns true if the vertex has an edge of the predicate in a named graph, and a merge may have added it.
     pub(crate) fn has_merged(&self, graph: u32, p: u32, subject: u32) -> bool {
-        self.set_of(p).generation > 0 && self.named_segment(p, 0).has(subject, graph)
+        self.has_merged_edges(p) && self.named_segment(p, 0).has(subject, graph)
     }
 
     /// Returns true if the vertex has an edge of the predicate, in any graph.

@@ -358,7 +358,7 @@ impl MergeOutput<'_> {
         let (mut keys, mut edges) = (0u64, 0u64);
         for &p in held {
             for d in [Direction::Out, Direction::In] {
-                let view = snapshot.edges_here(PredicateId(p), d);
+                let view = snapshot.local_edges(PredicateId(p), d);
                 let edited = view.patch.map_or(0, |p| p.len() as u64);
                 let own = u64::from(view.default.key_count) + edited;
                 keys = keys.max(own.max(u64::from(view.named.key_count) + edited));

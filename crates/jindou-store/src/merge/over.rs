@@ -55,7 +55,7 @@ impl Merging {
             },
         );
         delta.touched = touched;
-        Ok(now.on(Arc::clone(&self.base), delta))
+        now.with_base(Arc::clone(&self.base), None, delta)
     }
 
     fn patches(&self, now: &Snapshot, direction: Direction) -> CowVec<Option<Arc<Patch>>> {

@@ -51,7 +51,7 @@ impl MergeJob<'_> {
         let mut file = SegmentFileWriter::merged(out, predicates, self.packing, Some(&merged))?;
         for &p in self.held {
             pace.cancel.check().map_err(Error::other)?;
-            let view = self.snapshot.edges_here(PredicateId(p), self.direction);
+            let view = self.snapshot.local_edges(PredicateId(p), self.direction);
             let rows = SegmentOutput::begin(&mut file, self.fold)?;
             let edges = match self.packing {
                 None => rows.default(&view, p)?,

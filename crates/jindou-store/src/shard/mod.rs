@@ -20,7 +20,7 @@ pub use own::{OwnData, PAGE};
 pub use placement::{Placement, Sharding};
 
 use jindou_graph::shard::{Blocks, LocalKey};
-use jindou_model::NO_VERTEX;
+use jindou_model::{FIRST_TAIL_ID, NO_VERTEX};
 use std::sync::Arc;
 
 /// Facts that a base of one shard knows about its place among the others.
@@ -46,8 +46,11 @@ impl ShardInfo {
         }
     }
 
-    /// The number of an id's term in the shard's dictionary, if it is there.
+    /// The number of an id's term in the shard's dictionary, if it is there; terms of updates are elsewhere.
     pub fn term_number(&self, id: u32) -> Option<u32> {
+        if id >= FIRST_TAIL_ID {
+            return None;
+        }
         let place = self.blocks.place(id)?;
         if place.shard == self.number {
             return Some(place.local.0.wrapping_sub(self.first_key.0).wrapping_add(1));

@@ -3,7 +3,7 @@
 use super::durable::{self, Access, OpenOptions, OpenedStore};
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
-use jindou_cluster::shards::{NearShards, ShardClient, snapshot_of_shard};
+use jindou_cluster::shards::{NearShards, ShardClient, snapshot_at_shard, snapshot_of_shard};
 use jindou_engine::{Hub, LocalShards};
 use jindou_graph::Graph;
 use jindou_graph::shard::Far;
@@ -32,7 +32,12 @@ struct LocalParts {
 }
 
 impl LocalShards for LocalParts {
-    fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)> {
+    fn open(
+        &self,
+        shard: u32,
+        state: Option<&dyn Graph>,
+        cancel: CancelToken,
+    ) -> Result<(Arc<dyn Graph>, CancelToken)> {
         let gone = |message: &str| Error::Shard {
             shard,
             message: message.into(),
@@ -41,7 +46,7 @@ impl LocalShards for LocalParts {
         let base = base.ok_or_else(|| gone("it is not on this server"))?;
         let client = self.client.get().and_then(Weak::upgrade);
         let client = client.ok_or_else(|| gone("the store is being closed"))?;
-        let snapshot = snapshot_of_shard(Arc::clone(base), client)?;
+        let snapshot = snapshot_at_shard(state, Arc::clone(base), client)?;
         snapshot.begin(&cancel);
         let cancel = cancel.watching(snapshot.watch());
         Ok((Arc::new(snapshot), cancel))

@@ -138,6 +138,7 @@ impl ForkExecutor {
         invariant!(put.is_ok(), "only steps that can be sent are: {put:?}");
         PartProgram {
             steps,
+            state: task.snapshot.identity().version,
             time: task.options.cancel.left(),
             memory: task.options.memory.limit(),
             mode: self.mode,
@@ -149,6 +150,7 @@ impl ForkExecutor {
 
     /// Executes the whole task at one shard; `None` if that shard declines.
     fn there(&self, task: &Task<'_>, shard: u32) -> Result<Option<Box<dyn PulledRows>>> {
+        let _kept = self.keep(task)?;
         let query = QueryName {
             home: self.hub.home,
             number: self.hub.number(),
@@ -180,12 +182,20 @@ impl ForkExecutor {
         }
     }
 
+    /// Keeps the graph until the parts of a query are open.
+    fn keep(&self, task: &Task<'_>) -> Result<KeptState<'_>> {
+        let graph = task.snapshot.shared();
+        let graph = graph.ok_or_else(|| Error::Internal("parts of a borrowed graph".into()))?;
+        Ok(self.hub.keep(graph))
+    }
+
     fn fork(
         &self,
         task: &Task<'_>,
         starts: Starts,
         (needs, why): (Needs, ForkReason),
     ) -> Result<Box<dyn PulledRows>> {
+        let _kept = self.keep(task)?;
         let hub = &self.hub;
         let sharded = task.snapshot.as_sharded();
         let sharded = sharded.invariant("only a sharded store's queries are forked");

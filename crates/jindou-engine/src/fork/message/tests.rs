@@ -10,6 +10,7 @@ fn some_rows() -> Columns {
 fn program() -> PartProgram {
     PartProgram {
         steps: vec![1, 2, 3],
+        state: 1 << 50,
         time: Some(Duration::from_millis(7)),
         memory: 1 << 40,
         mode: ShardMode::Fork,

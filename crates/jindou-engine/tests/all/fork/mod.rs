@@ -10,8 +10,9 @@ mod shared_lists;
 mod top;
 mod top_costs;
 
+use crate::edits::Edits;
 use jindou_cluster::shards::{
-    NearShards, Reply, ShardClient, ShardRequest, post, snapshot_of_shard,
+    NearShards, Reply, ShardClient, ShardRequest, post, snapshot_at_shard, snapshot_of_shard,
 };
 use jindou_cluster::testing::near_of_terms;
 use jindou_engine::{
@@ -99,9 +100,15 @@ struct Local {
 }
 
 impl LocalShards for Local {
-    fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)> {
+    fn open(
+        &self,
+        shard: u32,
+        state: Option<&dyn Graph>,
+        cancel: CancelToken,
+    ) -> Result<(Arc<dyn Graph>, CancelToken)> {
         let client = self.client.get().and_then(Weak::upgrade).unwrap();
-        let snapshot = snapshot_of_shard(Arc::clone(&self.bases[shard as usize]), client)?;
+        let base = Arc::clone(&self.bases[shard as usize]);
+        let snapshot = snapshot_at_shard(state, base, client)?;
         snapshot.begin(&cancel);
         let cancel = cancel.watching(snapshot.watch());
         Ok((Arc::new(snapshot), cancel))
@@ -257,13 +264,21 @@ const MODES: [ShardMode; 3] = [ShardMode::Fork, ShardMode::Dynamic, ShardMode::I
 
 /// Random queries over random data in shards; gives how many were compared, how many of them shards ran parts of, and how many had rows
 /// that were sent to other shards.
-fn random(seeds: std::ops::Range<u64>, queries: usize) -> [usize; 3] {
+fn random(seeds: std::ops::Range<u64>, queries: usize, edited: bool) -> [usize; 3] {
     let [mut compared, mut parted, mut sent] = [0; 3];
     for seed in seeds {
         let mut rng = Rng::new(seed);
         let data = quads(&mut rng);
         let (sharding, own) = cut(&mut rng);
-        let shards = Shards::new(&data, sharding, own, 1 + rng.below(3));
+        let threads = 1 + rng.below(3);
+        let shards = if edited {
+            let edits = Edits::to(&mut rng, &data, quads);
+            let mut shards = Shards::new(&edits.first, sharding, own, threads);
+            [_, shards.snapshot] = edits.apply(&mut rng, shards.snapshot.clone());
+            shards
+        } else {
+            Shards::new(&data, sharding, own, threads)
+        };
         for _ in 0..queries {
             let q = query(&mut rng, &data);
             let Ok(want) = answer(&data, &q.oracle) else {
@@ -300,10 +315,20 @@ fn random_queries_over_shards() {
         .ok()
         .and_then(|s| s.parse().ok());
     let seed = seed.unwrap_or(1u64);
-    let found = random(seed..seed + 20, 20);
+    let found = random(seed..seed + 20, 20, false);
     println!("answers, run in parts, with rows that were sent: {found:?}");
     assert!(
         found[0] > 600 && found[1] > 100 && found[2] > 5,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn random_queries_over_changed_shards() {
+    let found = random(7000..7030, 20, true);
+    println!("answers, run in parts, with rows that were sent: {found:?}");
+    assert!(
+        found[0] > 900 && found[1] > 100 && found[2] > 5,
         "{found:?}"
     );
 }
@@ -312,11 +337,22 @@ fn random_queries_over_shards() {
 #[test]
 #[ignore = "long: 20,000 random queries"]
 fn many_random_queries_over_shards() {
+    many_random_queries(false);
+}
+
+/// See docs/testing.md.
+#[test]
+#[ignore = "long: 20,000 random queries"]
+fn many_random_queries_over_changed_shards() {
+    many_random_queries(true);
+}
+
+fn many_random_queries(edited: bool) {
     let seed = std::env::var("JINDOU_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
     let seed = seed.unwrap_or(1000u64);
-    let found = random(seed..seed + 500, 25);
+    let found = random(seed..seed + 500, 25, edited);
     println!("answers, run in parts, with rows that were sent: {found:?}");
     assert!(
         found[0] > 20_000 && found[1] > 3000 && found[2] > 200,
