@@ -22,7 +22,7 @@ pub use directory::{
     CheckReport, Damage, InfoReport, PredicateInfo, check, check_with, info, info_with, open,
 };
 pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
-pub use merge::{MergeOptions, MergeReport, Merging};
+pub use merge::{MergeOptions, MergeReport, Merging, ShardFiles};
 pub use quads::SnapshotQuads;
 pub use requests::DoneRequest;
 pub use snapshot::{GraphPart, Snapshot};

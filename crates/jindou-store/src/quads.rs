@@ -100,6 +100,17 @@ impl QuadSource for SnapshotQuads {
         let (mut objects, mut graphs) = (Vec::new(), Vec::new());
         while let Some(p) = self.take(&mut subjects) {
             let view = self.snapshot.edges(p, Direction::Out);
+            if let Some(sharded) = self.snapshot.as_sharded() {
+                view.fetch(subjects.iter().map(|&s| (s, GraphScope::Union)));
+                let mut ids = subjects.clone();
+                for &s in &subjects {
+                    view.for_each(s, GraphScope::Union, |o, g| ids.extend([o, g]));
+                }
+                ids.sort_unstable();
+                ids.dedup();
+                sharded.fetch_terms(ids.into_iter());
+                sharded.check()?;
+            }
             let mut predicate = out.term(self.snapshot.vertex_of(p).0)?;
             for &s in &subjects {
                 read(&view, s, &mut objects, &mut graphs);

@@ -1,24 +1,24 @@
 //! The data that a query reads: an immutable base, and the patches over it at one snapshot number.
 
+mod classes;
+mod graphs;
+mod shards;
+
 use crate::base::Base;
 use crate::requests::Requests;
 use crate::revisions::Revisions;
 use jindou_graph::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
-use jindou_graph::segment::{EdgeView, GraphScope, Patch};
-use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
+use jindou_graph::segment::{EdgeView, Patch};
+use jindou_graph::shard::Sharded;
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::prefixes::PrefixTable;
 use jindou_model::{
-    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch, invariant,
-    term,
+    CancelToken, Direction, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch, invariant,
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
-
-/// Number of list members that are read in the time of one lookup.
-const LOOKUP: u64 = 32;
 
 /// The quads of one named graph, grouped: the graph's index vertex.
 #[derive(Clone, Copy, Debug)]
@@ -85,21 +85,6 @@ impl Snapshot {
             sharded: None,
             named_graphs: Arc::default(),
         }
-    }
-
-    /// One shard's base with access to the others: the whole store.
-    ///
-    /// # Errors
-    /// [`Error::Usage`](jindou_model::Error::Usage) if the base is not a shard.
-    pub fn of_shard(base: Arc<Base>, others: Arc<dyn OtherShards>) -> Result<Self> {
-        let own = base
-            .own_data()
-            .ok_or_else(|| Error::Usage("the store is not sharded".into()))?;
-        let sharded = Sharded::new(own.number(), Arc::clone(own.blocks()), others);
-        Ok(Self {
-            sharded: Some(sharded),
-            ..Self::of_base(base)
-        })
     }
 
     /// The same snapshot for another query: a failure to read other shards in one query does not affect the next. A
@@ -278,17 +263,6 @@ impl Snapshot {
         EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p))
     }
 
-    fn shard_edges<'s>(
-        &'s self,
-        sharded: &'s Sharded,
-        p: PredicateId,
-        direction: Direction,
-        patch: Option<&'s Arc<Patch>>,
-    ) -> ShardEdges<'s> {
-        let segments = self.base.segments(p.0, direction);
-        ShardEdges::new(segments, patch.map(|p| &**p), sharded, (p, direction))
-    }
-
     /// As [`Self::edges`], without the changes since the last merge.
     fn edges_of_base(&self, p: PredicateId, direction: Direction) -> Edges<'_> {
         match &self.sharded {
@@ -298,27 +272,6 @@ impl Snapshot {
             }
             Some(sharded) => Edges::Sharded(self.shard_edges(sharded, p, direction, None)),
         }
-    }
-
-    /// Tests which quads exist, `[graph, dense predicate, subject, object]`, best in this order; in a sharded store in
-    /// one round.
-    pub(crate) fn contain(&self, quads: &[[u32; 4]]) -> Vec<bool> {
-        let groups = quads.chunk_by(|a, b| a[..2] == b[..2]);
-        let edges = |p: u32| self.edges(PredicateId(p), Direction::Out);
-        let Some(sharded) = &self.sharded else {
-            let there = |group: &[[u32; 4]]| {
-                let (view, scope) = (edges(group[0][1]), GraphScope::of(group[0][0]));
-                let one = |&[_, _, s, o]: &[u32; 4]| view.contains(s, o, scope);
-                group.iter().map(one).collect::<Vec<bool>>()
-            };
-            return groups.flat_map(there).collect();
-        };
-        sharded.contain(groups.flat_map(|group| {
-            let (view, scope) = (edges(group[0][1]), GraphScope::of(group[0][0]));
-            let each = group.iter().map(move |&[_, _, s, o]| ([s, o], scope));
-            let view = view.sharded().copied();
-            each.filter_map(move |(ends, scope)| Some((view?, ends, scope)))
-        }))
     }
 
     pub(crate) fn patch(&self, p: u32, direction: Direction) -> Option<&Arc<Patch>> {
@@ -366,85 +319,6 @@ impl Snapshot {
     #[must_use]
     pub fn vertices(&self) -> u32 {
         self.base.vertices() + self.delta.tail.len()
-    }
-
-    /// Number of members of a class in all graphs, each counted once; `None` for a term that is not a class. O(log edits); for
-    /// a class with members in named graphs, O(its edits log members).
-    #[must_use]
-    pub fn class_members(&self, class: VertexId) -> Option<u64> {
-        let base = self.base.statistics.classes.get(&class.0).copied();
-        let Some(typing) = self.typing() else {
-            return base;
-        };
-        let count = self.members(class.0, base.unwrap_or(0), typing, &mut Vec::new());
-        (base.is_some() || count > 0).then_some(count)
-    }
-
-    /// The classes that have members, each with their number as by [`Self::class_members`], in no particular order.
-    #[must_use]
-    pub fn classes(&self) -> Vec<(u32, u64)> {
-        let known = &self.base.statistics.classes;
-        let mut all: Vec<(u32, u64)> = known.iter().map(|(&c, &n)| (c, n)).collect();
-        if let Some(typing) = self.typing() {
-            let mut next = typing.1.next_added_key_of_all(0);
-            while let Some(class) = next {
-                if !known.contains_key(&class) {
-                    all.push((class, 0));
-                }
-                let after = class.checked_add(1);
-                next = after.and_then(|from| typing.1.next_added_key_of_all(from));
-            }
-            let mut scratch = Vec::new();
-            for (class, n) in &mut all {
-                *n = self.members(*class, *n, typing, &mut scratch);
-            }
-        }
-        all.retain(|(_, n)| *n > 0);
-        all
-    }
-
-    /// The predicate `rdf:type` and its patch from objects to subjects, if it has one.
-    fn typing(&self) -> Option<(PredicateId, &Patch)> {
-        if !self.is_patched() {
-            return None;
-        }
-        let loaded = self.base.statistics.rdf_type.map(PredicateId);
-        let p = loaded.or_else(|| self.predicate_of(self.lookup(&term::rdf_type())?))?;
-        Some((p, self.patch(p.0, Direction::In)?))
-    }
-
-    /// Number of members of a class that has `base` of them without the patch.
-    fn members(
-        &self,
-        class: u32,
-        base: u64,
-        (p, patch): (PredicateId, &Patch),
-        scratch: &mut Vec<u32>,
-    ) -> u64 {
-        if !patch.is_dirty(class) {
-            return base;
-        }
-        let now = self.edges(p, Direction::In);
-        if now.named_degree(class) == 0 {
-            return now.default_degree(class);
-        }
-        let (added, removed) = patch.edits_of(class);
-        let (named_added, named_removed) = patch.named_edits_of(class);
-        scratch.clear();
-        scratch.extend(added.chain(removed).flatten().map(|&e| e as u32));
-        scratch.extend(named_added.chain(named_removed).flatten().map(|e| e[1]));
-        scratch.sort_unstable();
-        scratch.dedup();
-        // Looking a member up takes longer than reading one, and a list of another shard is one request.
-        if scratch.len() as u64 > base / LOOKUP || self.sharded.is_some() {
-            return now.read(class, GraphScope::Union, scratch).len() as u64;
-        }
-        let before = self.edges_of_base(p, Direction::In);
-        let counted = |view: &Edges<'_>| {
-            let is_member = |&&v: &&u32| view.contains(class, v, GraphScope::Union);
-            scratch.iter().filter(is_member).count() as u64
-        };
-        (base + counted(&now)).saturating_sub(counted(&before))
     }
 
     /// Number of subjects in all graphs. Those of the base that lost all of their edges since the last merge are still
@@ -534,88 +408,6 @@ impl Snapshot {
         self.base.class_intervals(class.0)
     }
 
-    pub(crate) fn is_base_graph(&self, graph: u32) -> bool {
-        self.base.index.graph_ids().binary_search(&graph).is_ok()
-    }
-
-    /// True if a named graph has a quad. O(log edits) if it lost none, otherwise O(its subjects) at worst.
-    #[must_use]
-    pub fn has_graph(&self, graph: u32) -> bool {
-        if !self.is_base_graph(graph) && !self.delta.touched.has_graph(graph) {
-            return false;
-        }
-        if !self.delta.touched.may_be_empty(graph) {
-            return true;
-        }
-        let mut subjects = Vec::new();
-        self.graph_predicates(graph).into_iter().any(|p| {
-            let p = PredicateId(p);
-            self.graph_subjects(graph, p, &mut subjects);
-            let view = self.edges(p, Direction::Out);
-            view.any_has_edges(&subjects, GraphScope::Named(graph))
-        })
-    }
-
-    /// Named graphs that have a quad, ascending. O(graphs) at the first call for this snapshot and all copies of it, plus
-    /// [`Self::has_graph`] for those that lost quads.
-    #[must_use]
-    pub fn named_graphs(&self) -> Arc<[u32]> {
-        let find = || self.find_named_graphs().into();
-        Arc::clone(self.named_graphs.get_or_init(find))
-    }
-
-    fn find_named_graphs(&self) -> Vec<u32> {
-        let mut out = self.base.index.graph_ids().to_vec();
-        if !self.is_as_loaded() {
-            out.extend(self.delta.touched.graphs());
-            out.sort();
-            out.dedup();
-            let shrunk = self.delta.touched.shrunk();
-            let empty: Vec<u32> = shrunk.filter(|&g| !self.has_graph(g)).collect();
-            if !empty.is_empty() {
-                out.retain(|g| empty.binary_search(g).is_err());
-            }
-        }
-        out
-    }
-
-    /// The subjects of one graph with a predicate, without reading any other graph: ascending; a superset if a patch
-    /// removed edges.
-    pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
-        out.clear();
-        if let Some(sharded) = &self.sharded {
-            if self.is_base_graph(graph) {
-                sharded.others().graph_subjects(graph, predicate, out);
-            }
-        } else if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
-            out.extend_from_slice(part.subjects);
-        } else {
-            let named = self.base.named_segment(predicate.0, 0);
-            let small = self.base.index.small_graph_subjects(graph).iter();
-            out.extend(small.filter(|&&s| named.has(s, graph)));
-        }
-        let base = out.len();
-        out.extend(self.delta.touched.graph_subjects(graph, predicate.0));
-        if out.len() > base {
-            out.sort();
-            out.dedup();
-        }
-    }
-
-    /// The predicates that occur in one graph: ascending, without duplicates; a superset if a patch removed edges.
-    #[must_use]
-    pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
-        let mut out = match &self.sharded {
-            Some(_) if !self.is_base_graph(graph) => Vec::new(),
-            Some(sharded) => sharded.others().graph_predicates(graph),
-            None => self.base.graph_predicates(graph),
-        };
-        out.extend(self.delta.touched.graph_predicates(graph));
-        out.sort_unstable();
-        out.dedup();
-        out
-    }
-
     /// The id of a term, given its canonical bytes.
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
@@ -655,54 +447,6 @@ impl Snapshot {
 
     pub(crate) fn delta(&self) -> &Delta {
         &self.delta
-    }
-
-    /// The same content over another base; `others` are the other shards' of that base.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if one of the bases is a shard and the other is not.
-    pub(crate) fn with_base(
-        &self,
-        base: Arc<Base>,
-        others: Option<Arc<dyn OtherShards>>,
-        delta: Delta,
-    ) -> Result<Self> {
-        let sharded = match (base.own_data(), others) {
-            (None, None) => None,
-            (Some(own), Some(others)) => {
-                let blocks = Arc::clone(own.blocks());
-                Some(Sharded::new(own.number(), blocks, others))
-            }
-            _ => {
-                let what = "a shard's snapshot needs access to the other shards";
-                return Err(Error::Internal(what.into()));
-            }
-        };
-        let version = base.next_version();
-        Ok(Self {
-            base,
-            number: self.number,
-            group: self.group,
-            version,
-            shape: version,
-            delta: Arc::new(delta),
-            sharded,
-            named_graphs: Arc::default(),
-            prefixes: Arc::clone(&self.prefixes),
-        })
-    }
-
-    /// The same snapshot as another shard sees it, whose base this is: for the part of a query that runs there.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the base is not a shard.
-    pub fn at_shard(&self, base: Arc<Base>, others: Arc<dyn OtherShards>) -> Result<Self> {
-        let seen = Self::of_shard(base, others)?;
-        Ok(Self {
-            base: seen.base,
-            sharded: seen.sharded,
-            ..self.clone()
-        })
     }
 
     /// A copy for applying a transaction; [`Self::finish`] completes it.

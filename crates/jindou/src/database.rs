@@ -10,16 +10,15 @@ use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
-    self, Followed, Held, Journal, LocalSink, Merges, NullJournal, OpenOptions, OpenedStore, Trust,
-    UpdateOptions, UpdateSink, WritableStore, Writer,
+    self, Followed, Held, Journal, LocalSink, Merges, NullJournal, OpenOptions, OpenedStore,
+    ShardHost, Trust, UpdateOptions, UpdateSink, WritableStore, Writer,
 };
 use jindou_cluster::shards::ShardClient;
 use jindou_dictionary::index::Indexes;
-use jindou_engine::{Hub, ShardWork};
+use jindou_engine::ShardWork;
 use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
 use jindou_plan::{Form, PlanCache};
-use jindou_store::shard::Cluster;
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -64,7 +63,7 @@ pub(crate) struct DatabaseState {
     trust: Held,
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
-    hub: Option<Hub>,
+    pub(crate) shards: Option<ShardHost>,
     pub(crate) sink: Box<dyn UpdateSink>,
     #[cfg(feature = "text")]
     pub(crate) texts: Arc<crate::search::TailTexts>,
@@ -273,9 +272,7 @@ impl Database {
         let dir = dir.as_ref();
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
-        let cluster = Cluster::read(dir)?;
-        let cluster = cluster.ok_or_else(|| Error::not_a_store(dir, "the store is not sharded"))?;
-        let opened = update::open_shards_at(dir, &cluster, &options, home, through)?;
+        let opened = update::open_shards_at(dir, &options, home, through)?;
         Ok(Self::over(opened, runtime))
     }
 
@@ -283,13 +280,16 @@ impl Database {
     /// store without shards.
     #[doc(hidden)]
     pub fn observe_parts(&self, observer: Arc<dyn jindou_engine::Observer>) {
-        if let Some(hub) = &self.inner.hub {
-            hub.observe(observer);
+        if let Some(shards) = &self.inner.shards {
+            shards.hub().observe(observer);
         }
     }
 
     fn over(opened: OpenedStore, runtime: Runtime) -> Self {
-        Self::over_sink(opened, Box::new(LocalSink), runtime)
+        let sink = LocalSink {
+            is_sharded: opened.shards.is_some(),
+        };
+        Self::over_sink(opened, Box::new(sink), runtime)
     }
 
     /// A database whose changes go to this sink.
@@ -315,7 +315,7 @@ impl Database {
             merges: Merges::default(),
             plans: PlanCache::new(PLANS, PLAN_BYTES),
             runtime,
-            hub: opened.hub,
+            shards: opened.shards,
             sink,
             #[cfg(feature = "text")]
             texts: Arc::default(),
@@ -328,7 +328,7 @@ impl Database {
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
         let opened = OpenedStore {
-            hub: None,
+            shards: None,
             writer: Writer::new(snapshot, Ok(journal)),
             recovery: None,
             disk: None,
@@ -342,7 +342,7 @@ impl Database {
     pub(crate) fn to_read(snapshot: Snapshot, runtime: Runtime) -> Self {
         let why = "this is the state of an open transaction, which only the transaction can change";
         let opened = OpenedStore {
-            hub: None,
+            shards: None,
             writer: Writer::new(snapshot, Err(why.into())),
             recovery: None,
             disk: None,
@@ -542,7 +542,7 @@ impl Database {
 
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
         let mut settled = self.inner.runtime.settle(options);
-        settled.hub = self.inner.hub.as_ref();
+        settled.hub = self.inner.shards.as_ref().map(ShardHost::hub);
         settled
     }
 

@@ -17,6 +17,8 @@ const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 14;
 /// Number of subjects without a quad between two checks of the token.
 const LOOK: u32 = 1 << 16;
+/// Number of subjects whose lists and terms are fetched together from other shards.
+const PAGE: usize = 2048;
 
 /// The quads of the snapshot that was current when [`Database::export`] was called: the default graph first, then each
 /// named graph; in a graph the statements of a subject together. Blank nodes keep their labels.
@@ -106,13 +108,9 @@ impl Export {
             if graph == DEFAULT_GRAPH {
                 let base = 1..=self.snapshot.dense_ids();
                 let tail = FIRST_TAIL_ID..FIRST_TAIL_ID + self.snapshot.tail().len();
-                for subject in base.chain(tail) {
-                    out.subject(subject, graph)?;
-                }
+                out.subjects(base.chain(tail), graph)?;
             } else {
-                for subject in self.subjects(graph) {
-                    out.subject(subject, graph)?;
-                }
+                out.subjects(self.subjects(graph).into_iter(), graph)?;
             }
             out.hand_on()?;
         }
@@ -198,16 +196,52 @@ impl<'a> ExportBatch<'a> {
         })
     }
 
+    /// Appends the statements about subjects in a graph.
+    fn subjects(&mut self, mut subjects: impl Iterator<Item = u32>, graph: u32) -> Result<()> {
+        let mut page = Vec::with_capacity(PAGE);
+        loop {
+            page.clear();
+            page.extend(subjects.by_ref().take(PAGE));
+            if page.is_empty() {
+                return Ok(());
+            }
+            self.fetch(&page, graph);
+            for &subject in &page {
+                self.subject(subject, graph)?;
+            }
+        }
+    }
+
+    /// Fetches the lists and terms of subjects from other shards.
+    fn fetch(&self, subjects: &[u32], graph: u32) {
+        let (snapshot, scope) = (&self.export.snapshot, GraphScope::of(graph));
+        let Some(sharded) = snapshot.as_sharded() else {
+            return;
+        };
+        let out = Direction::Out;
+        let mut lists = Vec::new();
+        for &v in subjects {
+            let predicates = Graph::predicates_of(snapshot, v, out);
+            lists.extend(predicates.iter().map(|&p| (PredicateId(p), out, v, scope)));
+        }
+        sharded.fetch(lists.iter().copied());
+        let mut ids = Vec::new();
+        for (p, _, v, _) in lists {
+            let edges = snapshot.edges(p, out);
+            edges.for_each(v, scope, |o, _| ids.extend([v, o]));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        sharded.fetch_terms(ids.into_iter());
+    }
+
     /// Appends the statements about a subject in a graph.
     fn subject(&mut self, v: u32, graph: u32) -> Result<()> {
         if v.is_multiple_of(LOOK) {
             self.export.cancel.check()?;
         }
         let snapshot: &'a Snapshot = &self.export.snapshot;
-        let scope = match graph {
-            DEFAULT_GRAPH => GraphScope::Default,
-            g => GraphScope::Named(g),
-        };
+        let scope = GraphScope::of(graph);
         // Subject, predicate and graph in the current batch.
         let mut subject = None;
         for &p in Graph::predicates_of(snapshot, v, Direction::Out).iter() {

@@ -87,7 +87,18 @@ impl QuadSource for Nothing {
 /// # Errors
 /// When the load fails.
 pub fn load_nquads(dir: &Path, nquads: &str) -> Result<()> {
-    let options = LoadOptions::default().with_threads(1).with_memory(1 << 28);
+    load_nquads_cut(dir, nquads, None)
+}
+
+/// As [`load_nquads`], into shards.
+///
+/// # Errors
+/// When the load fails.
+pub fn load_nquads_cut(dir: &Path, nquads: &str, sharding: Option<Sharding>) -> Result<()> {
+    let options = LoadOptions::default()
+        .with_threads(1)
+        .with_memory(1 << 28)
+        .with_sharding(sharding);
     let progress = Progress::default();
     if nquads.is_empty() {
         Database::load(dir, &Nothing, &options, &progress)?;

@@ -104,7 +104,7 @@ impl Servers {
         posts: Option<Arc<dyn Posts>>,
         memory: &MemoryBudget,
     ) -> Result<Self> {
-        file.check(cluster.shards.len())?;
+        file.check(cluster.shards as usize)?;
         let entry = file.server(name)?;
         let mine: Vec<u32> = (0..)
             .zip(&own)
@@ -169,7 +169,7 @@ impl Servers {
         });
         let listener = (listener.abort_handle(), Mutex::new(listening));
         let mut peers = Vec::new();
-        let mut holder = vec![None; cluster.shards.len()];
+        let mut holder = vec![None; cluster.shards as usize];
         for other in file.servers.iter().filter(|s| s.name != name) {
             for &shard in &other.shards {
                 if let Some(place) = holder.get_mut(shard as usize) {
@@ -201,7 +201,7 @@ impl Servers {
     /// # Errors
     /// As [`Cluster::read`].
     pub fn shards_in(dir: &Path) -> Result<Option<usize>> {
-        Ok(Cluster::read(dir)?.map(|c| c.shards.len()))
+        Ok(Cluster::read(dir)?.map(|c| c.shards as usize))
     }
 
     /// The address at which peers reach this server.

@@ -416,6 +416,32 @@ impl Patch {
         out
     }
 
+    /// The edits of some keys, with other numbers for these keys: what `key` gives, in the same order. O(edits).
+    #[must_use]
+    pub fn with_keys(&self, key: impl Fn(u32) -> Option<u32>) -> Self {
+        let default = |tree: &CowTree<u64>| {
+            let edits = tree.iter();
+            edits
+                .filter_map(|e| Some(edge(key((e >> 32) as u32)?, e as u32)))
+                .collect()
+        };
+        let named = |tree: &CowTree<[u32; 3]>| {
+            let edits = tree.iter();
+            edits
+                .filter_map(|[k, n, g]| Some([key(k)?, n, g]))
+                .collect()
+        };
+        let change = PatchChange {
+            added: default(&self.added),
+            removed: default(&self.removed),
+            named_added: named(&self.named_added),
+            named_removed: named(&self.named_removed),
+        };
+        let mut out = Self::default();
+        out.apply(&change);
+        out
+    }
+
     /// Keys with edges that the base lacks, ascending, each once.
     #[must_use]
     pub fn added_keys(&self) -> Vec<u32> {

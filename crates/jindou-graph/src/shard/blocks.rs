@@ -180,6 +180,14 @@ impl Blocks {
         })
     }
 
+    /// The first number after all keys of a shard.
+    #[must_use]
+    pub fn keys_end(&self, shard: u32) -> u32 {
+        let groups = self.merged.div_ceil(1 << NEW_SHIFT);
+        self.end(shard)
+            .saturating_add(groups.div_ceil(self.shards) << NEW_SHIFT)
+    }
+
     /// The first key after those of a shard's blocks.
     fn end(&self, shard: u32) -> u32 {
         let blocks = self.owned.get(shard as usize).map_or(0, Vec::len);

@@ -149,20 +149,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
             Manifest::of_store(dir)?
         }
     };
-    let load = HashFile {
-        name: CHECKSUMS.to_owned(),
-        sum: manifest.checksums,
-        files: &manifest.files,
-    };
-    hashes(dir, &load, &mut report)?;
-    for group in &manifest.merged.groups {
-        let group = HashFile {
-            name: group.checksums_name(),
-            sum: group.checksums,
-            files: &group.files,
-        };
-        hashes(dir, &group, &mut report)?;
-    }
+    all_hashes(dir, &manifest, &mut report)?;
     match super::open_at(dir, indexes) {
         Ok((base, _)) => structure(&base, &manifest, &mut report),
         Err(e) if e.is_of_store() => report.add(MANIFEST, None, format!("does not open: {e}")),
@@ -171,14 +158,33 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     Ok(report)
 }
 
+/// Compares the files of a load and of the merges since with their hashes.
+pub(super) fn all_hashes(dir: &Path, manifest: &Manifest, report: &mut CheckReport) -> Result<()> {
+    let load = HashFile {
+        name: CHECKSUMS.to_owned(),
+        sum: manifest.checksums,
+        files: &manifest.files,
+    };
+    hashes(dir, &load, report)?;
+    for group in &manifest.merged.groups {
+        let group = HashFile {
+            name: group.checksums_name(),
+            sum: group.checksums,
+            files: &group.files,
+        };
+        hashes(dir, &group, report)?;
+    }
+    Ok(())
+}
+
 /// A file of hashes, its own hash, and the files that it is about.
-pub(super) struct HashFile<'a> {
+struct HashFile<'a> {
     pub name: String,
     pub sum: u64,
     pub files: &'a [(String, u64)],
 }
 
-pub(super) fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()> {
+fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()> {
     let path = dir.join(&of.name);
     let sums = match private::read(&path) {
         Ok(bytes) => {
@@ -324,7 +330,7 @@ pub(super) struct WalkedSegment<'a> {
     pub record: SegmentRecord,
 }
 
-fn file_name(generation: u32, name: &str) -> String {
+pub(super) fn file_name(generation: u32, name: &str) -> String {
     match generation {
         0 => name.to_owned(),
         n => super::file_of(&format!("g{n}"), name),

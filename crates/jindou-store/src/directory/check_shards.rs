@@ -1,14 +1,11 @@
 //! Verifying a sharded store: each shard on its own, then that the shards fit each other.
 
 use super::check::{
-    CheckReport, EdgeSum, HashFile, WalkedSegment, dictionary, hashes, index, walk,
+    CheckReport, EdgeSum, WalkedSegment, all_hashes, dictionary, file_name, index, walk,
 };
-use super::{
-    CHECKSUMS, MANIFEST, Manifest, ManifestState, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
-    STATISTICS,
-};
+use super::{MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS};
 use crate::base::Base;
-use crate::shard::{CLUSTER, Cluster, open_shard, shard_folder};
+use crate::shard::{CLUSTER, Cluster, manifest_of, open_shard, shard_folder};
 use jindou_dictionary::index::Indexes;
 use jindou_model::Result;
 use std::path::Path;
@@ -23,23 +20,22 @@ pub(super) fn shards(
     report.files += 1;
     report.bytes += cluster.to_text().len() as u64;
     let mut bases = Vec::new();
-    for number in 0..cluster.shards.len() as u32 {
+    for number in 0..cluster.shards {
         let folder = dir.join(shard_folder(number));
         of_shard(number, report, |own| {
-            let ManifestState::Store(manifest) = Manifest::read(&folder)? else {
-                own.add(
-                    MANIFEST,
-                    None,
-                    "is missing, or has changed since it was written",
-                );
-                return Ok(());
+            let manifest = match manifest_of(dir, cluster, number) {
+                Ok(manifest) => manifest,
+                Err(e) if e.is_of_store() => {
+                    own.add(
+                        MANIFEST,
+                        None,
+                        "is missing, or has changed since it was written",
+                    );
+                    return Ok(());
+                }
+                Err(e) => return Err(e),
             };
-            let files = HashFile {
-                name: CHECKSUMS.to_owned(),
-                sum: manifest.checksums,
-                files: &manifest.files,
-            };
-            hashes(&folder, &files, own)?;
+            all_hashes(&folder, &manifest, own)?;
             match open_shard(dir, cluster, number, indexes) {
                 Ok(base) => {
                     index(&base, own);
@@ -57,7 +53,7 @@ pub(super) fn shards(
             Ok(())
         })?;
     }
-    if bases.len() == cluster.shards.len() {
+    if bases.len() == cluster.shards as usize {
         edges(&bases, cluster, report)?;
     }
     Ok(())
@@ -98,10 +94,11 @@ fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Re
             for (number, base) in (0..).zip(bases) {
                 of_shard(number, report, |own| {
                     for (d, sum) in sums.iter_mut().enumerate() {
-                        let file = &base.set_of(p).files[named][d];
+                        let set = base.set_of(p);
+                        let file = &set.files[named][d];
                         let record = file.records().get(p as usize).copied();
                         let what = WalkedSegment {
-                            name: names[d],
+                            name: &file_name(set.generation, names[d]),
                             p,
                             swapped: d == 1,
                             base,

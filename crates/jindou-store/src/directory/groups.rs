@@ -163,7 +163,14 @@ impl MergedFiles {
 /// # Errors
 /// [`Error::Io`] when the folder cannot be read; a file that cannot be removed stays.
 pub fn remove_leftovers(dir: &Path) -> Result<Vec<String>> {
-    let manifest = super::Manifest::of_store(dir)?;
+    remove_unnamed(dir, &super::Manifest::of_store(dir)?)
+}
+
+/// As [`remove_leftovers`], of a folder whose files have this manifest.
+///
+/// # Errors
+/// As [`remove_leftovers`].
+pub(crate) fn remove_unnamed(dir: &Path, manifest: &super::Manifest) -> Result<Vec<String>> {
     let known: std::collections::BTreeSet<String> = manifest.merged.names().collect();
     let mut removed = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
@@ -183,7 +190,7 @@ pub fn remove_leftovers(dir: &Path) -> Result<Vec<String>> {
 #[must_use]
 pub fn is_of_a_merge(name: &str) -> bool {
     let temporary = name.strip_suffix(".tmp");
-    temporary == Some(super::MANIFEST)
+    temporary.is_some_and(|t| [super::MANIFEST, super::NEXT_MANIFEST].contains(&t))
         || generation_of(temporary.unwrap_or(name)).is_some()
             && temporary.unwrap_or(name).ends_with(".jd")
             && name.contains('-')

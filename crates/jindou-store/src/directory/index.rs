@@ -201,6 +201,23 @@ impl IndexParts {
     }
 }
 
+/// The intervals of a class's instances, which ascend; `None` if they are too many to keep.
+#[must_use]
+pub fn class_runs(instances: &[u32]) -> Option<Vec<[u32; 2]>> {
+    let limit = MAX_CLASS_INTERVALS.max(instances.len() / 8);
+    let mut runs: Vec<[u32; 2]> = Vec::new();
+    for &v in instances {
+        let len = runs.len();
+        match runs.last_mut() {
+            Some(r) if r[1] == v => r[1] += 1,
+            Some(r) if r[1] > v => {}
+            _ if len == limit => return None,
+            _ => runs.push([v, v + 1]),
+        }
+    }
+    Some(runs)
+}
+
 /// Collects the parts of `index.jd`.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
@@ -230,23 +247,16 @@ impl IndexBuilder {
 
     /// Adds a class (ascending calls) with its instances, ascending; keeps intervals if they are few.
     pub fn push_class(&mut self, class: u32, instances: &[u32]) {
-        let limit = MAX_CLASS_INTERVALS.max(instances.len() / 8);
-        let start = self.class_intervals.len();
-        for &v in instances {
-            match self.class_intervals[start..].last_mut() {
-                Some(r) if r[1] == v => r[1] += 1,
-                Some(r) if r[1] > v => {}
-                _ => {
-                    if self.class_intervals.len() - start == limit {
-                        self.class_intervals.truncate(start);
-                        return;
-                    }
-                    self.class_intervals.push([v, v + 1]);
-                }
-            }
+        if let Some(runs) = class_runs(instances) {
+            self.push_class_runs(class, &runs);
         }
+    }
+
+    /// Adds a class (ascending calls) with the intervals that [`class_runs`] found.
+    pub fn push_class_runs(&mut self, class: u32, runs: &[[u32; 2]]) {
         self.class_ids.push(class);
-        self.class_offsets.push(start as u32);
+        self.class_offsets.push(self.class_intervals.len() as u32);
+        self.class_intervals.extend_from_slice(runs);
     }
 
     /// Adds a graph (ascending calls): its (predicate, subject) pairs, ascending, each once.

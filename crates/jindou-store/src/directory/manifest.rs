@@ -34,6 +34,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The manifest's name in a store directory.
 pub const MANIFEST: &str = "manifest.jd";
+/// The manifest of a shard's files that a merge wrote, until all shards have theirs.
+pub const NEXT_MANIFEST: &str = "manifest-next.jd";
 /// The name of the file of block hashes.
 pub const CHECKSUMS: &str = "checksums.jd";
 /// Bytes that one hash covers.
@@ -212,7 +214,12 @@ impl Manifest {
 
     /// Reads the manifest in a folder. An error only if it exists and cannot be read.
     pub fn read(dir: &Path) -> Result<ManifestState> {
-        let path = dir.join(MANIFEST);
+        Self::read_as(dir, MANIFEST)
+    }
+
+    /// As [`Self::read`], of a file with this name.
+    pub fn read_as(dir: &Path, name: &str) -> Result<ManifestState> {
+        let path = dir.join(name);
         let file = match private::open(&path) {
             Ok(f) => f,
             Err(e)

@@ -110,7 +110,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
         }
     };
     let cluster = Cluster::read(dir).ok().flatten();
-    let shards = cluster.map_or(0, |c| c.shards.len() as u32);
+    let shards = cluster.map_or(0, |c| c.shards);
     let manifest = match &kind {
         ManifestState::Store(m) => Some(m),
         _ => None,
@@ -125,7 +125,9 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
                 || (0..shards).any(|s| n == shard_folder(s))
                 || n == MANIFEST
                 || n == CHECKSUMS
-                || (manifest.is_some() && (CHANGES.contains(&n) || is_part(n)))
+                || (manifest.is_some() || shards > 0) && CHANGES.contains(&n)
+                || shards > 0 && n.strip_suffix(".tmp") == Some(CLUSTER)
+                || (manifest.is_some() && is_part(n))
                 || manifest.is_some_and(|m| m.names().contains(n))
                 || (manifest.is_some() && super::is_of_a_merge(n))
         });

@@ -217,7 +217,9 @@ impl LoadRun<'_> {
             union_default,
             quads: self.report.quads_stored,
             terms: self.report.terms,
-            shards: Vec::with_capacity(folders.len()),
+            shards: blocks.shards(),
+            merged: 0,
+            hashes: Vec::with_capacity(folders.len()),
         };
         let mut written = Vec::new();
         for ((shard, folder), (files, sums)) in (0..).zip(&folders).zip(sealed) {
@@ -233,7 +235,7 @@ impl LoadRun<'_> {
                 shard: Some([shard, blocks.shards()]),
             };
             let text = manifest.to_text().into_bytes();
-            cluster.shards.push(xxh3_64(&text));
+            cluster.hashes.push(xxh3_64(&text));
             let own = shard_folder(shard);
             written.extend(
                 files

@@ -1,13 +1,16 @@
 //! Facts about a merged base that its segments do not hold: counts, classes, characteristic sets for the planner, and
 //! the predicates of single vertices and the subjects of graphs that were removed.
+//!
+//! In a sharded store they are gathered from each shard's segments, and then combined: they are about the whole store.
 
 use crate::base::Base;
-use crate::directory::IndexBuilder;
+use crate::directory::{IndexBuilder, class_runs};
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::{BaseSets, MoreChange, VertexDelta};
 use jindou_graph::segment::{EdgeView, GraphScope, NO_KEY};
+use jindou_graph::shard::LocalKey;
 use jindou_graph::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
-use jindou_model::{Direction, term};
+use jindou_model::{Direction, PredicateId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -33,67 +36,225 @@ impl Base {
         self.has_merged_edges(p) && self.named_segment(p, 0).has(subject, graph)
     }
 
-    /// Returns true if the vertex has an edge of the predicate, in any graph.
+    /// The key under which the segments have a vertex; `None` if another shard owns it.
+    fn key_of(&self, v: u32) -> Option<u32> {
+        match &self.shard {
+            None => Some(v),
+            Some(shard) => shard.key(v).map(|key| key.0),
+        }
+    }
+
+    /// The vertex that a key of the segments stands for.
+    fn id_of_key(&self, key: u32) -> u32 {
+        match &self.shard {
+            None => key,
+            Some(shard) => shard.blocks.global(shard.number, LocalKey(key)),
+        }
+    }
+
+    /// Returns true if the vertex has an edge of the predicate, in any graph. For an unsharded store.
     pub(crate) fn is_key(&self, v: u32, p: u32, direction: Direction) -> bool {
         let view = self.view(p, direction);
         view.default.finder.find(v) != NO_KEY || view.named.finder.find(v) != NO_KEY
     }
 }
 
-/// Computes the statistics of `base`, whose segments are written, from the previous ones and `snapshot`; `held` are the
-/// predicates that were written. Returns the classes' intervals if `rdf:type` is among them.
-pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Option<IndexBuilder> {
-    let mut s = std::mem::take(&mut base.statistics);
+/// Counts of one predicate's edges in one base: of the default graph, and of named graphs.
+#[derive(Clone, Copy, Debug, Default)]
+struct HeldCounts {
+    edges: [u64; 2],
+    /// `[named][direction]`
+    keys: [[u32; 2]; 2],
+    longest: [[u32; 2]; 2],
+}
+
+/// A class in one base.
+struct CountedClass {
+    class: u32,
+    members: u64,
+    runs: Option<Vec<[u32; 2]>>,
+}
+
+/// What the new segments of one base say: of the whole store, or of the vertices that a shard owns. A class belongs to
+/// the shard that has its incoming edges, and a subject's edges are all on one shard.
+pub(super) struct MergeStatistics {
+    held: Vec<HeldCounts>,
+    /// Ascending; `None` if `rdf:type` was not written.
+    classes: Option<Vec<CountedClass>>,
+    /// Numbers of the planner's sets that subjects left, with the subjects' classes.
+    left: Vec<(usize, Vec<u32>)>,
+    /// By list of predicates.
+    joined: BTreeMap<Vec<u32>, GatheredSubjects>,
+}
+
+/// Gathers the statistics of one base. `held` are the predicates that were written. O(members of all classes, if
+/// `rdf:type` was written, and vertices whose predicates or classes changed).
+pub(super) fn gather(
+    snapshot: &Snapshot,
+    held: &[u32],
+    rdf_type: Option<u32>,
+    [old, new]: [&Base; 2],
+) -> MergeStatistics {
+    let counts = held.iter().map(|&p| {
+        let set = new.set_of(p);
+        let mut counts = HeldCounts::default();
+        for (named, direction) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let records = set.files[named][direction].records();
+            let record = records.get(p as usize).copied().unwrap_or_default();
+            counts.edges[named] = record.edges;
+            counts.keys[named][direction] = record.keys;
+            counts.longest[named][direction] = record.max_degree;
+        }
+        counts
+    });
+    let typed = rdf_type.filter(|p| held.contains(p));
+    let classes = typed.map(|p| {
+        let view = new.view(p, Direction::In);
+        let (mut keys, mut scratch) = (Vec::new(), Vec::new());
+        view.candidate_keys(GraphScope::Union, &mut keys);
+        let mut classes = Vec::new();
+        for key in keys {
+            let members = view.read(key, GraphScope::Union, &mut scratch);
+            if !members.is_empty() {
+                classes.push(CountedClass {
+                    class: new.id_of_key(key),
+                    members: members.len() as u64,
+                    runs: class_runs(members),
+                });
+            }
+        }
+        classes
+    });
+    let mut gathered = MergeStatistics {
+        held: counts.collect(),
+        classes,
+        left: Vec::new(),
+        joined: BTreeMap::new(),
+    };
+    gather_subjects(snapshot, rdf_type, [old, new], &mut gathered);
+    gathered
+}
+
+/// Finds the sets that vertices leave and join whose classes or predicates changed since the last merge, so that "no set
+/// has both" remains a proof. O(such vertices × their predicates).
+fn gather_subjects(
+    snapshot: &Snapshot,
+    rdf_type: Option<u32>,
+    [old, new]: [&Base; 2],
+    to: &mut MergeStatistics,
+) {
+    let before = &old.merged.touched;
+    let sets = snapshot.sets_of_base();
+    let mut moved: Vec<u32> = Vec::new();
+    if let Some(patch) = rdf_type.and_then(|p| snapshot.patch(p, Direction::Out)) {
+        moved.extend(patch.keys());
+    }
+    let more = snapshot.touched().more(Direction::Out);
+    let more = more.difference(before.more(Direction::Out));
+    moved.extend(more.iter().map(|e| (e >> 32) as u32));
+    moved.sort_unstable();
+    moved.dedup();
+    moved.retain(|&v| new.key_of(v).is_some());
+    if moved.is_empty() {
+        return;
+    }
+    let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
+    for (at, set) in old.statistics.sets.iter().enumerate() {
+        let list: Vec<u32> = set.predicates.iter().map(|p| p.0).collect();
+        known.entry(list).or_insert(at);
+    }
+    let mut scratch = Vec::new();
+    let mut classes_of = |base: &Base, v: u32| -> Vec<u32> {
+        let (Some(p), Some(key)) = (rdf_type, base.key_of(v)) else {
+            return Vec::new();
+        };
+        let view = base.view(p, Direction::Out);
+        view.read(key, GraphScope::Union, &mut scratch).to_vec()
+    };
+    for &v in &moved {
+        let was = before.predicates_of(sets, v, Direction::Out);
+        if let Some(&at) = known.get(&*was) {
+            to.left.push((at, classes_of(old, v)));
+        }
+        let list = snapshot.predicates_of(v, Direction::Out);
+        let Some(key) = new.key_of(v).filter(|_| !list.is_empty()) else {
+            continue;
+        };
+        let into = to.joined.entry(list.to_vec()).or_default();
+        into.subjects += 1;
+        for class in classes_of(new, v) {
+            *into.classes.entry(class).or_default() += 1;
+        }
+        into.edges.resize(list.len(), 0);
+        for (sum, &p) in into.edges.iter_mut().zip(list.iter()) {
+            let view = new.view(p, Direction::Out);
+            *sum += view.default_degree(key) + view.named_degree(key);
+        }
+    }
+}
+
+/// The statistics of the merged store: the previous ones, with what was gathered from each base. Also returns the
+/// classes' intervals if `rdf:type` was written.
+pub(super) fn combine(
+    snapshot: &Snapshot,
+    held: &[u32],
+    rdf_type: Option<u32>,
+    parts: Vec<MergeStatistics>,
+) -> (Statistics, Option<IndexBuilder>) {
+    let mut s = snapshot.base().statistics.clone();
     for p in s.predicates.len() as u32..snapshot.predicate_count() {
-        let vertex = snapshot.vertex_of(jindou_model::PredicateId(p)).0;
         s.predicates.push(PredicateStatistics {
-            vertex,
+            vertex: snapshot.vertex_of(PredicateId(p)).0,
             ..PredicateStatistics::default()
         });
-        base.predicate_of.insert(vertex, p);
     }
-    for &p in held {
-        let set = base.set_of(p);
-        let record = |named: usize, direction: usize| {
-            let records = set.files[named][direction].records();
-            records.get(p as usize).copied().unwrap_or_default()
+    for (i, &p) in held.iter().enumerate() {
+        let all = parts.iter().filter_map(|part| part.held.get(i));
+        let edges = |named: usize| all.clone().map(|c| c.edges[named]).sum::<u64>();
+        let kind = usize::from(edges(0) == 0);
+        let keys = |d: usize| {
+            let keys = all.clone().map(|c| c.keys[kind][d]);
+            keys.fold(0u32, u32::saturating_add)
         };
-        let (edges, named_edges) = (record(0, 0).edges, record(1, 0).edges);
-        let kind = usize::from(edges == 0);
+        let longest = |d: usize| all.clone().map(|c| c.longest[kind][d]).max().unwrap_or(0);
         if let Some(slot) = s.predicates.get_mut(p as usize) {
             *slot = PredicateStatistics {
                 vertex: slot.vertex,
-                edges,
-                named_edges,
-                subjects: record(kind, 0).keys,
-                objects: record(kind, 1).keys,
-                max_out: record(kind, 0).max_degree,
-                max_in: record(kind, 1).max_degree,
+                edges: edges(0),
+                named_edges: edges(1),
+                subjects: keys(0),
+                objects: keys(1),
+                max_out: longest(0),
+                max_in: longest(1),
             };
         }
     }
     s.quads = s.predicates.iter().map(|p| p.edges + p.named_edges).sum();
-    s.rdf_type = s.rdf_type.or_else(|| {
-        let v = snapshot.lookup(&term::rdf_type())?;
-        base.predicate_of.get(&v.0).copied()
-    });
-    let typed = s.rdf_type.filter(|p| held.contains(p));
-    let classes = typed.map(|p| {
+    s.rdf_type = rdf_type;
+    let (mut classes, mut left) = (None, Vec::new());
+    let mut joined: BTreeMap<Vec<u32>, GatheredSubjects> = BTreeMap::new();
+    for part in parts {
+        if let Some(some) = part.classes {
+            classes.get_or_insert_with(Vec::new).extend(some);
+        }
+        left.extend(part.left);
+        for (list, gathered) in part.joined {
+            joined.entry(list).or_default().add(gathered);
+        }
+    }
+    let classes = classes.map(|mut classes| {
+        classes.sort_unstable_by_key(|c| c.class);
         let mut index = IndexBuilder::default();
         s.classes.clear();
-        let view = base.view(p, Direction::In);
-        let (mut ids, mut scratch) = (Vec::new(), Vec::new());
-        view.candidate_keys(GraphScope::Union, &mut ids);
-        for class in ids {
-            let members = view.read(class, GraphScope::Union, &mut scratch);
-            if !members.is_empty() {
-                s.classes.insert(class, members.len() as u64);
-                index.push_class(class, members);
+        for c in classes {
+            s.classes.insert(c.class, c.members);
+            if let Some(runs) = c.runs {
+                index.push_class_runs(c.class, &runs);
             }
         }
         index
     });
-    planner_sets(snapshot, base, &mut s);
+    move_subjects(&mut s, &left, joined);
     within_counts(&mut s);
     let mut frequency = vec![0u64; s.predicates.len()];
     for set in &s.sets {
@@ -105,66 +266,24 @@ pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Opt
     }
     s.sets = merge_sets(std::mem::take(&mut s.sets), &frequency);
     s.index();
-    base.statistics = s;
-    classes
+    (s, classes)
 }
 
-/// Moves vertices whose classes or predicates changed since the last merge from their previous sets to their current
-/// ones, so that "no set has both" remains a proof. O(such vertices × their predicates).
-fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
-    let old = snapshot.base();
-    let before = &old.merged.touched;
-    let sets = snapshot.sets_of_base();
-    let mut moved: Vec<u32> = Vec::new();
-    if let Some(patch) = s.rdf_type.and_then(|p| snapshot.patch(p, Direction::Out)) {
-        moved.extend(patch.keys());
-    }
-    let more = snapshot.touched().more(Direction::Out);
-    let more = more.difference(before.more(Direction::Out));
-    moved.extend(more.iter().map(|e| (e >> 32) as u32));
-    moved.sort_unstable();
-    moved.dedup();
-    if moved.is_empty() {
-        return;
-    }
+/// Moves subjects from their previous sets to their current ones.
+fn move_subjects(
+    s: &mut Statistics,
+    left: &[(usize, Vec<u32>)],
+    joined: BTreeMap<Vec<u32>, GatheredSubjects>,
+) {
     let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
     for (at, set) in s.sets.iter().enumerate() {
         let list: Vec<u32> = set.predicates.iter().map(|p| p.0).collect();
         known.entry(list).or_insert(at);
     }
-    let mut scratch = Vec::new();
-    let mut classes_of = |base: &Base, v: u32| -> Vec<u32> {
-        let view = s.rdf_type.map(|p| base.view(p, Direction::Out));
-        view.map_or(Vec::new(), |view| {
-            view.read(v, GraphScope::Union, &mut scratch).to_vec()
-        })
-    };
-    let mut fresh: FxHashMap<Vec<u32>, GatheredSubjects> = FxHashMap::default();
-    let mut left: Vec<(usize, Vec<u32>)> = Vec::new();
-    for &v in &moved {
-        let was = before.predicates_of(sets, v, Direction::Out);
-        if let Some(&at) = known.get(&*was) {
-            left.push((at, classes_of(old, v)));
-        }
-        let list = snapshot.predicates_of(v, Direction::Out);
-        if list.is_empty() {
-            continue;
-        }
-        let into = fresh.entry(list.to_vec()).or_default();
-        into.subjects += 1;
-        for class in classes_of(base, v) {
-            *into.classes.entry(class).or_default() += 1;
-        }
-        into.edges.resize(list.len(), 0);
-        for (sum, &p) in into.edges.iter_mut().zip(list.iter()) {
-            let view = base.view(p, Direction::Out);
-            *sum += view.default_degree(v) + view.named_degree(v);
-        }
-    }
     for (at, classes) in left {
-        leave(&mut s.sets[at], &classes);
+        leave(&mut s.sets[*at], classes);
     }
-    for (list, gathered) in fresh {
+    for (list, gathered) in joined {
         match known.get(&list) {
             Some(&at) => gathered.join(&mut s.sets[at]),
             None => {
@@ -237,6 +356,18 @@ struct GatheredSubjects {
 }
 
 impl GatheredSubjects {
+    /// Adds subjects with the same predicates.
+    fn add(&mut self, other: Self) {
+        self.subjects += other.subjects;
+        for (class, n) in other.classes {
+            *self.classes.entry(class).or_default() += n;
+        }
+        self.edges.resize(other.edges.len(), 0);
+        for (sum, n) in self.edges.iter_mut().zip(other.edges) {
+            *sum += n;
+        }
+    }
+
     fn join(self, set: &mut PlannerSet) {
         set.subjects += self.subjects;
         for (p, edges) in set.predicates.iter_mut().zip(self.edges) {

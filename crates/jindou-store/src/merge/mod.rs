@@ -8,128 +8,61 @@
 //! Existing files are never written to. A merge that ends early, in whatever way, leaves files that no manifest names.
 
 mod known;
+mod options;
 mod output;
 mod over;
 mod segments;
+mod shards;
 
 use crate::base::{Base, MergedData, SegmentSet};
 use crate::directory::{
-    CHECKSUMS, CLASSES, DELTA, FileGroup, MANIFEST, Manifest, MergedFiles, NAMED_IN, NAMED_OUT,
-    SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, file_of, generation_of, is_of_a_merge, map_generation,
-    write_state, write_statistics,
+    CHECKSUMS, CLASSES, DELTA, FileGroup, IndexBuilder, MANIFEST, Manifest, MergedFiles, NAMED_IN,
+    NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, file_of, generation_of, is_of_a_merge,
+    map_generation, write_state, write_statistics,
 };
 use crate::load::memory::need_room;
+use crate::shard::ShardInfo;
 use crate::snapshot::Snapshot;
-use jindou_graph::segment::{Packing, fold_behind};
+use jindou_graph::delta::VertexDelta;
+use jindou_graph::segment::Packing;
+use jindou_graph::statistics::Statistics;
 use jindou_log::Files;
 use jindou_model::sync;
-use jindou_model::{
-    CancelToken, Direction, Error, FIRST_TAIL_ID, Invariant, PredicateId, Progress, Resource,
-    Result, setters,
-};
+use jindou_model::{Direction, Error, FIRST_TAIL_ID, Invariant, Progress, Resource, Result, term};
 use known::DroppedEntries;
+pub use options::{MergeOptions, MergeReport};
 use output::Pace;
+use rustc_hash::FxHashMap;
 use segments::MergeJob;
 use std::collections::BTreeSet;
-use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-/// Options for merging.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct MergeOptions {
-    /// Bytes of memory that keys of predicates may take while they are written: 16 bytes per key, one predicate per
-    /// thread.
-    pub memory: u64,
-    /// Bytes per second that may be written; `None` for no limit.
-    pub bytes_per_second: Option<u64>,
-    /// Threads, at least 1; more than 4 are not used.
-    pub threads: usize,
-    /// Number of generations of files from which all are merged into one.
-    pub generations: usize,
-    /// Token that ends the merge; the store then stays as it was.
-    pub cancel: CancelToken,
-}
-
-impl Default for MergeOptions {
-    /// 1 GiB, two threads, eight generations.
-    fn default() -> Self {
-        Self {
-            memory: 1 << 30,
-            bytes_per_second: None,
-            threads: 2,
-            generations: 8,
-            cancel: CancelToken::new(),
-        }
-    }
-}
-
-impl MergeOptions {
-    setters! {
-        with_memory: memory = u64;
-        with_bytes_per_second: bytes_per_second = impl Into<Option<u64>>;
-        with_threads: threads = usize;
-        with_generations: generations = usize;
-        with_cancel: cancel = CancelToken;
-    }
-}
-
-/// Counts, sizes and times of a merge.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct MergeReport {
-    /// The last snapshot that is now in the segments.
-    pub snapshot: u64,
-    /// Edits that were merged.
-    pub edits: u64,
-    /// Predicates whose segments were written.
-    pub predicates: usize,
-    /// Edges written, each direction counted.
-    pub edges: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Number of generations besides the load's files.
-    pub generations: usize,
-    /// Time until the manifest named the new files.
-    pub time: Duration,
-    /// Time for which updates that arrived meanwhile waited for the new base.
-    pub pause: Duration,
-}
-
-impl fmt::Display for MergeReport {
-    /// One line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.bytes == 0 {
-            return write!(f, "snapshot {}: nothing to merge", self.snapshot);
-        }
-        let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        write!(
-            f,
-            "merged snapshot {}: {}, {} with {}, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {}",
-            self.snapshot,
-            counted(self.edits, "edit"),
-            counted(self.predicates as u64, "predicate"),
-            counted(self.edges, "edge"),
-            self.bytes,
-            self.time.as_secs_f64(),
-            self.pause.as_secs_f64() * 1e3,
-            counted(self.generations as u64, "generation"),
-        )
-    }
-}
+use std::time::Instant;
 
 /// A merge whose files are in place: the new base, with the information for moving later snapshots of the old base to
 /// it.
 pub struct Merging {
     then: Snapshot,
-    base: Arc<Base>,
+    /// The new base, or that of each shard.
+    bases: Vec<Arc<Base>>,
+    /// Number of the merged snapshot's own base among them.
+    own: usize,
     gone: DroppedEntries,
-    replaced: Vec<String>,
+    /// Names of files that the new ones replaced, by base.
+    replaced: Vec<Vec<String>>,
     report: MergeReport,
+}
+
+/// The file layers of a sharded store.
+pub struct ShardFiles<'a> {
+    /// The store directory.
+    pub dir: &'a Path,
+    /// Its own files.
+    pub root: &'a dyn Files,
+    /// The files in each shard's folder.
+    pub shards: Vec<&'a dyn Files>,
 }
 
 impl Merging {
@@ -154,15 +87,19 @@ impl Merging {
         let begun = Instant::now();
         let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
         let generation = begin(dir, files, snapshot.base())?;
-        let written = MergeOutput {
-            dir,
+        let output = MergeOutput {
+            dir: dir.to_owned(),
+            old: snapshot.base(),
             snapshot,
             options,
             pace: &pace,
             generation,
         };
-        let mut merging = match written.merge(progress) {
-            Ok(merging) => merging,
+        let merged = output
+            .write_all(progress)
+            .and_then(|(base, replaced, gone)| Ok((output.put_in_place(base)?, replaced, gone)));
+        let (base, replaced, gone) = match merged {
+            Ok(merged) => merged,
             Err(e) => {
                 // Unless the manifest may name them.
                 if names_generation(dir, generation) == Some(false) {
@@ -171,9 +108,17 @@ impl Merging {
                 return Err(e);
             }
         };
-        merging.report.bytes = pace.written();
-        merging.report.time = begun.elapsed();
-        Ok(merging)
+        let mut report = output.report(&base);
+        report.bytes = pace.written();
+        report.time = begun.elapsed();
+        Ok(Self {
+            then: snapshot.clone(),
+            bases: vec![Arc::new(base)],
+            own: 0,
+            gone,
+            replaced: vec![replaced],
+            report,
+        })
     }
 
     /// The base that the merged snapshot lay over.
@@ -182,10 +127,16 @@ impl Merging {
         self.then.base()
     }
 
-    /// The new base.
+    /// The new base; for a shard's snapshot that of the shard.
     #[must_use]
     pub fn base(&self) -> &Arc<Base> {
-        &self.base
+        &self.bases[self.own]
+    }
+
+    /// The new base, or that of each shard.
+    #[must_use]
+    pub fn bases(&self) -> &[Arc<Base>] {
+        &self.bases
     }
 
     /// Counts, sizes and times of this merge.
@@ -197,15 +148,26 @@ impl Merging {
     /// Removes the files that the new ones replaced. Readers have them mapped. A file that cannot be removed now is
     /// removed when the store is opened.
     pub fn remove_replaced(&self, files: &dyn Files) {
-        for name in &self.replaced {
-            let _ = files.remove(name);
+        self.remove_replaced_in(&[files]);
+    }
+
+    /// As [`Self::remove_replaced`], for the folders of all shards.
+    pub fn remove_replaced_in(&self, folders: &[&dyn Files]) {
+        for (files, names) in folders.iter().zip(&self.replaced) {
+            for name in names {
+                let _ = files.remove(name);
+            }
         }
     }
 }
 
 /// Removes the remains of earlier merges, and finds a generation number that no file has.
 fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
-    let named = Manifest::of_store(dir)?;
+    next_generation(dir, files, base, &Manifest::of_store(dir)?)
+}
+
+/// As [`begin`], for files of which this is the manifest.
+fn next_generation(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) -> Result<u32> {
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
         return Err(Error::Conflict(format!(
             "the store at {} is not the one that was opened; open it again",
@@ -243,44 +205,83 @@ fn remove_generation(files: &dyn Files, generation: u32) {
     }
 }
 
-/// A merge in progress.
+/// A merge of one base in progress.
 struct MergeOutput<'a> {
-    dir: &'a Path,
+    dir: PathBuf,
     snapshot: &'a Snapshot,
+    /// The base that the files are merged into: the snapshot's, or that of one of its shards.
+    old: &'a Arc<Base>,
     options: &'a MergeOptions,
     pace: &'a Pace<'a>,
     generation: u32,
 }
 
+/// A base whose segments are written, and nothing else yet.
+struct NewBase {
+    base: Base,
+    groups: Vec<FileGroup>,
+    /// Generations of segments that are still used.
+    kept: Vec<u32>,
+}
+
 impl MergeOutput<'_> {
-    fn merge(&self, progress: &Progress) -> Result<Merging> {
-        let snapshot = self.snapshot;
-        let old = snapshot.base();
+    /// Writes all files of an unsharded store's base.
+    fn write_all(&self, progress: &Progress) -> Result<(Base, Vec<String>, DroppedEntries)> {
         let held = self.held();
+        let new = self.write_segments(&held, progress)?;
+        let rdf_type = rdf_type(self.snapshot);
+        let part = known::gather(self.snapshot, &held, rdf_type, [self.old, &new.base]);
+        let (statistics, classes) = known::combine(self.snapshot, &held, rdf_type, vec![part]);
+        let gone = DroppedEntries::at(self.snapshot, &new.base);
+        let mut touched = self.snapshot.touched().clone();
+        gone.prune(
+            &mut touched,
+            self.snapshot.sets_of_base(),
+            |_, _, _| false,
+            |_| false,
+        );
+        let (base, replaced) = self.write_state(new, statistics, classes, touched)?;
+        Ok((base, replaced, gone))
+    }
+
+    fn report(&self, base: &Base) -> MergeReport {
+        let held = self.held();
+        MergeReport {
+            snapshot: self.snapshot.number(),
+            edits: self.snapshot.edit_count(),
+            predicates: held.len(),
+            edges: 2 * held.iter().map(|&p| base.edge_count(p)).sum::<u64>(),
+            generations: base.generations(),
+            ..MergeReport::default()
+        }
+    }
+
+    /// Writes the segments of a new generation.
+    fn write_segments(&self, held: &[u32], progress: &Progress) -> Result<NewBase> {
+        let (snapshot, old) = (self.snapshot, self.old);
         let mut groups: Vec<FileGroup> = Vec::new();
         let mut sets: Vec<Arc<SegmentSet>> = old.sets.clone();
-        let mut edges = 0;
+        let shard = old.shard.as_ref();
+        let shard = shard.map(|s| Box::new(s.with_merged(snapshot.tail().len())));
         if !held.is_empty() {
-            let (files, written) = self.segments(&held, progress)?;
-            edges = written;
             let group = FileGroup {
                 name: format!("g{}", self.generation),
-                files,
+                files: self.segments(held, shard.as_deref(), progress)?,
                 checksums: 0,
             };
-            sets.push(Arc::new(map_generation(self.dir, &group)?));
+            sets.push(Arc::new(map_generation(&self.dir, &group)?));
             groups.push(group);
         }
         let (sets, kept) = without_idle(sets, snapshot.predicate_count() as usize);
-        let mut base = Base {
+        let base = Base {
             epoch: old.epoch,
             union_default: old.union_default,
             dictionary: Arc::clone(&old.dictionary),
             indexes: Arc::clone(&old.indexes),
             place: Base::places(&sets, snapshot.predicate_count() as usize),
             sets,
-            statistics: old.statistics.clone(),
-            predicate_of: old.predicate_of.clone(),
+            statistics: Statistics::default(),
+            predicate_of: FxHashMap::default(),
             index: Arc::clone(&old.index),
             merged: MergedData::default(),
             prefixes: Arc::clone(snapshot.prefixes()),
@@ -288,59 +289,59 @@ impl MergeOutput<'_> {
             versions: Arc::clone(&old.versions),
             segment_use: Arc::clone(&old.segment_use),
             objects: Default::default(),
-            shard: None,
+            shard,
         };
         self.pace.cancel.check()?;
-        let classes = known::refresh(snapshot, &held, &mut base);
+        Ok(NewBase { base, groups, kept })
+    }
+
+    /// Writes what is not in segments, and the hashes of all new files. Returns the base with its manifest, and the
+    /// names of files that are no longer needed.
+    fn write_state(
+        &self,
+        new: NewBase,
+        statistics: Statistics,
+        classes: Option<IndexBuilder>,
+        touched: VertexDelta,
+    ) -> Result<(Base, Vec<String>)> {
+        let snapshot = self.snapshot;
+        let NewBase {
+            mut base,
+            mut groups,
+            kept,
+        } = new;
+        base.predicate_of = (0u32..)
+            .zip(&statistics.predicates)
+            .map(|(p, s)| (s.vertex, p))
+            .collect();
+        base.statistics = statistics;
         if let (Some(index), Some(group)) = (classes, groups.last_mut()) {
             let name = file_of(&group.name, CLASSES);
             let len = self.pace.create(&name, |out| index.write(out))?;
             group.files.push((name, len));
-            let set = map_generation(self.dir, group)?;
+            let set = map_generation(&self.dir, group)?;
             if let Some(last) = base.sets.last_mut() {
                 *last = Arc::new(set);
             }
         }
-        let gone = DroppedEntries::at(snapshot, &base);
-        let mut touched = snapshot.touched().clone();
-        gone.prune(
-            &mut touched,
-            snapshot.sets_of_base(),
-            |_, _, _| false,
-            |_| false,
-        );
         base.merged = MergedData {
             number: snapshot.number(),
             tail: snapshot.tail().clone(),
             touched,
             // A table that became empty has to be said, too.
-            prefixes: (!snapshot.prefixes().is_empty() || !old.prefixes.is_empty())
+            prefixes: (!snapshot.prefixes().is_empty() || !self.old.prefixes.is_empty())
                 .then(|| Arc::clone(snapshot.prefixes())),
             revisions: Some(snapshot.delta().revisions.clone()),
             requests: snapshot.delta().requests.clone(),
         };
         groups.push(self.state(&base)?);
-        let replaced = self.put_in_place(&mut base, groups, &kept)?;
-        let report = MergeReport {
-            snapshot: snapshot.number(),
-            edits: snapshot.edit_count(),
-            predicates: held.len(),
-            edges,
-            generations: base.generations(),
-            ..MergeReport::default()
-        };
-        Ok(Merging {
-            then: snapshot.clone(),
-            base: Arc::new(base),
-            gone,
-            replaced,
-            report,
-        })
+        let replaced = self.seal(&mut base, groups, &kept)?;
+        Ok((base, replaced))
     }
 
     /// The predicates to write: those with edits, and all that were merged before when there are many generations.
     fn held(&self) -> Vec<u32> {
-        let base = self.snapshot.base();
+        let base = self.old;
         let all = base.generations() + 1 >= self.options.generations.max(1);
         let merged = |p: u32| all && base.set_of(p).generation > 0;
         let edited = |p: u32| {
@@ -352,17 +353,22 @@ impl MergeOutput<'_> {
             .collect()
     }
 
-    /// Writes the four files of segments; returns their names and lengths, and the number of their edges.
-    fn segments(&self, held: &[u32], progress: &Progress) -> Result<(Vec<(String, u64)>, u64)> {
+    /// Writes the four files of segments; returns their names and lengths.
+    fn segments(
+        &self,
+        held: &[u32],
+        shard: Option<&ShardInfo>,
+        progress: &Progress,
+    ) -> Result<Vec<(String, u64)>> {
         let snapshot = self.snapshot;
         let (mut keys, mut edges) = (0u64, 0u64);
         for &p in held {
             for d in [Direction::Out, Direction::In] {
-                let view = snapshot.local_edges(PredicateId(p), d);
-                let edited = view.patch.map_or(0, |p| p.len() as u64);
-                let own = u64::from(view.default.key_count) + edited;
-                keys = keys.max(own.max(u64::from(view.named.key_count) + edited));
-                edges += view.default_edges() + view.named_edges();
+                let (default, named) = self.old.segments(p, d);
+                let edited = snapshot.patch(p, d).map_or(0, |p| p.len() as u64);
+                let most = default.key_count.max(named.key_count);
+                keys = keys.max(u64::from(most) + edited);
+                edges += default.edge_count() + named.edge_count() + edited;
             }
         }
         let need = keys * segments::BYTES_A_KEY;
@@ -379,7 +385,7 @@ impl MergeOutput<'_> {
         let tail = snapshot.tail();
         // An edge of the default graph has 4 bytes, one of a named graph 9 at most; a key at most 12.
         let room = 9 * edges + 12 * keys + 2 * tail.bytes() as u64;
-        need_room(self.dir, room, "merging")?;
+        need_room(&self.dir, room, "merging")?;
         let fits = self.options.memory.checked_div(need).unwrap_or(u64::MAX);
         let threads = (self.options.threads.max(1) as u64).min(fits.max(1)).min(4) as usize;
         let last_id = match tail.len() {
@@ -403,7 +409,6 @@ impl MergeOutput<'_> {
                 .phase_permille
                 .store(permille.min(1000), Ordering::Relaxed);
         };
-        let fold = fold_behind(snapshot.base().vertices());
         let results: [Mutex<Option<Result<u64>>>; 4] = Default::default();
         let next = AtomicUsize::new(0);
         let work = || {
@@ -416,10 +421,11 @@ impl MergeOutput<'_> {
                 };
                 let job = MergeJob {
                     snapshot,
+                    old: self.old,
+                    shard,
                     held,
                     direction,
                     packing,
-                    fold,
                 };
                 let result = self.pace.create(&file_of(&group, name), |out| {
                     job.write(out, self.pace, &done)
@@ -444,7 +450,7 @@ impl MergeOutput<'_> {
             let len = result.invariant("each file of a merge is written")?;
             files.push((file_of(&group, name), len));
         }
-        Ok((files, written.into_inner()))
+        Ok(files)
     }
 
     /// Writes the state outside the segments.
@@ -466,14 +472,9 @@ impl MergeOutput<'_> {
         })
     }
 
-    /// Writes the groups' hashes and the manifest. Returns names of files that are no longer needed.
-    fn put_in_place(
-        &self,
-        base: &mut Base,
-        groups: Vec<FileGroup>,
-        kept: &[u32],
-    ) -> Result<Vec<String>> {
-        let old = &self.snapshot.base().manifest;
+    /// Writes the groups' hashes, and gives the base its manifest. Returns names of files that are no longer needed.
+    fn seal(&self, base: &mut Base, groups: Vec<FileGroup>, kept: &[u32]) -> Result<Vec<String>> {
+        let old = &self.old.manifest;
         let mut all: Vec<FileGroup> = old
             .merged
             .generations()
@@ -483,11 +484,11 @@ impl MergeOutput<'_> {
         for group in groups {
             self.pace.cancel.check()?;
             let (group, sums) =
-                FileGroup::seal(self.dir, group.name, group.files, self.options.threads)?;
+                FileGroup::seal(&self.dir, group.name, group.files, self.options.threads)?;
             self.pace.put(&file_of(&group.name, CHECKSUMS), &sums)?;
             all.push(group);
         }
-        let manifest = Manifest {
+        base.manifest = Manifest {
             quads: base.statistics.quads,
             merged: MergedFiles {
                 number: base.merged.number,
@@ -495,22 +496,42 @@ impl MergeOutput<'_> {
             },
             ..old.clone()
         };
-        let files = self.pace.files;
         // Files first, then the manifest that names them.
-        files.sync_directory().map_err(|e| Error::io(self.dir, e))?;
+        self.sync()?;
         self.pace.cancel.check()?;
         // Checks the files from which the new ones were made, and those of the new ones that are mapped already.
-        self.snapshot.base().check_files()?;
+        self.old.check_files()?;
         base.check_files()?;
-        files
-            .put(MANIFEST, manifest.to_text().as_bytes())
-            .map_err(|e| Error::io(self.pace.path(MANIFEST), e))?;
-        Manifest::date(self.dir);
-        let now: BTreeSet<String> = manifest.names().into_iter().collect();
-        let before = old.merged.names().filter(|n| !now.contains(n)).collect();
-        base.manifest = manifest;
-        Ok(before)
+        let now: BTreeSet<String> = base.manifest.names().into_iter().collect();
+        Ok(old.merged.names().filter(|n| !now.contains(n)).collect())
     }
+
+    fn sync(&self) -> Result<()> {
+        let synced = self.pace.files.sync_directory();
+        synced.map_err(|e| Error::io(&self.dir, e))
+    }
+
+    /// Writes a base's manifest, under this name.
+    fn put_manifest(&self, base: &Base, name: &str) -> Result<()> {
+        let text = base.manifest.to_text();
+        let put = self.pace.files.put(name, text.as_bytes());
+        put.map_err(|e| Error::io(self.pace.path(name), e))
+    }
+
+    /// Makes the new base of an unsharded store the one that is found.
+    fn put_in_place(&self, base: Base) -> Result<Base> {
+        self.put_manifest(&base, MANIFEST)?;
+        Manifest::date(&self.dir);
+        Ok(base)
+    }
+}
+
+/// The dense id of `rdf:type`, if it is a predicate.
+fn rdf_type(snapshot: &Snapshot) -> Option<u32> {
+    snapshot.statistics().rdf_type.or_else(|| {
+        let v = snapshot.lookup(&term::rdf_type())?;
+        snapshot.predicate_of(v).map(|p| p.0)
+    })
 }
 
 /// The sets that some predicate is in, and their generations.

@@ -5,6 +5,7 @@ use super::Merging;
 use crate::snapshot::{Delta, Snapshot};
 use jindou_graph::delta::CowVec;
 use jindou_graph::segment::Patch;
+use jindou_graph::shard::OtherShards;
 use jindou_model::{Direction, Error, Result};
 use std::sync::Arc;
 
@@ -15,6 +16,22 @@ impl Merging {
     /// # Errors
     /// [`Error::Internal`] for a snapshot of another base, or one from before the merge.
     pub fn lay_over(&self, now: &Snapshot) -> Result<Snapshot> {
+        self.over(now, None)
+    }
+
+    /// As [`Self::lay_over`], for a shard's snapshot; `others` are the other shards of the new base.
+    ///
+    /// # Errors
+    /// As [`Self::lay_over`].
+    pub fn lay_over_shards(
+        &self,
+        now: &Snapshot,
+        others: Arc<dyn OtherShards>,
+    ) -> Result<Snapshot> {
+        self.over(now, Some(others))
+    }
+
+    fn over(&self, now: &Snapshot, others: Option<Arc<dyn OtherShards>>) -> Result<Snapshot> {
         let then = &self.then;
         if !Arc::ptr_eq(now.base(), then.base()) || now.number() < then.number() {
             return Err(Error::Internal(
@@ -24,7 +41,7 @@ impl Merging {
         let (was, is) = (then.delta(), now.delta());
         let known = was.predicates.len();
         let predicates: Vec<u32> = is.predicates.iter().skip(known).copied().collect();
-        let first = self.base.statistics.predicates.len() as u32;
+        let first = self.base().statistics.predicates.len() as u32;
         let mut delta = Delta {
             touched: is.touched.clone(),
             tail: is.tail.clone(),
@@ -55,7 +72,7 @@ impl Merging {
             },
         );
         delta.touched = touched;
-        now.with_base(Arc::clone(&self.base), None, delta)
+        now.with_base(Arc::clone(self.base()), others, delta)
     }
 
     fn patches(&self, now: &Snapshot, direction: Direction) -> CowVec<Option<Arc<Patch>>> {
@@ -87,12 +104,19 @@ impl Merging {
         if patch.is_empty() {
             return;
         }
+        let base = self.base();
+        let is_key = |k: u32| match self.then.as_sharded() {
+            None => base.is_key(k, p, direction),
+            // Only the vertex's owner knows exactly.
+            Some(_) => {
+                let sets = self.then.sets_of_base();
+                let known = base.merged.touched.predicates_of(sets, k, direction);
+                known.binary_search(&p).is_ok()
+            }
+        };
         let keys = patch.added_keys();
-        let fresh = keys.iter().filter(|&&k| !self.base.is_key(k, p, direction));
-        patch.count_keys(fresh.count(), 0);
-        let d = direction as usize;
-        let edges = self.base.default_segment(p, d).edge_count()
-            + self.base.named_segment(p, d).edge_count();
+        patch.count_keys(keys.iter().filter(|&&k| !is_key(k)).count(), 0);
+        let edges = base.edge_count(p);
         let (plus, minus) = patch.default_counts();
         let (named_plus, named_minus) = patch.named_counts();
         patch.note((edges + plus + named_plus).saturating_sub(minus + named_minus));

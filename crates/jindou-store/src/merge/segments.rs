@@ -2,12 +2,16 @@
 //! predicate's keys are held in memory, not its edges.
 
 use super::output::{Out, Pace};
+use crate::base::Base;
 use crate::directory::{ListArrays, MergedFile, SegmentFileWriter};
+use crate::shard::ShardInfo;
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::{
-    BitWriter, EdgeView, GraphScope, NamedSegment, Packing, Segment, build_folded, pack_offsets,
+    BitWriter, EdgeView, GraphScope, NamedSegment, Packing, Patch, Segment, build_folded,
+    fold_behind, pack_offsets,
 };
-use jindou_model::{Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId};
+use jindou_model::{Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX};
+use std::borrow::Cow;
 use std::io::{Error, ErrorKind, Result};
 
 /// Keys enumerated at once.
@@ -20,12 +24,41 @@ pub(super) const BYTES_A_KEY: u64 = 16;
 /// Inputs of a file of merged segments.
 pub(super) struct MergeJob<'a> {
     pub snapshot: &'a Snapshot,
+    /// The base of the snapshot, or that of one of its shards.
+    pub old: &'a Base,
+    /// What the new base knows about the shards, if it is one.
+    pub shard: Option<&'a ShardInfo>,
     /// Predicates to write, ascending.
     pub held: &'a [u32],
     pub direction: Direction,
     /// True for edges of named graphs.
     pub packing: Option<&'a Packing>,
-    pub fold: u32,
+}
+
+/// The keys that segments may have.
+#[derive(Clone, Copy)]
+enum MergedKeys {
+    /// Ids; those of the tail follow this number in finders.
+    Folded(u32),
+    /// A shard's keys, which are dense: all below this number.
+    Below(u32),
+}
+
+impl MergedKeys {
+    fn has(self, key: u32) -> bool {
+        key != NO_VERTEX
+            && match self {
+                Self::Folded(fold) => (key < fold || key >= FIRST_TAIL_ID) && key < FIRST_QUERY_ID,
+                Self::Below(end) => key < end,
+            }
+    }
+
+    fn fold(self) -> Option<u32> {
+        match self {
+            Self::Folded(fold) => Some(fold),
+            Self::Below(_) => None,
+        }
+    }
 }
 
 fn damaged() -> Error {
@@ -44,15 +77,22 @@ impl MergeJob<'_> {
         done: &(dyn Fn(u64) + Sync),
     ) -> Result<Out<'p>> {
         let predicates = self.snapshot.predicate_count();
+        let fold = fold_behind(self.old.vertices());
         let merged = MergedFile {
             held: self.held,
-            fold: self.fold,
+            fold,
+        };
+        let keys = match self.shard {
+            None => MergedKeys::Folded(fold),
+            Some(shard) => MergedKeys::Below(shard.blocks.keys_end(shard.number)),
         };
         let mut file = SegmentFileWriter::merged(out, predicates, self.packing, Some(&merged))?;
         for &p in self.held {
             pace.cancel.check().map_err(Error::other)?;
-            let view = self.snapshot.local_edges(PredicateId(p), self.direction);
-            let rows = SegmentOutput::begin(&mut file, self.fold)?;
+            let (default, named) = self.old.segments(p, self.direction);
+            let patch = self.patch(p);
+            let view = EdgeView::new(default, named, patch.as_deref());
+            let rows = SegmentOutput::begin(&mut file, keys)?;
             let edges = match self.packing {
                 None => rows.default(&view, p)?,
                 Some(packing) => rows.named(&view, p, packing)?,
@@ -61,13 +101,22 @@ impl MergeJob<'_> {
         }
         file.finish()
     }
+
+    /// The edits of the base's keys: for a shard those of the vertices that it owns, under its own keys.
+    fn patch(&self, p: u32) -> Option<Cow<'_, Patch>> {
+        let all = self.snapshot.patch(p, self.direction)?;
+        Some(match self.shard {
+            None => Cow::Borrowed(all),
+            Some(shard) => Cow::Owned(all.with_keys(|v| shard.key(v).map(|key| key.0))),
+        })
+    }
 }
 
 /// A segment that is being written.
 struct SegmentOutput<'f, 'p> {
     file: &'f mut SegmentFileWriter<Out<'p>>,
     at: u64,
-    fold: u32,
+    allowed: MergedKeys,
     keys: Vec<u32>,
     /// End of each key's list.
     ends: Vec<u32>,
@@ -76,12 +125,12 @@ struct SegmentOutput<'f, 'p> {
 }
 
 impl<'f, 'p> SegmentOutput<'f, 'p> {
-    fn begin(file: &'f mut SegmentFileWriter<Out<'p>>, fold: u32) -> Result<Self> {
+    fn begin(file: &'f mut SegmentFileWriter<Out<'p>>, allowed: MergedKeys) -> Result<Self> {
         let at = file.begin_array()?;
         Ok(Self {
             file,
             at,
-            fold,
+            allowed,
             keys: Vec::new(),
             ends: Vec::new(),
             edges: 0,
@@ -91,8 +140,7 @@ impl<'f, 'p> SegmentOutput<'f, 'p> {
 
     /// Counts a list that was written.
     fn key(&mut self, key: u32, degree: usize) -> Result<()> {
-        let known = (key < self.fold || key >= FIRST_TAIL_ID) && key < FIRST_QUERY_ID;
-        if !known || key == NO_VERTEX || self.keys.last().is_some_and(|&last| last >= key) {
+        if !self.allowed.has(key) || self.keys.last().is_some_and(|&last| last >= key) {
             return Err(damaged());
         }
         self.edges += degree as u64;
@@ -186,7 +234,7 @@ impl<'f, 'p> SegmentOutput<'f, 'p> {
             return Ok(0);
         }
         let count = keys.len() as u32;
-        let finder = self.file.finder(&build_folded(keys, Some(self.fold)))?;
+        let finder = self.file.finder(&build_folded(keys, self.allowed.fold()))?;
         let lists = ListArrays {
             edges: self.edges,
             max_degree: self.max_degree,

@@ -9,14 +9,18 @@
 //! block-shift 11                     blocks have 2^11 ids
 //! union-default-graph false
 //! quads 123                          of all shards together
-//! terms 45
+//! terms 45                           of the load
 //! shard 0 01ab…                      xxh3-64 of the manifest in the folder shard-0
 //! …
 //! cluster 8d2f…                      xxh3-64 of all lines above
 //! ```
+//!
+//! A load writes version 1. Merges write version 2, without hashes, which has the line `merged 17` after the quads: the
+//! last snapshot that the bases of all shards contain. To replace this file is what makes a merge valid: the files of
+//! the new bases are there by then.
 
 use super::Placement;
-use crate::directory::FORMAT_VERSION;
+use crate::directory::Manifest;
 use jindou_graph::shard::{MAX_SHARDS, MAX_SHIFT};
 use jindou_model::{Error, Result};
 use std::fmt::Write as _;
@@ -29,6 +33,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const CLUSTER: &str = "cluster.jd";
 
 const FIRST_WORD: &str = "jindou-cluster";
+/// The newest version of the format.
+const VERSION: u32 = 2;
 /// Longest manifest in bytes; a manifest has a few lines.
 const MAX_MANIFEST: u64 = 1 << 16;
 
@@ -51,29 +57,36 @@ pub struct Cluster {
     pub union_default: bool,
     /// Distinct quads.
     pub quads: u64,
-    /// Distinct terms, which is the number of ids.
+    /// Distinct terms of the load.
     pub terms: u64,
-    /// xxh3-64 of each shard's manifest as the load wrote it. A shard that was merged or loaded on its own counts as
-    /// part of another load.
-    pub shards: Vec<u64>,
+    /// Number of shards.
+    pub shards: u32,
+    /// The last snapshot that the bases contain; 0 for a load.
+    pub merged: u64,
+    /// xxh3-64 of each shard's manifest as the load wrote it; none once the shards were merged.
+    pub hashes: Vec<u64>,
 }
 
 impl Cluster {
     /// The text, including its own hash.
     #[must_use]
     pub fn to_text(&self) -> String {
+        let version = if self.hashes.is_empty() { 2 } else { 1 };
         let mut t = format!(
-            "{FIRST_WORD} {FORMAT_VERSION}\nepoch {:016x}\nregion 0\nshards {}\nplacement {}\nblock-shift {}\n\
-             union-default-graph {}\nquads {}\nterms {}\n",
+            "{FIRST_WORD} {version}\nepoch {:016x}\nregion 0\nshards {}\nplacement {}\nblock-shift {}\n\
+             union-default-graph {}\nquads {}\n",
             self.epoch,
-            self.shards.len(),
+            self.shards,
             self.placement.name(),
             self.block_shift,
             self.union_default,
             self.quads,
-            self.terms
         );
-        for (i, hash) in self.shards.iter().enumerate() {
+        if version > 1 {
+            let _ = writeln!(t, "merged {}", self.merged);
+        }
+        let _ = writeln!(t, "terms {}", self.terms);
+        for (i, hash) in self.hashes.iter().enumerate() {
             let _ = writeln!(t, "shard {i} {hash:016x}");
         }
         let sum = xxh3_64(t.as_bytes());
@@ -81,7 +94,20 @@ impl Cluster {
         t
     }
 
-    /// xxh3-64 of the manifest's text: equal on servers with the same load only.
+    /// True if a manifest is that of a shard's files in the base that this describes.
+    pub(crate) fn has(&self, number: u32, manifest: &Manifest) -> bool {
+        let of_load = self.hashes.get(number as usize);
+        let same = match of_load {
+            Some(&hash) => xxh3_64(manifest.to_text().as_bytes()) == hash,
+            None => {
+                (manifest.merged.number, manifest.quads, manifest.terms)
+                    == (self.merged, self.quads, self.terms)
+            }
+        };
+        same && manifest.epoch == self.epoch && manifest.shard == Some([number, self.shards])
+    }
+
+    /// xxh3-64 of the manifest's text: equal on servers with the same load and merges only.
     #[must_use]
     pub fn identity(&self) -> u64 {
         xxh3_64(self.to_text().as_bytes())
@@ -91,7 +117,9 @@ impl Cluster {
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let found = Self::parse_lines(std::str::from_utf8(text).ok()?)?;
-        let fits = (1..=MAX_SHARDS as usize).contains(&found.shards.len())
+        let hashes = found.hashes.len();
+        let fits = (1..=MAX_SHARDS).contains(&found.shards)
+            && (hashes == found.shards as usize || hashes == 0)
             && found.block_shift <= MAX_SHIFT;
         (fits && found.to_text().as_bytes() == text).then_some(found)
     }
@@ -104,7 +132,9 @@ impl Cluster {
             union_default: false,
             quads: 0,
             terms: 0,
-            shards: Vec::new(),
+            shards: 0,
+            merged: 0,
+            hashes: Vec::new(),
         };
         for line in text.lines() {
             let (word, rest) = line.split_once(' ')?;
@@ -115,9 +145,11 @@ impl Cluster {
                 "union-default-graph" => c.union_default = rest.parse().ok()?,
                 "quads" => c.quads = rest.parse().ok()?,
                 "terms" => c.terms = rest.parse().ok()?,
+                "shards" => c.shards = rest.parse().ok()?,
+                "merged" => c.merged = rest.parse().ok()?,
                 "shard" => {
                     let hash = rest.split_once(' ')?.1;
-                    c.shards.push(u64::from_str_radix(hash, 16).ok()?);
+                    c.hashes.push(u64::from_str_radix(hash, 16).ok()?);
                 }
                 // The remaining lines are compared as text.
                 _ => {}
@@ -156,10 +188,10 @@ impl Cluster {
         let version = first.strip_prefix(FIRST_WORD).map(str::trim);
         let version = version.and_then(|v| v.parse::<u32>().ok());
         Err(match version {
-            Some(v) if v != FORMAT_VERSION => Error::Version {
+            Some(v) if !(1..=VERSION).contains(&v) => Error::Version {
                 file: path,
                 found: v.into(),
-                supported: FORMAT_VERSION.into(),
+                supported: VERSION.into(),
             },
             _ => Error::damaged(path, "damaged; load the data again"),
         })
@@ -179,23 +211,28 @@ mod tests {
             union_default: true,
             quads: 12,
             terms: 7,
-            shards: vec![3, 99, u64::MAX],
+            shards: 3,
+            merged: 0,
+            hashes: vec![3, 99, u64::MAX],
         };
-        let other = Cluster {
-            epoch: 0xABD,
+        let merged = Cluster {
+            merged: 17,
+            hashes: Vec::new(),
             ..c.clone()
         };
-        assert_ne!(c.identity(), other.identity());
-        let text = c.to_text().into_bytes();
-        assert_eq!(c.identity(), xxh3_64(&text));
-        assert_eq!(Cluster::parse(&text), Some(c));
-        for at in 0..text.len() {
-            for bit in 0..8 {
-                let mut bad = text.clone();
-                bad[at] ^= 1 << bit;
-                assert_eq!(Cluster::parse(&bad), None, "{at} {bit}");
+        assert_ne!(c.identity(), merged.identity());
+        for c in [c, merged] {
+            let text = c.to_text().into_bytes();
+            assert_eq!(c.identity(), xxh3_64(&text));
+            assert_eq!(Cluster::parse(&text), Some(c));
+            for at in 0..text.len() {
+                for bit in 0..8 {
+                    let mut bad = text.clone();
+                    bad[at] ^= 1 << bit;
+                    assert_eq!(Cluster::parse(&bad), None, "{at} {bit}");
+                }
+                assert_eq!(Cluster::parse(&text[..at]), None);
             }
-            assert_eq!(Cluster::parse(&text[..at]), None);
         }
     }
 }

@@ -15,7 +15,7 @@ mod ranges;
 pub use blocks_file::BLOCKS;
 pub(crate) use blocks_file::write as write_blocks;
 pub use cluster::{CLUSTER, Cluster, shard_folder};
-pub use open::{open_shard, open_shards, open_shards_with};
+pub use open::{manifest_of, open_shard, open_shards, open_shards_with, tidy_shards};
 pub use own::{OwnData, PAGE};
 pub use placement::{Placement, Sharding};
 
@@ -68,6 +68,17 @@ impl ShardInfo {
                 let key = LocalKey(number - 1 + self.first_key.0);
                 self.blocks.global(self.number, key)
             }
+        }
+    }
+
+    /// The same for a base with this many new ids.
+    pub fn with_merged(&self, merged: u32) -> Self {
+        Self {
+            blocks: Arc::new(self.blocks.with_merged(merged)),
+            number: self.number,
+            foreign: self.foreign.clone(),
+            first_key: self.first_key,
+            own_terms: self.own_terms,
         }
     }
 

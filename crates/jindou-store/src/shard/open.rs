@@ -2,12 +2,13 @@
 
 use super::{BLOCKS, CLUSTER, Cluster, ShardInfo, blocks_file, shard_folder};
 use crate::base::Base;
-use crate::directory::{Bytes, MANIFEST, Manifest, ManifestState, open_folder};
+use crate::directory::{
+    Bytes, MANIFEST, Manifest, ManifestState, NEXT_MANIFEST, open_folder, remove_unnamed,
+};
 use jindou_dictionary::index::Indexes;
 use jindou_model::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Opens one shard of the store at `dir`, with these indexes where it has them.
 ///
@@ -22,34 +23,15 @@ pub fn open_shard(
 ) -> Result<Arc<Base>> {
     let folder = dir.join(shard_folder(number));
     let wrong = |what: String| Err(Error::damaged(&folder, what));
-    let manifest = match Manifest::read(&folder)? {
-        ManifestState::Store(m) => m,
-        ManifestState::None => {
-            return wrong(format!(
-                "the shard is missing; {CLUSTER} lists {} shards",
-                cluster.shards.len()
-            ));
-        }
-        _ => return wrong(format!("its {MANIFEST} is damaged; load the data again")),
-    };
-    let text = manifest.to_text();
-    let known = cluster.shards.get(number as usize);
-    if known != Some(&xxh3_64(text.as_bytes())) || manifest.epoch != cluster.epoch {
-        return wrong(
-            "the shard was not loaded together with the others; load the data again".into(),
-        );
-    }
+    let manifest = manifest_of(dir, cluster, number)?;
     let mut base = open_folder(&folder, &manifest, indexes)?;
     let (blocks, is) = blocks_file::read(Bytes::map(&folder.join(BLOCKS))?)?;
-    let shape = (blocks.shards() as usize, blocks.shift(), is);
-    if shape != (cluster.shards.len(), cluster.block_shift, number)
-        || manifest.shard != Some([number, blocks.shards()])
-    {
+    if (blocks.shards(), blocks.shift(), is) != (cluster.shards, cluster.block_shift, number) {
         return wrong(format!(
             "its {BLOCKS} is of another shard; load the data again"
         ));
     }
-    let shard = ShardInfo::new(blocks, number);
+    let shard = ShardInfo::new(blocks.with_merged(base.merged.tail.len()), number);
     if base.dictionary.len() != shard.terms() {
         return wrong(
             "its dictionary does not match its table of blocks; load the data again".into(),
@@ -76,8 +58,58 @@ pub fn open_shards_with(
     cluster: &Cluster,
     indexes: &Indexes,
 ) -> Result<Vec<Arc<Base>>> {
-    let shards = 0..cluster.shards.len() as u32;
-    shards
-        .map(|s| open_shard(dir, cluster, s, indexes))
-        .collect()
+    let mut bases: Vec<Arc<Base>> = Vec::new();
+    for s in 0..cluster.shards {
+        let mut base = open_shard(dir, cluster, s, indexes)?;
+        // Every shard has the same; it is needed once.
+        if let (Some(first), Some(own)) = (bases.first(), Arc::get_mut(&mut base)) {
+            own.merged = first.merged.clone();
+        }
+        bases.push(base);
+    }
+    Ok(bases)
+}
+
+/// The manifest of a shard's files in the base that `cluster.jd` describes.
+///
+/// # Errors
+/// [`Error::Damaged`] if there is none; [`Error::Io`].
+pub fn manifest_of(dir: &Path, cluster: &Cluster, number: u32) -> Result<Manifest> {
+    let folder = dir.join(shard_folder(number));
+    let mut what = format!(
+        "the shard is missing; {CLUSTER} lists {} shards",
+        cluster.shards
+    );
+    for name in [MANIFEST, NEXT_MANIFEST] {
+        match Manifest::read_as(&folder, name)? {
+            ManifestState::Store(m) if cluster.has(number, &m) => return Ok(m),
+            ManifestState::None => {}
+            ManifestState::Store(_) => {
+                what =
+                    "the shard was not loaded together with the others; load the data again".into();
+            }
+            _ => what = format!("its {name} is damaged; load the data again"),
+        }
+    }
+    Err(Error::damaged(folder, what))
+}
+
+/// Completes or undoes what a process left that ended while it merged: [`NEXT_MANIFEST`] becomes the manifest if
+/// `cluster.jd` says that the merge is valid, and files that no manifest names are removed. Only for the process that
+/// holds the store's lock. What cannot be done now is done at the next opening.
+///
+/// # Errors
+/// As [`manifest_of`].
+pub fn tidy_shards(dir: &Path, cluster: &Cluster) -> Result<()> {
+    for number in 0..cluster.shards {
+        let manifest = manifest_of(dir, cluster, number)?;
+        let folder = dir.join(shard_folder(number));
+        if Manifest::read(&folder)? == ManifestState::Store(manifest.clone()) {
+            let _ = std::fs::remove_file(folder.join(NEXT_MANIFEST));
+        } else if std::fs::rename(folder.join(NEXT_MANIFEST), folder.join(MANIFEST)).is_err() {
+            continue;
+        }
+        remove_unnamed(&folder, &manifest)?;
+    }
+    Ok(())
 }

@@ -142,6 +142,7 @@ mod tests {
     use super::*;
     use crate::directory::Bytes;
     use jindou_graph::shard::{IdPlace, LocalKey};
+    use jindou_model::FIRST_TAIL_ID;
     use proptest::prelude::*;
     use std::io::Cursor;
 
@@ -151,6 +152,7 @@ mod tests {
             lens in prop::collection::vec(1u32..40, 0..20),
             shards in 1u32..14,
             shift in prop::option::of(0u32..6),
+            merged in 0u32..9000,
             hash: bool,
         ) {
             let vertices: u32 = lens.iter().sum();
@@ -179,7 +181,7 @@ mod tests {
                 prop_assert!((1..=vertices).all(|v| b.place(v).unwrap().local == LocalKey(v)));
             }
             for s in 0..shards {
-                let runs = [[0, vertices / 3], [vertices / 3, vertices / 2], [vertices / 2 + 1, u32::MAX]];
+                let runs = [[0, vertices / 3], [vertices / 3, vertices / 2], [vertices / 2 + 1, FIRST_TAIL_ID]];
                 let parts = b.parts(s, &runs);
                 prop_assert!(parts.iter().all(|p| p[0] < p[1]) && parts.windows(2).all(|w| w[0][1] < w[1][0]));
                 let found: Vec<u32> = parts.iter().flat_map(|p| p[0]..p[1]).collect();
@@ -187,6 +189,23 @@ mod tests {
                 let expected: Vec<u32> = all.filter(|&v| b.owner(v).map(u32::from) == Some(s)).collect();
                 prop_assert_eq!(found, expected);
             }
+            let with_new = b.with_merged(merged);
+            let new = FIRST_TAIL_ID..FIRST_TAIL_ID + merged;
+            for v in new.clone() {
+                let IdPlace { shard, local } = with_new.place(v).unwrap();
+                prop_assert!(local > last[shard as usize] && local.0 < with_new.keys_end(shard));
+                prop_assert_eq!(with_new.global(shard, local), v);
+                prop_assert_eq!((with_new.assigned(v), b.assigned(v)), (Some(shard), Some(shard)));
+                prop_assert_eq!((b.place(v), b.owner(v), b.global(shard, local)), (None, None, 0));
+                last[shard as usize] = local;
+            }
+            prop_assert_eq!(with_new.place(new.end), None);
+            let all = [[FIRST_TAIL_ID - 7, FIRST_TAIL_ID + 1500], [FIRST_TAIL_ID + 1501, FIRST_TAIL_ID + 9000]];
+            let mut parts: Vec<[u32; 2]> = (0..shards).flat_map(|s| b.parts(s, &all)).collect();
+            parts.sort_unstable();
+            let found: u32 = parts.iter().map(|p| p[1] - p[0]).sum();
+            prop_assert_eq!(found, 9000 - 1);
+            prop_assert!(parts.windows(2).all(|w| w[0][1] <= w[1][0]));
             let file = blocks_file::write(&b, shards - 1, Cursor::new(vec![])).unwrap().into_inner();
             prop_assert_eq!(blocks_file::read(Bytes::copy_of(&file)).unwrap(), (b, shards - 1));
         }

@@ -147,6 +147,42 @@ fn shards_answer_what_the_whole_store_does() {
 }
 
 /// The answers of a model that knows where the words are, as for whole stores.
+
+/// Labels that updates added and removed, in the tail and in the load.
+#[test]
+fn changed_shards_find_what_is_there_now() {
+    let mut rng = Rng(73);
+    let model = Model::random(&mut rng, 60, 300);
+    let text = data(&model, &mut rng);
+    let change = format!(
+        "DELETE WHERE {{ ?s {LABEL} \"Bern class 1\" }} ; \
+         INSERT DATA {{ <http://e/fresh> {LABEL} \"Bern fresh\" . <http://e/Class2> {LABEL} \"New York 3\" }}"
+    );
+    for indexed in [true, false] {
+        let [whole, cut] = [
+            World::new(&text, indexed),
+            World::cut(&text, indexed, sharding(3, Placement::Range)),
+        ];
+        let [whole, cut] = [&whole, &cut].map(|world| opened(&world.store()));
+        for db in [&whole, &cut] {
+            db.update(&change, &Default::default()).unwrap();
+        }
+        let iris = |found: &Searched| -> Vec<String> {
+            let all = found.found.iter().map(|f| f.iri.clone());
+            let mut all: Vec<String> = all.collect();
+            all.sort();
+            all
+        };
+        for words in ["bern", "fresh", "new york 3", "class"] {
+            let query = QueryOptions::default();
+            let want = iris(&ask(&whole, words, &query).unwrap());
+            let got = ask(&cut, words, &query).unwrap();
+            assert_eq!(iris(&got), want, "{words}");
+            assert!(!got.complete, "{words}");
+        }
+    }
+}
+
 #[test]
 fn shards_find_what_looking_at_all_finds() {
     let mut rng = Rng(73);

@@ -444,7 +444,7 @@ pub(crate) fn open(
         ended: Arc::clone(&ended),
     };
     let opened = OpenedStore {
-        hub: None,
+        shards: None,
         writer: Writer::new(snapshot, Err("changes go to the shared log".into())),
         recovery: None,
         disk: None,

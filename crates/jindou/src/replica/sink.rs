@@ -6,9 +6,9 @@ use crate::backup::take::in_the_log;
 use crate::database::{Database, DatabaseState};
 use crate::runtime::Settled;
 use crate::update::{
-    Change, ChangeCounts, SinkTurn, UpdateOptions, UpdateReport, UpdateSink, WholeStoreWork, Writer,
+    Change, ChangeCounts, FileLayer, SinkTurn, UpdateOptions, UpdateReport, UpdateSink,
+    WholeStoreWork, Writer,
 };
-use jindou_log::Files;
 use jindou_model::{CancelToken, Error, Progress, Result};
 use jindou_replicas::Consistency;
 use jindou_store::{MergeOptions, MergeReport, Snapshot};
@@ -86,7 +86,7 @@ impl UpdateSink for Replica {
     fn merge(
         &self,
         db: &Database,
-        _: Option<&dyn Files>,
+        _: Option<&FileLayer<'_>>,
         _: &MergeOptions,
         _: &Progress,
     ) -> Result<MergeReport> {

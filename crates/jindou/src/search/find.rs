@@ -228,14 +228,21 @@ impl<'a> ResourceFinder<'a> {
         charge: &mut Charge,
     ) -> Result<()> {
         let snapshot = self.sight.snapshot;
+        let index = snapshot.base().indexes().get::<OpenText>();
+        // What takes longer comes last.
+        let mut parts = vec![index.is_none(), index.is_some()];
         if let Some(sharded) = snapshot.as_sharded() {
-            return self.look_in_shards(sharded, text, kind, end, charge);
+            self.look_in_shards(sharded, text, kind, end, charge)?;
+            if self.sight.is_as_loaded() {
+                return Ok(());
+            }
+            // Shards do not give terms of the load that only changes made labels, or put into the graphs.
+            self.complete = false;
+            parts = vec![true];
         }
         let cancel = &self.sight.cancel;
         let mut stop = || Instant::now() >= end || cancel.is_cancelled();
-        let index = snapshot.base().indexes().get::<OpenText>();
-        // What takes longer comes last.
-        for in_tail in [index.is_none(), index.is_some()] {
+        for in_tail in parts {
             let most = self.candidates.len() + MOST_CANDIDATES;
             let mut taker = Taker {
                 sight: self.sight,

@@ -82,9 +82,16 @@ impl ResourceFinder<'_> {
             matched,
         };
         match term::parts(found.canonical) {
+            // The shard knows the store as it was merged last.
+            Some(Parts::Iri(_))
+                if !self.sight.is_as_loaded()
+                    && self.sight.uses(found.id, &mut Vec::new()).is_none() =>
+            {
+                Ok(())
+            }
             Some(Parts::Iri(_)) => add(&mut self.candidates, charge, found.id, candidate(None)),
             Some(Parts::String(text) | Parts::Lang(text, _)) => {
-                for &s in found.subjects {
+                for &s in &*self.sight.labelled(found.id, found.subjects) {
                     let matched = Some(text.to_owned());
                     add(&mut self.candidates, charge, s, candidate(matched))?;
                 }

@@ -6,6 +6,7 @@ use crate::default_graph::DefaultGraph;
 use jindou_cluster::shards::uses_of;
 use jindou_graph::{Edges, Graph};
 use jindou_model::{CancelToken, Direction, NO_VERTEX, PredicateId, Result, VertexId, term};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Largest number of classes per resource that are examined.
@@ -89,11 +90,34 @@ impl<'a> LabelSight<'a> {
         Graph::edges(self.snapshot, p, direction)
     }
 
+    /// Returns true if other shards' answers about occurrences are still right.
+    pub fn is_as_loaded(&self) -> bool {
+        Graph::is_as_loaded(self.snapshot)
+    }
+
+    /// The vertices that a term is a label of, of which another shard's base gave these.
+    pub fn labelled<'s>(&self, term: u32, of_base: &'s [u32]) -> Cow<'s, [u32]> {
+        let edges = |&(_, p): &(usize, PredicateId)| self.edges(p, Direction::In);
+        let is_edited = |edges: Edges<'_>| edges.patch().is_some_and(|p| p.is_dirty(term));
+        if !self.labels.iter().map(edges).any(is_edited) {
+            return Cow::Borrowed(of_base);
+        }
+        let (mut all, mut scratch) = (Vec::new(), Vec::new());
+        for edges in self.labels.iter().map(edges) {
+            all.extend_from_slice(edges.read(term, self.graphs.scope(), &mut scratch));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Cow::Owned(all)
+    }
+
     /// Approximate number of occurrences of a resource in all graphs; `None` if it does not occur in the graphs that
     /// are read.
     pub fn uses(&self, v: u32, scratch: &mut Vec<u32>) -> Option<u64> {
         let scope = self.graphs.scope();
-        if let Some(sharded) = self.snapshot.as_sharded() {
+        if let Some(sharded) = self.snapshot.as_sharded()
+            && self.is_as_loaded()
+        {
             return sharded.others().uses(&[v], scope).pop().flatten();
         }
         let of = |direction| Graph::predicates_of(self.snapshot, v, direction);
@@ -116,7 +140,9 @@ impl<'a> LabelSight<'a> {
     /// until the time limit.
     pub fn uses_of_many(&self, ids: &[u32], first: usize, end: Instant) -> Vec<u64> {
         let mut all = Vec::with_capacity(ids.len());
-        if let Some(sharded) = self.snapshot.as_sharded() {
+        if let Some(sharded) = self.snapshot.as_sharded()
+            && self.is_as_loaded()
+        {
             for part in ids.chunks(first.max(1)) {
                 if !all.is_empty() && Instant::now() >= end {
                     break;

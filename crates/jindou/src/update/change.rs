@@ -3,7 +3,7 @@
 use super::operations::{self, Loaded};
 use super::transaction::Transaction;
 use super::{GraphName, UpdateOptions, UpdateReport, graphs, target};
-use crate::database::{Database, guarded, watching};
+use crate::database::{Database, guarded};
 use crate::runtime::Settled;
 use jindou_model::prefixes::{PrefixChange, PrefixTable};
 use jindou_model::{CancelToken, Charge, Result, Scope};
@@ -209,7 +209,7 @@ impl Database {
             ..UpdateReport::default()
         };
         change.describe(&mut report);
-        let mut tx = Transaction::new(head, options, &watching(cancel.clone(), head));
+        let mut tx = Transaction::new(head, options, cancel);
         // Before anything is written: the record states what was found.
         let made = self.inner.made_of(head, || {
             change.run(options, &mut tx)?;

@@ -2,11 +2,11 @@
 //! out.
 
 use super::journal::{Journal, Ticket};
+use super::shards::ShardHost;
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use crate::runtime::Runtime;
 use jindou_dictionary::index::Indexes;
-use jindou_engine::Hub;
 use jindou_log::{Directory, Durability, Files, Log, LogOptions, Recovery, StoreLock};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
@@ -15,6 +15,7 @@ use jindou_store::directory::{
     BaseLocation, CURRENT, LOG, Manifest, ManifestState, REPLICA, current, open_after, open_at,
     remove_leftovers,
 };
+use jindou_store::shard::Cluster;
 use jindou_store::{Base, CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Number of attempts to open a store for reading if its files change meanwhile.
-const TRIES: usize = 20;
+pub(super) const TRIES: usize = 20;
 /// Failures in a row for the same reason after which the reason is no longer attributed to changes by another process.
 const SAME: usize = 3;
 
@@ -355,8 +356,10 @@ fn found_in_log(dir: &Path) -> Result<FoundStore> {
 }
 
 fn found_at(folder: &Path, manifest: &ManifestState) -> Result<FoundStore> {
-    let base = match manifest {
-        ManifestState::Store(m) => Some((m.epoch, m.holds())),
+    let cluster = folder.parent().map(Cluster::read);
+    let base = match (manifest, cluster) {
+        (ManifestState::Store(m), _) => Some((m.epoch, m.holds())),
+        (_, Some(Ok(Some(cluster)))) => Some((cluster.epoch, cluster.merged)),
         _ => None,
     };
     let files = match Directory::open(folder) {
@@ -429,8 +432,8 @@ pub(crate) struct OpenedStore {
     pub reader: Option<ReadOnlyStore>,
     /// The state of the verification of its files.
     pub trust: Held,
-    /// Runs parts of queries at the shards of a sharded store.
-    pub hub: Option<Hub>,
+    /// The shards of a sharded store in this process.
+    pub shards: Option<ShardHost>,
 }
 
 /// A store directory that is only read.
@@ -494,8 +497,22 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedSto
     let _ = place.remove_others();
     let _ = remove_leftovers(&place.folder());
     let trust = trust(options.verify, &place.folder(), &base)?;
+    with_log(dir, lock, place, Snapshot::of_base(base), trust, options)
+}
+
+/// Opens the log of a store whose base, or bases, are open, and replays it.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn with_log(
+    dir: &Path,
+    lock: StoreLock,
+    place: BaseLocation,
+    mut head: Snapshot,
+    trust: Held,
+    options: &OpenOptions,
+) -> Result<OpenedStore> {
     let folder = place.folder().join(LOG);
-    let mut head = Snapshot::of_base(base);
     let (epoch, after) = (head.base().epoch(), head.number());
     log_in(&folder, epoch)?;
     let files: Arc<dyn Files> = match Directory::create(&folder) {
@@ -504,7 +521,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedSto
         Err(e) if options.access == Access::Any && !folder.exists() => {
             let why = format!("{}: {e}", folder.display());
             return Ok(OpenedStore {
-                hub: None,
+                shards: None,
                 writer: Writer::new(head, Err(why)),
                 recovery: None,
                 disk: None,
@@ -540,7 +557,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedSto
         last: AtomicU64::new(0),
     });
     Ok(OpenedStore {
-        hub: None,
+        shards: None,
         writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
         recovery: Some(recovery),
         disk: Some(disk),
@@ -552,19 +569,13 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedSto
 /// Opens a store in its present state, read-only for this reason.
 fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<OpenedStore> {
     let whole = read_whole(dir, options.verify, &options.indexes, None)?;
-    Ok(OpenedStore {
-        hub: None,
-        writer: Writer::new(whole.head, Err(why)),
-        recovery: whole.recovery,
-        disk: None,
-        reader: Some(ReadOnlyStore {
-            dir: dir.to_owned(),
-            last: whole.last,
-            verify: options.verify,
-            indexes: options.indexes.clone(),
-        }),
-        trust: whole.trust,
-    })
+    let reader = ReadOnlyStore {
+        dir: dir.to_owned(),
+        last: whole.last,
+        verify: options.verify,
+        indexes: options.indexes.clone(),
+    };
+    Ok(whole.into_store(why, Some(reader)))
 }
 
 /// A store that was read.
@@ -624,21 +635,46 @@ fn read_once(
         }
         _ => trust(verify, &place.folder(), &base)?,
     };
-    let mut whole = StoreContents {
-        head: Snapshot::of_base(base),
-        recovery: None,
-        last: None,
-        trust,
-    };
-    let (epoch, after) = (whole.head.base().epoch(), whole.head.number());
-    let Some(files) = log_in(&place.folder().join(LOG), epoch)? else {
-        return Ok(whole);
-    };
-    let recovery = jindou_log::replay(&files, epoch, after, &mut |_, record| {
-        whole.head = whole.head.replay(record)?;
-        whole.last = committed_at(record);
-        Ok(())
-    })?;
-    whole.recovery = Some(recovery);
+    let mut whole = StoreContents::of_base(Snapshot::of_base(base), trust);
+    whole.read_log(&place.folder().join(LOG))?;
     Ok(whole)
+}
+
+impl StoreContents {
+    /// A base, or the bases of all shards, without the log.
+    pub(super) fn of_base(head: Snapshot, trust: Held) -> Self {
+        Self {
+            head,
+            recovery: None,
+            last: None,
+            trust,
+        }
+    }
+
+    /// Replays the log in a folder, if there is one.
+    pub(super) fn read_log(&mut self, folder: &Path) -> Result<()> {
+        let (epoch, after) = (self.head.base().epoch(), self.head.number());
+        let Some(files) = log_in(folder, epoch)? else {
+            return Ok(());
+        };
+        let recovery = jindou_log::replay(&files, epoch, after, &mut |_, record| {
+            self.head = self.head.replay(record)?;
+            self.last = committed_at(record);
+            Ok(())
+        })?;
+        self.recovery = Some(recovery);
+        Ok(())
+    }
+
+    /// The store, read-only for this reason.
+    pub(super) fn into_store(self, why: String, reader: Option<ReadOnlyStore>) -> OpenedStore {
+        OpenedStore {
+            shards: None,
+            writer: Writer::new(self.head, Err(why)),
+            recovery: self.recovery,
+            disk: None,
+            reader,
+            trust: self.trust,
+        }
+    }
 }

@@ -2,7 +2,6 @@
 //! other graphs are not touched.
 
 use super::transaction::Transaction;
-use jindou_graph::Edges;
 use jindou_graph::segment::GraphScope;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
 use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
@@ -10,6 +9,8 @@ use jindou_store::{ChangeTerm, Snapshot};
 
 /// Number of changes between two checks of the clock and the budget.
 const LOOK: usize = 1 << 12;
+/// Number of subjects whose edges are fetched from other shards at a time.
+const PAGE: usize = 1 << 13;
 
 /// The graphs to which an operation applies.
 #[derive(Clone, Debug)]
@@ -83,7 +84,11 @@ fn remove(
     let edges = snapshot.edges(predicate, Direction::Out);
     let p = ChangeTerm::Id(snapshot.vertex_of(predicate).0);
     let mut next = tx.changes.len() + LOOK;
-    for &s in subjects {
+    for (i, &s) in subjects.iter().enumerate() {
+        if i.is_multiple_of(PAGE) {
+            let page = subjects[i..].iter().take(PAGE);
+            edges.fetch(page.map(|&s| (s, scope)));
+        }
         edges.for_each(s, scope, |o, graph| {
             let graph = (graph != DEFAULT_GRAPH).then_some(ChangeTerm::Id(graph));
             tx.changes
@@ -106,8 +111,7 @@ pub(super) fn is_there(snapshot: &Snapshot, target: &TargetGraphs) -> bool {
                 keys.clear();
                 let edges = snapshot.edges(p, Direction::Out);
                 edges.candidate_keys(GraphScope::Default, &mut keys);
-                keys.iter()
-                    .any(|&s| has_edge(&edges, s, GraphScope::Default))
+                edges.any_has_edges(&keys, GraphScope::Default)
             })
         }
         TargetGraphs::Named(name) => {
@@ -116,10 +120,4 @@ pub(super) fn is_there(snapshot: &Snapshot, target: &TargetGraphs) -> bool {
         }
         TargetGraphs::AllNamed | TargetGraphs::All => true,
     }
-}
-
-fn has_edge(edges: &Edges<'_>, key: u32, scope: GraphScope<'_>) -> bool {
-    let mut any = false;
-    edges.for_each(key, scope, |_, _| any = true);
-    any
 }

@@ -8,11 +8,13 @@
 //! ```
 
 use super::durable::WritableStore;
+use super::shards::ShardHost;
 use crate::database::{Database, DatabaseState};
 use jindou_log::{Directory, Files};
 use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Progress, Resource, Result, setters};
-use jindou_store::{MergeOptions, MergeReport, Merging};
+use jindou_store::shard::shard_folder;
+use jindou_store::{MergeOptions, MergeReport, Merging, ShardFiles};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -127,6 +129,47 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Waits after failed merges: the first, doubled each time up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)];
 
+/// Makes the layer below the files in a folder: for tests.
+pub(crate) type FileLayer<'a> = dyn Fn(Directory) -> Box<dyn Files> + 'a;
+
+/// The files of a store that is merged.
+struct StoreFiles {
+    root: Box<dyn Files>,
+    /// Those in each shard's folder.
+    shards: Vec<Box<dyn Files>>,
+}
+
+impl StoreFiles {
+    fn open(
+        folder: &Path,
+        shards: Option<&ShardHost>,
+        through: Option<&FileLayer<'_>>,
+    ) -> Result<Self> {
+        let open = |folder: &Path| -> Result<Box<dyn Files>> {
+            let files = Directory::open(folder).map_err(|e| Error::io(folder, e))?;
+            Ok(match through {
+                Some(layer) => layer(files),
+                None => Box::new(files),
+            })
+        };
+        let count = shards.map_or(0, ShardHost::shards);
+        Ok(Self {
+            root: open(folder)?,
+            shards: (0..count)
+                .map(|s| open(&folder.join(shard_folder(s))))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    fn of_shards<'f>(&'f self, dir: &'f Path) -> ShardFiles<'f> {
+        ShardFiles {
+            dir,
+            root: &*self.root,
+            shards: self.shards.iter().map(|files| &**files).collect(),
+        }
+    }
+}
+
 impl DatabaseState {
     pub(super) fn merge_place(&self) -> Result<&WritableStore> {
         self.may_write()?;
@@ -149,23 +192,23 @@ impl Database {
         self.merge_in(None, options, progress)
     }
 
-    /// As [`Self::merge`], writing through another file layer over the base's folder: for tests with failing disks.
+    /// As [`Self::merge`], writing through other layers over the folders: for tests with failing disks.
     ///
     /// # Errors
     /// As [`Self::merge`].
     #[doc(hidden)]
     pub fn merge_through(
         &self,
-        files: &dyn Files,
+        layer: &dyn Fn(Directory) -> Box<dyn Files>,
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport> {
-        self.merge_in(Some(files), options, progress)
+        self.merge_in(Some(layer), options, progress)
     }
 
     fn merge_in(
         &self,
-        through: Option<&dyn Files>,
+        through: Option<&FileLayer<'_>>,
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport> {
@@ -175,19 +218,16 @@ impl Database {
     /// Merges the log of this process into the store's files.
     pub(super) fn merge_files(
         &self,
-        through: Option<&dyn Files>,
+        through: Option<&FileLayer<'_>>,
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport> {
         let disk = self.inner.merge_place()?;
         let _work = disk.begin("a merge")?;
         let folder = disk.place().folder();
-        let merge = || match through {
-            Some(files) => self.merge_alone(&folder, files, options, progress),
-            None => {
-                let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
-                self.merge_alone(&folder, &files, options, progress)
-            }
+        let merge = || {
+            let files = StoreFiles::open(&folder, self.inner.shards.as_ref(), through)?;
+            self.merge_alone(&folder, &files, options, progress)
         };
         self.inner.merges.count(merge, |report| report.bytes)
     }
@@ -195,7 +235,7 @@ impl Database {
     fn merge_alone(
         &self,
         folder: &Path,
-        files: &dyn Files,
+        files: &StoreFiles,
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport> {
@@ -216,12 +256,27 @@ impl Database {
         // acknowledged data.
         let _ = journal.sync();
         journal.check_alone()?;
-        let merging = Merging::write(folder, files, &snapshot, options, progress)?;
+        let shards = self.inner.shards.as_ref();
+        let merging = match shards {
+            None => Merging::write(folder, &*files.root, &snapshot, options, progress)?,
+            Some(host) => {
+                let bases = host.bases_of(&snapshot)?;
+                let files = files.of_shards(folder);
+                Merging::write_shards(&files, &snapshot, &bases, options, progress)?
+            }
+        };
         drop(snapshot);
         // From here on the store is merged, and nothing may interrupt the rest.
+        let others = match shards {
+            None => None,
+            Some(host) => Some(host.serve_merged(merging.bases(), merging.base())?),
+        };
         let pause = writer.quiet(&CancelToken::new(), |head| {
             let begun = Instant::now();
-            let next = merging.lay_over(head)?;
+            let next = match &others {
+                None => merging.lay_over(head)?,
+                Some(others) => merging.lay_over_shards(head, Arc::clone(others))?,
+            };
             // The files and the log are right, but the data read for the snapshot in memory may not be. In that case
             // everything is refused from here on.
             let _ = self.inner.check_files(head);
@@ -232,7 +287,10 @@ impl Database {
         report.pause = pause;
         // Records and files that cannot be removed now are removed when the store is opened, or by the next merge.
         let _ = journal.forget(report.snapshot);
-        merging.remove_replaced(files);
+        match shards {
+            None => merging.remove_replaced(&*files.root),
+            Some(_) => merging.remove_replaced_in(&files.of_shards(folder).shards),
+        }
         Ok(report)
     }
 

@@ -56,14 +56,14 @@ pub(crate) use durable::{OpenedStore, WritableStore, alone, check_log, log_in, l
 pub(crate) use follow::Followed;
 pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
-pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
+pub(crate) use merge::{FileLayer, Merges};
 pub(crate) use note::follows_log;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 #[cfg(feature = "cluster")]
 pub(crate) use servers::open_server;
-pub(crate) use shards::{open, open_shards_at};
+pub(crate) use shards::{ShardHost, open, open_shards_at};
 pub(crate) use sink::{LocalSink, SinkTurn, UpdateSink, WholeStoreWork};
 pub use target::GraphName;
 pub(crate) use trust::Held;

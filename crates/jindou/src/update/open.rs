@@ -147,7 +147,7 @@ impl OpenTransaction {
             mut changes,
             ..
         } = self;
-        changes.cancel = CancelToken::new();
+        changes.cancel = watching(CancelToken::new(), changes.unsettled());
         // Before anything is written: the record states what was found.
         let (made, outcome) = db.inner.made_of(turn.head(), || changes.finish())?;
         let ran = Instant::now();

@@ -1,7 +1,7 @@
 //! Opening one server's shards of a store whose other shards are on other servers.
 
-use super::durable::{Access, OpenOptions, OpenedStore};
-use super::shards::hub_of;
+use super::durable::{Access, OpenOptions, OpenedStore, log_size};
+use super::shards::ShardHost;
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use jindou_cluster::servers::{ClusterFile, Servers};
@@ -30,9 +30,16 @@ pub(crate) fn open_server(
     }
     let cluster = Cluster::read(dir)?
         .ok_or_else(|| Error::not_a_store(dir, "not a sharded store; load it with --shards"))?;
-    file.check(cluster.shards.len())?;
+    file.check(cluster.shards as usize)?;
+    let [unmerged, _] = log_size(dir, cluster.epoch, cluster.merged)?;
+    if unmerged > 0 {
+        return Err(Error::Conflict(format!(
+            "the store at {} has {unmerged} transactions in its log, which several servers cannot read: merge them, and copy the shards again",
+            dir.display()
+        )));
+    }
     let entry = file.server(name)?;
-    let mut own = vec![None; cluster.shards.len()];
+    let mut own = vec![None; cluster.shards as usize];
     let mut first = None;
     let mut bytes = 0;
     for &shard in &entry.shards {
@@ -51,17 +58,17 @@ pub(crate) fn open_server(
         _ => Held(Trust::of_verified(bytes)),
     };
     let home = entry.shards.first().copied().unwrap_or(0);
-    let hub = hub_of(own.clone(), home, options);
-    let posts = Arc::new(hub.0.clone());
+    let host = ShardHost::new(home, options);
+    let posts = Arc::new(host.hub().clone());
     let runtime = options.runtime.clone().unwrap_or_default();
     let memory = runtime.memory();
-    let servers = Servers::start(file, name, &cluster, own, Some(posts), memory)?;
+    let servers = Servers::start(file, name, &cluster, own.clone(), Some(posts), memory)?;
     servers.serve_reads(dir);
     let client: Arc<dyn ShardClient> = Arc::new(servers);
-    hub.connect(&client);
+    host.serve(own, &client);
     let snapshot = snapshot_of_shard(first, client)?;
     Ok(OpenedStore {
-        hub: Some(hub.0),
+        shards: Some(host),
         writer: Writer::new(snapshot, Err(WHY.into())),
         recovery: None,
         disk: None,

@@ -1,17 +1,21 @@
-//! Opening a sharded store.
+//! Opening a sharded store, and merging its shards.
 
-use super::durable::{self, Access, OpenOptions, OpenedStore};
+use super::durable::{self, Access, OpenOptions, OpenedStore, StoreContents, TRIES};
 use super::trust::{Held, Trust, Verify, compare};
-use super::writer::Writer;
-use jindou_cluster::shards::{NearShards, ShardClient, snapshot_at_shard, snapshot_of_shard};
+use jindou_cluster::shards::{
+    NearShards, ShardClient, ShardSession, snapshot_at_shard, snapshot_of_shard,
+};
 use jindou_engine::{Hub, LocalShards};
 use jindou_graph::Graph;
-use jindou_graph::shard::Far;
+use jindou_graph::shard::{Far, OtherShards};
+use jindou_log::StoreLock;
+use jindou_model::sync::{read, write};
 use jindou_model::{CancelToken, Error, Result};
-use jindou_store::Base;
-use jindou_store::shard::{Cluster, open_shards_with, shard_folder};
+use jindou_store::directory::{BaseLocation, LOG};
+use jindou_store::shard::{Cluster, open_shards_with, shard_folder, tidy_shards};
+use jindou_store::{Base, Snapshot};
 use std::path::Path;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, RwLock, Weak};
 
 /// Opens a store directory, sharded or not.
 ///
@@ -19,17 +23,27 @@ use std::sync::{Arc, OnceLock, Weak};
 /// As [`durable::open`]; [`Error::Damaged`] for a shard that is missing, damaged or of another load.
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
     match Cluster::read(dir)? {
-        Some(cluster) => open_shards_of(dir, &cluster, options),
+        Some(_) => open_shards_at(dir, options, 0, |client| client),
         None => durable::open(dir, options),
     }
 }
 
-/// The shards of this process, as parts of queries read them.
-#[derive(Clone)]
-struct LocalParts {
-    bases: Arc<Vec<Option<Arc<Base>>>>,
-    client: Arc<OnceLock<Weak<dyn ShardClient>>>,
+/// The bases of the shards in this process at one merge, and the way to all shards of that merge.
+struct ServedBases {
+    bases: Vec<Option<Arc<Base>>>,
+    client: Weak<dyn ShardClient>,
 }
+
+impl ServedBases {
+    fn has(&self, base: &Arc<Base>) -> bool {
+        let mut bases = self.bases.iter().flatten();
+        bases.any(|other| Arc::ptr_eq(base, other))
+    }
+}
+
+/// The shards of this process, as parts of queries read them.
+#[derive(Clone, Default)]
+struct LocalParts(Arc<RwLock<Vec<ServedBases>>>);
 
 impl LocalShards for LocalParts {
     fn open(
@@ -42,49 +56,114 @@ impl LocalShards for LocalParts {
             shard,
             message: message.into(),
         };
-        let base = self.bases.get(shard as usize).and_then(Option::as_ref);
-        let base = base.ok_or_else(|| gone("it is not on this server"))?;
-        let client = self.client.get().and_then(Weak::upgrade);
+        let (base, client) = {
+            let served = read(&self.0);
+            let known = state
+                .and_then(Graph::as_any)
+                .and_then(|any| any.downcast_ref::<Snapshot>());
+            let of = match known {
+                Some(snapshot) => served.iter().find(|s| s.has(snapshot.base())),
+                None => served.last(),
+            };
+            let of = of.ok_or_else(|| gone("its files were merged meanwhile"))?;
+            let base = of.bases.get(shard as usize).and_then(Option::as_ref);
+            let base = base.ok_or_else(|| gone("it is not on this server"))?;
+            (Arc::clone(base), of.client.upgrade())
+        };
         let client = client.ok_or_else(|| gone("the store is being closed"))?;
-        let snapshot = snapshot_at_shard(state, Arc::clone(base), client)?;
+        let snapshot = snapshot_at_shard(state, base, client)?;
         snapshot.begin(&cancel);
         let cancel = cancel.watching(snapshot.watch());
         Ok((Arc::new(snapshot), cancel))
     }
 }
 
-/// A hub, and the local shards, which must be told how to reach the others once that is known.
-pub(crate) struct NewHub(pub Hub, LocalParts);
+/// The shards of a store in this process: parts of queries run there, over the bases of any merge that a snapshot still
+/// reads.
+pub(crate) struct ShardHost {
+    hub: Hub,
+    parts: LocalParts,
+}
 
-impl NewHub {
-    /// Sets the client through which other shards are reached.
-    pub(crate) fn connect(&self, client: &Arc<dyn ShardClient>) {
-        let _ = self.1.client.set(Arc::downgrade(client));
-        let far: Arc<dyn Far> = Arc::clone(client) as _;
-        self.0.connect(&far);
+impl ShardHost {
+    /// Queries are coordinated at shard `home`.
+    pub(crate) fn new(home: u32, options: &OpenOptions) -> Self {
+        let parts = LocalParts::default();
+        let runtime = options.runtime.clone().unwrap_or_default();
+        let hub = Hub::new(
+            Box::new(parts.clone()),
+            home,
+            runtime.memory().clone(),
+            Arc::clone(runtime.pool()),
+            runtime.threads(),
+        );
+        Self { hub, parts }
     }
-}
 
-/// A hub over the shards of this process, with queries asked at shard `home`.
-pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOptions) -> NewHub {
-    let local = LocalParts {
-        bases: Arc::new(bases),
-        client: Arc::default(),
-    };
-    let runtime = options.runtime.clone().unwrap_or_default();
-    let hub = Hub::new(
-        Box::new(local.clone()),
-        home,
-        runtime.memory().clone(),
-        Arc::clone(runtime.pool()),
-        runtime.threads(),
-    );
-    NewHub(hub, local)
-}
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.hub
+    }
 
-/// Opens all shards of a store in this process, to be read.
-fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Result<OpenedStore> {
-    open_shards_at(dir, cluster, options, 0, |client| client)
+    /// Serves these bases, too, to queries over them, which reach other shards through the client.
+    pub(crate) fn serve(&self, bases: Vec<Option<Arc<Base>>>, client: &Arc<dyn ShardClient>) {
+        let mut served = write(&self.parts.0);
+        // Nothing reads the bases of a client that is gone.
+        served.retain(|s| s.client.strong_count() > 0);
+        served.push(ServedBases {
+            bases,
+            client: Arc::downgrade(client),
+        });
+        let far: Arc<dyn Far> = Arc::clone(client) as _;
+        self.hub.connect(&far);
+    }
+
+    /// Serves the bases of all shards, which are in this process. `through` receives the direct client between them, and
+    /// returns the client to use.
+    fn serve_all(
+        &self,
+        bases: &[Arc<Base>],
+        through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
+    ) -> Arc<dyn ShardClient> {
+        let near = NearShards::new(bases.to_vec()).with_posts(Arc::new(self.hub.clone()));
+        let client = through(Arc::new(near));
+        self.serve(bases.iter().cloned().map(Some).collect(), &client);
+        client
+    }
+
+    /// Serves the bases that a merge made; returns the way from one of them to the others.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the base is not a shard.
+    pub(crate) fn serve_merged(
+        &self,
+        bases: &[Arc<Base>],
+        own: &Arc<Base>,
+    ) -> Result<Arc<dyn OtherShards>> {
+        let client = self.serve_all(bases, |client| client);
+        let session = ShardSession::new(Arc::clone(own), client);
+        let session = session.ok_or_else(|| Error::Internal("a merge made no shard".into()))?;
+        Ok(Arc::new(session))
+    }
+
+    /// Number of the store's shards.
+    pub(crate) fn shards(&self) -> u32 {
+        read(&self.parts.0)
+            .last()
+            .map_or(0, |s| s.bases.len() as u32)
+    }
+
+    /// The bases of all shards under a snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if other processes have some of them.
+    pub(crate) fn bases_of(&self, snapshot: &Snapshot) -> Result<Vec<Arc<Base>>> {
+        let served = read(&self.parts.0);
+        let of = served.iter().find(|s| s.has(snapshot.base()));
+        let all = of.and_then(|s| s.bases.iter().cloned().collect());
+        all.ok_or_else(|| {
+            Error::Unsupported("merging a store some of whose shards are elsewhere".into())
+        })
+    }
 }
 
 /// Opens all shards of a store in this process, with queries asked at shard `home`. `through` receives the direct
@@ -94,43 +173,89 @@ fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Resul
 /// As [`open`].
 pub(crate) fn open_shards_at(
     dir: &Path,
-    cluster: &Cluster,
     options: &OpenOptions,
     home: u32,
     through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
 ) -> Result<OpenedStore> {
-    const WHY: &str = "a sharded store cannot be updated yet";
-    if options.access == Access::Write {
-        return Err(Error::Unsupported(WHY.into()));
-    }
-    let shards = NearShards::new(open_shards_with(dir, cluster, &options.indexes)?);
+    let lock = match options.access {
+        Access::Read => Err("the database was opened read-only".to_owned()),
+        Access::Any => StoreLock::acquire(dir).map_err(|e| e.to_string()),
+        Access::Write => Ok(StoreLock::acquire(dir)?),
+    };
+    let host = ShardHost::new(home, options);
+    let opened = match lock {
+        Ok(lock) => {
+            let cluster = cluster_of(dir)?;
+            tidy_shards(dir, &cluster)?;
+            let (head, trust) = bases(dir, &cluster, options, &host, home, through)?;
+            durable::with_log(dir, lock, BaseLocation::find(dir)?, head, trust, options)?
+        }
+        Err(why) => read_shards(dir, options, &host, home, through)?.into_store(why, None),
+    };
+    Ok(OpenedStore {
+        shards: Some(host),
+        ..opened
+    })
+}
+
+fn cluster_of(dir: &Path) -> Result<Cluster> {
+    let cluster = Cluster::read(dir)?;
+    cluster.ok_or_else(|| Error::not_a_store(dir, "the store is not sharded"))
+}
+
+/// Opens the bases that `cluster.jd` describes.
+fn bases(
+    dir: &Path,
+    cluster: &Cluster,
+    options: &OpenOptions,
+    host: &ShardHost,
+    home: u32,
+    through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
+) -> Result<(Snapshot, Held)> {
+    let bases = open_shards_with(dir, cluster, &options.indexes)?;
     let mut verified = Held(Arc::default());
     // A later request then finds it done.
     if options.verify != Verify::Off {
         let mut bytes = 0;
-        for (s, base) in (0..).zip(shards.shards()) {
+        for (s, base) in (0..).zip(&bases) {
             bytes += compare(&dir.join(shard_folder(s)), base, None, &|| false)?;
         }
         verified = Held(Trust::of_verified(bytes));
     }
-    let base = shards.shards().get(home as usize).ok_or_else(|| {
-        Error::Usage(format!(
-            "the store at {} has no shard {home}",
-            dir.display()
-        ))
+    let own = bases.get(home as usize).cloned();
+    let own = own.ok_or_else(|| {
+        let what = format!("the store at {} has no shard {home}", dir.display());
+        Error::Usage(what)
     })?;
-    let base = Arc::clone(base);
-    let bases = shards.shards().iter().cloned().map(Some).collect();
-    let hub = hub_of(bases, home, options);
-    let client = through(Arc::new(shards.with_posts(Arc::new(hub.0.clone()))));
-    hub.connect(&client);
-    let snapshot = snapshot_of_shard(base, client)?;
-    Ok(OpenedStore {
-        hub: Some(hub.0),
-        writer: Writer::new(snapshot, Err(WHY.into())),
-        recovery: None,
-        disk: None,
-        reader: None,
-        trust: verified,
-    })
+    let client = host.serve_all(&bases, through);
+    Ok((snapshot_of_shard(own, client)?, verified))
+}
+
+/// Reads a store that another process may be changing, in its present state.
+fn read_shards(
+    dir: &Path,
+    options: &OpenOptions,
+    host: &ShardHost,
+    home: u32,
+    through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
+) -> Result<StoreContents> {
+    let mut through = Some(through);
+    for tried in 1.. {
+        let cluster = cluster_of(dir)?;
+        let through = |client| match through.take() {
+            Some(through) => through(client),
+            None => client,
+        };
+        let read = bases(dir, &cluster, options, host, home, through).and_then(|(head, trust)| {
+            let mut contents = StoreContents::of_base(head, trust);
+            contents.read_log(&dir.join(LOG))?;
+            Ok(contents)
+        });
+        // Another process may merge meanwhile, and remove files that were needed before.
+        match read {
+            Err(_) if tried < TRIES && cluster_of(dir)? != cluster => {}
+            read => return read,
+        }
+    }
+    Err(Error::Internal("a store was not read".into()))
 }

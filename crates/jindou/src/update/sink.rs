@@ -1,13 +1,13 @@
 //! Where changes are put in order and made durable: at this process's writer, or in a log that several servers share.
 
 use super::change::{Change, Changed};
+use super::merge::FileLayer;
 use super::transaction::ChangeCounts;
 use super::writer::{Writer, WriterTurn};
 use super::{UpdateOptions, UpdateReport};
 use crate::database::{Database, DatabaseState};
 use crate::runtime::Settled;
-use jindou_log::Files;
-use jindou_model::{CancelToken, Progress, Result};
+use jindou_model::{CancelToken, Error, Progress, Result};
 use jindou_store::{MergeOptions, MergeReport, Snapshot};
 use std::any::Any;
 use std::ops::Deref;
@@ -60,7 +60,7 @@ pub(crate) trait UpdateSink: Any + Send + Sync {
     fn merge(
         &self,
         db: &Database,
-        through: Option<&dyn Files>,
+        through: Option<&FileLayer<'_>>,
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport>;
@@ -90,7 +90,10 @@ pub(crate) trait SinkTurn: Send + Sync {
 }
 
 /// The sink of a database without a shared log: its [`Writer`], which refuses changes if the database is read-only.
-pub(crate) struct LocalSink;
+pub(crate) struct LocalSink {
+    /// True for a store in several shards.
+    pub(crate) is_sharded: bool,
+}
 
 /// Bytes of the log that justify a merge: opening the store has to read them.
 const LOG_BYTES: u64 = 1 << 30;
@@ -157,7 +160,7 @@ impl UpdateSink for LocalSink {
     fn merge(
         &self,
         db: &Database,
-        through: Option<&dyn Files>,
+        through: Option<&FileLayer<'_>>,
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport> {
@@ -169,8 +172,17 @@ impl UpdateSink for LocalSink {
         bytes >= LOG_BYTES && snapshot.number() > snapshot.base().number()
     }
 
-    fn supports(&self, _: WholeStoreWork) -> Result<()> {
-        Ok(())
+    fn supports(&self, work: WholeStoreWork) -> Result<()> {
+        let what = match work {
+            _ if !self.is_sharded => return Ok(()),
+            WholeStoreWork::Backup => {
+                "a sharded store cannot be backed up yet: export it, or copy its folder while no process has it open"
+            }
+            WholeStoreWork::Recluster => {
+                "a sharded store cannot be reclustered: export it, and load the export again with --shards"
+            }
+        };
+        Err(Error::Unsupported(what.into()))
     }
 }
 

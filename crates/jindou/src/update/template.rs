@@ -57,7 +57,12 @@ impl<'a> TemplateCompiler<'a> {
     fn known(&mut self, term: Canonical) -> CompiledTerm {
         let snapshot = self.snapshot;
         let known = self.known.entry(term.clone());
-        match known.or_insert_with(|| snapshot.lookup(&term).map(|id| id.0)) {
+        // In a sharded store all terms are looked up together when the changes are applied.
+        let look = || match snapshot.as_sharded() {
+            Some(_) => None,
+            None => snapshot.lookup(&term).map(|id| id.0),
+        };
+        match known.or_insert_with(look) {
             Some(id) => CompiledTerm::Id(*id),
             None => CompiledTerm::New(term),
         }

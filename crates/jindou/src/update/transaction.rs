@@ -2,6 +2,7 @@
 
 use super::UpdateOptions;
 use super::graphs::{TargetGraphs, is_there};
+use crate::database::watching;
 use crate::runtime::Settled;
 use jindou_model::prefixes::PrefixChange;
 use jindou_model::term::MAX_TRIPLE_NESTING;
@@ -75,8 +76,14 @@ impl Transaction {
         options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
     ) -> Self {
+        // Failures to read other shards end this transaction, not the next one.
+        let snapshot = head.for_new_query().into_owned();
+        if let Some(sharded) = snapshot.as_sharded() {
+            sharded.charge_to(&options.memory);
+        }
         Self {
-            snapshot: head.clone(),
+            cancel: watching(cancel.clone(), &snapshot),
+            snapshot,
             changes: Changes::new(),
             record: Vec::new(),
             outcome: ChangeCounts::default(),
@@ -84,7 +91,6 @@ impl Transaction {
             graph_was_there: None,
             labels: LabelGenerator::new(),
             threads: options.threads,
-            cancel: cancel.clone(),
             charge: TransactionCharge::new(&options.memory),
         }
     }
@@ -208,7 +214,7 @@ impl Transaction {
     /// Undoes everything since a mark.
     pub(super) fn back_to(&mut self, mark: Savepoint) {
         self.changes = Changes::new();
-        self.snapshot = mark.snapshot;
+        self.snapshot = mark.snapshot.for_new_query().into_owned();
         self.record.truncate(mark.record);
         (self.outcome, self.begun) = (mark.outcome, mark.begun);
         // This is less than the charge so far, so it cannot be refused.
@@ -219,6 +225,7 @@ impl Transaction {
     pub(super) fn settled(&mut self) -> Result<ChangeCounts> {
         self.settle()?;
         self.cancel.check()?;
+        self.snapshot.check_shards()?;
         Ok(self.outcome)
     }
 
@@ -226,8 +233,11 @@ impl Transaction {
     pub(super) fn finish(&mut self) -> Result<(Option<Made>, ChangeCounts)> {
         self.settle()?;
         self.cancel.check()?;
+        self.snapshot.check_shards()?;
         let record = std::mem::take(&mut self.record);
-        let made = self.begun.then(|| (self.snapshot.clone(), record));
+        // Without what this transaction fetched from other shards.
+        let next = || self.snapshot.for_new_query().into_owned();
+        let made = self.begun.then(|| (next(), record));
         Ok((made, self.outcome))
     }
 }
@@ -250,7 +260,7 @@ impl LabelGenerator {
     }
 
     /// Appends the canonical bytes of a blank node that the snapshot does not have, and that no other call has
-    /// returned.
+    /// returned. The dictionaries of other shards are not asked: the 64 random bits of the prefix have to suffice.
     pub(super) fn push(&mut self, snapshot: &Snapshot, out: &mut Vec<u8>) {
         let from = out.len();
         let mut label = String::with_capacity(32);
@@ -260,7 +270,11 @@ impl LabelGenerator {
             let _ = write!(label, "{}{:x}", self.prefix, self.next);
             self.next += 1;
             jindou_model::term::push_blank(&label, out);
-            if snapshot.lookup(&out[from..]).is_none() {
+            let known = match snapshot.as_sharded() {
+                Some(_) => snapshot.tail().lookup(&out[from..]),
+                None => snapshot.lookup(&out[from..]),
+            };
+            if known.is_none() {
                 return;
             }
             out.truncate(from);

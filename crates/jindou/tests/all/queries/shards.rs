@@ -406,12 +406,34 @@ fn every_way_of_reading_is_right_over_shards() {
         }
         // Everything, as `dump` gives it.
         assert_eq!(store.db.quads(), whole.db.quads());
-        let e = store
-            .db
-            .update("INSERT DATA { <a:a> <a:b> <a:c> }", &Default::default());
-        assert!(e.unwrap_err().to_string().contains("sharded store"));
+        let changed = Store::load(&source(&path));
+        for db in [&store.db, &changed.db] {
+            db.update(&full(CHANGE), &Default::default()).unwrap();
+        }
+        assert_eq!(store.db.quads(), changed.db.quads());
+        for merged in [false, true] {
+            if merged {
+                store
+                    .db
+                    .merge(&Default::default(), &Default::default())
+                    .unwrap();
+            }
+            for query in QUERIES_OF_ALL {
+                let query = full(query);
+                let got = compare::run(&store.db, &query);
+                assert_equal(&query, &got, &compare::run(&changed.db, &query));
+            }
+            let report = Database::check(&store.dir).unwrap();
+            assert!(report.is_sound(), "{:?}", report.damages);
+        }
     }
 }
+
+/// Edges of the load and new ones, vertices, a class and a graph; a graph that becomes empty.
+const CHANGE: &str = "DELETE { ?a :p ?b } INSERT { ?a :p :new . :new :p ?b . ?a a :C9 . GRAPH :g1 { :new :q ?a } } \
+    WHERE { ?a :p ?b . ?a :v ?v FILTER(?v < 12) } ; \
+    DELETE WHERE { GRAPH :g2 { ?s ?p ?o } } ; \
+    INSERT DATA { GRAPH :g9 { :x :q :n1 . :n3 a :C1 } :n5 a :C2 }";
 
 /// Shards of which two requests of three are read, and need no message.
 struct Readable {

@@ -1,12 +1,14 @@
 //! Merging while a store is used: disks that fail, processes that are killed, old snapshots, readers in other processes.
 
 use crate::quads;
-use jindou::testing::load_nquads;
+use jindou::testing::load_nquads_cut;
 use jindou::{
     Access, Database, Durability, Error, Files, MergeOptions, MergePolicy, OpenOptions, Progress,
-    UpdateOptions,
+    Sharding, UpdateOptions,
 };
 use jindou_log::{Directory, File};
+use jindou_store::directory::Manifest;
+use jindou_store::shard::{Cluster, manifest_of};
 use jindou_testing::Rng;
 use std::collections::BTreeSet;
 use std::io;
@@ -133,9 +135,15 @@ fn updated(db: &Database, model: &mut Model, count: u64) {
 }
 
 fn empty() -> (tempfile::TempDir, PathBuf) {
+    empty_cut(1)
+}
+
+/// As above, in shards.
+fn empty_cut(shards: u32) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
-    load_nquads(&store, "").unwrap();
+    let sharding = (shards > 1).then(|| Sharding::new(shards).with_block_shift(Some(0)));
+    load_nquads_cut(&store, "", sharding).unwrap();
     (dir, store)
 }
 
@@ -251,17 +259,48 @@ impl Files for Failing {
     }
 }
 
+/// The files of a store, those of its shards with their folders.
 fn names(dir: &Path) -> BTreeSet<String> {
-    let all = std::fs::read_dir(dir).unwrap();
-    all.map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect()
+    let mut all = BTreeSet::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.starts_with("shard-") {
+            let own = names(&dir.join(&name)).into_iter();
+            all.extend(own.map(|file| format!("{name}/{file}")));
+        }
+        all.insert(name);
+    }
+    all
+}
+
+/// The files that the manifests of a store name.
+fn named(dir: &Path) -> BTreeSet<String> {
+    let Some(cluster) = Cluster::read(dir).unwrap() else {
+        return Manifest::of_store(dir).unwrap().names();
+    };
+    let mut all = BTreeSet::from(["cluster.jd".to_owned()]);
+    for shard in 0..cluster.shards {
+        let names = manifest_of(dir, &cluster, shard).unwrap().names();
+        all.extend(names.iter().map(|name| format!("shard-{shard}/{name}")));
+        all.insert(format!("shard-{shard}"));
+    }
+    all
 }
 
 /// A fault at each operation of a merge in turn: the store is as it was, updates go on, and in the end it merges.
 #[test]
 fn a_merge_that_fails_leaves_the_store_as_it_was() {
+    merges_that_fail(1);
+}
+
+#[test]
+fn a_merge_of_shards_that_fails_leaves_them_as_they_were() {
+    merges_that_fail(3);
+}
+
+fn merges_that_fail(shards: u32) {
     for for_ever in [false, true] {
-        let (_dir, store) = empty();
+        let (_dir, store) = empty_cut(shards);
         let mut db = opened(&store, Access::Write);
         let mut model = Model::new();
         updated(&db, &mut model, 30);
@@ -271,16 +310,18 @@ fn a_merge_that_fails_leaves_the_store_as_it_was() {
         let mut failed = 0;
         for at in 0.. {
             let count = Arc::new(AtomicU64::new(0));
-            let files = Failing {
-                inner: Directory::open(&store).unwrap(),
-                count: Arc::clone(&count),
-                at,
-                for_ever,
+            let layer = |inner: Directory| -> Box<dyn Files> {
+                Box::new(Failing {
+                    inner,
+                    count: Arc::clone(&count),
+                    at,
+                    for_ever,
+                })
             };
             let before = names(&store);
             let options = MergeOptions::default().with_threads(1).with_generations(3);
             let merged = db.snapshot().base().merged();
-            let result = db.merge_through(&files, &options, &Progress::default());
+            let result = db.merge_through(&layer, &options, &Progress::default());
             assert!(model.is(&db), "{at}");
             if count.load(Ordering::SeqCst) <= at {
                 result.unwrap();
@@ -318,9 +359,7 @@ fn a_merge_that_fails_leaves_the_store_as_it_was() {
         let db = opened(&store, Access::Write);
         assert!(model.is(&db));
         assert_eq!(db.recovery().map(|r| r.records), Some(0));
-        let named = jindou_store::directory::Manifest::of_store(&store)
-            .unwrap()
-            .names();
+        let named = named(&store);
         let others = ["lock", "log", "log-end.jd"].map(str::to_owned);
         assert!(
             names(&store)
@@ -332,7 +371,16 @@ fn a_merge_that_fails_leaves_the_store_as_it_was() {
 
 #[test]
 fn snapshots_stay_and_readers_elsewhere_find_the_store() {
-    let (_dir, store) = empty();
+    snapshots_and_readers(1);
+}
+
+#[test]
+fn snapshots_of_shards_stay_and_readers_elsewhere_find_the_store() {
+    snapshots_and_readers(3);
+}
+
+fn snapshots_and_readers(shards: u32) {
+    let (_dir, store) = empty_cut(shards);
     let db = opened(&store, Access::Write);
     let mut model = Model::new();
     let mut old = vec![];
@@ -439,12 +487,16 @@ fn child() {
     });
 }
 
-fn kills(rounds: u32, seed: u64) {
-    let (dir, store) = empty();
+fn kills(rounds: u32, seed: u64, shards: u32) {
+    let (dir, store) = empty_cut(shards);
     let mut rng = Rng::new(seed);
     let mut model = Model::new();
     let (mut merged_in, mut with_leftovers) = (0, 0);
-    for round in 0..rounds {
+    for round in 0..10 * rounds {
+        // On a busy machine few merges end in time.
+        if round >= rounds && merged_in > 0 && with_leftovers > 0 {
+            break;
+        }
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "storage::merging::child", "--nocapture"])
             .env(CHILD, dir.path())
@@ -452,7 +504,9 @@ fn kills(rounds: u32, seed: u64) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(3_000 + rng.below(150_000) as u64));
+        std::thread::sleep(Duration::from_micros(
+            3_000 + rng.below(150_000 * shards as usize) as u64,
+        ));
         // An early end is an error of its own: it goes on until it is killed.
         assert!(
             process.try_wait().unwrap().is_none(),
@@ -464,11 +518,10 @@ fn kills(rounds: u32, seed: u64) {
             .ok()
             .and_then(|t| t.parse().ok())
             .unwrap_or(0);
-        let named = jindou_store::directory::Manifest::of_store(&store)
-            .unwrap()
-            .names();
+        let named_then = named(&store);
         let leftover = |n: &String| {
-            n.ends_with(".jd") && n != "log-end.jd" && !named.contains(n) || n.ends_with(".tmp")
+            n.ends_with(".jd") && n != "log-end.jd" && !named_then.contains(n)
+                || n.ends_with(".tmp")
         };
         with_leftovers += u32::from(names(&store).iter().any(leftover));
         let db = opened(&store, Access::Write);
@@ -483,16 +536,17 @@ fn kills(rounds: u32, seed: u64) {
         );
         model.go_to(n);
         assert!(model.is(&db), "round {round}");
-        assert!(!names(&store).iter().any(|n| {
-            let named = jindou_store::directory::Manifest::of_store(&store).unwrap();
-            n.ends_with(".jd") && n != "log-end.jd" && !named.names().contains(n)
-        }));
+        assert!(
+            !names(&store)
+                .iter()
+                .any(|n| { n.ends_with(".jd") && n != "log-end.jd" && !named(&store).contains(n) })
+        );
         drop(db);
         let report = Database::check(&store).unwrap();
         assert!(report.is_sound(), "round {round}: {:?}", report.damages);
     }
     println!(
-        "{rounds} kills, {with_leftovers} of them inside a merge's writing; {} updates, merged up to {merged_in}",
+        "{rounds} kills at least, {with_leftovers} of them inside a merge's writing; {} updates, merged up to {merged_in}",
         model.n
     );
     assert!(merged_in > 0 && with_leftovers > 0);
@@ -500,7 +554,12 @@ fn kills(rounds: u32, seed: u64) {
 
 #[test]
 fn a_process_that_is_killed_while_it_merges_loses_nothing() {
-    kills(15, 1);
+    kills(15, 1, 1);
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_merges_shards_loses_nothing() {
+    kills(15, 3, 3);
 }
 
 /// `JINDOU_KILLS` says how often.
@@ -510,5 +569,7 @@ fn killed_hundreds_of_times_while_it_merges() {
     let rounds = std::env::var("JINDOU_KILLS")
         .ok()
         .and_then(|s| s.parse().ok());
-    kills(rounds.unwrap_or(500), 2);
+    for shards in [1, 3] {
+        kills(rounds.unwrap_or(500), 2, shards);
+    }
 }

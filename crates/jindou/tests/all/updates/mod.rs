@@ -5,15 +5,17 @@ mod model;
 mod nesting;
 
 use crate::quads;
-use jindou::testing::load_nquads;
+use jindou::testing::{load_nquads, load_nquads_cut};
 use jindou::{
     Access, BackupTarget, CancelToken, Database, Durability, Error, Journal, MergeOptions,
-    OpenOptions, Progress, QueryOptions, ReclusterOptions, RestoreTo, Ticket, UpdateOptions,
+    OpenOptions, Placement, Progress, QueryOptions, ReclusterOptions, RestoreTo, ShardMode,
+    Sharding, Ticket, UpdateOptions,
 };
+use jindou_model::{VertexId, term};
 use jindou_testing::Rng;
 use model::Model;
-use oxrdf::{Dataset, NamedNode, Quad};
-use std::collections::VecDeque;
+use oxrdf::{Dataset, NamedNode, Quad, Term};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -240,7 +242,50 @@ fn merging(db: &Database, generations: usize) -> std::thread::JoinHandle<()> {
     })
 }
 
-fn random_steps(seed: u64, steps: usize) {
+/// Several shards, with blocks of one id.
+fn cut(shards: u32) -> Option<Sharding> {
+    let sharding = Sharding::new(shards).with_placement(match shards {
+        2 | 5 => Placement::Hash,
+        _ => Placement::Range,
+    });
+    (shards > 1).then(|| sharding.with_block_shift(Some(0)))
+}
+
+/// The classes of all graphs, with their numbers of members; blank nodes without their labels.
+fn classes(db: &Database) -> Vec<(String, u64)> {
+    let snapshot = db.snapshot();
+    let mut all = Vec::new();
+    for (class, members) in snapshot.classes() {
+        let mut bytes = Vec::new();
+        assert!(snapshot.term(VertexId(class), &mut bytes));
+        all.push((without_label(&term::decode(&bytes).unwrap()), members));
+    }
+    all.sort();
+    all
+}
+
+fn classes_of(data: &Dataset) -> Vec<(String, u64)> {
+    let mut members: BTreeMap<String, (String, BTreeSet<String>)> = BTreeMap::new();
+    for q in data.quads_for_predicate(oxrdf::vocab::rdf::TYPE) {
+        let class = q.object.into_owned();
+        let entry = members.entry(class.to_string());
+        let entry = entry.or_insert_with(|| (without_label(&class), BTreeSet::new()));
+        entry.1.insert(q.subject.to_string());
+    }
+    let counted = members.into_values();
+    let mut all: Vec<_> = counted.map(|(c, m)| (c, m.len() as u64)).collect();
+    all.sort();
+    all
+}
+
+fn without_label(term: &Term) -> String {
+    match term {
+        Term::BlankNode(_) => "_:".to_owned(),
+        term => term.to_string(),
+    }
+}
+
+fn random_steps(seed: u64, steps: usize, shards: u32) {
     let mut rng = Rng::new(seed);
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
@@ -252,7 +297,7 @@ fn random_steps(seed: u64, steps: usize) {
             model.0.insert(&q);
         }
     }
-    load_nquads(&store, &lines).unwrap();
+    load_nquads_cut(&store, &lines, cut(shards)).unwrap();
     let mut db = opened(&store);
     let mut old = (db.snapshot(), model.clone());
     let options = UpdateOptions::default().with_threads(1);
@@ -295,6 +340,12 @@ fn random_steps(seed: u64, steps: usize) {
         if report.snapshot != db.snapshot_number() {
             fail("another snapshot was reported", &db);
         }
+        if db.quads() != model.0.len() as u64 {
+            fail(&format!("{} quads are counted", db.quads()), &db);
+        }
+        if step % 4 == 1 && classes(&db) != classes_of(&model.0) {
+            fail(&format!("other classes: {:?}", classes(&db)), &db);
+        }
         match rng.below(20) {
             0 => {
                 merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
@@ -331,7 +382,7 @@ fn random_steps(seed: u64, steps: usize) {
                     }
                 }
             }
-            7 if rng.chance(50) => {
+            7 if shards == 1 && rng.chance(50) => {
                 merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
                 let options = ReclusterOptions::default()
                     .with_memory(32 << 20)
@@ -343,7 +394,7 @@ fn random_steps(seed: u64, steps: usize) {
                     fail("another set after reclustering", &db);
                 }
             }
-            8 if rng.chance(30) => {
+            8 if shards == 1 && rng.chance(30) => {
                 merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
                 db = backed_up(db, dir.path(), &mut rng);
                 if !quads::same(&quads::all_quads(&db), &model.0) {
@@ -354,16 +405,21 @@ fn random_steps(seed: u64, steps: usize) {
                 let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
                 let query = jindou_testing::query(&mut rng, &all);
                 if let Ok(want) = jindou_testing::answer(&all, &query.oracle) {
-                    let q = QueryOptions::default().with_threads(1);
-                    let got = match db.query_with(&query.text, &q) {
-                        Ok(a) => match a {
-                            jindou::Answer::Boolean(b) => vec![b.to_string()],
-                            a => a.solutions().iter().map(|_| String::new()).collect(),
-                        },
-                        Err(e) => fail(&format!("{}: {e}", query.text), &db),
-                    };
-                    if got.len() != want.bag().len() {
-                        fail(&format!("{} has {} rows", query.text, got.len()), &db);
+                    for mode in modes(shards, &mut rng) {
+                        let q = QueryOptions::default()
+                            .with_threads(1)
+                            .with_shard_mode(mode);
+                        let got = match db.query_with(&query.text, &q) {
+                            Ok(a) => match a {
+                                jindou::Answer::Boolean(b) => vec![b.to_string()],
+                                a => a.solutions().iter().map(|_| String::new()).collect(),
+                            },
+                            Err(e) => fail(&format!("{}, {mode:?}: {e}", query.text), &db),
+                        };
+                        if got.len() != want.bag().len() {
+                            let what = format!("{} has {} rows, {mode:?}", query.text, got.len());
+                            fail(&what, &db);
+                        }
                     }
                 }
             }
@@ -373,10 +429,28 @@ fn random_steps(seed: u64, steps: usize) {
     merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
 }
 
+/// How queries are run: in a sharded store in two ways.
+fn modes(shards: u32, rng: &mut Rng) -> Vec<ShardMode> {
+    match shards {
+        1 => vec![ShardMode::Dynamic],
+        _ => {
+            let other = [ShardMode::InPlace, ShardMode::Dynamic][rng.below(2)];
+            vec![ShardMode::Fork, other]
+        }
+    }
+}
+
 #[test]
 fn random_updates_agree_with_a_set_of_quads() {
     for seed in 0..16 {
-        random_steps(seed, 60);
+        random_steps(seed, 60, 1);
+    }
+}
+
+#[test]
+fn random_updates_of_shards_agree_with_a_set_of_quads() {
+    for seed in 100..114 {
+        random_steps(seed, 60, 2 + (seed % 6) as u32);
     }
 }
 
@@ -384,6 +458,17 @@ fn random_updates_agree_with_a_set_of_quads() {
 #[test]
 #[ignore = "long: some 20 minutes"]
 fn a_hundred_thousand_random_steps() {
+    many_random_steps(|_| 1);
+}
+
+/// As above, over 2 to 7 shards.
+#[test]
+#[ignore = "long: some 40 minutes"]
+fn a_hundred_thousand_random_steps_over_shards() {
+    many_random_steps(|seed| 2 + (seed % 6) as u32);
+}
+
+fn many_random_steps(shards: fn(u64) -> u32) {
     let seed = std::env::var("JINDOU_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
@@ -397,7 +482,8 @@ fn a_hundred_thousand_random_steps() {
                     if n >= 250 {
                         return;
                     }
-                    random_steps(first + u64::from(n), 400);
+                    let seed = first + u64::from(n);
+                    random_steps(seed, 400, shards(seed));
                 }
             });
         }

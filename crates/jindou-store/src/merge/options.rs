@@ -1,0 +1,89 @@
+//! What a merge is asked to do, and what it reports.
+
+use jindou_model::{CancelToken, setters};
+use std::fmt;
+use std::time::Duration;
+
+/// Options for merging.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MergeOptions {
+    /// Bytes of memory that keys of predicates may take while they are written: 16 bytes per key, one predicate per
+    /// thread.
+    pub memory: u64,
+    /// Bytes per second that may be written; `None` for no limit.
+    pub bytes_per_second: Option<u64>,
+    /// Threads, at least 1; more than 4 are not used.
+    pub threads: usize,
+    /// Number of generations of files from which all are merged into one.
+    pub generations: usize,
+    /// Token that ends the merge; the store then stays as it was.
+    pub cancel: CancelToken,
+}
+
+impl Default for MergeOptions {
+    /// 1 GiB, two threads, eight generations.
+    fn default() -> Self {
+        Self {
+            memory: 1 << 30,
+            bytes_per_second: None,
+            threads: 2,
+            generations: 8,
+            cancel: CancelToken::new(),
+        }
+    }
+}
+
+impl MergeOptions {
+    setters! {
+        with_memory: memory = u64;
+        with_bytes_per_second: bytes_per_second = impl Into<Option<u64>>;
+        with_threads: threads = usize;
+        with_generations: generations = usize;
+        with_cancel: cancel = CancelToken;
+    }
+}
+
+/// Counts, sizes and times of a merge.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct MergeReport {
+    /// The last snapshot that is now in the segments.
+    pub snapshot: u64,
+    /// Edits that were merged.
+    pub edits: u64,
+    /// Predicates whose segments were written.
+    pub predicates: usize,
+    /// Edges written, each direction counted.
+    pub edges: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Number of generations besides the load's files.
+    pub generations: usize,
+    /// Time until the manifest named the new files.
+    pub time: Duration,
+    /// Time for which updates that arrived meanwhile waited for the new base.
+    pub pause: Duration,
+}
+
+impl fmt::Display for MergeReport {
+    /// One line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.bytes == 0 {
+            return write!(f, "snapshot {}: nothing to merge", self.snapshot);
+        }
+        let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        write!(
+            f,
+            "merged snapshot {}: {}, {} with {}, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {}",
+            self.snapshot,
+            counted(self.edits, "edit"),
+            counted(self.predicates as u64, "predicate"),
+            counted(self.edges, "edge"),
+            self.bytes,
+            self.time.as_secs_f64(),
+            self.pause.as_secs_f64() * 1e3,
+            counted(self.generations as u64, "generation"),
+        )
+    }
+}

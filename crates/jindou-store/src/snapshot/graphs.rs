@@ -1,0 +1,97 @@
+//! The named graphs of a snapshot.
+
+use super::Snapshot;
+use jindou_graph::segment::GraphScope;
+use jindou_model::{Direction, PredicateId};
+use std::sync::Arc;
+
+impl Snapshot {
+    pub(crate) fn is_base_graph(&self, graph: u32) -> bool {
+        self.base.index.graph_ids().binary_search(&graph).is_ok()
+    }
+
+    /// True if a named graph has a quad. O(log edits) if it lost none, otherwise O(its subjects) at worst.
+    #[must_use]
+    pub fn has_graph(&self, graph: u32) -> bool {
+        if !self.is_base_graph(graph) && !self.delta.touched.has_graph(graph) {
+            return false;
+        }
+        if !self.delta.touched.may_be_empty(graph) {
+            return true;
+        }
+        let mut subjects = Vec::new();
+        self.graph_predicates(graph).into_iter().any(|p| {
+            let p = PredicateId(p);
+            self.graph_subjects(graph, p, &mut subjects);
+            let view = self.edges(p, Direction::Out);
+            view.any_has_edges(&subjects, GraphScope::Named(graph))
+        })
+    }
+
+    /// Named graphs that have a quad, ascending. O(graphs) at the first call for this snapshot and all copies of it, plus
+    /// [`Self::has_graph`] for those that lost quads.
+    #[must_use]
+    pub fn named_graphs(&self) -> Arc<[u32]> {
+        if let Some(known) = self.named_graphs.get() {
+            return Arc::clone(known);
+        }
+        let found: Arc<[u32]> = self.find_named_graphs().into();
+        // What was read for a query that failed does not count for the next one.
+        match self.check_shards() {
+            Ok(()) => Arc::clone(self.named_graphs.get_or_init(|| found)),
+            Err(_) => found,
+        }
+    }
+
+    fn find_named_graphs(&self) -> Vec<u32> {
+        let mut out = self.base.index.graph_ids().to_vec();
+        if !self.is_as_loaded() {
+            out.extend(self.delta.touched.graphs());
+            out.sort();
+            out.dedup();
+            let shrunk = self.delta.touched.shrunk();
+            let empty: Vec<u32> = shrunk.filter(|&g| !self.has_graph(g)).collect();
+            if !empty.is_empty() {
+                out.retain(|g| empty.binary_search(g).is_err());
+            }
+        }
+        out
+    }
+
+    /// The subjects of one graph with a predicate, without reading any other graph: ascending; a superset if a patch
+    /// removed edges.
+    pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
+        out.clear();
+        if let Some(sharded) = &self.sharded {
+            if self.is_base_graph(graph) {
+                sharded.others().graph_subjects(graph, predicate, out);
+            }
+        } else if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
+            out.extend_from_slice(part.subjects);
+        } else {
+            let named = self.base.named_segment(predicate.0, 0);
+            let small = self.base.index.small_graph_subjects(graph).iter();
+            out.extend(small.filter(|&&s| named.has(s, graph)));
+        }
+        let base = out.len();
+        out.extend(self.delta.touched.graph_subjects(graph, predicate.0));
+        if out.len() > base {
+            out.sort();
+            out.dedup();
+        }
+    }
+
+    /// The predicates that occur in one graph: ascending, without duplicates; a superset if a patch removed edges.
+    #[must_use]
+    pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
+        let mut out = match &self.sharded {
+            Some(_) if !self.is_base_graph(graph) => Vec::new(),
+            Some(sharded) => sharded.others().graph_predicates(graph),
+            None => self.base.graph_predicates(graph),
+        };
+        out.extend(self.delta.touched.graph_predicates(graph));
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}

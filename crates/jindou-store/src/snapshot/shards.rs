@@ -1,0 +1,105 @@
+//! A snapshot of one shard, with access to the others.
+
+use super::{Delta, Snapshot};
+use crate::base::Base;
+use jindou_graph::segment::{GraphScope, Patch};
+use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
+use jindou_model::{Direction, Error, PredicateId, Result};
+use std::sync::Arc;
+
+impl Snapshot {
+    /// One shard's base with access to the others: the whole store.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](jindou_model::Error::Usage) if the base is not a shard.
+    pub fn of_shard(base: Arc<Base>, others: Arc<dyn OtherShards>) -> Result<Self> {
+        let own = base
+            .own_data()
+            .ok_or_else(|| Error::Usage("the store is not sharded".into()))?;
+        let sharded = Sharded::new(own.number(), Arc::clone(own.blocks()), others);
+        Ok(Self {
+            sharded: Some(sharded),
+            ..Self::of_base(base)
+        })
+    }
+
+    /// The same snapshot as another shard sees it, whose base this is: for the part of a query that runs there.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the base is not a shard.
+    pub fn at_shard(&self, base: Arc<Base>, others: Arc<dyn OtherShards>) -> Result<Self> {
+        let seen = Self::of_shard(base, others)?;
+        Ok(Self {
+            base: seen.base,
+            sharded: seen.sharded,
+            ..self.clone()
+        })
+    }
+
+    /// The same content over another base; `others` are the other shards' of that base.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if one of the bases is a shard and the other is not.
+    pub(crate) fn with_base(
+        &self,
+        base: Arc<Base>,
+        others: Option<Arc<dyn OtherShards>>,
+        delta: Delta,
+    ) -> Result<Self> {
+        let sharded = match (base.own_data(), others) {
+            (None, None) => None,
+            (Some(own), Some(others)) => {
+                let blocks = Arc::clone(own.blocks());
+                Some(Sharded::new(own.number(), blocks, others))
+            }
+            _ => {
+                let what = "a shard's snapshot needs access to the other shards";
+                return Err(Error::Internal(what.into()));
+            }
+        };
+        let version = base.next_version();
+        Ok(Self {
+            base,
+            number: self.number,
+            group: self.group,
+            version,
+            shape: version,
+            delta: Arc::new(delta),
+            sharded,
+            named_graphs: Arc::default(),
+            prefixes: Arc::clone(&self.prefixes),
+        })
+    }
+
+    pub(super) fn shard_edges<'s>(
+        &'s self,
+        sharded: &'s Sharded,
+        p: PredicateId,
+        direction: Direction,
+        patch: Option<&'s Arc<Patch>>,
+    ) -> ShardEdges<'s> {
+        let segments = self.base.segments(p.0, direction);
+        ShardEdges::new(segments, patch.map(|p| &**p), sharded, (p, direction))
+    }
+
+    /// Tests which quads exist, `[graph, dense predicate, subject, object]`, best in this order; in a sharded store in
+    /// one round.
+    pub(crate) fn contain(&self, quads: &[[u32; 4]]) -> Vec<bool> {
+        let groups = quads.chunk_by(|a, b| a[..2] == b[..2]);
+        let edges = |p: u32| self.edges(PredicateId(p), Direction::Out);
+        let Some(sharded) = &self.sharded else {
+            let there = |group: &[[u32; 4]]| {
+                let (view, scope) = (edges(group[0][1]), GraphScope::of(group[0][0]));
+                let one = |&[_, _, s, o]: &[u32; 4]| view.contains(s, o, scope);
+                group.iter().map(one).collect::<Vec<bool>>()
+            };
+            return groups.flat_map(there).collect();
+        };
+        sharded.contain(groups.flat_map(|group| {
+            let (view, scope) = (edges(group[0][1]), GraphScope::of(group[0][0]));
+            let each = group.iter().map(move |&[_, _, s, o]| ([s, o], scope));
+            let view = view.sharded().copied();
+            each.filter_map(move |(ends, scope)| Some((view?, ends, scope)))
+        }))
+    }
+}
