@@ -217,11 +217,8 @@ impl<'a> Edges<'a> {
         /// Keys whose lists are fetched together.
         const PART: usize = 8192;
         let patch = match self {
-            Self::Here(view) => match view.plain_but_dirty(scope) {
-                // Where one segment has the answer except for touched keys, all its other keys have an edge.
-                Some((_, patch)) => Some(patch.dirty()),
-                None => None,
-            },
+            // Where one segment has the answer except for touched keys, all its other keys have an edge.
+            Self::Here(view) => view.plain_but_dirty(scope).map(|(_, patch)| patch.dirty()),
             // Bases give only keys that have an edge.
             Self::Sharded(edges) => match edges.patch() {
                 Some(patch) => Some(patch.dirty()),

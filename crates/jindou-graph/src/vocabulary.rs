@@ -84,7 +84,7 @@ impl<'a> Vocabulary<'a> {
                 }
             }
             TermsOrigin::Other(source, tail) => {
-                let Some(tail) = tail.filter(|tail| tail.len() > 0) else {
+                let Some(tail) = tail.filter(|tail| !tail.is_empty()) else {
                     source.lookup_many(terms, out);
                     return;
                 };

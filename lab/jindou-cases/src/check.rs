@@ -99,7 +99,8 @@ fn open(data: &[Document], database: Database) -> Result<Opened, String> {
         false => &sources(&[])?,
     };
     jindou::Database::load(&dir, loaded, &options, &progress).map_err(text)?;
-    let db = jindou::Database::open(&dir).map_err(text)?;
+    let open = OpenOptions::default().with_durability(Durability::None);
+    let db = jindou::Database::open_with(&dir, &open).map_err(text)?;
     if !is_loaded {
         db.insert(&all, &UpdateOptions::default(), &progress)
             .map_err(text)?;

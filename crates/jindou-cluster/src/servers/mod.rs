@@ -221,7 +221,7 @@ impl Servers {
 
     /// Lets peers with UCX read the segments of the shards that this server holds, in the folder of the sharded store.
     /// It takes effect after some time, about a second for 50 million keys. If the cluster file forbids it, or it
-    /// fails, peers send requests instead.
+    /// fails, or a shard was merged, peers send requests instead.
     pub fn serve_reads(&self, store: &Path) {
         let Some(lanes) = self.lanes.as_ref().filter(|l| l.shelf().is_some()) else {
             return;
@@ -232,6 +232,10 @@ impl Servers {
                 let Some(lanes) = lanes.upgrade() else {
                     return;
                 };
+                if base.merged() > 0 {
+                    // Some of its segments are in files that peers do not know.
+                    continue;
+                }
                 let folder = store.join(shard_folder(shard));
                 let put =
                     |shelf: &Arc<reads::Shelf>| shelf.put(lanes.transport(), shard, &folder, base);

@@ -18,7 +18,7 @@ pub(crate) enum KeyOwner {
 }
 
 /// What is known about an edge without a request.
-enum Presence {
+pub(super) enum Presence {
     Known(bool),
     /// Another shard's base decides.
     Far(FarKey),
@@ -33,8 +33,8 @@ pub struct ShardEdges<'a> {
     pub(super) own: OwnEdges<'a>,
     pub(super) sharded: &'a Sharded,
     patch: Option<&'a Patch>,
-    predicate: u32,
-    direction: Direction,
+    pub(super) predicate: u32,
+    pub(super) direction: Direction,
 }
 
 impl<'a> ShardEdges<'a> {
@@ -182,7 +182,7 @@ impl<'a> ShardEdges<'a> {
     }
 
     /// O(log edits + log degree).
-    fn presence(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> Presence {
+    pub(super) fn presence(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> Presence {
         if let Some(patch) = self.touched(key) {
             let one = match scope {
                 GraphScope::Default => Some(DEFAULT_GRAPH),
@@ -218,52 +218,15 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Tests which edges exist, in one round, or two where graphs have to be read: `there[i]` is the result for the
-    /// `i`th.
+    /// Tests which edges exist, as [`Sharded::contain`].
     pub fn contains_many(
         &self,
         edges: impl Iterator<Item = (u32, u32)>,
         scope: GraphScope<'_>,
         there: &mut Vec<bool>,
     ) {
-        there.clear();
-        let (mut others, mut late) = (Vec::new(), Vec::new());
-        for (i, (key, neighbour)) in edges.enumerate() {
-            there.push(match self.presence(key, neighbour, scope) {
-                Presence::Known(known) => known,
-                Presence::Far(of) => {
-                    others.push((of, neighbour, scope, i));
-                    false
-                }
-                Presence::InSomeGraphs => {
-                    late.push((i, key, neighbour));
-                    false
-                }
-            });
-        }
-        self.sharded.others().contains_many(&others, there);
-        if late.is_empty() {
-            return;
-        }
-        self.fetch(late.iter().map(|&(_, key, _)| (key, scope)));
-        for (i, key, neighbour) in late {
-            there[i] = self.contains(key, neighbour, scope);
-        }
-    }
-
-    /// As [`Self::contains_many`], for an edge of one graph among those of several predicates: its presence, or what
-    /// has to be asked.
-    pub(super) fn contains_or_ask(
-        &self,
-        key: u32,
-        neighbour: u32,
-        graph: GraphScope<'_>,
-    ) -> Result<bool, FarKey> {
-        match self.presence(key, neighbour, graph) {
-            Presence::Far(of) => Err(of),
-            Presence::Known(there) => Ok(there),
-            Presence::InSomeGraphs => Ok(self.contains(key, neighbour, graph)),
-        }
+        let edges = edges.map(|(key, neighbour)| (self, [key, neighbour], scope));
+        self.sharded.contain(edges, there);
     }
 
     /// Appends every vertex that may be a key on some shard in `scope` to `out`: ascending, each once. Keys that the

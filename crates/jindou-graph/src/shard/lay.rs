@@ -13,6 +13,15 @@ pub const MOST_LAID: usize = 1 << 20;
 /// Placeholder range of a row whose list was not collected.
 const NOT_LAID: [u32; 2] = [1, 0];
 
+/// A range of what follows an array of length `end`.
+fn behind(end: usize, [from, to]: [usize; 2]) -> [u32; 2] {
+    match (to - from, u32::try_from(end + to)) {
+        (0, _) => [0, 0],
+        (_, Ok(last)) => [(end + from) as u32, last],
+        (_, Err(_)) => NOT_LAID,
+    }
+}
+
 impl<'a> ShardEdges<'a> {
     /// Collects the lists of a batch: one range per id, in the array that is returned or, counted from its end, in
     /// `more`. The range is `[1, 0]` for lists that did not fit, which [`Self::read`] reads. From other shards' lists,
@@ -34,13 +43,7 @@ impl<'a> ShardEdges<'a> {
             ranges.resize(ids.len(), NOT_LAID);
             return array;
         }
-        let behind = |from: usize, to: usize| match (to - from, u32::try_from(end + to)) {
-            (0, _) => [0, 0],
-            (_, Ok(last)) => [(end + from) as u32, last],
-            (_, Err(_)) => NOT_LAID,
-        };
         // Own lists, and the owners of the others.
-        let mut scratch = Vec::new();
         let mut wanted: FxHashMap<u32, usize> = FxHashMap::default();
         let mut keys: Vec<FarKey> = Vec::new();
         let mut rows: Vec<(usize, usize)> = Vec::new();
@@ -69,36 +72,7 @@ impl<'a> ShardEdges<'a> {
                 }
             });
         }
-        match plain {
-            Some(s) => {
-                // No key is 0.
-                let mut numbers = Vec::new();
-                s.find_many(&own, &mut numbers);
-                ranges.extend(numbers.iter().map(|&k| match k {
-                    NO_KEY => [0, 0],
-                    k => {
-                        let (a, b) = s.range(k);
-                        [a as u32, b as u32]
-                    }
-                }));
-            }
-            None => {
-                for &key in &own {
-                    if key == LocalKey(0) {
-                        ranges.push([0, 0]);
-                        continue;
-                    }
-                    let list = self.own.read(key, scope, &mut scratch);
-                    if more.len() + list.len() > MOST_LAID {
-                        ranges.push(NOT_LAID);
-                        continue;
-                    }
-                    let from = more.len();
-                    more.extend_from_slice(list);
-                    ranges.push(behind(from, more.len()));
-                }
-            }
-        }
+        self.lay_own(&own, scope, end, (ranges, more));
         let mut left = Vec::new();
         if !keys.is_empty() {
             let others = self.sharded.others();
@@ -108,7 +82,7 @@ impl<'a> ShardEdges<'a> {
             }
             for (row, at) in rows {
                 ranges[row] = match places.get(at) {
-                    Some(&[from, to]) if from <= to => behind(from as usize, to as usize),
+                    Some(&[from, to]) if from <= to => behind(end, [from as usize, to as usize]),
                     _ => {
                         left.extend(ids.get(row).map(|&v| (v, scope)));
                         NOT_LAID
@@ -123,8 +97,59 @@ impl<'a> ShardEdges<'a> {
         );
         // They are read one by one, but must not be requested one by one.
         self.fetch(left.into_iter());
+        self.lay_edited(ids, &edited, scope, end, (ranges, more));
+        array
+    }
+
+    /// Appends the ranges of the shard's own lists, without edits; `end` is the length of the array before `more`.
+    fn lay_own(
+        &self,
+        own: &[LocalKey],
+        scope: GraphScope<'_>,
+        end: usize,
+        (ranges, more): (&mut Vec<[u32; 2]>, &mut Vec<u32>),
+    ) {
+        if let Some(s) = self.own.plain(scope) {
+            // No key is 0.
+            let mut numbers = Vec::new();
+            s.find_many(own, &mut numbers);
+            ranges.extend(numbers.iter().map(|&k| match k {
+                NO_KEY => [0, 0],
+                k => {
+                    let (a, b) = s.range(k);
+                    [a as u32, b as u32]
+                }
+            }));
+            return;
+        }
+        let mut scratch = Vec::new();
+        for &key in own {
+            if key == LocalKey(0) {
+                ranges.push([0, 0]);
+                continue;
+            }
+            let list = self.own.read(key, scope, &mut scratch);
+            if more.len() + list.len() > MOST_LAID {
+                ranges.push(NOT_LAID);
+                continue;
+            }
+            let from = more.len();
+            more.extend_from_slice(list);
+            ranges.push(behind(end, [from, more.len()]));
+        }
+    }
+
+    /// Appends the merged lists of rows whose keys have edits; `end` is the length of the array before `more`.
+    fn lay_edited(
+        &self,
+        ids: &[u32],
+        rows: &[usize],
+        scope: GraphScope<'_>,
+        end: usize,
+        (ranges, more): (&mut [[u32; 2]], &mut Vec<u32>),
+    ) {
         let mut last = None;
-        for row in edited {
+        for &row in rows {
             let (Some(&v), Some(range)) = (ids.get(row), ranges.get_mut(row)) else {
                 continue;
             };
@@ -135,16 +160,13 @@ impl<'a> ShardEdges<'a> {
                 continue;
             }
             let from = more.len();
+            *range = NOT_LAID;
             if from <= MOST_LAID {
                 self.append_merged(v, scope, more);
+                *range = behind(end, [from, more.len()]);
             }
-            *range = match more.len() {
-                _ if from > MOST_LAID => NOT_LAID,
-                to => behind(from, to),
-            };
             last = Some((v, *range));
         }
-        array
     }
 
     /// Replaces a collected list of the default graph's base by the merged one, where the patch has edits of the key.

@@ -1,5 +1,6 @@
 //! One query's access to the data of other shards.
 
+use super::edges::Presence;
 use super::{Blocks, ShardEdges};
 use crate::segment::GraphScope;
 use crate::statistics::Statistics;
@@ -242,25 +243,36 @@ impl Sharded {
             .is_some_and(|owner| u32::from(owner) == self.number)
     }
 
-    /// Tests which edges exist: `[subject, object]` of predicates, each in the graphs of its scope, in one round, and
-    /// those that only patches decide without one.
-    #[must_use]
-    pub fn contain<'s, 'e: 's>(
-        &'s self,
-        edges: impl Iterator<Item = (ShardEdges<'e>, [u32; 2], GraphScope<'s>)>,
-    ) -> Vec<bool> {
-        let (mut there, mut others) = (Vec::new(), Vec::new());
+    /// Tests which edges exist, given by key and neighbour, each in the graphs of its scope: in one round, or two where
+    /// several graphs are read and edits removed an edge from some. `there[i]` is the result for the `i`th.
+    pub fn contain<'e>(
+        &self,
+        edges: impl Iterator<Item = (&'e ShardEdges<'e>, [u32; 2], GraphScope<'e>)>,
+        there: &mut Vec<bool>,
+    ) {
+        there.clear();
+        let (mut others, mut late) = (Vec::new(), Vec::new());
         for (i, (edges, [key, neighbour], scope)) in edges.enumerate() {
-            there.push(match edges.contains_or_ask(key, neighbour, scope) {
-                Ok(known) => known,
-                Err(of) => {
+            there.push(match edges.presence(key, neighbour, scope) {
+                Presence::Known(known) => known,
+                Presence::Far(of) => {
                     others.push((of, neighbour, scope, i));
+                    false
+                }
+                Presence::InSomeGraphs => {
+                    late.push((i, edges, [key, neighbour], scope));
                     false
                 }
             });
         }
-        self.others.contains_many(&others, &mut there);
-        there
+        self.others.contains_many(&others, there);
+        let list = |&(_, edges, [key, _], scope): &(usize, &ShardEdges<'e>, [u32; 2], _)| {
+            (PredicateId(edges.predicate), edges.direction, key, scope)
+        };
+        self.fetch(late.iter().map(list));
+        for (i, edges, [key, neighbour], scope) in late {
+            there[i] = edges.contains(key, neighbour, scope);
+        }
     }
 
     /// The shard that owns an id, if it is another one.

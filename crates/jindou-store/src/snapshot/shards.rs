@@ -95,11 +95,14 @@ impl Snapshot {
             };
             return groups.flat_map(there).collect();
         };
-        sharded.contain(groups.flat_map(|group| {
-            let (view, scope) = (edges(group[0][1]), GraphScope::of(group[0][0]));
-            let each = group.iter().map(move |&[_, _, s, o]| ([s, o], scope));
-            let view = view.sharded().copied();
-            each.filter_map(move |(ends, scope)| Some((view?, ends, scope)))
-        }))
+        let views: Vec<_> = groups.map(|group| (edges(group[0][1]), group)).collect();
+        let each = views.iter().flat_map(|(view, group)| {
+            let scope = GraphScope::of(group[0][0]);
+            let ends = group.iter().map(|&[_, _, s, o]| [s, o]);
+            ends.filter_map(move |ends| Some((view.sharded()?, ends, scope)))
+        });
+        let mut there = Vec::with_capacity(quads.len());
+        sharded.contain(each, &mut there);
+        there
     }
 }

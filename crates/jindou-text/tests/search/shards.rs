@@ -146,8 +146,6 @@ fn shards_answer_what_the_whole_store_does() {
     }
 }
 
-/// The answers of a model that knows where the words are, as for whole stores.
-
 /// Labels that updates added and removed, in the tail and in the load.
 #[test]
 fn changed_shards_find_what_is_there_now() {
@@ -183,6 +181,7 @@ fn changed_shards_find_what_is_there_now() {
     }
 }
 
+/// The answers of a model that knows where the words are, as for whole stores.
 #[test]
 fn shards_find_what_looking_at_all_finds() {
     let mut rng = Rng(73);
