@@ -2,7 +2,10 @@
 
 use crate::read::{Case, CaseStep, Document, EXPECTED_QUADS, Expected};
 use jindou::parse::{Format, Sources};
-use jindou::{Answer, LoadOptions, MergeOptions, Progress, QueryOptions, Sharding, UpdateOptions};
+use jindou::{
+    Answer, Durability, LoadOptions, MergeOptions, OpenOptions, Progress, QueryOptions, Sharding,
+    UpdateOptions,
+};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::{BlankNode, Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use oxrdfio::RdfParser;

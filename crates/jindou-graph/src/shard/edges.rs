@@ -17,7 +17,7 @@ pub(crate) enum KeyOwner {
     Nobody,
 }
 
-/// What is known about an edge without a request.
+/// Knowledge about an edge that needs no request.
 pub(super) enum Presence {
     Known(bool),
     /// Another shard's base decides.

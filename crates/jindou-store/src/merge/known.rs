@@ -75,7 +75,7 @@ struct CountedClass {
     runs: Option<Vec<[u32; 2]>>,
 }
 
-/// What the new segments of one base say: of the whole store, or of the vertices that a shard owns. A class belongs to
+/// Statements of the new segments of one base: of the whole store, or of the vertices that a shard owns. A class belongs to
 /// the shard that has its incoming edges, and a subject's edges are all on one shard.
 pub(super) struct MergeStatistics {
     held: Vec<HeldCounts>,

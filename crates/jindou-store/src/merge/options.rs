@@ -1,4 +1,4 @@
-//! What a merge is asked to do, and what it reports.
+//! Options and report of a merge.
 
 use jindou_model::{CancelToken, setters};
 use std::fmt;

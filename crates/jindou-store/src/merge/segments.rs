@@ -26,7 +26,7 @@ pub(super) struct MergeJob<'a> {
     pub snapshot: &'a Snapshot,
     /// The base of the snapshot, or that of one of its shards.
     pub old: &'a Base,
-    /// What the new base knows about the shards, if it is one.
+    /// Data about the shards in the new base, if it is one.
     pub shard: Option<&'a ShardInfo>,
     /// Predicates to write, ascending.
     pub held: &'a [u32],

@@ -135,7 +135,7 @@ pub(crate) type FileLayer<'a> = dyn Fn(Directory) -> Box<dyn Files> + 'a;
 /// The files of a store that is merged.
 struct StoreFiles {
     root: Box<dyn Files>,
-    /// Those in each shard's folder.
+    /// Files in each shard's folder.
     shards: Vec<Box<dyn Files>>,
 }
 
