@@ -259,7 +259,10 @@ impl Snapshot {
             self.sharded.is_none(),
             "segments of a shard are read by its own keys"
         );
-        let (default, named) = self.base.segments(p.0, direction);
+        // Not as a pair, which would be copied once more for every step of every query.
+        let d = direction as usize;
+        let default = self.base.default_segment(p.0, d);
+        let named = self.base.named_segment(p.0, d);
         EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p))
     }
 

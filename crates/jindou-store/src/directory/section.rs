@@ -83,6 +83,7 @@ impl SectionFile {
     }
 
     /// A section as an array; empty if there is none. A length that does not fit marks the file.
+    #[inline]
     #[must_use]
     pub fn array<T: bytemuck::Pod>(&self, number: u32) -> &[T] {
         let Some((at, len)) = self.place(number) else {

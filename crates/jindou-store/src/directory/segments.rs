@@ -175,7 +175,13 @@ impl SegmentFile {
         let Some(r) = self.records().get(p as usize) else {
             return Segment::EMPTY;
         };
-        self.view(r).unwrap_or_else(|| damaged(r, Segment::EMPTY))
+        match self.view(r) {
+            Some(segment) => segment,
+            None => {
+                mark_damaged(r);
+                Segment::EMPTY
+            }
+        }
     }
 
     /// The segment of a predicate in a file of named graphs; empty if unknown or damaged, which marks the file. O(1).
@@ -184,9 +190,13 @@ impl SegmentFile {
     pub fn named(&self, p: u32) -> NamedSegment<'_> {
         match self.records().get(p as usize) {
             // Few predicates have edges in named graphs.
-            Some(r) if r.kind != FinderKind::Empty as u32 => self
-                .named_view(r)
-                .unwrap_or_else(|| damaged(r, NamedSegment::EMPTY)),
+            Some(r) if r.kind != FinderKind::Empty as u32 => match self.named_view(r) {
+                Some(segment) => segment,
+                None => {
+                    mark_damaged(r);
+                    NamedSegment::EMPTY
+                }
+            },
             _ => NamedSegment::EMPTY,
         }
     }
@@ -357,9 +367,8 @@ impl SegmentFile {
 
 /// Marks the file that a record is in.
 #[cold]
-fn damaged<S>(record: &SegmentRecord, empty: S) -> S {
+fn mark_damaged(record: &SegmentRecord) {
     contradicts(std::slice::from_ref(record));
-    empty
 }
 
 /// Data that a merged file holds about itself, apart from its segments.

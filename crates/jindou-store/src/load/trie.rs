@@ -72,7 +72,7 @@ impl Labelling {
     }
 
     /// Gives the vertex the current label. Repeating this changes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, vertex: u32) {
         let state = &mut self.state[vertex as usize];
         if *state >= self.first {
