@@ -50,8 +50,9 @@ pub(crate) trait SinkFactory: Sync {
     fn worker<'s>(&'s self) -> Box<dyn WorkerSink + 's>;
 }
 
-/// One worker's sink, to be handed back.
+/// One worker's sink.
 pub(crate) trait WorkerSink: Sink {
+    /// Merges the worker's rows into the query's sink.
     fn done(self: Box<Self>) -> Result<()>;
 }
 

@@ -431,7 +431,7 @@ mod tests {
     fn heads_come_back_and_any_change_is_seen() {
         let all = [
             head(1, false),
-            // Of a version that had no others.
+            // As a version that had only short heads wrote it.
             head(u32::MAX.into(), false),
             head(LONG_FROM, true),
             head(1 << 32, true),

@@ -228,7 +228,7 @@ fn merge_automatically(a: &Serve, db: &Database) -> Result<BackgroundMerges> {
     })
 }
 
-/// `standard` has the host and TLS files already, and the limits of this machine.
+/// Adds to `standard`, in which the host, the TLS files and the limits of this machine are set.
 fn server_options(a: &Serve, standard: ServerOptions, store: &Path) -> Result<ServerOptions> {
     let memory = standard.memory;
     let (heavy_slots, light_slots) = (standard.heavy_slots, standard.light_slots);

@@ -171,7 +171,7 @@ fn all_fit(lines: &[&str], expected: &[String]) -> bool {
     }
 }
 
-/// Running servers by their names, which are variables of the shell.
+/// The servers that a case has started, each by the name of the shell variable that holds its URL.
 type Servers = BTreeMap<String, Served>;
 
 /// Place in which commands run: a folder, and a port that is taken.

@@ -233,7 +233,7 @@ impl Servers {
                     return;
                 };
                 if base.merged() > 0 {
-                    // Some of its segments are in files that peers do not know.
+                    // After a merge some of its segments are in further files, whose addresses peers do not have.
                     continue;
                 }
                 let folder = store.join(shard_folder(shard));

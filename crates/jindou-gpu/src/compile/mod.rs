@@ -293,8 +293,8 @@ impl<'a> StepCompiler<'a> {
     }
 }
 
-/// Appends the parts of the plan's step with this number. Each keeps the columns `keep`, and those that the parts after
-/// it need.
+/// Appends the parts of the plan's step with this number. Each part keeps the columns in `keep`, and those that later
+/// parts read.
 fn append_parts<'a>(
     works: Vec<CompiledStep<'a>>,
     mut keep: Vec<Slot>,

@@ -13,7 +13,7 @@ use jindou_model::mapped::contradicts;
 use jindou_model::{Error, Invariant, Result};
 use std::io::{Seek, SeekFrom, Write};
 
-/// Version of every file in a store directory. A store of another version is refused by name.
+/// Version of every file in a store directory. A store of another version is refused, and the error names both versions.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Alignment of sections: a cache line, so that no small array straddles two lines needlessly.
@@ -82,7 +82,8 @@ impl SectionFile {
         Ok(Self { bytes, table })
     }
 
-    /// A section as an array; empty if there is none. A length that does not fit marks the file.
+    /// A section as an array; empty if there is none. A length that does not fit marks the file as damaged, and the query
+    /// that reads it fails.
     #[inline]
     #[must_use]
     pub fn array<T: bytemuck::Pod>(&self, number: u32) -> &[T] {
