@@ -125,23 +125,23 @@ impl Statistics {
     }
 }
 
-/// Merges exact sets down to [`MAX_PLANNER_SETS`]: the most frequent stay unchanged; the others are grouped by their
-/// classes and their rarest predicates, increasingly coarsely until they fit.
+/// Merges exact sets down to at most `most`, at least 1: the most frequent stay unchanged; the others are grouped by
+/// their classes and their rarest predicates.
 ///
 /// `frequency` is the number of subjects by predicate. O(sets log sets).
 #[must_use]
-pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64]) -> Vec<PlannerSet> {
+pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64], most: usize) -> Vec<PlannerSet> {
     exact.sort_by(|a, b| {
         b.subjects
             .cmp(&a.subjects)
             .then_with(|| a.predicates.cmp(&b.predicates))
             .then_with(|| a.classes.cmp(&b.classes))
     });
-    if exact.len() <= MAX_PLANNER_SETS {
+    if exact.len() <= most {
         return exact;
     }
-    let room = MAX_PLANNER_SETS / 10;
-    let rest = exact.split_off(MAX_PLANNER_SETS - room);
+    let room = (most / 10).max(1);
+    let rest = exact.split_off(most.saturating_sub(room));
     let freq = |p: u32| frequency.get(p as usize).copied().unwrap_or(0);
     let mut groups: FxHashMap<u64, PlannerSet> = FxHashMap::default();
     for set in rest {

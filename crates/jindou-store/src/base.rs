@@ -1,5 +1,6 @@
 //! The base below all patches: the files of a load, and those of the merges since.
 
+use crate::delta::OpenMerge;
 use crate::directory::{IndexParts, Manifest, SegmentFile};
 use crate::requests::Requests;
 use crate::revisions::Revisions;
@@ -42,6 +43,8 @@ pub(crate) struct MergedData {
     /// The revisions then; `None` in files of versions that did not know them.
     pub revisions: Option<Revisions>,
     pub requests: Requests,
+    /// The merge that was open then: the one that made the base, where the log of several servers started it.
+    pub open_merge: Option<OpenMerge>,
 }
 
 /// The immutable part of a store: the output of a bulk load, and of merges since. Shared by all snapshots until the

@@ -17,12 +17,12 @@ pub mod testing;
 mod warm;
 
 pub use base::Base;
-pub use delta::{Applied, ChangeTerm, Changes};
+pub use delta::{Applied, ChangeTerm, Changes, MergeCommitted, OpenMerge, ShardResult};
 pub use directory::{
     CheckReport, Damage, InfoReport, PredicateInfo, check, check_with, info, info_with, open,
 };
 pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
-pub use merge::{MergeOptions, MergeReport, Merging, ShardFiles};
+pub use merge::{MergeOptions, MergePlan, MergeReport, Merging, ShardFiles, ShardMerge};
 pub use quads::SnapshotQuads;
 pub use requests::DoneRequest;
 pub use snapshot::{GraphPart, Snapshot};

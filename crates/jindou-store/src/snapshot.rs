@@ -5,6 +5,7 @@ mod graphs;
 mod shards;
 
 use crate::base::Base;
+use crate::delta::OpenMerge;
 use crate::requests::Requests;
 use crate::revisions::Revisions;
 use jindou_graph::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
@@ -61,6 +62,7 @@ pub(crate) struct Delta {
     pub removed: u64,
     pub revisions: Revisions,
     pub requests: Requests,
+    pub open_merge: Option<OpenMerge>,
 }
 
 impl Snapshot {
@@ -72,6 +74,7 @@ impl Snapshot {
             tail: base.merged.tail.clone(),
             revisions: base.revisions(),
             requests: base.merged.requests.clone(),
+            open_merge: base.merged.open_merge,
             ..Delta::default()
         };
         Self {
@@ -483,6 +486,10 @@ impl Snapshot {
 
     pub(crate) fn requests_mut(&mut self) -> &mut Requests {
         &mut self.delta_mut().requests
+    }
+
+    pub(crate) fn set_open_merge(&mut self, open: Option<OpenMerge>) {
+        self.delta_mut().open_merge = open;
     }
 
     pub(crate) fn set_patch(&mut self, direction: usize, p: u32, patch: Arc<Patch>) {

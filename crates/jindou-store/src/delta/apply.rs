@@ -140,8 +140,12 @@ impl Snapshot {
     /// Creates the next snapshot from the record that [`Self::apply`] on this very snapshot returned (or that and those
     /// of [`Self::apply_within`], concatenated).
     ///
+    /// A record that commits a merge needs a snapshot of the merged base
+    /// ([`Merging::rebase_shards`](crate::Merging::rebase_shards)).
+    ///
     /// # Errors
-    /// [`Error::Damaged`] for a record that is damaged or belongs to another snapshot.
+    /// [`Error::Damaged`] for a record that is damaged or belongs to another snapshot; [`Error::Conflict`] if it commits
+    /// a merge, and the base is another one.
     pub fn replay(&self, record: &[u8]) -> Result<Self> {
         let number = self.next_number()?;
         let mut next = self.clone();
@@ -160,6 +164,10 @@ impl Snapshot {
                 }
                 RecordPart::Prefixes(changes) => next = next.with_prefixes(&changes, number),
                 RecordPart::Request(request) => next = next.with_request(request, number),
+                RecordPart::MergeStarted(plan) => next = next.with_merge_started(plan, number)?,
+                RecordPart::MergeCommitted(committed) => {
+                    next = next.with_merge_committed(&committed, number)?;
+                }
             }
         }
         Ok(next)
@@ -219,7 +227,7 @@ impl Snapshot {
         Ok(out)
     }
 
-    fn next_number(&self) -> Result<u64> {
+    pub(super) fn next_number(&self) -> Result<u64> {
         let next = self.number().checked_add(1);
         next.ok_or_else(|| Error::limit(Resource::Numbers, "snapshot numbers are used up"))
     }

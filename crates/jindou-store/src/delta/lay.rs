@@ -56,6 +56,12 @@ fn changes_of(net: &NetChanges, direction: Direction) -> BTreeMap<u32, PatchChan
 }
 
 impl Snapshot {
+    /// Returns true if merged segments of some shard may have edges of the predicate, in a sharded store. While a merge
+    /// is open, some servers have its base and others the previous one, and their snapshots must be equal.
+    fn may_have_merged(&self, p: u32) -> bool {
+        self.open_merge().is_some() || self.base().has_merged_edges(p)
+    }
+
     fn lay_direction<E>(
         &self,
         net: &NetChanges,
@@ -89,7 +95,7 @@ impl Snapshot {
                     // Merged segments may have further edges of it. In a sharded store the entry stays if they may
                     // have any: every shard has to come to the same result.
                     .filter(|&&v| match is_sharded {
-                        true => !self.base().has_merged_edges(p),
+                        true => !self.may_have_merged(p),
                         false => !self.base().is_key(v, p, direction),
                     })
                     .map(|&v| u64::from(v) << 32 | u64::from(p)),
@@ -202,7 +208,7 @@ impl Snapshot {
                 });
                 !stays
                     && match self.as_sharded() {
-                        Some(_) => !self.base().has_merged_edges(p),
+                        Some(_) => !self.may_have_merged(p),
                         None => !self.base().has_merged(g, p, s),
                     }
             })

@@ -11,11 +11,13 @@
 mod apply;
 mod changes;
 mod lay;
+mod merges;
 mod net;
-mod record;
+pub(crate) mod record;
 
 pub use apply::Applied;
 pub use changes::{ChangeTerm, Changes};
+pub use merges::{MergeCommitted, OpenMerge, ShardResult};
 pub use record::{committed_at, stamp};
 
 pub(crate) use net::NetChanges;

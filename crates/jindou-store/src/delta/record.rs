@@ -35,9 +35,27 @@
 //!         the numbers of a `DoneRequest`
 //! ```
 //!
+//! A part of version 5 starts a merge of all shards at the same snapshot.
+//!
+//! ```text
+//! part    version u8 = 5, length of the rest
+//!         snapshot number
+//!         generation, 1 if all generations are merged or 0
+//! ```
+//!
+//! A part of version 6 commits it.
+//!
+//! ```text
+//! part    version u8 = 6, length of the rest
+//!         snapshot number
+//!         the last snapshot that the base contains
+//!         shards: count, each: hash u64; merge statistics: length and bytes
+//! ```
+//!
 //! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
 
-use super::NetChanges;
+use super::{MergeCommitted, NetChanges, ShardResult};
+use crate::merge::MergePlan;
 use crate::requests::{DoneRequest, NUMBERS};
 use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange};
 use jindou_model::{Error, Result};
@@ -46,8 +64,10 @@ const VERSION: u8 = 1;
 const TIME: u8 = 2;
 const PREFIXES: u8 = 3;
 const REQUEST: u8 = 4;
+const MERGE_STARTED: u8 = 5;
+const MERGE_COMMITTED: u8 = 6;
 
-fn damaged(what: &str) -> Error {
+pub(crate) fn damaged(what: &str) -> Error {
     Error::damaged(
         "log",
         format!(
@@ -56,7 +76,7 @@ fn damaged(what: &str) -> Error {
     )
 }
 
-fn put(out: &mut Vec<u8>, mut n: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -64,7 +84,7 @@ fn put(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-fn take(from: &mut &[u8]) -> Result<u64> {
+pub(crate) fn take(from: &mut &[u8]) -> Result<u64> {
     let mut n = 0u64;
     for shift in (0..64).step_by(7) {
         let (&b, rest) = from
@@ -82,12 +102,12 @@ fn take(from: &mut &[u8]) -> Result<u64> {
     Err(damaged("a number is too large"))
 }
 
-fn take_u32(from: &mut &[u8]) -> Result<u32> {
+pub(crate) fn take_u32(from: &mut &[u8]) -> Result<u32> {
     u32::try_from(take(from)?).map_err(|_| damaged("a number is too large"))
 }
 
 /// Reads a count of items that take at least `least` bytes each.
-fn take_count(from: &mut &[u8], least: usize) -> Result<usize> {
+pub(crate) fn take_count(from: &mut &[u8], least: usize) -> Result<usize> {
     let n = take(from)?;
     match usize::try_from(n) {
         Ok(n) if n <= from.len() / least => Ok(n),
@@ -136,11 +156,30 @@ pub(super) fn encode(net: &NetChanges, number: u64) -> Vec<u8> {
             }
         }
     }
+    part(VERSION, &body)
+}
+
+/// One part of a version.
+fn part(version: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 8);
-    out.push(VERSION);
+    out.push(version);
     put(&mut out, body.len() as u64);
-    out.extend_from_slice(&body);
+    out.extend_from_slice(body);
     out
+}
+
+/// Takes a part's rest off a record.
+fn take_body<'a>(record: &mut &'a [u8]) -> Result<&'a [u8]> {
+    take_bytes(record, 1)?;
+    let length = take_count(record, 1)?;
+    take_bytes(record, length)
+}
+
+fn whole<T>(body: &[u8], contents: T) -> Result<T> {
+    match body.is_empty() {
+        true => Ok(contents),
+        false => Err(damaged("it is longer than its contents")),
+    }
 }
 
 /// One part, of changed prefixes.
@@ -160,11 +199,7 @@ pub(super) fn encode_prefixes(changes: &[PrefixChange], number: u64) -> Vec<u8> 
             body.extend_from_slice(text.as_bytes());
         }
     }
-    let mut out = Vec::with_capacity(body.len() + 8);
-    out.push(PREFIXES);
-    put(&mut out, body.len() as u64);
-    out.extend_from_slice(&body);
-    out
+    part(PREFIXES, &body)
 }
 
 /// One part, of the request that was done.
@@ -174,27 +209,72 @@ pub(super) fn encode_request(request: &DoneRequest, number: u64) -> Vec<u8> {
     for number in request.to_numbers() {
         put(&mut body, number);
     }
-    let mut out = Vec::with_capacity(body.len() + 2);
-    out.push(REQUEST);
-    put(&mut out, body.len() as u64);
-    out.extend_from_slice(&body);
-    out
+    part(REQUEST, &body)
 }
 
 /// Takes a part of a request off a record.
 fn decode_request(record: &mut &[u8]) -> Result<(u64, DoneRequest)> {
-    *record = &record[1..];
-    let length = take_count(record, 1)?;
-    let mut body = take_bytes(record, length)?;
+    let mut body = take_body(record)?;
     let number = take(&mut body)?;
     let mut numbers = [0; NUMBERS];
     for number in &mut numbers {
         *number = take(&mut body)?;
     }
-    match body.is_empty() {
-        true => Ok((number, DoneRequest::from_numbers(numbers))),
-        false => Err(damaged("it is longer than its contents")),
+    whole(body, (number, DoneRequest::from_numbers(numbers)))
+}
+
+/// One part, which starts a merge.
+pub(super) fn encode_merge_started(plan: MergePlan, number: u64) -> Vec<u8> {
+    let mut body = Vec::with_capacity(16);
+    put(&mut body, number);
+    put(&mut body, plan.generation.into());
+    put(&mut body, plan.all.into());
+    part(MERGE_STARTED, &body)
+}
+
+/// Takes a part that starts a merge off a record.
+fn decode_merge_started(record: &mut &[u8]) -> Result<(u64, MergePlan)> {
+    let mut body = take_body(record)?;
+    let number = take(&mut body)?;
+    let generation = take_u32(&mut body)?;
+    let all = match take(&mut body)? {
+        0 => false,
+        1 => true,
+        _ => return Err(damaged("it starts a merge in an unknown way")),
+    };
+    whole(body, (number, MergePlan { generation, all }))
+}
+
+/// One part, which commits a merge.
+pub(super) fn encode_merge_committed(committed: &MergeCommitted, number: u64) -> Vec<u8> {
+    let mut body = Vec::new();
+    put(&mut body, number);
+    put(&mut body, committed.merged);
+    put(&mut body, committed.shards.len() as u64);
+    for shard in &committed.shards {
+        put(&mut body, shard.hash);
+        put(&mut body, shard.statistics.len() as u64);
+        body.extend_from_slice(&shard.statistics);
     }
+    part(MERGE_COMMITTED, &body)
+}
+
+/// Takes a part that commits a merge off a record.
+fn decode_merge_committed(record: &mut &[u8]) -> Result<(u64, MergeCommitted)> {
+    let mut body = take_body(record)?;
+    let b = &mut body;
+    let number = take(b)?;
+    let mut committed = MergeCommitted {
+        merged: take(b)?,
+        shards: Vec::new(),
+    };
+    for _ in 0..take_count(b, 2)? {
+        let hash = take(b)?;
+        let length = take_count(b, 1)?;
+        let statistics = take_bytes(b, length)?.to_vec();
+        committed.shards.push(ShardResult { hash, statistics });
+    }
+    whole(body, (number, committed))
 }
 
 /// Appends to a record when its transaction was handed to the log, in microseconds since 1970 (UTC).
@@ -227,14 +307,9 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     if record.first() != Some(&TIME) {
         return Ok(false);
     }
-    *record = &record[1..];
-    let length = take_count(record, 1)?;
-    let mut body = take_bytes(record, length)?;
+    let mut body = take_body(record)?;
     take(&mut body)?;
-    if body.is_empty() {
-        return Ok(true);
-    }
-    Err(damaged("its time is too long"))
+    whole(body, true)
 }
 
 /// A part of a record.
@@ -243,6 +318,8 @@ pub(super) enum RecordPart {
     Quads(NetChanges),
     Prefixes(Vec<PrefixChange>),
     Request(DoneRequest),
+    MergeStarted(MergePlan),
+    MergeCommitted(MergeCommitted),
 }
 
 /// The parts of a record, in order, with their snapshot numbers; at least one besides its time.
@@ -256,13 +333,7 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPa
             }
             match skip_time(&mut rest) {
                 Ok(true) => {}
-                Ok(false) if rest.first() == Some(&PREFIXES) => {
-                    break decode_prefixes(&mut rest).map(|(n, p)| (n, RecordPart::Prefixes(p)));
-                }
-                Ok(false) if rest.first() == Some(&REQUEST) => {
-                    break decode_request(&mut rest).map(|(n, r)| (n, RecordPart::Request(r)));
-                }
-                Ok(false) => break decode(&mut rest).map(|(n, p)| (n, RecordPart::Quads(p))),
+                Ok(false) => break decode_part(&mut rest),
                 Err(e) => break Err(e),
             }
         };
@@ -274,11 +345,35 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPa
     })
 }
 
+/// Takes any part but a time off a record.
+fn decode_part(record: &mut &[u8]) -> Result<(u64, RecordPart)> {
+    Ok(match record.first() {
+        Some(&PREFIXES) => {
+            let (n, changes) = decode_prefixes(record)?;
+            (n, RecordPart::Prefixes(changes))
+        }
+        Some(&REQUEST) => {
+            let (n, request) = decode_request(record)?;
+            (n, RecordPart::Request(request))
+        }
+        Some(&MERGE_STARTED) => {
+            let (n, plan) = decode_merge_started(record)?;
+            (n, RecordPart::MergeStarted(plan))
+        }
+        Some(&MERGE_COMMITTED) => {
+            let (n, committed) = decode_merge_committed(record)?;
+            (n, RecordPart::MergeCommitted(committed))
+        }
+        _ => {
+            let (n, net) = decode(record)?;
+            (n, RecordPart::Quads(net))
+        }
+    })
+}
+
 /// Takes a part of changed prefixes off a record.
 fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
-    *record = &record[1..];
-    let length = take_count(record, 1)?;
-    let mut body = take_bytes(record, length)?;
+    let mut body = take_body(record)?;
     let b = &mut body;
     let number = take(b)?;
     let count = take_count(b, 3)?;
@@ -299,16 +394,13 @@ fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
             _ => return Err(damaged("it changes a prefix in an unknown way")),
         });
     }
-    if !body.is_empty() {
-        return Err(damaged("it is longer than its contents"));
-    }
-    Ok((number, changes))
+    whole(body, (number, changes))
 }
 
 /// Reads the first part of a record: its snapshot number and its changes. Quads are ascending and distinct. The caller
 /// must check that ids are known and edges exist.
 fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
-    let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
+    let &version = record.first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {
         return Err(Error::Version {
             file: "log".into(),
@@ -316,9 +408,7 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
             supported: VERSION.into(),
         });
     }
-    *record = rest;
-    let length = take_count(record, 1)?;
-    let mut body = take_bytes(record, length)?;
+    let mut body = take_body(record)?;
     let b = &mut body;
     let number = take(b)?;
     let mut net = NetChanges {
@@ -361,10 +451,7 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
             }
         }
     }
-    if !body.is_empty() {
-        return Err(damaged("it is longer than its contents"));
-    }
-    Ok((number, net))
+    whole(body, (number, net))
 }
 
 #[cfg(test)]

@@ -74,22 +74,54 @@ impl FileGroup {
         let name = file_of(&self.name, file);
         self.files.iter().find(|f| f.0 == name).map(|f| f.1)
     }
+}
 
-    /// Describes the group of files that already exist; also returns the content of its file of hashes. O(bytes).
-    pub fn seal(
-        dir: &Path,
-        name: String,
-        files: Vec<(String, u64)>,
-        threads: usize,
-    ) -> Result<(Self, Vec<u8>)> {
-        let sums = Checksums::compute(dir, &files, threads)?.to_bytes();
-        let checksums = xxh3_of(&sums);
-        let group = Self {
+/// A group whose files are being written.
+#[derive(Debug)]
+pub(crate) struct NewGroup {
+    /// Without the hash of its file of hashes.
+    pub group: FileGroup,
+    /// The block hashes of its first files.
+    sums: Checksums,
+}
+
+impl NewGroup {
+    /// A group without files.
+    pub fn new(name: String) -> Self {
+        let group = FileGroup {
             name,
-            files,
-            checksums,
+            files: Vec::new(),
+            checksums: 0,
         };
-        Ok((group, sums))
+        Self {
+            group,
+            sums: Checksums::default(),
+        }
+    }
+
+    /// Hashes those files in `dir` that were added since the last call. O(their bytes).
+    pub fn hash_new(&mut self, dir: &Path, threads: usize) -> Result<()> {
+        let new = &self.group.files[self.sums.blocks.len()..];
+        let sums = Checksums::compute(dir, new, threads)?;
+        self.sums.blocks.extend(sums.blocks);
+        Ok(())
+    }
+
+    /// Appends names, lengths and hashes of the files that were hashed so far.
+    pub fn describe(&self, out: &mut Vec<u8>) {
+        for (name, length) in self.group.files.iter().take(self.sums.blocks.len()) {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(&length.to_le_bytes());
+        }
+        out.extend_from_slice(&self.sums.to_bytes());
+    }
+
+    /// The complete group, and the content of its file of hashes. O(bytes that are not hashed yet).
+    pub fn seal(mut self, dir: &Path, threads: usize) -> Result<(FileGroup, Vec<u8>)> {
+        self.hash_new(dir, threads)?;
+        let sums = self.sums.to_bytes();
+        self.group.checksums = xxh3_of(&sums);
+        Ok((self.group, sums))
     }
 }
 
@@ -143,6 +175,13 @@ impl MergedFiles {
             let own = g.files.iter().map(|f| f.0.clone());
             own.chain([g.checksums_name()])
         })
+    }
+
+    /// The newest generation; 0 without a merge.
+    #[must_use]
+    pub fn newest(&self) -> u32 {
+        let generations = self.groups.iter().map(FileGroup::generation);
+        generations.max().unwrap_or(0)
     }
 
     /// Generations of segments, oldest first.

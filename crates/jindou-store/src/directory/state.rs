@@ -3,6 +3,7 @@
 
 use super::{Bytes, SectionFile, SectionWriter, parse_prefixes, prefixes_text};
 use crate::base::MergedData;
+use crate::delta::OpenMerge;
 use crate::requests::Requests;
 use crate::revisions::Revisions;
 use jindou_graph::delta::{TailTerms, VertexDelta};
@@ -34,6 +35,8 @@ const PREFIXES: u32 = 12;
 const REVISIONS: u32 = 13;
 /// u64. Only where there are any.
 const REQUESTS: u32 = 14;
+/// u64: the snapshot that started it, its generation, 1 if it merges all generations. Only where one is open.
+const OPEN_MERGE: u32 = 15;
 
 /// Writes the file.
 pub(crate) fn write_state<W: Write + Seek>(
@@ -48,11 +51,13 @@ pub(crate) fn write_state<W: Write + Seek>(
         prefixes,
         revisions,
         requests,
+        open_merge,
     } = merged;
     let more = [
         prefixes.is_some(),
         revisions.is_some(),
         !requests.is_empty(),
+        open_merge.is_some(),
     ];
     let sections = 11 + more.iter().filter(|&&there| there).count() as u32;
     let mut w = SectionWriter::new(out, MAGIC, sections)?;
@@ -92,6 +97,9 @@ pub(crate) fn write_state<W: Write + Seek>(
     }
     if !requests.is_empty() {
         w.section(REQUESTS, &requests.numbers())?;
+    }
+    if let Some(open) = open_merge {
+        w.section(OPEN_MERGE, &open.to_numbers())?;
     }
     w.finish()
 }
@@ -184,7 +192,12 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedD
         Some(_) => Requests::from_numbers(file.array(REQUESTS))?,
         None => Requests::default(),
     };
+    let open_merge = match file.place(OPEN_MERGE) {
+        Some(_) => Some(OpenMerge::from_numbers(file.array(OPEN_MERGE))?),
+        None => None,
+    };
     Some(MergedData {
+        open_merge,
         requests,
         prefixes,
         revisions,

@@ -6,7 +6,9 @@ use crate::directory::{IndexBuilder, SegmentFile};
 use jindou_graph::segment::{EdgeView, GraphScope, KeyRows};
 use jindou_graph::sets::SetRun;
 use jindou_graph::shard::{Blocks, LocalKey};
-use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
+use jindou_graph::statistics::{
+    HeavyKey, MAX_PLANNER_SETS, PlannerSet, PredicateStatistics, Statistics, merge_sets,
+};
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
 use jindou_model::{Direction, Error, Result};
@@ -224,7 +226,7 @@ pub(super) fn statistics(
             frequency[p as usize] += subjects;
         }
     }
-    s.sets = merge_sets(sets, &frequency);
+    s.sets = merge_sets(sets, &frequency, MAX_PLANNER_SETS);
     // A single store reads no list from elsewhere.
     if written.parts.len() > 1 {
         s.heavy = heavy_keys(written, terms.len() as u32);

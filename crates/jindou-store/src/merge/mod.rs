@@ -7,18 +7,19 @@
 //!
 //! Existing files are never written to. A merge that ends early, in whatever way, leaves files that no manifest names.
 
-mod known;
+mod encode;
 mod options;
 mod output;
-mod over;
+mod rebase;
 mod segments;
 mod shards;
+mod statistics;
 
 use crate::base::{Base, MergedData, SegmentSet};
 use crate::directory::{
     CHECKSUMS, CLASSES, DELTA, FileGroup, IndexBuilder, MANIFEST, Manifest, MergedFiles, NAMED_IN,
-    NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, file_of, generation_of, is_of_a_merge,
-    map_generation, write_state, write_statistics,
+    NAMED_OUT, NewGroup, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, file_of, generation_of,
+    is_of_a_merge, map_generation, write_state, write_statistics,
 };
 use crate::load::memory::need_room;
 use crate::shard::ShardInfo;
@@ -29,11 +30,12 @@ use jindou_graph::statistics::Statistics;
 use jindou_log::Files;
 use jindou_model::sync;
 use jindou_model::{Direction, Error, FIRST_TAIL_ID, Invariant, Progress, Resource, Result, term};
-use known::DroppedEntries;
-pub use options::{MergeOptions, MergeReport};
+pub use options::{MergeOptions, MergePlan, MergeReport};
 use output::Pace;
 use rustc_hash::FxHashMap;
 use segments::MergeJob;
+pub use shards::{ShardFiles, ShardMerge};
+use statistics::DroppedEntries;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,24 +47,14 @@ use std::time::Instant;
 /// it.
 pub struct Merging {
     then: Snapshot,
-    /// The new base, or that of each shard.
-    bases: Vec<Arc<Base>>,
-    /// Number of the merged snapshot's own base among them.
-    own: usize,
+    /// The new base; for a shard's snapshot that of the shard.
+    base: Arc<Base>,
+    /// By shard: its new base, if it is in this process. One for an unsharded store.
+    bases: Vec<Option<Arc<Base>>>,
     gone: DroppedEntries,
     /// Names of files that the new ones replaced, by base.
     replaced: Vec<Vec<String>>,
     report: MergeReport,
-}
-
-/// The file layers of a sharded store.
-pub struct ShardFiles<'a> {
-    /// The store directory.
-    pub dir: &'a Path,
-    /// Its own files.
-    pub root: &'a dyn Files,
-    /// The files in each shard's folder.
-    pub shards: Vec<&'a dyn Files>,
 }
 
 impl Merging {
@@ -86,14 +78,18 @@ impl Merging {
         }
         let begun = Instant::now();
         let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
-        let generation = begin(dir, files, snapshot.base())?;
+        let manifest = Manifest::of_store(dir)?;
+        let plan = MergePlan {
+            generation: remove_remains(dir, files, snapshot.base(), &manifest)? + 1,
+            ..MergePlan::next(snapshot.base(), options.generations)
+        };
         let output = MergeOutput {
             dir: dir.to_owned(),
             old: snapshot.base(),
             snapshot,
             options,
             pace: &pace,
-            generation,
+            plan,
         };
         let merged = output
             .write_all(progress)
@@ -102,8 +98,8 @@ impl Merging {
             Ok(merged) => merged,
             Err(e) => {
                 // Unless the manifest may name them.
-                if names_generation(dir, generation) == Some(false) {
-                    remove_generation(files, generation);
+                if names_generation(dir, plan.generation) == Some(false) {
+                    remove_generation(files, plan.generation);
                 }
                 return Err(e);
             }
@@ -111,10 +107,11 @@ impl Merging {
         let mut report = output.report(&base);
         report.bytes = pace.written();
         report.time = begun.elapsed();
+        let base = Arc::new(base);
         Ok(Self {
             then: snapshot.clone(),
-            bases: vec![Arc::new(base)],
-            own: 0,
+            bases: vec![Some(Arc::clone(&base))],
+            base,
             gone,
             replaced: vec![replaced],
             report,
@@ -130,12 +127,12 @@ impl Merging {
     /// The new base; for a shard's snapshot that of the shard.
     #[must_use]
     pub fn base(&self) -> &Arc<Base> {
-        &self.bases[self.own]
+        &self.base
     }
 
-    /// The new base, or that of each shard.
+    /// By shard: its new base, if it is in this process. One for an unsharded store.
     #[must_use]
-    pub fn bases(&self) -> &[Arc<Base>] {
+    pub fn bases(&self) -> &[Option<Arc<Base>>] {
         &self.bases
     }
 
@@ -148,12 +145,13 @@ impl Merging {
     /// Removes the files that the new ones replaced. Readers have them mapped. A file that cannot be removed now is
     /// removed when the store is opened.
     pub fn remove_replaced(&self, files: &dyn Files) {
-        self.remove_replaced_in(&[files]);
+        self.remove_replaced_in(&[Some(files)]);
     }
 
-    /// As [`Self::remove_replaced`], for the folders of all shards.
-    pub fn remove_replaced_in(&self, folders: &[&dyn Files]) {
+    /// As [`Self::remove_replaced`], for the folders of the shards in this process, by shard.
+    pub fn remove_replaced_in(&self, folders: &[Option<&dyn Files>]) {
         for (files, names) in folders.iter().zip(&self.replaced) {
+            let Some(files) = files else { continue };
             for name in names {
                 let _ = files.remove(name);
             }
@@ -161,18 +159,11 @@ impl Merging {
     }
 }
 
-/// Removes the remains of earlier merges, and finds a generation number that no file has.
-fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
-    next_generation(dir, files, base, &Manifest::of_store(dir)?)
-}
-
-/// As [`begin`], for files of which this is the manifest.
-fn next_generation(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) -> Result<u32> {
+/// Removes the remains of earlier merges from files of which this is the manifest. Returns the newest generation that a
+/// file was of.
+fn remove_remains(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) -> Result<u32> {
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
-        return Err(Error::Conflict(format!(
-            "the store at {} is not the one that was opened; open it again",
-            dir.display()
-        )));
+        return Err(is_another(dir));
     }
     let known: BTreeSet<String> = named
         .names()
@@ -187,7 +178,15 @@ fn next_generation(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest)
         }
         last = last.max(generation_of(&name).unwrap_or(0));
     }
-    Ok(last + 1)
+    Ok(last)
+}
+
+/// Error if the store directory no longer has the store that was opened.
+fn is_another(dir: &Path) -> Error {
+    let dir = dir.display();
+    Error::Conflict(format!(
+        "the store at {dir} is not the one that was opened; open it again"
+    ))
 }
 
 /// Returns whether the manifest on disk names files of a generation; `None` if it cannot be read.
@@ -213,13 +212,15 @@ struct MergeOutput<'a> {
     old: &'a Arc<Base>,
     options: &'a MergeOptions,
     pace: &'a Pace<'a>,
-    generation: u32,
+    plan: MergePlan,
 }
 
-/// A base whose segments are written, and nothing else yet.
+/// A base some of whose files are written.
 struct NewBase {
     base: Base,
-    groups: Vec<FileGroup>,
+    /// The new generation; `None` if no predicate is written.
+    segments: Option<NewGroup>,
+    state: NewGroup,
     /// Generations of segments that are still used.
     kept: Vec<u32>,
 }
@@ -228,10 +229,10 @@ impl MergeOutput<'_> {
     /// Writes all files of an unsharded store's base.
     fn write_all(&self, progress: &Progress) -> Result<(Base, Vec<String>, DroppedEntries)> {
         let held = self.held();
-        let new = self.write_segments(&held, progress)?;
+        let mut new = self.write_segments(&held, progress)?;
         let rdf_type = rdf_type(self.snapshot);
-        let part = known::gather(self.snapshot, &held, rdf_type, [self.old, &new.base]);
-        let (statistics, classes) = known::combine(self.snapshot, &held, rdf_type, vec![part]);
+        let part = statistics::gather(self.snapshot, &held, rdf_type, [self.old, &new.base]);
+        let (statistics, classes) = statistics::combine(self.snapshot, &held, rdf_type, vec![part]);
         let gone = DroppedEntries::at(self.snapshot, &new.base);
         let mut touched = self.snapshot.touched().clone();
         gone.prune(
@@ -240,7 +241,8 @@ impl MergeOutput<'_> {
             |_, _, _| false,
             |_| false,
         );
-        let (base, replaced) = self.write_state(new, statistics, classes, touched)?;
+        self.write_delta(&mut new, touched)?;
+        let (base, replaced) = self.complete(new, statistics, classes.as_ref())?;
         Ok((base, replaced, gone))
     }
 
@@ -259,18 +261,14 @@ impl MergeOutput<'_> {
     /// Writes the segments of a new generation.
     fn write_segments(&self, held: &[u32], progress: &Progress) -> Result<NewBase> {
         let (snapshot, old) = (self.snapshot, self.old);
-        let mut groups: Vec<FileGroup> = Vec::new();
         let mut sets: Vec<Arc<SegmentSet>> = old.sets.clone();
         let shard = old.shard.as_ref();
         let shard = shard.map(|s| Box::new(s.with_merged(snapshot.tail().len())));
+        let mut segments = None;
         if !held.is_empty() {
-            let group = FileGroup {
-                name: format!("g{}", self.generation),
-                files: self.segments(held, shard.as_deref(), progress)?,
-                checksums: 0,
-            };
-            sets.push(Arc::new(map_generation(&self.dir, &group)?));
-            groups.push(group);
+            let new = segments.insert(NewGroup::new(format!("g{}", self.plan.generation)));
+            new.group.files = self.segments(held, shard.as_deref(), progress)?;
+            sets.push(Arc::new(map_generation(&self.dir, &new.group)?));
         }
         let (sets, kept) = without_idle(sets, snapshot.predicate_count() as usize);
         let base = Base {
@@ -292,22 +290,50 @@ impl MergeOutput<'_> {
             shard,
         };
         self.pace.cancel.check()?;
-        Ok(NewBase { base, groups, kept })
+        Ok(NewBase {
+            base,
+            segments,
+            state: NewGroup::new(format!("s{}", self.plan.generation)),
+            kept,
+        })
     }
 
-    /// Writes what is not in segments, and the hashes of all new files. Returns the base with its manifest, and the
-    /// names of files that are no longer needed.
-    fn write_state(
+    /// Writes the merged changes that are stored outside segments. They do not depend on statistics.
+    fn write_delta(&self, new: &mut NewBase, touched: VertexDelta) -> Result<()> {
+        let snapshot = self.snapshot;
+        let delta = snapshot.delta();
+        new.base.merged = MergedData {
+            number: snapshot.number(),
+            tail: snapshot.tail().clone(),
+            touched,
+            // A table that became empty has to be said, too.
+            prefixes: (!snapshot.prefixes().is_empty() || !self.old.prefixes.is_empty())
+                .then(|| Arc::clone(snapshot.prefixes())),
+            revisions: Some(delta.revisions.clone()),
+            requests: delta.requests.clone(),
+            open_merge: delta.open_merge,
+        };
+        let name = file_of(&new.state.group.name, DELTA);
+        let (merged, vertices) = (&new.base.merged, self.old.vertices());
+        let length = self
+            .pace
+            .create(&name, |out| write_state(merged, vertices, out))?;
+        new.state.group.files.push((name, length));
+        Ok(())
+    }
+
+    /// Writes statistics and class intervals, and the hashes of all new files. Returns the base with its manifest, and
+    /// the names of files that are no longer needed.
+    fn complete(
         &self,
         new: NewBase,
         statistics: Statistics,
-        classes: Option<IndexBuilder>,
-        touched: VertexDelta,
+        classes: Option<&IndexBuilder>,
     ) -> Result<(Base, Vec<String>)> {
-        let snapshot = self.snapshot;
         let NewBase {
             mut base,
-            mut groups,
+            mut segments,
+            mut state,
             kept,
         } = new;
         base.predicate_of = (0u32..)
@@ -315,35 +341,29 @@ impl MergeOutput<'_> {
             .map(|(p, s)| (s.vertex, p))
             .collect();
         base.statistics = statistics;
-        if let (Some(index), Some(group)) = (classes, groups.last_mut()) {
-            let name = file_of(&group.name, CLASSES);
-            let len = self.pace.create(&name, |out| index.write(out))?;
-            group.files.push((name, len));
-            let set = map_generation(&self.dir, group)?;
+        if let (Some(index), Some(new)) = (classes, &mut segments) {
+            let name = file_of(&new.group.name, CLASSES);
+            let length = self.pace.create(&name, |out| index.clone().write(out))?;
+            new.group.files.push((name, length));
+            let set = map_generation(&self.dir, &new.group)?;
             if let Some(last) = base.sets.last_mut() {
                 *last = Arc::new(set);
             }
         }
-        base.merged = MergedData {
-            number: snapshot.number(),
-            tail: snapshot.tail().clone(),
-            touched,
-            // A table that became empty has to be said, too.
-            prefixes: (!snapshot.prefixes().is_empty() || !self.old.prefixes.is_empty())
-                .then(|| Arc::clone(snapshot.prefixes())),
-            revisions: Some(snapshot.delta().revisions.clone()),
-            requests: snapshot.delta().requests.clone(),
-        };
-        groups.push(self.state(&base)?);
+        let name = file_of(&state.group.name, STATISTICS);
+        let statistics = &base.statistics;
+        let length = self
+            .pace
+            .create(&name, |out| write_statistics(statistics, out))?;
+        state.group.files.push((name, length));
+        let groups = segments.into_iter().chain([state]);
         let replaced = self.seal(&mut base, groups, &kept)?;
         Ok((base, replaced))
     }
 
     /// The predicates to write: those with edits, and all that were merged before when there are many generations.
     fn held(&self) -> Vec<u32> {
-        let base = self.old;
-        let all = base.generations() + 1 >= self.options.generations.max(1);
-        let merged = |p: u32| all && base.set_of(p).generation > 0;
+        let merged = |p: u32| self.plan.all && self.old.has_merged_edges(p);
         let edited = |p: u32| {
             let patch = self.snapshot.patch(p, Direction::Out);
             patch.is_some_and(|p| !p.is_empty())
@@ -392,8 +412,13 @@ impl MergeOutput<'_> {
             0 => snapshot.base().vertices(),
             n => FIRST_TAIL_ID + (n - 1),
         };
-        let packing = Packing::new(last_id, snapshot.named_graphs().to_vec());
-        let group = format!("g{}", self.generation);
+        let graphs = match shard {
+            None => snapshot.named_graphs().to_vec(),
+            // Only the owners of their subjects know which graphs became empty.
+            Some(_) => snapshot.possible_graphs(),
+        };
+        let packing = Packing::new(last_id, graphs);
+        let group = format!("g{}", self.plan.generation);
         let kinds = [
             (SEGMENTS_OUT, Direction::Out, None),
             (SEGMENTS_IN, Direction::In, None),
@@ -453,27 +478,13 @@ impl MergeOutput<'_> {
         Ok(files)
     }
 
-    /// Writes the state outside the segments.
-    fn state(&self, base: &Base) -> Result<FileGroup> {
-        let name = format!("s{}", self.generation);
-        let statistics = file_of(&name, STATISTICS);
-        let delta = file_of(&name, DELTA);
-        let lengths = [
-            self.pace
-                .create(&statistics, |out| write_statistics(&base.statistics, out))?,
-            self.pace.create(&delta, |out| {
-                write_state(&base.merged, base.vertices(), out)
-            })?,
-        ];
-        Ok(FileGroup {
-            name,
-            files: [statistics, delta].into_iter().zip(lengths).collect(),
-            checksums: 0,
-        })
-    }
-
     /// Writes the groups' hashes, and gives the base its manifest. Returns names of files that are no longer needed.
-    fn seal(&self, base: &mut Base, groups: Vec<FileGroup>, kept: &[u32]) -> Result<Vec<String>> {
+    fn seal(
+        &self,
+        base: &mut Base,
+        groups: impl Iterator<Item = NewGroup>,
+        kept: &[u32],
+    ) -> Result<Vec<String>> {
         let old = &self.old.manifest;
         let mut all: Vec<FileGroup> = old
             .merged
@@ -483,8 +494,7 @@ impl MergeOutput<'_> {
             .collect();
         for group in groups {
             self.pace.cancel.check()?;
-            let (group, sums) =
-                FileGroup::seal(&self.dir, group.name, group.files, self.options.threads)?;
+            let (group, sums) = group.seal(&self.dir, self.options.threads)?;
             self.pace.put(&file_of(&group.name, CHECKSUMS), &sums)?;
             all.push(group);
         }

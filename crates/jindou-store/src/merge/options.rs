@@ -1,8 +1,30 @@
 //! Options and report of a merge.
 
+use crate::base::Base;
 use jindou_model::{CancelToken, setters};
 use std::fmt;
 use std::time::Duration;
+
+/// Choices that decide which files a merge writes, besides the snapshot. All servers with shards of a store have to make
+/// the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergePlan {
+    /// The generation of the new files; higher than that of any file of the base.
+    pub generation: u32,
+    /// True if the predicates that earlier merges wrote are written again, which leaves one generation.
+    pub all: bool,
+}
+
+impl MergePlan {
+    /// The plan for the next merge into a base. All generations are merged when there would be `generations` of them.
+    #[must_use]
+    pub fn next(base: &Base, generations: usize) -> Self {
+        Self {
+            generation: base.manifest().merged.newest().saturating_add(1),
+            all: base.generations() + 1 >= generations.max(1),
+        }
+    }
+}
 
 /// Options for merging.
 #[derive(Clone, Debug)]

@@ -1,37 +1,122 @@
-//! Merging all shards of a store at one snapshot.
+//! Merging the shards of a store at one snapshot, in two phases, since statistics and class intervals are about the whole
+//! store.
 //!
 //! ```text
-//! each shard's segments ─► statistics of all of them ─► each shard's other files, `manifest-next.jd`
-//!                                                    ─► `cluster.jd` (one rename): the merge is valid
-//!                                                    ─► `manifest-next.jd` becomes `manifest.jd`
+//! each shard's segments and changes ─► its hash, its statistics
+//! statistics of all shards          ─► each shard's other files, `manifest-next.jd`
+//!                                   ─► `cluster.jd` (one rename): the merge is valid
+//!                                   ─► `manifest-next.jd` becomes `manifest.jd`
 //! ```
 //!
 //! A process that opens the store in between takes, for each shard, the manifest of the base that `cluster.jd` describes.
+//!
+//! The files of a shard depend on the snapshot and the plan alone. A process may have all shards or some of them.
 
-use super::known::{self, DroppedEntries};
+use super::encode::MAX_BYTES;
 use super::output::Pace;
+use super::statistics::{self, DroppedEntries, MergeStatistics};
 use super::{
-    MergeOptions, MergeOutput, MergeReport, Merging, ShardFiles, next_generation, rdf_type,
-    remove_generation,
+    MergeOptions, MergeOutput, MergePlan, MergeReport, Merging, NewBase, is_another, rdf_type,
+    remove_generation, remove_remains,
 };
 use crate::base::Base;
-use crate::directory::{MANIFEST, Manifest, ManifestState, NEXT_MANIFEST};
+use crate::delta::record::damaged;
+use crate::delta::{MergeCommitted, ShardResult};
+use crate::directory::{IndexBuilder, MANIFEST, Manifest, ManifestState, NEXT_MANIFEST};
 use crate::shard::{CLUSTER, Cluster, manifest_of, shard_folder};
 use crate::snapshot::Snapshot;
+use jindou_graph::statistics::Statistics;
+use jindou_log::Files;
 use jindou_model::{Error, Progress, Result};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
 
-impl Merging {
-    /// As [`Self::write`], for a sharded store: `bases` are those of all its shards, in their order. The files of a shard
-    /// depend on the snapshot alone, and statistics and class intervals are those of the whole store.
+/// The file layers of a sharded store.
+pub struct ShardFiles<'a> {
+    /// The store directory.
+    pub dir: &'a Path,
+    /// Its own files.
+    pub root: &'a dyn Files,
+    /// By shard: the files in its folder, if it is in this process.
+    pub shards: Vec<Option<&'a dyn Files>>,
+}
+
+impl<'a> ShardFiles<'a> {
+    fn of(&self, shard: u32) -> Result<&'a dyn Files> {
+        let files = self.shards.get(shard as usize).copied().flatten();
+        files.ok_or_else(|| Error::Internal(format!("shard {shard} has a base and no files")))
+    }
+
+    /// Completes the last merge of a shard in the directory, and removes the remains of merges that failed.
+    fn prepare(&self, shard: u32, base: &Base, cluster: &Cluster, plan: MergePlan) -> Result<()> {
+        let files = self.of(shard)?;
+        let folder = self.dir.join(shard_folder(shard));
+        let named = manifest_of(self.dir, cluster, shard)?;
+        if named.merged.newest() >= plan.generation {
+            return Err(is_another(self.dir));
+        }
+        if Manifest::read(&folder)? != ManifestState::Store(named.clone()) {
+            // The last merge did not complete this, and its manifest must not be overwritten. It may not even be durable
+            // that the merge is valid.
+            let renamed = self.root.sync_directory();
+            let renamed = renamed.and_then(|()| files.rename(NEXT_MANIFEST, MANIFEST));
+            let done = renamed.and_then(|()| files.sync_directory());
+            done.map_err(|e| Error::io(files.path(MANIFEST), e))?;
+        }
+        remove_remains(&folder, files, base, &named)?;
+        Ok(())
+    }
+
+    /// Removes the files of a generation, unless the merge that wrote them may be valid. `cluster` was read before it.
+    fn discard(&self, cluster: &Cluster, plan: MergePlan) {
+        if Cluster::read(self.dir).is_ok_and(|now| now.as_ref() == Some(cluster)) {
+            for files in self.shards.iter().flatten() {
+                let _ = files.remove(NEXT_MANIFEST);
+                remove_generation(*files, plan.generation);
+            }
+        }
+    }
+}
+
+/// One shard's base some of whose files are written.
+struct WrittenShard {
+    number: u32,
+    old: Arc<Base>,
+    new: NewBase,
+    result: ShardResult,
+    /// Bytes written.
+    bytes: u64,
+}
+
+/// A merge whose first phase is done: the files are written that do not depend on shards in other processes.
+pub struct ShardMerge {
+    snapshot: Snapshot,
+    plan: MergePlan,
+    /// `cluster.jd` before the merge.
+    cluster: Cluster,
+    /// Predicates that are written.
+    held: Vec<u32>,
+    rdf_type: Option<u32>,
+    shards: Vec<WrittenShard>,
+    begun: Instant,
+}
+
+impl ShardMerge {
+    /// Writes the edits over the base at `snapshot` into segments of a new generation, for the shards in this process.
+    /// `bases` are the bases under the snapshot, by shard; one of them is the snapshot's own. The caller must hold the
+    /// store's lock. Files of an earlier attempt are removed first. O(edges of changed predicates).
     ///
     /// # Errors
-    /// As [`Self::write`]; [`Error::Shard`] if another shard cannot be read.
-    pub fn write_shards(
+    /// [`Error::Conflict`] for a snapshot that is merged already, and if the directory has another store;
+    /// [`Error::Shard`] if another shard cannot be read; [`Error::Cancelled`], [`Error::Limit`], [`Error::Io`],
+    /// [`Error::Damaged`]. The store is then unchanged.
+    pub fn write(
         files: &ShardFiles<'_>,
         snapshot: &Snapshot,
-        bases: &[Arc<Base>],
+        bases: &[Option<Arc<Base>>],
+        plan: MergePlan,
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<Self> {
@@ -39,122 +124,265 @@ impl Merging {
             return Err(Error::Conflict("nothing to merge".into()));
         }
         let begun = Instant::now();
-        let (dir, snapshot) = (files.dir, &*snapshot.for_new_query());
-        let changed = || {
-            let what = format!(
-                "the store at {} is not the one that was opened; open it again",
-                dir.display()
-            );
-            Error::Conflict(what)
-        };
-        let cluster = Cluster::read(dir)?.ok_or_else(changed)?;
-        let own = snapshot.base().own_data().map(|own| own.number() as usize);
-        let own = own.filter(|&own| own < bases.len()).ok_or_else(changed)?;
-        let mut generation = 0;
-        for ((number, base), files) in (0..).zip(bases).zip(&files.shards) {
-            let folder = dir.join(shard_folder(number));
-            let named = manifest_of(dir, &cluster, number)?;
-            if Manifest::read(&folder)? != ManifestState::Store(named.clone()) {
-                // The last merge did not complete this, and its manifest must not be overwritten.
-                let renamed = files.rename(NEXT_MANIFEST, MANIFEST);
-                let done = renamed.and_then(|()| files.sync_directory());
-                done.map_err(|e| Error::io(files.path(MANIFEST), e))?;
-            }
-            generation = generation.max(next_generation(&folder, *files, base, &named)?);
-        }
-        let paces: Vec<Pace<'_>> = files
-            .shards
+        let cluster = Cluster::read(files.dir)?.ok_or_else(|| is_another(files.dir))?;
+        let has_own = bases
             .iter()
-            .map(|files| Pace::new(*files, &options.cancel, options.bytes_per_second))
-            .collect();
-        let outputs: Vec<MergeOutput<'_>> = (0..)
-            .zip(bases)
-            .zip(&paces)
-            .map(|((number, old), pace)| MergeOutput {
-                dir: dir.join(shard_folder(number)),
-                snapshot,
-                old,
-                options,
-                pace,
-                generation,
-            })
-            .collect();
-        let merged = write_all(&outputs, files, &cluster, progress);
-        let (new, replaced) = match merged {
-            Ok(merged) => merged,
-            Err(e) => {
-                // Unless the merge may be valid.
-                if Cluster::read(dir).is_ok_and(|now| now.as_ref() == Some(&cluster)) {
-                    for files in &files.shards {
-                        let _ = files.remove(NEXT_MANIFEST);
-                        remove_generation(*files, generation);
-                    }
-                }
-                return Err(e);
-            }
+            .flatten()
+            .any(|b| Arc::ptr_eq(b, snapshot.base()));
+        if bases.len() != cluster.shards as usize || !has_own {
+            return Err(is_another(files.dir));
+        }
+        let here = || {
+            (0..)
+                .zip(bases)
+                .filter_map(|(n, base)| Some((n, base.as_ref()?)))
         };
-        let mut report: MergeReport = outputs[own].report(&new[own]);
-        report.bytes = paces.iter().map(Pace::written).sum();
-        report.time = begun.elapsed();
-        Ok(Self {
-            then: snapshot.clone(),
-            bases: new.into_iter().map(Arc::new).collect(),
-            own,
-            // Every shard has to come to the same result, and no shard knows what the others' segments lack.
+        for (number, base) in here() {
+            files.prepare(number, base, &cluster, plan)?;
+        }
+        let snapshot = snapshot.for_new_query().into_owned();
+        let mut merge = Self {
+            rdf_type: rdf_type(&snapshot),
+            snapshot,
+            plan,
+            cluster,
+            held: Vec::new(),
+            shards: Vec::new(),
+            begun,
+        };
+        let mut written = Ok(());
+        for (number, base) in here() {
+            written = merge.write_shard(files, (number, base), options, progress);
+            if written.is_err() {
+                break;
+            }
+        }
+        // Of what was read of other shards for this.
+        match written.and_then(|()| merge.snapshot.check_shards()) {
+            Ok(()) => Ok(merge),
+            Err(e) => {
+                files.discard(&merge.cluster, plan);
+                Err(e)
+            }
+        }
+    }
+
+    fn write_shard(
+        &mut self,
+        files: &ShardFiles<'_>,
+        (number, old): (u32, &Arc<Base>),
+        options: &MergeOptions,
+        progress: &Progress,
+    ) -> Result<()> {
+        let pace = Pace::new(files.of(number)?, &options.cancel, options.bytes_per_second);
+        let output = self.output(files, (number, old), options, &pace);
+        let held = output.held();
+        let mut new = output.write_segments(&held, progress)?;
+        // Every shard has to come to the same result, and no shard knows what the others' segments lack. So nothing of
+        // it is dropped.
+        output.write_delta(&mut new, self.snapshot.touched().clone())?;
+        let both = [&**old, &new.base];
+        let statistics = statistics::gather(&self.snapshot, &held, self.rdf_type, both);
+        let limit = MAX_BYTES / self.cluster.shards.max(1) as usize;
+        let statistics = statistics.encode_within(limit)?;
+        let mut described = Vec::new();
+        for group in new.segments.iter_mut().chain([&mut new.state]) {
+            group.hash_new(&output.dir, options.threads)?;
+            group.describe(&mut described);
+        }
+        described.extend_from_slice(&statistics);
+        self.shards.push(WrittenShard {
+            number,
+            old: Arc::clone(old),
+            new,
+            result: ShardResult {
+                hash: xxh3_64(&described),
+                statistics,
+            },
+            bytes: pace.written(),
+        });
+        self.held = held;
+        Ok(())
+    }
+
+    fn output<'a>(
+        &'a self,
+        files: &ShardFiles<'_>,
+        (number, old): (u32, &'a Arc<Base>),
+        options: &'a MergeOptions,
+        pace: &'a Pace<'a>,
+    ) -> MergeOutput<'a> {
+        MergeOutput {
+            dir: files.dir.join(shard_folder(number)),
+            snapshot: &self.snapshot,
+            old,
+            options,
+            pace,
+            plan: self.plan,
+        }
+    }
+
+    /// The shards in this process, and the result of each.
+    pub fn results(&self) -> impl Iterator<Item = (u32, &ShardResult)> {
+        self.shards.iter().map(|s| (s.number, &s.result))
+    }
+
+    /// Completes the merge with the statistics of all shards: writes the other files, and makes the new bases those that
+    /// are found. `files` are those of [`Self::write`].
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the committed merge is another one, or a shard in this process has another result than the
+    /// committed one; [`Error::Cancelled`], [`Error::Limit`], [`Error::Io`]. The store is then unchanged; if a directory
+    /// could not be synced, the next opening finds the store either unchanged or merged.
+    pub fn finish(
+        self,
+        files: &ShardFiles<'_>,
+        committed: &MergeCommitted,
+        options: &MergeOptions,
+    ) -> Result<Merging> {
+        let (cluster, plan) = (self.cluster.clone(), self.plan);
+        let finished = self.complete(files, committed, options);
+        if finished.is_err() {
+            files.discard(&cluster, plan);
+        }
+        finished
+    }
+
+    fn complete(
+        mut self,
+        files: &ShardFiles<'_>,
+        committed: &MergeCommitted,
+        options: &MergeOptions,
+    ) -> Result<Merging> {
+        self.check(files.dir, committed)?;
+        let held = self.held.len();
+        let parts = committed.shards.iter();
+        let parts = parts.map(|s| MergeStatistics::decode(&s.statistics, &self.snapshot, held));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let (statistics, classes) =
+            statistics::combine(&self.snapshot, &self.held, self.rdf_type, parts);
+        if statistics.quads >= 1 << 48 {
+            return Err(damaged("its merge statistics have too many quads"));
+        }
+        let mut bases = vec![None; self.cluster.shards as usize];
+        let mut replaced = vec![Vec::new(); bases.len()];
+        let mut own = None;
+        let mut report = MergeReport::default();
+        for shard in std::mem::take(&mut self.shards) {
+            let at = shard.number as usize;
+            let is_own = Arc::ptr_eq(&shard.old, self.snapshot.base());
+            let (base, names, bytes) =
+                self.complete_shard(files, shard, (&statistics, classes.as_ref()), options)?;
+            report.bytes += bytes;
+            replaced[at] = names;
+            if is_own {
+                own = Some(Arc::clone(&base));
+            }
+            bases[at] = Some(base);
+        }
+        let base = own.ok_or_else(|| is_another(files.dir))?;
+        self.put_in_place(files, statistics.quads)?;
+        let report = MergeReport {
+            snapshot: self.snapshot.number(),
+            edits: self.snapshot.edit_count(),
+            predicates: self.held.len(),
+            edges: 2 * self.held.iter().map(|&p| base.edge_count(p)).sum::<u64>(),
+            generations: base.generations(),
+            time: self.begun.elapsed(),
+            ..report
+        };
+        Ok(Merging {
+            then: self.snapshot,
+            base,
+            bases,
             gone: DroppedEntries::default(),
             replaced,
             report,
         })
     }
-}
 
-/// The new bases, and the names of the files that they replace in each.
-type Written = (Vec<Base>, Vec<Vec<String>>);
-
-fn write_all(
-    outputs: &[MergeOutput<'_>],
-    files: &ShardFiles<'_>,
-    cluster: &Cluster,
-    progress: &Progress,
-) -> Result<Written> {
-    let Some(first) = outputs.first() else {
-        return Ok(Written::default());
-    };
-    let snapshot = first.snapshot;
-    let (held, rdf_type) = (first.held(), rdf_type(snapshot));
-    let mut parts = Vec::with_capacity(outputs.len());
-    let mut new = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        let base = output.write_segments(&held, progress)?;
-        let both = [&**output.old, &base.base];
-        parts.push(known::gather(snapshot, &held, rdf_type, both));
-        new.push(base);
+    /// Checks that a committed merge is this one.
+    fn check(&self, dir: &Path, committed: &MergeCommitted) -> Result<()> {
+        let fits = committed.merged == self.snapshot.number()
+            && committed.shards.len() == self.cluster.shards as usize;
+        if !fits {
+            return Err(damaged("it commits a merge of another snapshot or store"));
+        }
+        for shard in &self.shards {
+            if committed.shards.get(shard.number as usize) != Some(&shard.result) {
+                return Err(Error::damaged(
+                    dir.join(shard_folder(shard.number)),
+                    "its merged files are not those of the other servers; fetch the shard from one of them",
+                ));
+            }
+        }
+        Ok(())
     }
-    let (statistics, classes) = known::combine(snapshot, &held, rdf_type, parts);
-    // Of what was read of other shards for this.
-    snapshot.check_shards()?;
-    let mut all = Written::default();
-    for (output, new) in outputs.iter().zip(new) {
-        let touched = snapshot.touched().clone();
-        let (base, replaced) =
-            output.write_state(new, statistics.clone(), classes.clone(), touched)?;
+
+    /// Returns the base of a shard, the names of files that are no longer needed, and the bytes written in both phases.
+    fn complete_shard(
+        &self,
+        files: &ShardFiles<'_>,
+        shard: WrittenShard,
+        (statistics, classes): (&Statistics, Option<&IndexBuilder>),
+        options: &MergeOptions,
+    ) -> Result<(Arc<Base>, Vec<String>, u64)> {
+        let WrittenShard {
+            number, old, new, ..
+        } = shard;
+        let pace = Pace::new(files.of(number)?, &options.cancel, options.bytes_per_second);
+        let output = self.output(files, (number, &old), options, &pace);
+        let (base, replaced) = output.complete(new, statistics.clone(), classes)?;
         output.put_manifest(&base, NEXT_MANIFEST)?;
         output.sync()?;
-        all.0.push(base);
-        all.1.push(replaced);
+        Ok((Arc::new(base), replaced, shard.bytes + pace.written()))
     }
-    let merged = Cluster {
-        quads: statistics.quads,
-        merged: snapshot.number(),
-        hashes: Vec::new(),
-        ..cluster.clone()
-    };
-    let put = files.root.put(CLUSTER, merged.to_text().as_bytes());
-    put.map_err(|e| Error::io(files.root.path(CLUSTER), e))?;
-    for files in &files.shards {
-        // What fails is done when the store is opened.
-        let _ = files.rename(NEXT_MANIFEST, MANIFEST);
-        let _ = files.sync_directory();
+
+    /// Makes the new bases of all shards valid.
+    fn put_in_place(&self, files: &ShardFiles<'_>, quads: u64) -> Result<()> {
+        let merged = Cluster {
+            quads,
+            merged: self.snapshot.number(),
+            hashes: Vec::new(),
+            ..self.cluster.clone()
+        };
+        let put = files.root.put(CLUSTER, merged.to_text().as_bytes());
+        put.map_err(|e| Error::io(files.root.path(CLUSTER), e))?;
+        for files in files.shards.iter().flatten() {
+            // What fails is done when the store is opened.
+            let _ = files.rename(NEXT_MANIFEST, MANIFEST);
+            let _ = files.sync_directory();
+        }
+        Ok(())
     }
-    Ok(all)
+}
+
+impl Merging {
+    /// As [`Self::write`], for a sharded store all of whose shards are in this process: `bases` are theirs, by shard.
+    ///
+    /// # Errors
+    /// As [`Self::write`]; [`Error::Shard`] if a shard cannot be read, [`Error::Unsupported`] if one is not there.
+    pub fn write_shards(
+        files: &ShardFiles<'_>,
+        snapshot: &Snapshot,
+        bases: &[Option<Arc<Base>>],
+        options: &MergeOptions,
+        progress: &Progress,
+    ) -> Result<Self> {
+        if bases.iter().any(Option::is_none) {
+            let what = "merging a store some of whose shards are elsewhere";
+            return Err(Error::Unsupported(what.into()));
+        }
+        let mut plan = MergePlan::next(snapshot.base(), options.generations);
+        // A merge that failed may be valid all the same, and have files of this generation.
+        let cluster = Cluster::read(files.dir)?.ok_or_else(|| is_another(files.dir))?;
+        let newest = manifest_of(files.dir, &cluster, 0)?.merged.newest();
+        plan.generation = plan.generation.max(newest.saturating_add(1));
+        let merge = ShardMerge::write(files, snapshot, bases, plan, options, progress)?;
+        let committed = MergeCommitted {
+            merged: snapshot.number(),
+            shards: merge.results().map(|(_, result)| result.clone()).collect(),
+        };
+        merge.finish(files, &committed, options)
+    }
 }

@@ -46,26 +46,38 @@ pub fn open_shard(
 /// # Errors
 /// As [`open_shard`].
 pub fn open_shards(dir: &Path, cluster: &Cluster) -> Result<Vec<Arc<Base>>> {
-    open_shards_with(dir, cluster, &Indexes::new())
+    let all: Vec<u32> = (0..cluster.shards).collect();
+    let bases = open_shards_with(dir, cluster, &all, &Indexes::new())?;
+    Ok(bases.into_iter().flatten().collect())
 }
 
-/// As [`open_shards`], with these indexes where the shards have them.
+/// Opens some shards of the store at `dir` in this process, with these indexes where they have them. Returns the bases by
+/// shard. The other shards need not be in the directory.
 ///
 /// # Errors
-/// As [`open_shard`].
+/// As [`open_shard`]; [`Error::Usage`] for a number that is not one of a shard.
 pub fn open_shards_with(
     dir: &Path,
     cluster: &Cluster,
+    shards: &[u32],
     indexes: &Indexes,
-) -> Result<Vec<Arc<Base>>> {
-    let mut bases: Vec<Arc<Base>> = Vec::new();
-    for s in 0..cluster.shards {
-        let mut base = open_shard(dir, cluster, s, indexes)?;
+) -> Result<Vec<Option<Arc<Base>>>> {
+    let mut bases: Vec<Option<Arc<Base>>> = vec![None; cluster.shards as usize];
+    let mut first: Option<Arc<Base>> = None;
+    for &shard in shards {
+        let count = cluster.shards;
+        let slot = bases.get_mut(shard as usize).ok_or_else(|| {
+            Error::Usage(format!(
+                "the store has no shard {shard}, but {count} shards from 0"
+            ))
+        })?;
+        let mut base = open_shard(dir, cluster, shard, indexes)?;
         // Every shard has the same; it is needed once.
-        if let (Some(first), Some(own)) = (bases.first(), Arc::get_mut(&mut base)) {
+        if let (Some(first), Some(own)) = (&first, Arc::get_mut(&mut base)) {
             own.merged = first.merged.clone();
         }
-        bases.push(base);
+        first.get_or_insert_with(|| Arc::clone(&base));
+        *slot = Some(base);
     }
     Ok(bases)
 }
@@ -94,14 +106,14 @@ pub fn manifest_of(dir: &Path, cluster: &Cluster, number: u32) -> Result<Manifes
     Err(Error::damaged(folder, what))
 }
 
-/// Completes or undoes what a process left that ended while it merged: [`NEXT_MANIFEST`] becomes the manifest if
-/// `cluster.jd` says that the merge is valid, and files that no manifest names are removed. Only for the process that
-/// holds the store's lock. What cannot be done now is done at the next opening.
+/// Completes or undoes, for these shards, what a process left that ended while it merged: [`NEXT_MANIFEST`] becomes the
+/// manifest if `cluster.jd` says that the merge is valid, and files that no manifest names are removed. Only for the
+/// process that holds the store's lock. What cannot be done now is done at the next opening.
 ///
 /// # Errors
 /// As [`manifest_of`].
-pub fn tidy_shards(dir: &Path, cluster: &Cluster) -> Result<()> {
-    for number in 0..cluster.shards {
+pub fn tidy_shards(dir: &Path, cluster: &Cluster, shards: &[u32]) -> Result<()> {
+    for &number in shards {
         let manifest = manifest_of(dir, cluster, number)?;
         let folder = dir.join(shard_folder(number));
         if Manifest::read(&folder)? == ManifestState::Store(manifest.clone()) {

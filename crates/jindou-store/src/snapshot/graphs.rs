@@ -44,17 +44,23 @@ impl Snapshot {
     }
 
     fn find_named_graphs(&self) -> Vec<u32> {
-        let mut out = self.base.index.graph_ids().to_vec();
+        let mut out = self.possible_graphs();
         if !self.is_as_loaded() {
-            out.extend(self.delta.touched.graphs());
-            out.sort();
-            out.dedup();
             let shrunk = self.delta.touched.shrunk();
             let empty: Vec<u32> = shrunk.filter(|&g| !self.has_graph(g)).collect();
             if !empty.is_empty() {
                 out.retain(|g| empty.binary_search(g).is_err());
             }
         }
+        out
+    }
+
+    /// The named graphs that have a quad, and some that had one: ascending. Does not read other shards.
+    pub(crate) fn possible_graphs(&self) -> Vec<u32> {
+        let mut out = self.base.index.graph_ids().to_vec();
+        out.extend(self.delta.touched.graphs());
+        out.sort();
+        out.dedup();
         out
     }
 

@@ -141,14 +141,14 @@ proptest! {
             prop_assert_eq!(used.iter().map(|p| &p.term).collect::<BTreeSet<_>>(), predicates);
             prop_assert!(told.classes.iter().all(|(class, _)| !class.is_empty()));
             prop_assert_eq!(told.terms, u64::from(again.vertices()));
-            let then = merging.lay_over(&now).unwrap();
+            let then = merging.rebase(&now).unwrap();
             prop_assert_eq!(then.edit_count(), 0);
             sound(&then, &truth);
             for ops in &meanwhile {
                 now = apply(&now, ops, &mut truth);
             }
             past.push((now.clone(), truth.clone()));
-            let over = merging.lay_over(&now).unwrap();
+            let over = merging.rebase(&now).unwrap();
             sound(&over, &truth);
             prop_assert_eq!(revisions(&over, &truth), revisions(&now, &truth));
             // Updates have the same results on the merged store and on one that was opened.
@@ -201,12 +201,12 @@ fn tens_of_thousands_of_edges_with_folded_finders() {
     let one = many(&empty, 0, 40_000, true);
     let merging = merge(&dir, &one, 8);
     assert!(merging.report().edges >= 80_000 && merging.report().predicates == 4);
-    let merged = merging.lay_over(&one).unwrap();
+    let merged = merging.rebase(&one).unwrap();
     assert_eq!(quads_of(&merged), quads_of(&one));
     assert!(merged.delta_bytes() < one.delta_bytes() * 2 / 3);
     let two = many(&many(&merged, 1_000, 9_000, false), 50_000, 20_000, true);
     let again = merge(&dir, &two, 8);
-    let merged = again.lay_over(&two).unwrap();
+    let merged = again.rebase(&two).unwrap();
     assert_eq!(quads_of(&merged), quads_of(&two));
     assert_eq!(
         quads_of(&Snapshot::of_base(open(&dir).unwrap())),
@@ -248,8 +248,8 @@ fn limits_and_cancelling_leave_the_store_as_it_was() {
     let merging = Merging::write(&dir, &files, &one, &paced, &progress).unwrap();
     let seconds = merging.report().bytes as f64 / 1e6;
     assert!(begun.elapsed().as_secs_f64() > seconds * 0.8, "{seconds}");
-    assert_eq!(quads_of(&merging.lay_over(&one).unwrap()), quads_of(&one));
+    assert_eq!(quads_of(&merging.rebase(&one).unwrap()), quads_of(&one));
     // A snapshot of the new base does not fit the old merge.
-    let over = merging.lay_over(&one).unwrap();
-    assert!(merging.lay_over(&over).is_err());
+    let over = merging.rebase(&one).unwrap();
+    assert!(merging.rebase(&over).is_err());
 }

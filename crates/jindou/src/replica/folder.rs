@@ -364,7 +364,7 @@ impl State {
         let mut snapshot = snapshot.clone();
         for merging in &self.merges {
             if Arc::ptr_eq(merging.before(), snapshot.base()) {
-                snapshot = merging.lay_over(&snapshot)?;
+                snapshot = merging.rebase(&snapshot)?;
             }
         }
         match &self.open {

@@ -165,7 +165,7 @@ impl StoreFiles {
         ShardFiles {
             dir,
             root: &*self.root,
-            shards: self.shards.iter().map(|files| &**files).collect(),
+            shards: self.shards.iter().map(|files| Some(&**files)).collect(),
         }
     }
 }
@@ -260,7 +260,7 @@ impl Database {
         let merging = match shards {
             None => Merging::write(folder, &*files.root, &snapshot, options, progress)?,
             Some(host) => {
-                let bases = host.bases_of(&snapshot)?;
+                let bases = host.bases_of(&snapshot);
                 let files = files.of_shards(folder);
                 Merging::write_shards(&files, &snapshot, &bases, options, progress)?
             }
@@ -274,8 +274,8 @@ impl Database {
         let pause = writer.quiet(&CancelToken::new(), |head| {
             let begun = Instant::now();
             let next = match &others {
-                None => merging.lay_over(head)?,
-                Some(others) => merging.lay_over_shards(head, Arc::clone(others))?,
+                None => merging.rebase(head)?,
+                Some(others) => merging.rebase_shards(head, Arc::clone(others))?,
             };
             // The files and the log are right, but the data read for the snapshot in memory may not be. In that case
             // everything is refused from here on.

@@ -136,10 +136,11 @@ impl ShardHost {
     /// [`Error::Internal`] if the base is not a shard.
     pub(crate) fn serve_merged(
         &self,
-        bases: &[Arc<Base>],
+        bases: &[Option<Arc<Base>>],
         own: &Arc<Base>,
     ) -> Result<Arc<dyn OtherShards>> {
-        let client = self.serve_all(bases, |client| client);
+        let bases: Vec<Arc<Base>> = bases.iter().flatten().cloned().collect();
+        let client = self.serve_all(&bases, |client| client);
         let session = ShardSession::new(Arc::clone(own), client);
         let session = session.ok_or_else(|| Error::Internal("a merge made no shard".into()))?;
         Ok(Arc::new(session))
@@ -152,17 +153,11 @@ impl ShardHost {
             .map_or(0, |s| s.bases.len() as u32)
     }
 
-    /// The bases of all shards under a snapshot.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if other processes have some of them.
-    pub(crate) fn bases_of(&self, snapshot: &Snapshot) -> Result<Vec<Arc<Base>>> {
+    /// The bases under a snapshot of the shards in this process, by shard.
+    pub(crate) fn bases_of(&self, snapshot: &Snapshot) -> Vec<Option<Arc<Base>>> {
         let served = read(&self.parts.0);
         let of = served.iter().find(|s| s.has(snapshot.base()));
-        let all = of.and_then(|s| s.bases.iter().cloned().collect());
-        all.ok_or_else(|| {
-            Error::Unsupported("merging a store some of whose shards are elsewhere".into())
-        })
+        of.map(|s| s.bases.clone()).unwrap_or_default()
     }
 }
 
@@ -186,7 +181,7 @@ pub(crate) fn open_shards_at(
     let opened = match lock {
         Ok(lock) => {
             let cluster = cluster_of(dir)?;
-            tidy_shards(dir, &cluster)?;
+            tidy_shards(dir, &cluster, &all_of(&cluster))?;
             let (head, trust) = bases(dir, &cluster, options, &host, home, through)?;
             durable::with_log(dir, lock, BaseLocation::find(dir)?, head, trust, options)?
         }
@@ -203,6 +198,10 @@ fn cluster_of(dir: &Path) -> Result<Cluster> {
     cluster.ok_or_else(|| Error::not_a_store(dir, "the store is not sharded"))
 }
 
+fn all_of(cluster: &Cluster) -> Vec<u32> {
+    (0..cluster.shards).collect()
+}
+
 /// Opens the bases that `cluster.jd` describes.
 fn bases(
     dir: &Path,
@@ -212,7 +211,8 @@ fn bases(
     home: u32,
     through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
 ) -> Result<(Snapshot, Held)> {
-    let bases = open_shards_with(dir, cluster, &options.indexes)?;
+    let bases = open_shards_with(dir, cluster, &all_of(cluster), &options.indexes)?;
+    let bases: Vec<Arc<Base>> = bases.into_iter().flatten().collect();
     let mut verified = Held(Arc::default());
     // A later request then finds it done.
     if options.verify != Verify::Off {

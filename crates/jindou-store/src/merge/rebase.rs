@@ -7,6 +7,7 @@ use jindou_graph::delta::CowVec;
 use jindou_graph::segment::Patch;
 use jindou_graph::shard::OtherShards;
 use jindou_model::{Direction, Error, Result};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 impl Merging {
@@ -15,23 +16,23 @@ impl Merging {
     ///
     /// # Errors
     /// [`Error::Internal`] for a snapshot of another base, or one from before the merge.
-    pub fn lay_over(&self, now: &Snapshot) -> Result<Snapshot> {
-        self.over(now, None)
+    pub fn rebase(&self, now: &Snapshot) -> Result<Snapshot> {
+        self.rebase_with(now, None)
     }
 
-    /// As [`Self::lay_over`], for a shard's snapshot; `others` are the other shards of the new base.
+    /// As [`Self::rebase`], for a shard's snapshot; `others` are the other shards of the new base.
     ///
     /// # Errors
-    /// As [`Self::lay_over`].
-    pub fn lay_over_shards(
-        &self,
-        now: &Snapshot,
-        others: Arc<dyn OtherShards>,
-    ) -> Result<Snapshot> {
-        self.over(now, Some(others))
+    /// As [`Self::rebase`].
+    pub fn rebase_shards(&self, now: &Snapshot, others: Arc<dyn OtherShards>) -> Result<Snapshot> {
+        self.rebase_with(now, Some(others))
     }
 
-    fn over(&self, now: &Snapshot, others: Option<Arc<dyn OtherShards>>) -> Result<Snapshot> {
+    fn rebase_with(
+        &self,
+        now: &Snapshot,
+        others: Option<Arc<dyn OtherShards>>,
+    ) -> Result<Snapshot> {
         let then = &self.then;
         if !Arc::ptr_eq(now.base(), then.base()) || now.number() < then.number() {
             return Err(Error::Internal(
@@ -51,6 +52,7 @@ impl Merging {
             removed: is.removed.saturating_sub(was.removed),
             revisions: is.revisions.clone(),
             requests: is.requests.clone(),
+            open_merge: is.open_merge,
             ..Delta::default()
         };
         for (d, direction) in [Direction::Out, Direction::In].into_iter().enumerate() {
@@ -77,45 +79,62 @@ impl Merging {
 
     fn patches(&self, now: &Snapshot, direction: Direction) -> CowVec<Option<Arc<Patch>>> {
         let mut out = CowVec::default();
+        let gained = self.gained_keys(now, direction);
         for p in 0..now.predicate_count() {
             let Some(patch) = now.patch(p, direction).filter(|p| !p.is_empty()) else {
                 // Edges that were merged and removed since are an edit, too.
                 if let Some(then) = self.then.patch(p, direction).filter(|p| !p.is_empty()) {
-                    self.set(&mut out, p, direction, Patch::default().since(then));
+                    self.set(
+                        &mut out,
+                        (p, direction),
+                        Patch::default().since(then),
+                        &gained,
+                    );
                 }
                 continue;
             };
             match self.then.patch(p, direction).filter(|p| !p.is_empty()) {
                 None => out.set(p as usize, Some(Arc::clone(patch))),
                 Some(then) if Arc::ptr_eq(then, patch) => {}
-                Some(then) => self.set(&mut out, p, direction, patch.since(then)),
+                Some(then) => self.set(&mut out, (p, direction), patch.since(then), &gained),
             }
         }
         out
     }
 
+    /// By predicate of a sharded store: the number of vertices that gained it since the merge. Only a vertex's owner
+    /// knows exactly whether the base has edges of it, and all servers have to count the same.
+    fn gained_keys(&self, now: &Snapshot, direction: Direction) -> FxHashMap<u32, usize> {
+        let mut gained = FxHashMap::default();
+        if now.as_sharded().is_some() {
+            let merged = self.base().merged.touched.more(direction);
+            let more = now.touched().more(direction);
+            more.for_each_beyond(merged, |pair| *gained.entry(pair as u32).or_default() += 1);
+        }
+        gained
+    }
+
     fn set(
         &self,
         out: &mut CowVec<Option<Arc<Patch>>>,
-        p: u32,
-        direction: Direction,
+        (p, direction): (u32, Direction),
         mut patch: Patch,
+        gained: &FxHashMap<u32, usize>,
     ) {
         if patch.is_empty() {
             return;
         }
         let base = self.base();
-        let is_key = |k: u32| match self.then.as_sharded() {
-            None => base.is_key(k, p, direction),
-            // Only the vertex's owner knows exactly.
-            Some(_) => {
-                let sets = self.then.sets_of_base();
-                let known = base.merged.touched.predicates_of(sets, k, direction);
-                known.binary_search(&p).is_ok()
+        let more = match self.then.as_sharded() {
+            None => {
+                let keys = patch.added_keys();
+                keys.iter()
+                    .filter(|&&k| !base.is_key(k, p, direction))
+                    .count()
             }
+            Some(_) => gained.get(&p).copied().unwrap_or(0),
         };
-        let keys = patch.added_keys();
-        patch.count_keys(keys.iter().filter(|&&k| !is_key(k)).count(), 0);
+        patch.count_keys(more, 0);
         let edges = base.edge_count(p);
         let (plus, minus) = patch.default_counts();
         let (named_plus, named_minus) = patch.named_counts();

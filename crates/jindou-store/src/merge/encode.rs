@@ -1,0 +1,276 @@
+//! The merge statistics of a base as bytes, for the log.
+//!
+//! ```text
+//! edges of each written predicate     count; edges, keys, longest lists
+//! classes whose members changed       count; class, members, runs + 1 or 0 without; runs: start, length
+//! sets that subjects left             count; number, set
+//! sets that subjects joined           count; set
+//! set                                 subjects; classes: count, each class, members;
+//!                                     predicates: count, each predicate, subjects without it, edges
+//! ```
+//!
+//! Numbers that ascend are differences from the ones before. Nothing read is trusted.
+
+use super::statistics::{CountedClass, EdgeCounts, MergeStatistics, frequency_of};
+use crate::delta::record::{damaged, put, take, take_count, take_u32};
+use crate::snapshot::Snapshot;
+use jindou_graph::shard::MAX_SHARDS;
+use jindou_graph::statistics::{MAX_PLANNER_SETS, PlannerSet, merge_sets};
+use jindou_model::{Error, Resource, Result};
+use std::collections::BTreeMap;
+
+/// Most bytes of the merge statistics of all shards together.
+pub(super) const MAX_BYTES: usize = 64 << 20;
+/// Counts of one shard are below this: a segment has less than 2^32 edges. Sums over all shards and predicates are then
+/// below 2^48, the most quads of a store.
+const MAX_COUNT: u64 = 1 << 34;
+const _: () = assert!((MAX_SHARDS as u64) * MAX_COUNT < 1 << 48);
+
+/// Ascending numbers as differences.
+#[derive(Default)]
+struct Ascending(u32);
+
+impl Ascending {
+    fn put(&mut self, out: &mut Vec<u8>, n: u32) {
+        put(out, u64::from(n.wrapping_sub(self.0)));
+        self.0 = n;
+    }
+
+    /// The next number, which is not less than the one before.
+    fn take(&mut self, from: &mut &[u8]) -> Result<u32> {
+        let next = self.0.checked_add(take_u32(from)?);
+        self.0 = next.ok_or_else(|| damaged("a number of its merge statistics is too large"))?;
+        Ok(self.0)
+    }
+
+    /// As [`Self::take`], for numbers that differ.
+    fn take_next(&mut self, from: &mut &[u8], is_first: bool) -> Result<u32> {
+        let before = self.0;
+        match self.take(from)? {
+            n if n > before || is_first => Ok(n),
+            _ => Err(damaged("its merge statistics are out of order")),
+        }
+    }
+}
+
+fn take_below(from: &mut &[u8], end: u64) -> Result<u64> {
+    match take(from)? {
+        n if n < end => Ok(n),
+        _ => Err(damaged("a number of its merge statistics is too large")),
+    }
+}
+
+fn put_runs(out: &mut Vec<u8>, runs: Option<&[[u32; 2]]>) {
+    let Some(runs) = runs else {
+        return put(out, 0);
+    };
+    put(out, runs.len() as u64 + 1);
+    let mut at = Ascending::default();
+    for &[start, end] in runs {
+        at.put(out, start);
+        at.put(out, end);
+    }
+}
+
+fn take_runs(from: &mut &[u8]) -> Result<Option<Vec<[u32; 2]>>> {
+    let count = match take(from)? {
+        0 => return Ok(None),
+        n => n - 1,
+    };
+    // Each takes at least two bytes.
+    if count > from.len() as u64 / 2 {
+        return Err(damaged("a count is larger than the record"));
+    }
+    let mut at = Ascending::default();
+    let mut runs = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        runs.push([at.take_next(from, false)?, at.take_next(from, false)?]);
+    }
+    Ok(Some(runs))
+}
+
+fn put_set(out: &mut Vec<u8>, set: &PlannerSet) {
+    put(out, set.subjects);
+    put(out, set.classes.len() as u64);
+    let mut id = Ascending::default();
+    for &(class, members) in &set.classes {
+        id.put(out, class);
+        put(out, members);
+    }
+    put(out, set.predicates.len() as u64);
+    let mut id = Ascending::default();
+    for &(p, subjects, edges) in &set.predicates {
+        id.put(out, p);
+        put(out, set.subjects.saturating_sub(subjects));
+        put(out, edges);
+    }
+}
+
+fn take_set(from: &mut &[u8], predicates: u32) -> Result<PlannerSet> {
+    let mut set = PlannerSet {
+        subjects: take_below(from, MAX_COUNT)?,
+        ..PlannerSet::default()
+    };
+    let mut id = Ascending::default();
+    for i in 0..take_count(from, 2)? {
+        let class = id.take_next(from, i == 0)?;
+        set.classes.push((class, take_below(from, MAX_COUNT)?));
+    }
+    let mut id = Ascending::default();
+    for i in 0..take_count(from, 3)? {
+        let p = id.take_next(from, i == 0)?;
+        let subjects = set.subjects - take_below(from, set.subjects + 1)?;
+        set.predicates
+            .push((p, subjects, take_below(from, MAX_COUNT)?));
+    }
+    match set.predicates.last() {
+        Some(&(p, ..)) if p >= predicates => Err(damaged(
+            "its merge statistics have a predicate that is unknown",
+        )),
+        _ => Ok(set),
+    }
+}
+
+impl MergeStatistics {
+    /// The bytes, at most `limit`. If they would be more, the intervals of classes with the most intervals are dropped,
+    /// and then similar sets are merged, until they fit.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if even then they do not fit.
+    pub fn encode_within(mut self, limit: usize) -> Result<Vec<u8>> {
+        let mut bytes = self.encode();
+        if bytes.len() > limit {
+            self.drop_runs(bytes.len() - limit);
+            bytes = self.encode();
+        }
+        let mut most = MAX_PLANNER_SETS;
+        while bytes.len() > limit && most > 0 {
+            self.merge_joined(most);
+            bytes = self.encode();
+            most /= 2;
+        }
+        if bytes.len() > limit {
+            let (needs, limit) = (bytes.len(), limit);
+            let what = format!(
+                "the merge statistics of a shard need {needs} bytes, more than the {limit} allowed; load the data into more shards, or with fewer predicates"
+            );
+            return Err(Error::limit(Resource::Memory, what));
+        }
+        Ok(bytes)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, self.edges.len() as u64);
+        for counts in &self.edges {
+            counts.edges.iter().for_each(|&n| put(&mut out, n));
+            let lists = [counts.keys, counts.longest];
+            for &n in lists.as_flattened().as_flattened() {
+                put(&mut out, n.into());
+            }
+        }
+        put(&mut out, self.classes.len() as u64);
+        let mut id = Ascending::default();
+        for c in &self.classes {
+            id.put(&mut out, c.class);
+            put(&mut out, c.members);
+            put_runs(&mut out, c.runs.as_deref());
+        }
+        put(&mut out, self.left.len() as u64);
+        let mut id = Ascending::default();
+        for (&number, set) in &self.left {
+            id.put(&mut out, number);
+            put_set(&mut out, set);
+        }
+        put(&mut out, self.joined.len() as u64);
+        for set in &self.joined {
+            put_set(&mut out, set);
+        }
+        out
+    }
+
+    /// Drops the intervals of classes, those that take the most bytes first, until `bytes` fewer are needed.
+    fn drop_runs(&mut self, bytes: usize) {
+        let mut scratch = Vec::new();
+        let mut by_size: Vec<(usize, usize)> = Vec::new();
+        for (i, c) in self.classes.iter().enumerate() {
+            scratch.clear();
+            put_runs(&mut scratch, c.runs.as_deref());
+            // One byte says that there are none.
+            by_size.push((scratch.len() - 1, i));
+        }
+        by_size.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut saved = 0;
+        for (size, i) in by_size {
+            if saved >= bytes {
+                break;
+            }
+            self.classes[i].runs = None;
+            saved += size;
+        }
+    }
+
+    /// Merges sets that subjects joined, so that at most `most` remain.
+    fn merge_joined(&mut self, most: usize) {
+        let sets = std::mem::take(&mut self.joined);
+        let ends = sets.iter().filter_map(|set| set.predicates.last());
+        let predicates = ends.map(|p| p.0 as usize + 1).max().unwrap_or(0);
+        let frequency = frequency_of(&sets, predicates);
+        self.joined = merge_sets(sets, &frequency, most);
+        let list = |set: &PlannerSet| set.predicates.iter().map(|p| p.0).collect::<Vec<u32>>();
+        self.joined.sort_by_cached_key(list);
+    }
+
+    /// Reads statistics of a merge of this snapshot that wrote `held` predicates.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for anything else.
+    pub fn decode(bytes: &[u8], snapshot: &Snapshot, held: usize) -> Result<Self> {
+        let (mut from, predicates) = (bytes, snapshot.predicate_count());
+        let b = &mut from;
+        let mut read = Self::default();
+        if take_count(b, 10)? != held {
+            return Err(damaged("its merge statistics are of other predicates"));
+        }
+        for _ in 0..held {
+            let mut counts = EdgeCounts::default();
+            for n in &mut counts.edges {
+                *n = take_below(b, 1 << 32)?;
+            }
+            for list in [&mut counts.keys, &mut counts.longest] {
+                for n in list.as_flattened_mut() {
+                    *n = take_u32(b)?;
+                }
+            }
+            read.edges.push(counts);
+        }
+        let mut id = Ascending::default();
+        for i in 0..take_count(b, 3)? {
+            read.classes.push(CountedClass {
+                class: id.take_next(b, i == 0)?,
+                members: take_below(b, 1 << 32)?,
+                runs: take_runs(b)?,
+            });
+        }
+        let sets = snapshot.statistics().sets.len();
+        let mut id = Ascending::default();
+        let mut left = BTreeMap::new();
+        for i in 0..take_count(b, 4)? {
+            let number = id.take_next(b, i == 0)?;
+            if number as usize >= sets {
+                return Err(damaged("its merge statistics have a set that is unknown"));
+            }
+            left.insert(number, take_set(b, predicates)?);
+        }
+        read.left = left;
+        for _ in 0..take_count(b, 3)? {
+            read.joined.push(take_set(b, predicates)?);
+        }
+        match from.is_empty() {
+            true => Ok(read),
+            false => Err(damaged(
+                "its merge statistics are longer than their contents",
+            )),
+        }
+    }
+}

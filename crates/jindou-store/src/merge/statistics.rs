@@ -1,0 +1,460 @@
+//! Facts about a merged base that its segments do not hold: counts, classes, characteristic sets for the planner, and
+//! the predicates of single vertices and the subjects of graphs that were removed.
+//!
+//! In a sharded store they are gathered from each shard's segments, and then combined: they are about the whole store.
+
+use crate::base::Base;
+use crate::directory::{IndexBuilder, class_runs};
+use crate::snapshot::Snapshot;
+use jindou_graph::delta::{BaseSets, MoreChange, VertexDelta};
+use jindou_graph::segment::{EdgeView, GraphScope, NO_KEY};
+use jindou_graph::statistics::{
+    MAX_PLANNER_SETS, PlannerSet, PredicateStatistics, Statistics, merge_sets,
+};
+use jindou_model::{Direction, PredicateId};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+impl Base {
+    fn view(&self, p: u32, direction: Direction) -> EdgeView<'_> {
+        let (default, named) = self.segments(p, direction);
+        EdgeView::new(default, named, None)
+    }
+
+    /// Returns true if a merge has written the predicate's edges.
+    pub(crate) fn has_merged_edges(&self, p: u32) -> bool {
+        self.set_of(p).generation > 0
+    }
+
+    /// Number of edges of a predicate in all graphs, and on all shards.
+    pub(crate) fn edge_count(&self, p: u32) -> u64 {
+        let known = self.statistics.predicates.get(p as usize);
+        known.map_or(0, |s| s.edges + s.named_edges)
+    }
+
+    /// Returns true if the vertex has an edge of the predicate in a named graph, and a merge may have added it.
+    pub(crate) fn has_merged(&self, graph: u32, p: u32, subject: u32) -> bool {
+        self.has_merged_edges(p) && self.named_segment(p, 0).has(subject, graph)
+    }
+
+    /// The key under which the segments have a vertex; `None` if another shard owns it.
+    fn key_of(&self, v: u32) -> Option<u32> {
+        match &self.shard {
+            None => Some(v),
+            Some(shard) => shard.key(v).map(|key| key.0),
+        }
+    }
+
+    /// Returns true if the vertex has an edge of the predicate, in any graph. For an unsharded store.
+    pub(crate) fn is_key(&self, v: u32, p: u32, direction: Direction) -> bool {
+        let view = self.view(p, direction);
+        view.default.finder.find(v) != NO_KEY || view.named.finder.find(v) != NO_KEY
+    }
+}
+
+/// Counts of one predicate's edges in one base: of the default graph, and of named graphs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct EdgeCounts {
+    pub edges: [u64; 2],
+    /// `[named][direction]`
+    pub keys: [[u32; 2]; 2],
+    pub longest: [[u32; 2]; 2],
+}
+
+/// A class in one base.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CountedClass {
+    pub class: u32,
+    /// 0 if it lost its last one.
+    pub members: u64,
+    /// `[start, end)`, ascending and not adjacent; `None` if there are too many.
+    pub runs: Option<Vec<[u32; 2]>>,
+}
+
+/// Differences between the new segments of one base and its old ones: of the whole store, or of the vertices that a
+/// shard owns. A class belongs to the shard that has its incoming edges, and a subject's edges are all on one shard.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct MergeStatistics {
+    /// By position among the predicates that were written.
+    pub edges: Vec<EdgeCounts>,
+    /// The classes whose members changed, ascending.
+    pub classes: Vec<CountedClass>,
+    /// By number of the planner's sets: the subjects that left it, with their classes.
+    pub left: BTreeMap<u32, PlannerSet>,
+    /// Subjects that joined a set; ascending by its predicates.
+    pub joined: Vec<PlannerSet>,
+}
+
+/// Gathers the statistics of one base. `held` are the predicates that were written. O(members of changed classes, and
+/// vertices whose predicates or classes changed).
+pub(super) fn gather(
+    snapshot: &Snapshot,
+    held: &[u32],
+    rdf_type: Option<u32>,
+    [old, new]: [&Base; 2],
+) -> MergeStatistics {
+    let mut gathered = MergeStatistics {
+        edges: held.iter().map(|&p| count_edges(new, p)).collect(),
+        ..MergeStatistics::default()
+    };
+    if let Some(p) = rdf_type
+        && let Some(patch) = snapshot.patch(p, Direction::In)
+    {
+        let view = new.view(p, Direction::In);
+        let mut scratch = Vec::new();
+        for class in patch.keys() {
+            let Some(key) = new.key_of(class) else {
+                continue;
+            };
+            let members = view.read(key, GraphScope::Union, &mut scratch);
+            gathered.classes.push(CountedClass {
+                class,
+                members: members.len() as u64,
+                runs: class_runs(members),
+            });
+        }
+    }
+    gather_subjects(snapshot, rdf_type, [old, new], &mut gathered);
+    gathered
+}
+
+fn count_edges(base: &Base, p: u32) -> EdgeCounts {
+    let set = base.set_of(p);
+    let mut counts = EdgeCounts::default();
+    for (named, direction) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let records = set.files[named][direction].records();
+        let record = records.get(p as usize).copied().unwrap_or_default();
+        counts.edges[named] = record.edges;
+        counts.keys[named][direction] = record.keys;
+        counts.longest[named][direction] = record.max_degree;
+    }
+    counts
+}
+
+/// Finds the sets that vertices leave and join whose classes or predicates changed since the last merge, so that "no set
+/// has both" remains a proof. O(such vertices × their predicates).
+fn gather_subjects(
+    snapshot: &Snapshot,
+    rdf_type: Option<u32>,
+    [old, new]: [&Base; 2],
+    to: &mut MergeStatistics,
+) {
+    let before = &old.merged.touched;
+    let sets = snapshot.sets_of_base();
+    let mut moved: Vec<u32> = Vec::new();
+    if let Some(patch) = rdf_type.and_then(|p| snapshot.patch(p, Direction::Out)) {
+        moved.extend(patch.keys());
+    }
+    let more = snapshot.touched().more(Direction::Out);
+    let more = more.difference(before.more(Direction::Out));
+    moved.extend(more.iter().map(|e| (e >> 32) as u32));
+    moved.sort_unstable();
+    moved.dedup();
+    moved.retain(|&v| new.key_of(v).is_some());
+    if moved.is_empty() {
+        return;
+    }
+    let known = numbers_of(&old.statistics.sets);
+    let mut scratch = Vec::new();
+    let mut count_in = |set: &mut PlannerSet, base: &Base, v: u32| {
+        set.subjects += 1;
+        if let (Some(p), Some(key)) = (rdf_type, base.key_of(v)) {
+            let view = base.view(p, Direction::Out);
+            for &class in view.read(key, GraphScope::Union, &mut scratch) {
+                add_class(set, class, 1);
+            }
+        }
+    };
+    let mut joined: BTreeMap<Vec<u32>, PlannerSet> = BTreeMap::new();
+    for &v in &moved {
+        let was = before.predicates_of(sets, v, Direction::Out);
+        if let Some(&number) = known.get(&*was) {
+            count_in(to.left.entry(number).or_default(), old, v);
+        }
+        let list = snapshot.predicates_of(v, Direction::Out);
+        let Some(key) = new.key_of(v).filter(|_| !list.is_empty()) else {
+            continue;
+        };
+        let into = joined.entry(list.to_vec()).or_insert_with(|| PlannerSet {
+            predicates: list.iter().map(|&p| (p, 0, 0)).collect(),
+            ..PlannerSet::default()
+        });
+        count_in(into, new, v);
+        for (p, subjects, edges) in &mut into.predicates {
+            let view = new.view(*p, Direction::Out);
+            *subjects += 1;
+            *edges += view.default_degree(key) + view.named_degree(key);
+        }
+    }
+    to.joined = joined.into_values().collect();
+}
+
+/// Finds the planner's sets by their predicates.
+fn numbers_of(sets: &[PlannerSet]) -> FxHashMap<Vec<u32>, u32> {
+    let mut known = FxHashMap::default();
+    for (number, set) in (0..).zip(sets) {
+        known.entry(predicates_of(set)).or_insert(number);
+    }
+    known
+}
+
+fn predicates_of(set: &PlannerSet) -> Vec<u32> {
+    set.predicates.iter().map(|p| p.0).collect()
+}
+
+fn add_class(set: &mut PlannerSet, class: u32, members: u64) {
+    match set.classes.binary_search_by_key(&class, |c| c.0) {
+        Ok(at) => set.classes[at].1 += members,
+        Err(at) => set.classes.insert(at, (class, members)),
+    }
+}
+
+/// Adds subjects to a set of the same predicates.
+fn add_subjects(set: &mut PlannerSet, more: &PlannerSet) {
+    set.subjects += more.subjects;
+    for (p, more) in set.predicates.iter_mut().zip(&more.predicates) {
+        p.1 += more.1;
+        p.2 += more.2;
+    }
+    for &(class, members) in &more.classes {
+        add_class(set, class, members);
+    }
+}
+
+/// The statistics of the merged store: the previous ones, with what was gathered from each base. Also returns the
+/// classes' intervals if `rdf:type` was written.
+pub(super) fn combine(
+    snapshot: &Snapshot,
+    held: &[u32],
+    rdf_type: Option<u32>,
+    parts: Vec<MergeStatistics>,
+) -> (Statistics, Option<IndexBuilder>) {
+    let old = snapshot.base();
+    let mut s = old.statistics.clone();
+    for p in s.predicates.len() as u32..snapshot.predicate_count() {
+        s.predicates.push(PredicateStatistics {
+            vertex: snapshot.vertex_of(PredicateId(p)).0,
+            ..PredicateStatistics::default()
+        });
+    }
+    for (i, &p) in held.iter().enumerate() {
+        let all = parts.iter().filter_map(|part| part.edges.get(i));
+        if let Some(slot) = s.predicates.get_mut(p as usize) {
+            *slot = sum_edges(slot.vertex, all);
+        }
+    }
+    s.quads = s.predicates.iter().map(|p| p.edges + p.named_edges).sum();
+    s.rdf_type = rdf_type;
+    let mut counted: BTreeMap<u32, CountedClass> = BTreeMap::new();
+    let mut left: BTreeMap<u32, PlannerSet> = BTreeMap::new();
+    let mut joined: BTreeMap<Vec<u32>, PlannerSet> = BTreeMap::new();
+    for part in parts {
+        counted.extend(part.classes.into_iter().map(|c| (c.class, c)));
+        for (number, set) in &part.left {
+            add_subjects(left.entry(*number).or_default(), set);
+        }
+        for set in part.joined {
+            match joined.entry(predicates_of(&set)) {
+                Entry::Occupied(mut known) => add_subjects(known.get_mut(), &set),
+                Entry::Vacant(new) => {
+                    new.insert(set);
+                }
+            }
+        }
+    }
+    let is_written = rdf_type.is_some_and(|p| held.contains(&p));
+    let classes = is_written.then(|| combine_classes(&mut s, old, &counted));
+    move_subjects(&mut s, &left, joined);
+    within_counts(&mut s);
+    let frequency = frequency_of(&s.sets, s.predicates.len());
+    s.sets = merge_sets(std::mem::take(&mut s.sets), &frequency, MAX_PLANNER_SETS);
+    s.index();
+    (s, classes)
+}
+
+/// The statistics of a predicate from its counts in each base.
+fn sum_edges<'a>(
+    vertex: u32,
+    all: impl Iterator<Item = &'a EdgeCounts> + Clone,
+) -> PredicateStatistics {
+    let edges = |named: usize| all.clone().map(|c| c.edges[named]).sum::<u64>();
+    let kind = usize::from(edges(0) == 0);
+    let keys = |d: usize| {
+        let keys = all.clone().map(|c| c.keys[kind][d]);
+        keys.fold(0u32, u32::saturating_add)
+    };
+    let longest = |d: usize| all.clone().map(|c| c.longest[kind][d]).max().unwrap_or(0);
+    PredicateStatistics {
+        vertex,
+        edges: edges(0),
+        named_edges: edges(1),
+        subjects: keys(0),
+        objects: keys(1),
+        max_out: longest(0),
+        max_in: longest(1),
+    }
+}
+
+/// Replaces the counts and intervals of the classes that were counted again; the others keep those of the old base.
+fn combine_classes(
+    s: &mut Statistics,
+    old: &Base,
+    counted: &BTreeMap<u32, CountedClass>,
+) -> IndexBuilder {
+    let mut ids: Vec<u32> = s.classes.keys().chain(counted.keys()).copied().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut index = IndexBuilder::default();
+    for class in ids {
+        let runs = match counted.get(&class) {
+            None => old.class_intervals(class),
+            Some(counted) if counted.members == 0 => {
+                s.classes.remove(&class);
+                None
+            }
+            Some(counted) => {
+                s.classes.insert(class, counted.members);
+                counted.runs.as_deref()
+            }
+        };
+        if let Some(runs) = runs {
+            index.push_class_runs(class, runs);
+        }
+    }
+    index
+}
+
+/// Number of subjects by predicate.
+pub(super) fn frequency_of(sets: &[PlannerSet], predicates: usize) -> Vec<u64> {
+    let mut frequency = vec![0u64; predicates];
+    for &(p, subjects, _) in sets.iter().flat_map(|set| &set.predicates) {
+        if let Some(f) = frequency.get_mut(p as usize) {
+            *f += subjects;
+        }
+    }
+    frequency
+}
+
+/// Moves subjects from their previous sets to their current ones.
+fn move_subjects(
+    s: &mut Statistics,
+    left: &BTreeMap<u32, PlannerSet>,
+    joined: BTreeMap<Vec<u32>, PlannerSet>,
+) {
+    let known = numbers_of(&s.sets);
+    for (&number, gone) in left {
+        if let Some(set) = s.sets.get_mut(number as usize) {
+            remove_subjects(set, gone);
+        }
+    }
+    for (list, set) in joined {
+        match known.get(&list).and_then(|&n| s.sets.get_mut(n as usize)) {
+            Some(known) => add_subjects(known, &set),
+            None => s.sets.push(set),
+        }
+    }
+}
+
+/// Limits the counts of sets to those of each predicate and class, since sets also count edges removed from vertices
+/// that kept their lists.
+fn within_counts(s: &mut Statistics) {
+    let mut sums = vec![0u64; s.predicates.len()];
+    for set in &s.sets {
+        for &(p, _, edges) in &set.predicates {
+            if let Some(sum) = sums.get_mut(p as usize) {
+                *sum = sum.saturating_add(edges);
+            }
+        }
+    }
+    let most: Vec<f64> = s
+        .predicates
+        .iter()
+        .zip(sums)
+        .map(|(p, sum)| (p.edges + p.named_edges) as f64 / sum.max(1) as f64)
+        .collect();
+    for set in &mut s.sets {
+        for (p, subjects, edges) in &mut set.predicates {
+            let share = most.get(*p as usize).copied().unwrap_or(0.0);
+            if share < 1.0 {
+                *subjects = (*subjects as f64 * share) as u64;
+                *edges = (*edges as f64 * share) as u64;
+            }
+        }
+        for (class, members) in &mut set.classes {
+            *members = (*members).min(s.classes.get(class).copied().unwrap_or(0));
+        }
+    }
+}
+
+/// Removes subjects and their classes from a set. The set's predicates and classes stay, so that it remains a superset.
+fn remove_subjects(set: &mut PlannerSet, gone: &PlannerSet) {
+    let fewer = gone.subjects.min(set.subjects);
+    let all = u128::from(set.subjects.max(1));
+    for (_, subjects, edges) in &mut set.predicates {
+        *subjects = subjects.saturating_sub(fewer);
+        *edges -= (u128::from(*edges) * u128::from(fewer) / all) as u64;
+    }
+    set.subjects -= fewer;
+    for (class, members) in &gone.classes {
+        if let Ok(at) = set.classes.binary_search_by_key(class, |c| c.0) {
+            set.classes[at].1 = set.classes[at].1.saturating_sub(*members);
+        }
+    }
+}
+
+/// Entries that a snapshot's [`VertexDelta`] has and the merged segments lack.
+#[derive(Debug, Default)]
+pub(super) struct DroppedEntries {
+    /// `vertex << 32 | predicate`, by direction.
+    more: [Vec<u64>; 2],
+    /// `[graph, predicate, subject]`
+    graphs: Vec<[u32; 3]>,
+}
+
+impl DroppedEntries {
+    /// O(touched entries).
+    pub fn at(snapshot: &Snapshot, base: &Base) -> Self {
+        let touched = snapshot.touched();
+        let more = [Direction::Out, Direction::In].map(|d| {
+            let pairs = touched.more(d).iter();
+            pairs
+                .filter(|&e| !base.is_key((e >> 32) as u32, e as u32, d))
+                .collect()
+        });
+        let graphs = touched.graph_entries().iter();
+        let has = |&[g, p, s]: &[u32; 3]| base.named_segment(p, 0).has(s, g);
+        Self {
+            more,
+            graphs: graphs.filter(|e| !has(e)).collect(),
+        }
+    }
+
+    /// Removes all of these entries, except those that exist again. `has_edge` (vertex, predicate, direction) and
+    /// `in_graph` (graph, predicate, subject) tell which were added by edits since.
+    pub fn prune(
+        &self,
+        touched: &mut VertexDelta,
+        sets: BaseSets<'_>,
+        has_edge: impl Fn(u32, u32, Direction) -> bool,
+        in_graph: impl Fn([u32; 3]) -> bool,
+    ) {
+        let mut d = [Direction::Out, Direction::In].into_iter();
+        let changes = self.more.each_ref().map(|pairs| {
+            let direction = d.next().unwrap_or(Direction::Out);
+            let gone = |&e: &u64| !has_edge((e >> 32) as u32, e as u32, direction);
+            MoreChange {
+                inserts: Vec::new(),
+                removals: pairs.iter().copied().filter(gone).collect(),
+            }
+        });
+        touched.change(sets, changes);
+        let graphs: Vec<[u32; 3]> = self
+            .graphs
+            .iter()
+            .copied()
+            .filter(|&e| !in_graph(e))
+            .collect();
+        touched.change_graphs(&[], &graphs, &[]);
+    }
+}
