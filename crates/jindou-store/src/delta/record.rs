@@ -523,6 +523,25 @@ mod tests {
             for at in bytes.len() + 1..noted.len() {
                 prop_assert!(parts(&noted[..at]).any(|p| p.is_err()));
             }
+            let plan = MergePlan { generation: number as u32, all: number & 1 == 1 };
+            let shard = |hash, n| ShardResult { hash, statistics: vec![7; n] };
+            let committed = MergeCommitted { merged: number, shards: vec![shard(number, 0), shard(3, 200)] };
+            let merges = [encode_merge_started(plan, number), encode_merge_committed(&committed, number)];
+            let all: Vec<_> = parts(&merges.concat()).collect::<Result<_>>().unwrap();
+            prop_assert_eq!(all, vec![
+                (number, RecordPart::MergeStarted(plan)),
+                (number, RecordPart::MergeCommitted(committed.clone())),
+            ]);
+            prop_assert_eq!(MergeCommitted::of_record(&bytes).unwrap(), None);
+            prop_assert_eq!(MergeCommitted::of_record(&merges.concat()).unwrap(), Some(committed));
+            for record in &merges {
+                for at in 0..record.len() {
+                    prop_assert!(parts(&record[..at]).any(|p| p.is_err()));
+                    let mut bad = record.clone();
+                    bad[at] ^= 1 << (at % 8);
+                    let _ = parts(&bad).count();
+                }
+            }
             for at in 0..prefixes.len() {
                 prop_assert!(parts(&prefixes[..at]).any(|p| p.is_err()));
                 let mut bad = prefixes.clone();

@@ -274,3 +274,118 @@ impl MergeStatistics {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{store_of_terms, varied_quads};
+    use proptest::prelude::*;
+
+    fn runs() -> impl Strategy<Value = Option<Vec<[u32; 2]>>> {
+        let runs = prop::collection::btree_set(1u32..9_000, 0..40);
+        prop::option::of(runs.prop_map(|ends| {
+            let ends: Vec<u32> = ends.into_iter().collect();
+            ends.chunks_exact(2).map(|w| [w[0], w[1]]).collect()
+        }))
+    }
+
+    fn set(predicates: u32) -> impl Strategy<Value = PlannerSet> {
+        let classes = prop::collection::btree_map(0u32..6, 0u64..1 << 28, 0..4);
+        let predicates = prop::collection::btree_map(0..predicates, (0u64..9, 0u64..1 << 28), 0..5);
+        let parts = (9u64..1 << 28, classes, predicates);
+        parts.prop_map(|(subjects, classes, predicates)| PlannerSet {
+            subjects,
+            classes: classes.into_iter().collect(),
+            predicates: predicates
+                .into_iter()
+                .map(|(p, (without, edges))| (p, subjects - without, edges))
+                .collect(),
+        })
+    }
+
+    fn statistics(sets: u32, predicates: u32) -> impl Strategy<Value = MergeStatistics> {
+        let counts = (
+            any::<[[u32; 2]; 2]>(),
+            any::<[[u32; 2]; 2]>(),
+            any::<[u32; 2]>(),
+        );
+        let counts = counts.prop_map(|(keys, longest, edges)| EdgeCounts {
+            edges: edges.map(u64::from),
+            keys,
+            longest,
+        });
+        let classes = prop::collection::btree_map(any::<u32>(), (any::<u32>(), runs()), 0..9);
+        let parts = (
+            prop::collection::vec(counts, 3),
+            classes,
+            prop::collection::btree_map(0..sets, set(predicates), 0..4),
+            prop::collection::vec(set(predicates), 0..30),
+        );
+        parts.prop_map(|(edges, classes, left, joined)| MergeStatistics {
+            edges,
+            classes: classes
+                .into_iter()
+                .map(|(class, (members, runs))| CountedClass {
+                    class,
+                    members: members.into(),
+                    runs,
+                })
+                .collect(),
+            left,
+            joined,
+        })
+    }
+
+    #[test]
+    fn statistics_come_back_and_damage_is_an_error_or_other_numbers() {
+        let (_folder, base) = store_of_terms(&varied_quads());
+        let snapshot = Snapshot::of_base(base);
+        let (sets, predicates) = (
+            snapshot.statistics().sets.len() as u32,
+            snapshot.predicate_count(),
+        );
+        assert!(sets > 1 && predicates > 5);
+        let decode = |bytes: &[u8]| MergeStatistics::decode(bytes, &snapshot, 3);
+        proptest!(|(statistics in statistics(sets, predicates), damage: [prop::sample::Index; 8])| {
+            let bytes = statistics.clone().encode_within(MAX_BYTES).unwrap();
+            prop_assert_eq!(decode(&bytes).unwrap(), statistics.clone());
+            prop_assert!(MergeStatistics::decode(&bytes, &snapshot, 4).is_err());
+            prop_assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
+            for (bit, at) in damage.iter().enumerate() {
+                let at = at.index(bytes.len());
+                prop_assert!(decode(&bytes[..at]).is_err());
+                let mut bad = bytes.clone();
+                bad[at] ^= 1 << bit;
+                let _ = decode(&bad);
+                bad[at] = 0xFF;
+                let _ = decode(&bad);
+            }
+            // With less room, only intervals are missing at first.
+            let least = MergeStatistics {
+                classes: statistics.classes.iter().map(|c| CountedClass { runs: None, ..c.clone() }).collect(),
+                ..statistics.clone()
+            };
+            let least_bytes = least.encode().len();
+            for limit in [least_bytes, (least_bytes + bytes.len()) / 2, bytes.len()] {
+                let fewer = statistics.clone().encode_within(limit).unwrap();
+                prop_assert!(fewer.len() <= limit);
+                let fewer = decode(&fewer).unwrap();
+                for (got, want) in fewer.classes.iter().zip(&statistics.classes) {
+                    prop_assert!(got.runs.is_none() || got.runs == want.runs);
+                }
+                prop_assert_eq!(&fewer.joined, &statistics.joined);
+                prop_assert_eq!(fewer.edges.len() + fewer.classes.len(), 3 + statistics.classes.len());
+            }
+            // Then sets are merged: their sums stay.
+            let one = MergeStatistics { joined: Vec::new(), ..least };
+            let limit = one.encode().len() + 300;
+            let merged = decode(&statistics.clone().encode_within(limit).unwrap()).unwrap();
+            let sum = |sets: &[PlannerSet]| sets.iter().map(|s| s.subjects).sum::<u64>();
+            prop_assert_eq!(sum(&merged.joined), sum(&statistics.joined));
+            let all = |sets: &[PlannerSet]| frequency_of(sets, predicates as usize);
+            prop_assert_eq!(all(&merged.joined), all(&statistics.joined));
+        });
+        let none = MergeStatistics::default();
+        assert!(matches!(none.encode_within(3), Err(Error::Limit(_))));
+    }
+}

@@ -81,23 +81,19 @@ impl Merging {
         let mut out = CowVec::default();
         let gained = self.gained_keys(now, direction);
         for p in 0..now.predicate_count() {
-            let Some(patch) = now.patch(p, direction).filter(|p| !p.is_empty()) else {
-                // Edges that were merged and removed since are an edit, too.
-                if let Some(then) = self.then.patch(p, direction).filter(|p| !p.is_empty()) {
-                    self.set(
-                        &mut out,
-                        (p, direction),
-                        Patch::default().since(then),
-                        &gained,
-                    );
+            let patch = now.patch(p, direction).filter(|p| !p.is_empty());
+            let since = match (patch, self.then.patch(p, direction)) {
+                (Some(patch), None) => {
+                    out.set(p as usize, Some(Arc::clone(patch)));
+                    continue;
                 }
-                continue;
+                (Some(patch), Some(then)) if Arc::ptr_eq(then, patch) => continue,
+                (Some(patch), Some(then)) => patch.since(then),
+                // Edges that were merged and removed since are an edit, too.
+                (None, Some(then)) => Patch::default().since(then),
+                (None, None) => Patch::default(),
             };
-            match self.then.patch(p, direction).filter(|p| !p.is_empty()) {
-                None => out.set(p as usize, Some(Arc::clone(patch))),
-                Some(then) if Arc::ptr_eq(then, patch) => {}
-                Some(then) => self.set(&mut out, (p, direction), patch.since(then), &gained),
-            }
+            self.set(&mut out, (p, direction), since, &gained);
         }
         out
     }
@@ -121,7 +117,8 @@ impl Merging {
         mut patch: Patch,
         gained: &FxHashMap<u32, usize>,
     ) {
-        if patch.is_empty() {
+        let gained = gained.get(&p).copied().unwrap_or(0);
+        if patch.is_empty() && gained == 0 {
             return;
         }
         let base = self.base();
@@ -132,7 +129,7 @@ impl Merging {
                     .filter(|&&k| !base.is_key(k, p, direction))
                     .count()
             }
-            Some(_) => gained.get(&p).copied().unwrap_or(0),
+            Some(_) => gained,
         };
         patch.count_keys(more, 0);
         let edges = base.edge_count(p);

@@ -7,4 +7,5 @@ mod merging;
 mod numbers;
 mod prefixes;
 mod recluster;
+mod shard_servers;
 mod transactions;
