@@ -175,7 +175,8 @@ fn take_body<'a>(record: &mut &'a [u8]) -> Result<&'a [u8]> {
     take_bytes(record, length)
 }
 
-fn whole<T>(body: &[u8], contents: T) -> Result<T> {
+/// The contents of a part whose body is read to its end.
+fn expect_end<T>(body: &[u8], contents: T) -> Result<T> {
     match body.is_empty() {
         true => Ok(contents),
         false => Err(damaged("it is longer than its contents")),
@@ -220,7 +221,7 @@ fn decode_request(record: &mut &[u8]) -> Result<(u64, DoneRequest)> {
     for number in &mut numbers {
         *number = take(&mut body)?;
     }
-    whole(body, (number, DoneRequest::from_numbers(numbers)))
+    expect_end(body, (number, DoneRequest::from_numbers(numbers)))
 }
 
 /// One part, which starts a merge.
@@ -242,7 +243,7 @@ fn decode_merge_started(record: &mut &[u8]) -> Result<(u64, MergePlan)> {
         1 => true,
         _ => return Err(damaged("it starts a merge in an unknown way")),
     };
-    whole(body, (number, MergePlan { generation, all }))
+    expect_end(body, (number, MergePlan { generation, all }))
 }
 
 /// One part, which commits a merge.
@@ -274,7 +275,7 @@ fn decode_merge_committed(record: &mut &[u8]) -> Result<(u64, MergeCommitted)> {
         let statistics = take_bytes(b, length)?.to_vec();
         committed.shards.push(ShardResult { hash, statistics });
     }
-    whole(body, (number, committed))
+    expect_end(body, (number, committed))
 }
 
 /// Appends to a record when its transaction was handed to the log, in microseconds since 1970 (UTC).
@@ -309,7 +310,7 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     }
     let mut body = take_body(record)?;
     take(&mut body)?;
-    whole(body, true)
+    expect_end(body, true)
 }
 
 /// A part of a record.
@@ -394,7 +395,7 @@ fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
             _ => return Err(damaged("it changes a prefix in an unknown way")),
         });
     }
-    whole(body, (number, changes))
+    expect_end(body, (number, changes))
 }
 
 /// Reads the first part of a record: its snapshot number and its changes. Quads are ascending and distinct. The caller
@@ -451,7 +452,7 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
             }
         }
     }
-    whole(body, (number, net))
+    expect_end(body, (number, net))
 }
 
 #[cfg(test)]

@@ -222,6 +222,12 @@ impl ShardMerge {
         }
     }
 
+    /// The last snapshot that the new base contains.
+    #[must_use]
+    pub fn merged(&self) -> u64 {
+        self.snapshot.number()
+    }
+
     /// The shards in this process, and the result of each.
     pub fn results(&self) -> impl Iterator<Item = (u32, &ShardResult)> {
         self.shards.iter().map(|s| (s.number, &s.result))

@@ -12,8 +12,8 @@ use jindou_model::{Direction, Error, PredicateId, VertexId, term};
 use jindou_store::shard::{Cluster, open_shards_with, shard_folder, tidy_shards};
 use jindou_store::testing::{TermQuad, store_of_terms};
 use jindou_store::{
-    Base, ChangeTerm, Changes, MergeCommitted, MergePlan, Merging, ShardFiles, ShardMerge,
-    ShardResult, Snapshot, check,
+    Base, ChangeTerm, Changes, DoneRequest, MergeCommitted, MergePlan, Merging, ShardFiles,
+    ShardMerge, ShardResult, Snapshot, check,
 };
 use jindou_testing::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,6 +204,18 @@ fn quads_of(s: &Snapshot) -> BTreeSet<TermQuad> {
     out
 }
 
+/// A record, sometimes with the request that it did.
+fn with_request(rng: &mut Rng, after: &Snapshot, mut record: Vec<u8>) -> Vec<u8> {
+    if rng.chance(50) {
+        let request = DoneRequest {
+            key: after.number().into(),
+            ..DoneRequest::default()
+        };
+        record.extend(after.apply_request(&request, true).unwrap().1);
+    }
+    record
+}
+
 fn results_of(merge: &ShardMerge) -> Vec<(u32, ShardResult)> {
     merge.results().map(|(s, r)| (s, r.clone())).collect()
 }
@@ -319,7 +331,7 @@ impl Service {
         let (open, record) = head.start_merge(plan).unwrap().unwrap();
         assert_eq!(open.open_merge().map(|o| o.plan), Some(plan));
         assert!(open.start_merge(plan).unwrap().is_none());
-        self.log.push(record);
+        self.log.push(with_request(rng, &open, record));
         let more = rng.below(3);
         self.change(rng, more);
         self.follow();
@@ -361,6 +373,7 @@ impl Service {
         died: ShardMerge,
         (merged, plan): (u64, MergePlan),
     ) -> ShardMerge {
+        assert_eq!(died.merged(), merged);
         let before = results_of(&died);
         drop(died);
         self.restart(server);
@@ -415,6 +428,7 @@ impl Service {
         for record in &self.log[old.number() as usize..] {
             old = old.replay(record).unwrap();
         }
+        let record = with_request(rng, &next, record);
         // The previous base is not enough.
         assert!(matches!(old.replay(&record), Err(Error::Conflict(_))));
         self.log.push(record);
@@ -478,6 +492,12 @@ fn many_merges(seeds: u64) {
         }
     }
 }
+
+/// Threads in the background write merges.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<ShardMerge>();
+};
 
 /// A service with one open merge, which all servers have written.
 fn with_open_merge(seed: u64) -> (Service, MergePlan, Vec<ShardMerge>, MergeCommitted) {
