@@ -106,7 +106,7 @@ fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     c.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A promise to report the outcome of a record.
+/// Reports the outcome of an appended record, once it is known.
 #[must_use = "a record is durable only once its ticket says so"]
 pub struct Ticket {
     number: u64,
@@ -547,8 +547,8 @@ impl LogShared {
             state.busy = false;
             state.groups += 1;
             state.records += group.len() as u64;
-            // Clients acknowledged now will come back, as will those that came meanwhile after this group. One in eight
-            // may not.
+            // Size of the next group to wait for: clients that are acknowledged now usually send another record, as do
+            // those that are queued already. It is reduced by an eighth, since some clients stop.
             let all = group.len() + state.queue.len();
             clock.wanted = all - all / 8;
         }

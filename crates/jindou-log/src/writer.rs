@@ -76,11 +76,12 @@ struct Current {
     seed: u64,
     /// Position of the next group.
     end: u64,
-    /// Checksum of the last group.
+    /// Checksum of the last group, with which the next group begins.
     chain: u64,
-    /// Length to which the file has been extended.
+    /// Length of the file, including space that is allocated for groups to come.
     lengthened: u64,
-    /// Bytes that the last group on disk proves to be durable.
+    /// Number of bytes that recovery will know to be durable: each group records how much of the file was synced before
+    /// it was written, and this is what the last group says.
     proven: u64,
 }
 

@@ -75,7 +75,7 @@ impl Holder {
             Self::Service => "SERVICE",
             Self::Offload => "rows of another executor",
             Self::Shards => "lists of other shards",
-            Self::Text => "the text and its plan",
+            Self::Text => "the query's text and plan",
         }
     }
 }

@@ -105,7 +105,7 @@ thread_local! {
     };
 }
 
-/// Counts a piece that the thread has received from the allocator.
+/// Counts `size` bytes that this thread has allocated.
 #[inline(always)]
 pub(crate) fn took(size: usize) {
     LOCAL.with(|local| {
@@ -115,7 +115,7 @@ pub(crate) fn took(size: usize) {
     });
 }
 
-/// Counts a piece that the thread has given back.
+/// Counts `size` bytes that this thread has freed.
 #[inline(always)]
 pub(crate) fn gave(size: usize) {
     LOCAL.with(|local| {

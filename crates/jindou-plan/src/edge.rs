@@ -3,14 +3,15 @@
 
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, ResolvedTerm};
-use crate::{intervals, sample};
+use crate::{IdFilter, Slot, intervals, sample};
 use jindou_graph::Edges;
 use jindou_graph::Graph;
-use jindou_graph::segment::GraphScope;
+use jindou_graph::segment::{GraphScope, Segment};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
 
 /// Segments up to this many bytes stay in a core's cache.
 const CACHED_BYTES: f64 = 2e6;
+
 /// One direction of one edge.
 pub(crate) struct EdgeSide {
     /// Keys: distinct vertices at this end, in the edge's graphs.
@@ -43,11 +44,10 @@ impl EdgeInfo {
         scope: GraphScope<'_>,
         longest: [u32; 2],
         graphs: f64,
-        within: &[Option<crate::IdFilter>],
+        within: &[Option<IdFilter>],
         ids: &[f64],
     ) -> Self {
-        // Fraction of the named edges that the scope sees, assuming that all graphs are equally large.
-        let part = match scope {
+        let named_share = match scope {
             GraphScope::Default => 0.0,
             GraphScope::Named(_) => 1.0 / graphs,
             GraphScope::AnyNamed | GraphScope::Union => 1.0,
@@ -55,105 +55,148 @@ impl EdgeInfo {
                 gs.iter().filter(|g| **g != DEFAULT_GRAPH).count() as f64 / graphs
             }
         };
-        let seen = |default: f64, named: f64| {
-            (if scope.sees(DEFAULT_GRAPH) {
-                default
-            } else {
-                0.0
-            }) + named * part
+        let reader = EdgeReader {
+            edge,
+            views,
+            scope,
+            named_share,
+            within,
+            ids,
         };
-        let edges = seen(
-            views[0].default_edges() as f64,
-            views[0].named_edges() as f64,
-        );
-        let side = |d: usize| {
-            let v = &views[d];
-            // A patched segment is sampled without its patch.
-            let segment = v
-                .plain(scope)
-                .or_else(|| v.plain_but_dirty(scope).map(|x| x.0));
-            let more_keys = v.patch().map_or(0.0, |p| f64::from(p.more_keys()));
-            let node = if d == 0 { edge.subject } else { edge.object };
-            let list = match node {
-                // Nothing is known about a parameter: a list of mean length is assumed.
-                ResolvedTerm::Const(c) if is_parameter(c) => {
-                    let keys: f64 = v.key_counts().map(f64::from).iter().sum();
-                    edges / keys.max(1.0)
-                }
-                ResolvedTerm::Const(c) => {
-                    seen(v.default_degree(c) as f64, v.named_degree(c) as f64)
-                }
-                ResolvedTerm::Slot(_) => 0.0,
-            };
-            let overlap = match node {
-                ResolvedTerm::Slot(s) => {
-                    match (segment, within.get(usize::from(s)).and_then(Option::as_ref)) {
-                        (Some(segment), Some(w)) => {
-                            let (n, exact) = intervals::overlap(&segment, &w.intervals);
-                            let exact = exact && w.is_exact();
-                            let share = n / f64::from(segment.key_count.max(1));
-                            // Vertices that updates added may all be keys.
-                            let beyond = (ids.get(usize::from(s)).copied().unwrap_or(0.0)
-                                - intervals::count(&w.intervals))
-                            .max(0.0);
-                            let n = n + beyond.min(f64::from(segment.key_count));
-                            // Intervals of the base's keys say nothing about ids beyond the base.
-                            let beyond = intervals::from(&w.intervals, FIRST_TAIL_ID);
-                            let more = if segment.key_count == 0 {
-                                more_keys.min(intervals::count(&w.intervals))
-                            } else {
-                                (more_keys * share).max(more_keys.min(beyond))
-                            };
-                            Some((n + more, exact && v.plain(scope).is_some()))
-                        }
-                        _ => None,
-                    }
-                }
-                ResolvedTerm::Const(_) => None,
-            };
-            let of = |n: ResolvedTerm| match n {
-                ResolvedTerm::Slot(s) => within
-                    .get(usize::from(s))
-                    .and_then(Option::as_ref)
-                    .map(|w| intervals::without_open_end(&w.intervals)),
-                ResolvedTerm::Const(_) => None,
-            };
-            let far = of(if d == 0 { edge.object } else { edge.subject });
-            let (mean, inside) = match (segment, node) {
-                (Some(segment), ResolvedTerm::Const(c)) if is_parameter(c) => {
-                    (None, sample::sample(&segment, None, far).1)
-                }
-                (Some(segment), ResolvedTerm::Const(c)) => {
-                    let list = segment.neighbours_of(c);
-                    (
-                        None,
-                        far.map(|w| sample::inside(list, w) / (list.len() as f64).max(1.0)),
-                    )
-                }
-                (Some(segment), ResolvedTerm::Slot(_)) => {
-                    let narrowed =
-                        overlap.is_some_and(|o| o.0 < 0.9 * f64::from(segment.key_count));
-                    sample::sample(&segment, of(node).filter(|_| narrowed), far)
-                }
-                (None, _) => (None, None),
-            };
-            let [default_keys, named_keys] = v.key_counts().map(f64::from);
-            EdgeSide {
-                mean,
-                inside,
-                keys: (seen(default_keys, named_keys) + more_keys).max(1.0),
-                overlap,
-                longest: f64::from(longest[d]),
-                list,
-            }
-        };
-        let sides = [side(0), side(1)];
+        let view = &reader.views[0];
+        let edges = reader.seen(view.default_edges() as f64, view.named_edges() as f64);
+        let sides = [
+            reader.side(Direction::Out, edges, longest[0]),
+            reader.side(Direction::In, edges, longest[1]),
+        ];
         let bytes = 4.0 * (edges + sides[0].keys.max(sides[1].keys));
         Self {
             edges,
             sides,
             cached: bytes < CACHED_BYTES,
         }
+    }
+}
+
+/// Reads the facts about an edge from its segments.
+struct EdgeReader<'a> {
+    edge: &'a Edge,
+    views: [Edges<'a>; 2],
+    scope: GraphScope<'a>,
+    /// Fraction of the named edges that the scope sees, assuming that all graphs are equally large.
+    named_share: f64,
+    /// Candidates of each slot.
+    within: &'a [Option<IdFilter>],
+    /// Number of candidates of each slot, including ids that updates added.
+    ids: &'a [f64],
+}
+
+impl EdgeReader<'_> {
+    /// Estimated number of edges or keys in the edge's graphs, given the numbers of the default graph and of all named
+    /// graphs.
+    fn seen(&self, default: f64, named: f64) -> f64 {
+        let default = match self.scope.sees(DEFAULT_GRAPH) {
+            true => default,
+            false => 0.0,
+        };
+        default + named * self.named_share
+    }
+
+    fn within(&self, slot: Slot) -> Option<&IdFilter> {
+        self.within.get(usize::from(slot)).and_then(Option::as_ref)
+    }
+
+    fn intervals(&self, end: ResolvedTerm) -> Option<&[[u32; 2]]> {
+        match end {
+            ResolvedTerm::Slot(s) => {
+                let within = self.within(s)?;
+                Some(intervals::without_open_end(&within.intervals))
+            }
+            ResolvedTerm::Const(_) => None,
+        }
+    }
+
+    /// One side of the edge, which has `edges` edges in its graphs.
+    fn side(&self, direction: Direction, edges: f64, longest: u32) -> EdgeSide {
+        let v = &self.views[direction as usize];
+        // A patched segment is sampled without its patch.
+        let segment = v
+            .plain(self.scope)
+            .or_else(|| v.plain_but_dirty(self.scope).map(|x| x.0));
+        let more_keys = v.patch().map_or(0.0, |p| f64::from(p.more_keys()));
+        let (node, far) = match direction {
+            Direction::Out => (self.edge.subject, self.edge.object),
+            Direction::In => (self.edge.object, self.edge.subject),
+        };
+        let list = match node {
+            // Nothing is known about a parameter: a list of mean length is assumed.
+            ResolvedTerm::Const(c) if is_parameter(c) => {
+                let keys: f64 = v.key_counts().map(f64::from).iter().sum();
+                edges / keys.max(1.0)
+            }
+            ResolvedTerm::Const(c) => {
+                self.seen(v.default_degree(c) as f64, v.named_degree(c) as f64)
+            }
+            ResolvedTerm::Slot(_) => 0.0,
+        };
+        let overlap = match (node, &segment) {
+            (ResolvedTerm::Slot(s), Some(segment)) => self.overlap(s, v, segment, more_keys),
+            _ => None,
+        };
+        let far = self.intervals(far);
+        let (mean, inside) = match (&segment, node) {
+            (Some(segment), ResolvedTerm::Const(c)) if is_parameter(c) => {
+                (None, sample::sample(segment, None, far).1)
+            }
+            (Some(segment), ResolvedTerm::Const(c)) => {
+                let list = segment.neighbours_of(c);
+                (
+                    None,
+                    far.map(|w| sample::inside(list, w) / (list.len() as f64).max(1.0)),
+                )
+            }
+            (Some(segment), ResolvedTerm::Slot(_)) => {
+                let narrowed = overlap.is_some_and(|o| o.0 < 0.9 * f64::from(segment.key_count));
+                sample::sample(segment, self.intervals(node).filter(|_| narrowed), far)
+            }
+            (None, _) => (None, None),
+        };
+        let [default_keys, named_keys] = v.key_counts().map(f64::from);
+        EdgeSide {
+            mean,
+            inside,
+            keys: (self.seen(default_keys, named_keys) + more_keys).max(1.0),
+            overlap,
+            longest: f64::from(longest),
+            list,
+        }
+    }
+
+    /// Number of keys of a segment and its patch that are candidates of a slot, and true if it is exact; `None` if any
+    /// key is.
+    fn overlap(
+        &self,
+        slot: Slot,
+        view: &Edges<'_>,
+        segment: &Segment<'_>,
+        more_keys: f64,
+    ) -> Option<(f64, bool)> {
+        let w = self.within(slot)?;
+        let (n, exact) = intervals::overlap(segment, &w.intervals);
+        let exact = exact && w.is_exact();
+        let share = n / f64::from(segment.key_count.max(1));
+        // Vertices that updates added may all be keys.
+        let ids = self.ids.get(usize::from(slot)).copied().unwrap_or(0.0);
+        let beyond = (ids - intervals::count(&w.intervals)).max(0.0);
+        let n = n + beyond.min(f64::from(segment.key_count));
+        // Intervals of the base's keys say nothing about ids beyond the base.
+        let beyond = intervals::from(&w.intervals, FIRST_TAIL_ID);
+        let more = if segment.key_count == 0 {
+            more_keys.min(intervals::count(&w.intervals))
+        } else {
+            (more_keys * share).max(more_keys.min(beyond))
+        };
+        Some((n + more, exact && view.plain(self.scope).is_some()))
     }
 }
 

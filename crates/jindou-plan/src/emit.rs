@@ -16,7 +16,7 @@ use jindou_model::Direction;
 pub(crate) struct StepEmitter<'a> {
     pub model: &'a CostModel<'a>,
     pub snapshot: &'a dyn Graph,
-    /// Grows by hidden slots.
+    /// Names of the plan's slots, to which steps add hidden ones.
     pub slots: &'a mut Vec<String>,
     pub steps: Vec<Step>,
     state: SearchState,

@@ -665,6 +665,15 @@ impl LogicalNode {
         Self::new(kind, certain, possible, uses)
     }
 
+    /// Takes at most `limit` of the node's rows, after the first `offset` of them.
+    pub(crate) fn slice(self, offset: u64, limit: Option<u64>) -> Self {
+        self.above(|inner| NodeKind::Slice {
+            inner,
+            offset,
+            limit,
+        })
+    }
+
     /// Puts a node above that keeps the slots in scope.
     pub(crate) fn above(self, kind: impl FnOnce(Box<Self>) -> NodeKind) -> Self {
         let (certain, possible, uses) = (

@@ -116,24 +116,7 @@ fn parts(node: &LogicalNode) -> Split {
                 .collect();
             Split { parts, over }
         }
-        NodeKind::Join(list) => {
-            let mut all: Vec<LogicalNode> = vec![];
-            let mut over = vec![];
-            for part in list {
-                let mut split = parts(part);
-                over.append(&mut split.over);
-                for mut new in split.parts {
-                    let (its, rest): (Vec<LogicalNode>, Vec<LogicalNode>) =
-                        all.into_iter().partition(|p| p.uses.meets(&new.uses));
-                    all = rest;
-                    for i in its {
-                        new = LogicalNode::join(i, new);
-                    }
-                    all.push(new);
-                }
-            }
-            Split { parts: all, over }
-        }
+        NodeKind::Join(list) => parts_of_join(list),
         NodeKind::LeftJoin {
             left,
             right,
@@ -161,22 +144,47 @@ fn parts(node: &LogicalNode) -> Split {
         }),
         NodeKind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
             let mut split = parts(inner);
-            for f in filters {
-                let slots = f.slots();
-                let own = split
-                    .parts
-                    .iter_mut()
-                    .find(|p| slots.is_within(&p.possible) && !slots.is_empty());
-                match own {
-                    Some(p) => {
-                        let part = std::mem::replace(p, LogicalNode::unit());
-                        *p = part.filter(vec![f.clone()]);
-                    }
-                    None => split.over.push(f.clone()),
-                }
-            }
+            filters.iter().for_each(|f| split.filter(f));
             split
         }
         _ => one(node),
+    }
+}
+
+/// Parts of all nodes of a join; those that share a slot are joined.
+fn parts_of_join(list: &[LogicalNode]) -> Split {
+    let mut all: Vec<LogicalNode> = vec![];
+    let mut over = vec![];
+    for part in list {
+        let mut split = parts(part);
+        over.append(&mut split.over);
+        for mut new in split.parts {
+            let (its, rest): (Vec<LogicalNode>, Vec<LogicalNode>) =
+                all.into_iter().partition(|p| p.uses.meets(&new.uses));
+            all = rest;
+            for i in its {
+                new = LogicalNode::join(i, new);
+            }
+            all.push(new);
+        }
+    }
+    Split { parts: all, over }
+}
+
+impl Split {
+    /// Applies a condition to the part that has all its slots; without such a part it is one over several parts.
+    fn filter(&mut self, condition: &Arc<Expr>) {
+        let slots = condition.slots();
+        let own = self
+            .parts
+            .iter_mut()
+            .find(|p| slots.is_within(&p.possible) && !slots.is_empty());
+        match own {
+            Some(p) => {
+                let part = std::mem::replace(p, LogicalNode::unit());
+                *p = part.filter(vec![condition.clone()]);
+            }
+            None => self.over.push(condition.clone()),
+        }
     }
 }

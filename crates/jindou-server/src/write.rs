@@ -27,7 +27,7 @@ pub(crate) struct LiveUpdate {
     shared: Arc<AppState>,
     admitted: Admitted,
     begun: Instant,
-    /// The name that the client gave it.
+    /// The client's idempotency key.
     key: Option<UpdateKey>,
     /// The request's fingerprint, once its body was received; 0 for a request without a key of the client's.
     fingerprint: AtomicU64,

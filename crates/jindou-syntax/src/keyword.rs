@@ -3,7 +3,7 @@
 macro_rules! keywords {
     (
         [$($variant:ident $text:literal)*]
-        $($function:ident $name:literal $module:ident $(($alias:ident $other:literal))?),* $(,)?
+        $($function:ident $name:literal $module:ident $($row:ident)? $(($alias:ident $other:literal))?),* $(,)?
     ) => {
         /// A word with a meaning, or [`Keyword::Unknown`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -213,7 +213,7 @@ impl Runtime {
     }
 }
 
-/// Options with nothing left open.
+/// Options of a caller, with the runtime's values where the caller gave none.
 pub(crate) struct Settled<'o, O> {
     /// Number of threads, at least one.
     pub threads: usize,

@@ -412,7 +412,7 @@ impl Maker<'_> {
                 n => self.graphs[self.rng.below(n)].clone(),
             };
             if self.graphs.is_empty() {
-                // A graph that is not there: nothing, whatever is inside.
+                // The graph does not exist: no solutions, whatever the group.
                 return Both(
                     format!("GRAPH {name} {} ", body.0),
                     "FILTER(false) ".to_owned(),

@@ -145,164 +145,14 @@ impl Route {
 
     /// The request that brings a text this way. `prepared`: the name of a query with the parameters `s` and `o`.
     pub fn request(self, attack: &Attack, accept: &str, prepared: &str, most: usize) -> Request {
-        // In a form a text may be three times as long.
-        let text = || attack.text(most);
-        let short = |name: &str| format!("{name}={}", escaped(&attack.text(most.min(HEAD) / 3)));
-        let form = |mut form: String| {
-            form.truncate(most);
-            ("application/x-www-form-urlencoded", form)
-        };
-        let whole = |name: &str| format!("{name}={}", escaped(&text()));
-        let value = |n: usize| {
-            attack.values.get(n).map_or_else(
-                || {
-                    let wrong = attack.text(most.min(1 << 16));
-                    format!("\"{}\"", wrong.replace(['"', '\\', '\n', '\r'], " "))
-                },
-                |v| v.1.text(most),
-            )
-        };
-        const QUERY: &str = "application/sparql-query";
-        const UPDATE: &str = "application/sparql-update";
-        let light = "query=SELECT%20*%20%7B%20?s%20%3Chttp://e/n%3E%207%20%7D";
-        let graph = "/store?graph=http://e/hostile";
-        let media = match attack.language {
-            Language::Document(media) => media,
-            _ => "text/turtle",
-        };
+        let texts = Texts { attack, most };
+        let (method, path, (media, body)) = self.parts(texts, prepared);
         let mut more = String::new();
-        let (method, path, (media, body)) = match self {
-            Self::Get(path) => (
-                "GET",
-                format!("{path}?{}", short("query")),
-                ("", String::new()),
-            ),
-            Self::Body(path) => ("POST", path.to_owned(), (QUERY, text())),
-            Self::Form(path) => ("POST", path.to_owned(), form(whole("query"))),
-            Self::Explain => ("POST", "/query?explain=true".into(), (QUERY, text())),
-            Self::WhyEmpty => ("POST", "/query?why-empty=true".into(), (QUERY, text())),
-            Self::ExplainForm => (
-                "POST",
-                "/query".into(),
-                form(format!("explain=1&{}", whole("query"))),
-            ),
-            Self::Profile => ("POST", "/query?profile=true".into(), (QUERY, text())),
-            Self::Bound => {
-                let mut all = String::new();
-                for (name, value) in &attack.values {
-                    let _ = write!(all, "${name}={}&", escaped(&value.text(most)));
-                }
-                if all.is_empty() {
-                    all = "$s=%3Chttp://e/s1%3E&$o=7&".into();
-                }
-                ("POST", "/query".into(), form(all + &whole("query")))
+        if self == Self::Headers {
+            for i in 0..attack.recipe.bytes().min(HEAD / 2) / 24 {
+                let _ = write!(more, "Accept: text/x{i};q=0.{i}\r\n");
             }
-            Self::Prepare => {
-                let text = text();
-                let name = ["v", "s", "o", "n", "x0", "p"]
-                    .iter()
-                    .find(|n| text.contains(&format!("?{n} ")) || text.contains(&format!("${n} ")));
-                let parameter = name.map_or(String::new(), |n| format!("?parameter={n}"));
-                ("POST", format!("/prepared{parameter}"), (QUERY, text))
-            }
-            Self::PrepareForm => {
-                let text = attack.text(most);
-                let mut all = String::new();
-                for i in 0..text.len() / 10 {
-                    // Only variables of the query can be parameters.
-                    if i < 100 && !text.contains(&format!("?x{i} ")) {
-                        break;
-                    }
-                    let _ = write!(all, "parameter=x{i}&");
-                }
-                ("POST", "/prepared".into(), form(all + &whole("query")))
-            }
-            Self::Prepared => (
-                "POST",
-                format!("/prepared/{prepared}"),
-                form(format!(
-                    "$s={}&$o={}",
-                    escaped(&value(0)),
-                    escaped(&value(1))
-                )),
-            ),
-            Self::Batch | Self::BatchArray => {
-                let array = self == Self::BatchArray;
-                let (o, bytes) = (value(0), attack.recipe.bytes().min(most));
-                let mut all = String::from(if array { "[" } else { "" });
-                let mut n = 0;
-                while all.len() < bytes {
-                    let values = serde_json::json!({ "s": format!("<http://e/s{n}>"), "o": o });
-                    let line = serde_json::json!({ "id": prepared, "values": values });
-                    let comma = if array && n > 0 { "," } else { "" };
-                    let _ = write!(all, "{comma}{line}{}", if array { "" } else { "\n" });
-                    n += 1;
-                }
-                all.push_str(if array { "]" } else { "" });
-                ("POST", "/batch".into(), ("application/x-ndjson", all))
-            }
-            Self::Complete => ("POST", "/complete".into(), form(whole("text"))),
-            Self::CompleteAfter => {
-                let text = text();
-                let middle = (0..=text.len() / 2)
-                    .rev()
-                    .find(|&i| text.is_char_boundary(i));
-                let (before, after) = text.split_at(middle.unwrap_or(0));
-                let all = format!("text={}&after={}", escaped(before), escaped(after));
-                ("POST", "/complete".into(), form(all))
-            }
-            Self::Search => ("POST", "/search?timeout=2s".into(), form(whole("q"))),
-            Self::Labels => {
-                let bytes = attack.recipe.bytes().min(most);
-                let mut all = format!("iri={}", escaped(&value(0)));
-                // More than a request may have is refused before it is looked at.
-                for i in 0..(bytes / 40).min(1200) {
-                    let _ = write!(all, "&iri=http://e/s{i}");
-                }
-                ("POST", "/labels?lang=en,de".into(), form(all))
-            }
-            Self::SetPrefix => {
-                let name = attack.recipe.bytes() % 5000;
-                ("PUT", format!("/prefixes/p{name}"), ("text/plain", text()))
-            }
-            Self::ReadPrefixes => ("GET", "/prefixes".into(), ("", String::new())),
-            Self::Parameters => {
-                let bytes = attack.recipe.bytes().min(most);
-                let mut all = String::from(light);
-                for i in 0..bytes / 40 {
-                    let name = ["default-graph-uri", "named-graph-uri", "x"][i % 3];
-                    let _ = write!(all, "&{name}=http://e/g{i}");
-                }
-                ("POST", "/query".into(), form(all))
-            }
-            Self::Headers => {
-                for i in 0..attack.recipe.bytes().min(HEAD / 2) / 24 {
-                    let _ = write!(more, "Accept: text/x{i};q=0.{i}\r\n");
-                }
-                ("GET", format!("/query?{light}"), ("", String::new()))
-            }
-            Self::Describe => ("GET", "/query".into(), ("", String::new())),
-            Self::Update(path) => ("POST", path.to_owned(), (UPDATE, text())),
-            Self::UpdateForm(path) => ("POST", path.to_owned(), form(whole("update"))),
-            Self::UpdateParameters => {
-                let bytes = attack.recipe.bytes().min(most);
-                let mut all = String::from("update=DELETE%20WHERE%20%7B%20?s%20?p%2077777%20%7D");
-                for i in 0..bytes / 40 {
-                    let name = ["using-graph-uri", "using-named-graph-uri"][i % 2];
-                    let _ = write!(all, "&{name}=http://e/g{i}");
-                }
-                ("POST", "/update".into(), form(all))
-            }
-            Self::Patch => ("PATCH", graph.into(), (UPDATE, text())),
-            Self::Put => ("PUT", graph.into(), (media, text())),
-            Self::Post => ("POST", graph.into(), (media, text())),
-            Self::PostNew => ("POST", "/store".into(), (media, text())),
-            Self::ReadGraph => {
-                let which = ["default", "graph=http://e/g1", ""][attack.recipe.bytes() % 3];
-                ("GET", format!("/store?{which}"), ("", String::new()))
-            }
-            Self::DeleteGraph => ("DELETE", graph.into(), ("", String::new())),
-        };
+        }
         let (path, body) = (path.replace(' ', "%20"), body.into_bytes());
         if !media.is_empty() {
             let _ = write!(more, "Content-Type: {media}\r\n");
@@ -312,6 +162,206 @@ impl Route {
             body.len()
         );
         Request { head, body }
+    }
+
+    /// Method, path, and the body with its media type.
+    fn parts(self, texts: Texts<'_>, prepared: &str) -> (&'static str, String, Body) {
+        const QUERY: &str = "application/sparql-query";
+        const UPDATE: &str = "application/sparql-update";
+        let graph = || "/store?graph=http://e/hostile".to_owned();
+        let media = match texts.attack.language {
+            Language::Document(media) => media,
+            _ => "text/turtle",
+        };
+        let text = || texts.text();
+        let whole = |name: &str| texts.form(texts.field(name));
+        let nothing = || ("", String::new());
+        match self {
+            Self::Get(path) => ("GET", format!("{path}?{}", texts.short("query")), nothing()),
+            Self::Body(path) => ("POST", path.to_owned(), (QUERY, text())),
+            Self::Form(path) => ("POST", path.to_owned(), whole("query")),
+            Self::Explain => ("POST", "/query?explain=true".into(), (QUERY, text())),
+            Self::WhyEmpty => ("POST", "/query?why-empty=true".into(), (QUERY, text())),
+            Self::ExplainForm => {
+                let form = format!("explain=1&{}", texts.field("query"));
+                ("POST", "/query".into(), texts.form(form))
+            }
+            Self::Profile => ("POST", "/query?profile=true".into(), (QUERY, text())),
+            Self::Bound => ("POST", "/query".into(), texts.bound()),
+            Self::Prepare => {
+                let text = text();
+                let name = ["v", "s", "o", "n", "x0", "p"]
+                    .iter()
+                    .find(|n| text.contains(&format!("?{n} ")) || text.contains(&format!("${n} ")));
+                let parameter = name.map_or(String::new(), |n| format!("?parameter={n}"));
+                ("POST", format!("/prepared{parameter}"), (QUERY, text))
+            }
+            Self::PrepareForm => ("POST", "/prepared".into(), texts.with_parameters()),
+            Self::Prepared => {
+                let [s, o] = [0, 1].map(|n| escaped(&texts.value(n)));
+                let path = format!("/prepared/{prepared}");
+                ("POST", path, texts.form(format!("$s={s}&$o={o}")))
+            }
+            Self::Batch | Self::BatchArray => {
+                let lines = texts.batch(prepared, self == Self::BatchArray);
+                ("POST", "/batch".into(), ("application/x-ndjson", lines))
+            }
+            Self::Complete => ("POST", "/complete".into(), whole("text")),
+            Self::CompleteAfter => ("POST", "/complete".into(), texts.halves()),
+            Self::Search => ("POST", "/search?timeout=2s".into(), whole("q")),
+            Self::Labels => ("POST", "/labels?lang=en,de".into(), texts.iris()),
+            Self::SetPrefix => {
+                let name = texts.attack.recipe.bytes() % 5000;
+                ("PUT", format!("/prefixes/p{name}"), ("text/plain", text()))
+            }
+            Self::ReadPrefixes => ("GET", "/prefixes".into(), nothing()),
+            Self::Parameters => {
+                let names = ["default-graph-uri", "named-graph-uri", "x"];
+                ("POST", "/query".into(), texts.repeated(LIGHT, &names))
+            }
+            Self::Headers => ("GET", format!("/query?{LIGHT}"), nothing()),
+            Self::Describe => ("GET", "/query".into(), nothing()),
+            Self::Update(path) => ("POST", path.to_owned(), (UPDATE, text())),
+            Self::UpdateForm(path) => ("POST", path.to_owned(), whole("update")),
+            Self::UpdateParameters => {
+                let update = "update=DELETE%20WHERE%20%7B%20?s%20?p%2077777%20%7D";
+                let names = ["using-graph-uri", "using-named-graph-uri"];
+                ("POST", "/update".into(), texts.repeated(update, &names))
+            }
+            Self::Patch => ("PATCH", graph(), (UPDATE, text())),
+            Self::Put => ("PUT", graph(), (media, text())),
+            Self::Post => ("POST", graph(), (media, text())),
+            Self::PostNew => ("POST", "/store".into(), (media, text())),
+            Self::ReadGraph => {
+                let which = ["default", "graph=http://e/g1", ""][texts.attack.recipe.bytes() % 3];
+                ("GET", format!("/store?{which}"), nothing())
+            }
+            Self::DeleteGraph => ("DELETE", graph(), nothing()),
+        }
+    }
+}
+
+/// A query that computes little, as a form.
+const LIGHT: &str = "query=SELECT%20*%20%7B%20?s%20%3Chttp://e/n%3E%207%20%7D";
+
+/// A media type and a body.
+type Body = (&'static str, String);
+
+/// The texts of an attack as parts of requests.
+#[derive(Clone, Copy)]
+struct Texts<'a> {
+    attack: &'a Attack,
+    /// Most bytes of a text.
+    most: usize,
+}
+
+impl Texts<'_> {
+    fn text(self) -> String {
+        self.attack.text(self.most)
+    }
+
+    /// A field of a form with the text; there it may be three times as long.
+    fn field(self, name: &str) -> String {
+        format!("{name}={}", escaped(&self.text()))
+    }
+
+    /// As [`Self::field`], short enough for a URL.
+    fn short(self, name: &str) -> String {
+        format!(
+            "{name}={}",
+            escaped(&self.attack.text(self.most.min(HEAD) / 3))
+        )
+    }
+
+    fn form(self, mut form: String) -> Body {
+        form.truncate(self.most);
+        ("application/x-www-form-urlencoded", form)
+    }
+
+    /// The attack's value of a parameter; without one a literal with its text.
+    fn value(self, n: usize) -> String {
+        self.attack.values.get(n).map_or_else(
+            || {
+                let wrong = self.attack.text(self.most.min(1 << 16));
+                format!("\"{}\"", wrong.replace(['"', '\\', '\n', '\r'], " "))
+            },
+            |v| v.1.text(self.most),
+        )
+    }
+
+    /// Number of pieces of some forty bytes.
+    fn pieces(self) -> usize {
+        self.attack.recipe.bytes().min(self.most) / 40
+    }
+
+    /// The query with values for its parameters.
+    fn bound(self) -> Body {
+        let mut all = String::new();
+        for (name, value) in &self.attack.values {
+            let _ = write!(all, "${name}={}&", escaped(&value.text(self.most)));
+        }
+        if all.is_empty() {
+            all = "$s=%3Chttp://e/s1%3E&$o=7&".into();
+        }
+        self.form(all + &self.field("query"))
+    }
+
+    /// The query with names of parameters.
+    fn with_parameters(self) -> Body {
+        let text = self.text();
+        let mut all = String::new();
+        for i in 0..text.len() / 10 {
+            // Only variables of the query can be parameters.
+            if i < 100 && !text.contains(&format!("?x{i} ")) {
+                break;
+            }
+            let _ = write!(all, "parameter=x{i}&");
+        }
+        self.form(all + &self.field("query"))
+    }
+
+    /// Calls of a prepared query, as lines or as an array.
+    fn batch(self, prepared: &str, array: bool) -> String {
+        let (o, bytes) = (self.value(0), self.attack.recipe.bytes().min(self.most));
+        let mut all = String::from(if array { "[" } else { "" });
+        let mut n = 0;
+        while all.len() < bytes {
+            let values = serde_json::json!({ "s": format!("<http://e/s{n}>"), "o": o });
+            let line = serde_json::json!({ "id": prepared, "values": values });
+            let comma = if array && n > 0 { "," } else { "" };
+            let _ = write!(all, "{comma}{line}{}", if array { "" } else { "\n" });
+            n += 1;
+        }
+        all + if array { "]" } else { "" }
+    }
+
+    /// The text cut in the middle, as the texts before and after a cursor.
+    fn halves(self) -> Body {
+        let text = self.text();
+        let middle = (0..=text.len() / 2)
+            .rev()
+            .find(|&i| text.is_char_boundary(i));
+        let (before, after) = text.split_at(middle.unwrap_or(0));
+        self.form(format!("text={}&after={}", escaped(before), escaped(after)))
+    }
+
+    /// Many IRIs.
+    fn iris(self) -> Body {
+        let mut all = format!("iri={}", escaped(&self.value(0)));
+        // More than a request may have is refused before it is looked at.
+        for i in 0..self.pieces().min(1200) {
+            let _ = write!(all, "&iri=http://e/s{i}");
+        }
+        self.form(all)
+    }
+
+    /// A form followed by many fields of these names.
+    fn repeated(self, first: &str, names: &[&str]) -> Body {
+        let mut all = String::from(first);
+        for i in 0..self.pieces() {
+            let _ = write!(all, "&{}=http://e/g{i}", names[i % names.len()]);
+        }
+        self.form(all)
     }
 }
 

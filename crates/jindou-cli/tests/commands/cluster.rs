@@ -221,6 +221,55 @@ fn wait_for_http(url: &str) {
     }
 }
 
+/// True if all servers of a file are alive; and what the command prints about them.
+fn status(folder: &Path, file: &str) -> (bool, String) {
+    let o = run(folder, &["cluster", "status", file]);
+    (o.status.success(), String::from_utf8(o.stdout).unwrap())
+}
+
+/// Opens connections that send noise, with and without an end.
+fn send_noise(address: &str) -> Vec<TcpStream> {
+    let mut held = Vec::new();
+    for i in 0..20_usize {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let noise: Vec<u8> = (0..i * 100).map(|b| (b * 31 + i) as u8).collect();
+        let _ = stream.write_all(&noise);
+        if i % 2 == 0 {
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        held.push(stream);
+    }
+    held
+}
+
+/// A server with another token, and one with another certificate, are told apart from members. `text` is the file of
+/// the running cluster.
+fn strangers_are_refused(folder: &Path, text: &str) {
+    let token = text.lines().next().unwrap();
+    let forged = text.replace(token, "token = \"0123456789abcdef\"");
+    fs::write(folder.join("s/cluster/forged.toml"), forged).unwrap();
+    let (all, said) = status(folder, "s/cluster/forged.toml");
+    assert!(
+        !all && said.matches("the token differs").count() == 2,
+        "{said}"
+    );
+    fs::write(
+        folder.join("e.nt"),
+        "<http://e/a> <http://e/b> <http://e/c> .\n",
+    )
+    .unwrap();
+    good(
+        folder,
+        &["load", "--shards", "4", "--store", "t", "d.nt", "e.nt"],
+    );
+    let (other, _) = start(folder, "t", "tls");
+    drop(other);
+    fs::write(folder.join("t/cluster/forged.toml"), text).unwrap();
+    let (all, said) = status(folder, "t/cluster/forged.toml");
+    assert!(!all && said.matches("not alive").count() == 2, "{said}");
+}
+
 #[test]
 fn servers_answer_together_and_fail_with_a_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,60 +290,22 @@ fn servers_answer_together_and_fail_with_a_name() {
         }
     }
     let file = "s/cluster/cluster.toml";
-    let status = |file: &str| {
-        let o = run(folder, &["cluster", "status", file]);
-        (o.status.success(), String::from_utf8(o.stdout).unwrap())
-    };
-    let (all, said) = status(file);
+    let (all, said) = status(folder, file);
     assert!(all && said.matches(": alive at").count() == 2, "{said}");
     assert!(
         said.contains("shards [0, 1]") && said.contains("shards [2, 3]"),
         "{said}"
     );
 
-    // Noise at the port of peers, with and without an end.
     let text = fs::read_to_string(folder.join(file)).unwrap();
     let peer = |i: usize| {
         let mut lines = text.lines().filter_map(|l| l.strip_prefix("address = "));
         lines.nth(i).unwrap().trim_matches('"').to_owned()
     };
-    let mut held = Vec::new();
-    for i in 0..20_usize {
-        let mut stream = TcpStream::connect(peer(1)).unwrap();
-        let noise: Vec<u8> = (0..i * 100).map(|b| (b * 31 + i) as u8).collect();
-        let _ = stream.write_all(&noise);
-        if i % 2 == 0 {
-            let _ = stream.shutdown(std::net::Shutdown::Write);
-            let _ = stream.read_to_end(&mut Vec::new());
-        }
-        held.push(stream);
-    }
+    let _held = send_noise(&peer(1));
     one.answers();
     assert!(two.ask(ALL).0 == 200);
-
-    // Strangers.
-    let token = text.lines().next().unwrap();
-    let forged = text.replace(token, "token = \"0123456789abcdef\"");
-    fs::write(folder.join("s/cluster/forged.toml"), forged).unwrap();
-    let (all, said) = status("s/cluster/forged.toml");
-    assert!(
-        !all && said.matches("the token differs").count() == 2,
-        "{said}"
-    );
-    fs::write(
-        folder.join("e.nt"),
-        "<http://e/a> <http://e/b> <http://e/c> .\n",
-    )
-    .unwrap();
-    good(
-        folder,
-        &["load", "--shards", "4", "--store", "t", "d.nt", "e.nt"],
-    );
-    let (other, _) = start(folder, "t", "tls");
-    drop(other);
-    fs::write(folder.join("t/cluster/forged.toml"), &text).unwrap();
-    let (all, said) = status("t/cluster/forged.toml");
-    assert!(!all && said.matches("not alive").count() == 2, "{said}");
+    strangers_are_refused(folder, &text);
 
     // Stopped: silent, and back.
     two.signal(libc::SIGSTOP);

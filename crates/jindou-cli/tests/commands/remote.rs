@@ -137,56 +137,44 @@ fn an_endpoints_graph_is_read_by_our_own_readers() {
     }
 }
 
+/// gzip of "<http://e/gz> <http://e/p> <http://e/o> .\n", made by gzip(1).
+const GZ: &[u8] = include_bytes!("../data/one.nt.gz");
+
+/// Pages: path, status and headers, body.
+#[rustfmt::skip]
+const PAGES: [(&str, &str, &[u8]); 14] = [
+    ("/a", "200 OK\r\nContent-Type: text/turtle; charset=utf-8", b"<x> <http://e/p> <#y> ."),
+    ("/b.nt", "200 OK\r\nContent-Type: text/plain", b"<http://e/b> <http://e/p> <http://e/o> .\n"),
+    ("/c.nt.gz", "200 OK\r\nContent-Type: application/octet-stream", GZ),
+    ("/d.ttl", "200 OK\r\nContent-Type: text/plain; charset=utf-8", b"<http://e/d> a <#d> ."),
+    ("/moved", "302 Found\r\nLocation: /deep/a", b""),
+    ("/deep/a", "200 OK\r\nContent-Type: text/turtle", b"<x> <http://e/p> 1 ."),
+    ("/round", "302 Found\r\nLocation: /round", b""),
+    ("/page", "200 OK\r\nContent-Type: text/html", b"<html>"),
+    ("/cut", "200 OK\r\nContent-Type: application/n-triples\r\nContent-Length: 1000", b"<http://e/b> <http://e/p> <http://e/o> .\n"),
+    ("/bad", "200 OK\r\nContent-Type: application/n-triples", b"<http://e/b> <http://e/p> <http://e/o> .\n<http://e/b> oops .\n"),
+    ("/endless", "200 OK\r\nContent-Type: application/n-triples\r\nTransfer-Encoding: chunked\r\nContent-Length-Not: 1", b"29\r\n<http://e/b> <http://e/p> <http://e/o> .\n\r\n29\r\n<http://e/c> <http://e/p> <http://e/o> .\n\r\n0\r\n\r\n"),
+    ("/answer", "200 OK\r\nContent-Type: text/html", b"<html>"),
+    ("/broken", "200 OK\r\nContent-Type: application/sparql-results+json", b"{\"head\":{\"vars\":[\"x\"]},\"results\":{\"bindings\":["),
+    ("/down", "503 Service Unavailable\r\nContent-Type: application/problem+json", b"{\"title\":\"busy\",\"detail\":\"come \\u001b back\"}"),
+];
+
+const LOAD: [&str; 3] = ["load", "-q", "--allow-url"];
+
 #[test]
 fn documents_of_the_web_are_loaded_when_asked_to() {
-    // gzip of "<http://e/gz> <http://e/p> <http://e/o> .\n", made by gzip(1).
-    const GZ: &[u8] = include_bytes!("../data/one.nt.gz");
-    let url = web(&[
-        ("/a", "200 OK\r\nContent-Type: text/turtle; charset=utf-8", b"<x> <http://e/p> <#y> ."),
-        ("/b.nt", "200 OK\r\nContent-Type: text/plain", b"<http://e/b> <http://e/p> <http://e/o> .\n"),
-        ("/c.nt.gz", "200 OK\r\nContent-Type: application/octet-stream", GZ),
-        ("/d.ttl", "200 OK\r\nContent-Type: text/plain; charset=utf-8", b"<http://e/d> a <#d> ."),
-        ("/moved", "302 Found\r\nLocation: /deep/a", b""),
-        ("/deep/a", "200 OK\r\nContent-Type: text/turtle", b"<x> <http://e/p> 1 ."),
-        ("/round", "302 Found\r\nLocation: /round", b""),
-        ("/page", "200 OK\r\nContent-Type: text/html", b"<html>"),
-        ("/cut", "200 OK\r\nContent-Type: application/n-triples\r\nContent-Length: 1000", b"<http://e/b> <http://e/p> <http://e/o> .\n"),
-        ("/bad", "200 OK\r\nContent-Type: application/n-triples", b"<http://e/b> <http://e/p> <http://e/o> .\n<http://e/b> oops .\n"),
-        ("/endless", "200 OK\r\nContent-Type: application/n-triples\r\nTransfer-Encoding: chunked\r\nContent-Length-Not: 1", b"29\r\n<http://e/b> <http://e/p> <http://e/o> .\n\r\n29\r\n<http://e/c> <http://e/p> <http://e/o> .\n\r\n0\r\n\r\n"),
-        ("/answer", "200 OK\r\nContent-Type: text/html", b"<html>"),
-        ("/broken", "200 OK\r\nContent-Type: application/sparql-results+json", b"{\"head\":{\"vars\":[\"x\"]},\"results\":{\"bindings\":["),
-        ("/down", "503 Service Unavailable\r\nContent-Type: application/problem+json", b"{\"title\":\"busy\",\"detail\":\"come \\u001b back\"}"),
-    ]);
+    let url = web(&PAGES);
     let t = tempfile::tempdir().unwrap();
     let at = t.path();
     let of = |path: &str| format!("{url}{path}");
     let err = bad(at, &["load", "-q", "--store", "s", &of("/a")]);
     assert!(err.contains("--allow-url"), "{err}");
-    let args = ["load", "-q", "--allow-url", "--store", "s"];
-    let all = [
-        of("/a"),
-        of("/b.nt"),
-        of("/c.nt.gz"),
-        of("/d.ttl"),
-        of("/moved"),
-    ];
-    let all: Vec<&str> = args
-        .into_iter()
-        .chain(all.iter().map(String::as_str))
-        .collect();
-    let out = good(at, &all);
+    let all = ["/a", "/b.nt", "/c.nt.gz", "/d.ttl", "/moved"].map(of);
+    let all = all.each_ref().map(String::as_str);
+    let out = good(at, &[&LOAD[..], &["--store", "s"], &all].concat());
     assert!(out.contains("5 quads"), "{out}");
-    let subjects = good(
-        at,
-        &[
-            "query",
-            "--store",
-            "s",
-            "SELECT ?s { ?s ?p ?o } ORDER BY ?s",
-            "--format",
-            "csv",
-        ],
-    );
+    let query = "SELECT ?s { ?s ?p ?o } ORDER BY ?s";
+    let subjects = good(at, &["query", "--store", "s", query, "--format", "csv"]);
     let expected = [
         "s",
         &of("/deep/x"),
@@ -201,6 +189,19 @@ fn documents_of_the_web_are_loaded_when_asked_to() {
     found[1..].sort();
     expected[1..].sort();
     assert_eq!(found, expected);
+    let into = ["--format", "ttl", "--into", "s", "--graph", "http://e/g"];
+    good(at, &[&LOAD[..], &into, &[&of("/a")]].concat());
+    let ask = "ASK { GRAPH <http://e/g> { ?s ?p ?o } }";
+    assert_eq!(good(at, &["query", "--store", "s", ask]), "true\n");
+}
+
+#[test]
+fn documents_of_the_web_that_cannot_be_loaded_are_named() {
+    let url = web(&PAGES);
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let of = |path: &str| format!("{url}{path}");
+    let load = |more: &[&str]| bad(at, &[&LOAD[..], &["--store", "t"], more].concat());
     for (path, words) in [
         ("/none", &["404", "No such page"][..]),
         ("/round", &["redirects more than 5 times"]),
@@ -208,73 +209,21 @@ fn documents_of_the_web_are_loaded_when_asked_to() {
         ("/cut", &["/cut"]),
         ("/bad", &["/bad:2:14"]),
     ] {
-        let err = bad(
-            at,
-            &["load", "-q", "--allow-url", "--store", "t", &of(path)],
-        );
+        let err = load(&[&of(path)]);
         for word in words {
             assert!(err.contains(word), "{path}: no '{word}' in {err}");
         }
         assert!(!at.join("t").exists(), "{path}");
     }
     for path in ["/b.nt", "/endless"] {
-        let err = bad(
-            at,
-            &[
-                "load",
-                "-q",
-                "--allow-url",
-                "--max-url-bytes",
-                "40",
-                "--store",
-                "t",
-                &of(path),
-            ],
-        );
+        let err = load(&["--max-url-bytes", "40", &of(path)]);
         assert!(
             err.contains("--max-url-bytes") && err.contains(path),
             "{err}"
         );
     }
-    let err = bad(
-        at,
-        &[
-            "load",
-            "-q",
-            "--allow-url",
-            "--store",
-            "t",
-            "http://127.0.0.1:1/a.nt",
-        ],
-    );
+    let err = load(&["http://127.0.0.1:1/a.nt"]);
     assert!(err.contains("127.0.0.1:1"), "{err}");
-    good(
-        at,
-        &[
-            "load",
-            "-q",
-            "--allow-url",
-            "--format",
-            "ttl",
-            "--into",
-            "s",
-            "--graph",
-            "http://e/g",
-            &of("/a"),
-        ],
-    );
-    assert_eq!(
-        good(
-            at,
-            &[
-                "query",
-                "--store",
-                "s",
-                "ASK { GRAPH <http://e/g> { ?s ?p ?o } }"
-            ]
-        ),
-        "true\n"
-    );
     // Addresses that are not endpoints.
     for (path, words) in [
         ("/answer", &["text/html", "SPARQL endpoint"][..]),

@@ -237,109 +237,115 @@ fn note(path: &Path, newest: u64) {
     std::fs::write(path, format!("{before}\"newest\":{newest}{after}")).unwrap();
 }
 
+/// An object of a kind of which the log has one.
+fn only_in(log: &Path, folder: &str) -> PathBuf {
+    files(&log.join(folder)).pop().unwrap()
+}
+
+/// A name, what happens to the log, and parts of the report.
+type Case = (&'static str, fn(&Path), &'static [&'static str]);
+
+const CASES: [Case; 11] = [
+    (
+        "group 5 with another bit",
+        |log| flip(&group_in(log, 5)),
+        &[
+            "0000000000000005.log is damaged: ",
+            "older version of the bucket's",
+            "group 5: damaged, so its updates are not known",
+            "--give-up-after 4",
+        ],
+    ),
+    (
+        "group 6 cut",
+        |log| cut(&group_in(log, 6)),
+        &["0000000000000006.log is damaged: ", "--give-up-after 5"],
+    ),
+    (
+        "group 5 in the place of group 6",
+        |log| {
+            std::fs::copy(group_in(log, 5), group_in(log, 6)).unwrap();
+        },
+        &["0000000000000006.log is damaged: holds another number"],
+    ),
+    (
+        "group 4 removed, 6 cut",
+        |log| {
+            cut(&group_in(log, 6));
+            remove(&group_in(log, 4));
+        },
+        &[
+            "0000000000000004.log is missing. ",
+            "0000000000000006.log is damaged: ",
+            "--give-up-after 3",
+        ],
+    ),
+    (
+        "a part removed",
+        |log| remove(&only_in(log, "parts")),
+        &[
+            "parts/",
+            " is missing, so base/",
+            "Servers start from the empty store and read all groups",
+            "every group up to 6 can be read",
+            "--from-store DIR",
+        ],
+    ),
+    (
+        "a part cut",
+        |log| cut(&only_in(log, "parts")),
+        &["parts/", " bytes and not ", "--from-store DIR"],
+    ),
+    (
+        "a document cut",
+        |log| cut(&only_in(log, "base")),
+        &["base/", "0000000000000003.json is damaged. "],
+    ),
+    (
+        "a document with another bit",
+        |log| flip(&only_in(log, "base")),
+        &["0000000000000003.json is damaged. "],
+    ),
+    (
+        "a base and a group before it",
+        |log| {
+            cut(&only_in(log, "base"));
+            remove(&group_in(log, 2));
+        },
+        &[
+            "0000000000000003.json is damaged. ",
+            "0000000000000002.log is missing. ",
+            "--give-up-after 1",
+        ],
+    ),
+    (
+        "a note of no number",
+        |log| note(&log.join("servers/one"), u64::MAX),
+        &[
+            "servers/one names 18446744073709551615 as the newest group",
+            "every group up to 6 can be read",
+        ],
+    ),
+    (
+        "a note of many groups",
+        |log| note(&log.join("servers/one"), 1_000_000),
+        &[
+            "0000000000000007.log to log/",
+            "00000000000f4240.log are missing. ",
+            "groups 7 to 1000000: missing",
+            "--give-up-after 6",
+        ],
+    ),
+];
+
 #[test]
 fn repair_names_each_object_that_is_missing_or_damaged() {
     let made = tempfile::tempdir().unwrap();
     six_groups(made.path());
-    type Case<'a> = (&'a str, &'a dyn Fn(&Path), &'a [&'a str]);
-    let part = |log: &Path| files(&log.join("parts")).pop().unwrap();
-    let base = |log: &Path| files(&log.join("base")).pop().unwrap();
-    let cases: [Case<'_>; 11] = [
-        (
-            "group 5 with another bit",
-            &|log| flip(&group_in(log, 5)),
-            &[
-                "0000000000000005.log is damaged: ",
-                "older version of the bucket's",
-                "group 5: damaged, so its updates are not known",
-                "--give-up-after 4",
-            ],
-        ),
-        (
-            "group 6 cut",
-            &|log| cut(&group_in(log, 6)),
-            &["0000000000000006.log is damaged: ", "--give-up-after 5"],
-        ),
-        (
-            "group 5 in the place of group 6",
-            &|log| {
-                std::fs::copy(group_in(log, 5), group_in(log, 6)).unwrap();
-            },
-            &["0000000000000006.log is damaged: holds another number"],
-        ),
-        (
-            "group 4 removed, 6 cut",
-            &|log| {
-                cut(&group_in(log, 6));
-                remove(&group_in(log, 4));
-            },
-            &[
-                "0000000000000004.log is missing. ",
-                "0000000000000006.log is damaged: ",
-                "--give-up-after 3",
-            ],
-        ),
-        (
-            "a part removed",
-            &|log| remove(&part(log)),
-            &[
-                "parts/",
-                " is missing, so base/",
-                "Servers start from the empty store and read all groups",
-                "every group up to 6 can be read",
-                "--from-store DIR",
-            ],
-        ),
-        (
-            "a part cut",
-            &|log| cut(&part(log)),
-            &["parts/", " bytes and not ", "--from-store DIR"],
-        ),
-        (
-            "a document cut",
-            &|log| cut(&base(log)),
-            &["base/", "0000000000000003.json is damaged. "],
-        ),
-        (
-            "a document with another bit",
-            &|log| flip(&base(log)),
-            &["0000000000000003.json is damaged. "],
-        ),
-        (
-            "a base and a group before it",
-            &|log| {
-                cut(&base(log));
-                remove(&group_in(log, 2));
-            },
-            &[
-                "0000000000000003.json is damaged. ",
-                "0000000000000002.log is missing. ",
-                "--give-up-after 1",
-            ],
-        ),
-        (
-            "a note of no number",
-            &|log| note(&log.join("servers/one"), u64::MAX),
-            &[
-                "servers/one names 18446744073709551615 as the newest group",
-                "every group up to 6 can be read",
-            ],
-        ),
-        (
-            "a note of many groups",
-            &|log| note(&log.join("servers/one"), 1_000_000),
-            &[
-                "0000000000000007.log to log/",
-                "00000000000f4240.log are missing. ",
-                "groups 7 to 1000000: missing",
-                "--give-up-after 6",
-            ],
-        ),
-    ];
     let whole = copy_of(&made.path().join("log"));
     let (status, out, told) = command(whole.path(), &REPAIR);
     assert!(status == Some(0) && out.contains("up to 6"), "{out}{told}");
-    for (what, harm, parts) in cases {
+    for (what, harm, parts) in CASES {
         let folder = copy_of(&made.path().join("log"));
         harm(&folder.path().join("log"));
         let (status, out, told) = command(folder.path(), &REPAIR);

@@ -128,13 +128,42 @@ fn servers_may_die() {
         insert(&servers[victim], 3000 + victim, &mut done);
     }
 
-    // The same name, made once.
+    other_changes(&servers);
+    done.push(4000);
+    done.sort_unstable();
+
+    // One is asked to end.
+    // SAFETY: sends a signal to a process that this one started.
+    unsafe { libc::kill(servers[0].0.child.id() as i32, libc::SIGTERM) };
+    insert(&servers[1], 5000, &mut done);
+    assert!(servers[0].0.child.wait().unwrap().success());
+    servers[0] = start("one");
+    for server in &servers {
+        assert_eq!(server.objects("strict").0, done);
+    }
+    all_are_listed(folder, &servers[1], &names);
+    // Without the log the copy cannot be changed.
+    servers[2].kill();
+    let refused = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .arg("update")
+        .arg("--store")
+        .arg(folder.join("three"))
+        .arg("CLEAR ALL")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && text.contains("follows a shared log"),
+        "{text}"
+    );
+}
+
+/// An update with a name inserts the object 4000 once, a graph is put and merged, and reclustering is refused.
+fn other_changes(servers: &[Server; 3]) {
     let text = "INSERT DATA { <http://e/s> <http://e/p> 4000 }";
     let named = |server: &Server| server.update(text, &[("idempotency-key", "four")]);
     let first = named(&servers[0]);
     assert_eq!(snapshot(&named(&servers[2])), snapshot(&first));
-    done.push(4000);
-    done.sort_unstable();
     let put = servers[1].send(
         "PUT",
         "/store?graph=http%3A%2F%2Fe%2Fg",
@@ -148,17 +177,10 @@ fn servers_may_die() {
     assert_eq!(merged.status, 200, "{}", merged.text());
     let refused = servers[0].send("POST", "/admin/recluster", &[], "");
     assert_eq!(refused.status, 501, "{}", refused.text());
+}
 
-    // One is asked to end.
-    // SAFETY: sends a signal to a process that this one started.
-    unsafe { libc::kill(servers[0].0.child.id() as i32, libc::SIGTERM) };
-    insert(&servers[1], 5000, &mut done);
-    assert!(servers[0].0.child.wait().unwrap().success());
-    servers[0] = start("one");
-    for server in &servers {
-        assert_eq!(server.objects("strict").0, done);
-    }
-
+/// The status of the log and one server's metrics name all servers.
+fn all_are_listed(folder: &Path, second: &Server, names: &[&str; 3]) {
     let status = Command::new(env!("CARGO_BIN_EXE_jindou"))
         .args(["cluster", "status", "--log"])
         .arg(folder.join("log"))
@@ -177,7 +199,7 @@ fn servers_may_die() {
     );
     let lines = text.matches(" s ago\n").count();
     assert_eq!(lines, 3, "{text}");
-    let metrics = servers[1].send("GET", "/metrics", &[], "");
+    let metrics = second.send("GET", "/metrics", &[], "");
     let metrics = metrics.text();
     assert!(
         metrics.contains("jindou_replica_servers_listed 3\n"),
@@ -189,20 +211,6 @@ fn servers_may_die() {
     );
     let named = format!("jindou_replica_info{{server=\"{}\",writer=\"", names[1]);
     assert!(metrics.contains(&named), "{metrics}");
-    // Without the log the copy cannot be changed.
-    servers[2].kill();
-    let refused = Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .arg("update")
-        .arg("--store")
-        .arg(folder.join("three"))
-        .arg("CLEAR ALL")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&refused.stderr);
-    assert!(
-        !refused.status.success() && text.contains("follows a shared log"),
-        "{text}"
-    );
 }
 
 #[test]
@@ -423,7 +431,7 @@ fn a_server_whose_log_is_away_says_so_and_ends_in_time() {
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(20), "it took {took:?}");
 
-    // Sent again with its key it is made once.
+    // The update is sent again with its idempotency key: it takes effect once.
     std::fs::rename(folder.join("away"), folder.join("log")).unwrap();
     let one = Server::start(folder, "one");
     let again = || {

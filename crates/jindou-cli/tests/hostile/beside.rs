@@ -68,7 +68,7 @@ fn light(at: SocketAddr, during: Duration) -> Vec<Duration> {
     times
 }
 
-/// The time that nine of ten took at most.
+/// The 90th percentile.
 fn most(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() * 9 / 10]

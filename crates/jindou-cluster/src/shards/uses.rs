@@ -7,15 +7,17 @@ use jindou_graph::statistics::Statistics;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use jindou_store::shard::OwnData;
 
-/// Largest number of predicates of one vertex, in each direction, that are read to estimate its uses.
+/// Number of predicates per direction whose edges are counted; the edges of a vertex with more predicates are
+/// underestimated.
 const MOST_PREDICATES: usize = 32;
 
 /// Approximate number of occurrences of a vertex in all graphs; `None` if it does not occur in the graphs that are
 /// read.
 ///
-/// `predicates` are those of its edges. `edges` counts its edges with one predicate, and returns true if one is in the
-/// graphs that are read, unless that is known already. `as_predicate` counts the edges in these graphs with it as
-/// predicate.
+/// `predicates` are those of the vertex's edges, by direction. `edges(p, direction, is_seen)` returns the number of the
+/// vertex's edges with predicate `p` in all graphs, and whether one of them is in the graphs that are read; with
+/// `is_seen` an earlier call has found one, and the answer to the second question is not needed. `as_predicate` returns
+/// the number of edges in the graphs that are read whose predicate is this vertex.
 pub fn uses_of(
     predicates: [(Direction, &[u32]); 2],
     mut edges: impl FnMut(PredicateId, Direction, bool) -> (bool, u64),

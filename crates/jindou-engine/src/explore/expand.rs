@@ -25,6 +25,81 @@ const AHEAD: usize = 16;
 /// Pairs of rows between two checks of the work done.
 const PAIRS: usize = 256;
 
+/// The neighbours of keys of which each has at most one, if the keys are consecutive: then so are the neighbours.
+#[inline]
+fn neighbours_of_run<'n>(keys: &[u32], neighbours: &'n [u32]) -> Option<&'n [u32]> {
+    let first = *keys.first().filter(|_| is_run(keys))? as usize;
+    neighbours.get(first..first + keys.len())
+}
+
+/// Numbers rows from `first` on.
+#[inline]
+fn number_rows(index: &mut [u32], first: usize) {
+    for (i, row) in index.iter_mut().zip(first as u32..) {
+        *i = row;
+    }
+}
+
+/// Appends a row for each key that has a neighbour `inside`; each key has at most one. `first` is the row of the first
+/// key. Returns the number of rows.
+#[inline]
+fn fill_single(
+    keys: &[u32],
+    neighbours: &[u32],
+    first: usize,
+    to: &mut [u32],
+    index: &mut [u32],
+    inside: impl Fn(u32) -> bool,
+) -> usize {
+    let mut w = 0;
+    for (i, &k) in keys.iter().enumerate() {
+        if let Some(&ahead) = keys.get(i + 2 * AHEAD) {
+            prefetch(neighbours, ahead as usize);
+        }
+        let n = neighbours.get(k as usize).copied();
+        let v = n.unwrap_or(0);
+        to[w] = v;
+        index[w] = (first + i) as u32;
+        w += usize::from(n.is_some() & inside(v));
+    }
+    w
+}
+
+/// Appends a row for each element of a list, all from one row of the input.
+#[inline]
+fn put_list(list: &[u32], row: u32, to: &mut [u32], index: &mut [u32]) {
+    if list.len() <= SHORT {
+        for (&v, (t, i)) in list.iter().zip(to.iter_mut().zip(index.iter_mut())) {
+            *t = v;
+            *i = row;
+        }
+    } else {
+        to[..list.len()].copy_from_slice(list);
+        index[..list.len()].fill(row);
+    }
+}
+
+/// The two shortest lists of a row and their positions, shorter one first; `None` if a list must be merged first.
+#[inline]
+fn two_shortest<'l>(
+    lists: &'l [NeighbourLists],
+    row: usize,
+    work: &mut usize,
+) -> Option<[(usize, &'l [u32]); 2]> {
+    let mut best: [(usize, &[u32]); 2] = [(usize::MAX, &[]); 2];
+    for (i, l) in lists.iter().enumerate() {
+        let list = l.list(row)?;
+        *work += 8 + list.len().min(64);
+        if best[0].0 == usize::MAX || list.len() < best[0].1.len() {
+            best[1] = best[0];
+            best[0] = (i, list);
+        } else if best[1].0 == usize::MAX || list.len() < best[1].1.len() {
+            best[1] = (i, list);
+        }
+    }
+    Some(best)
+}
+
 /// Two lists per row: bounds, and the arrays that they are in.
 struct Pairs<'p> {
     a: Bounds<'p>,
@@ -266,34 +341,21 @@ impl<'a> ExpandStep<'a> {
         if let Some((keys, neighbours)) = lists.degree_one() {
             let end = keys.len().min(self.row + (to.len() - w));
             let chunk = &keys[self.row..end];
-            if self.within.is_all()
-                && is_run(chunk)
-                && let Some(&k) = chunk.first()
-                && let Some(ctx) = neighbours.get(k as usize..k as usize + chunk.len())
-            {
-                // Consecutive keys have consecutive neighbours.
-                to[w..w + ctx.len()].copy_from_slice(ctx);
-                for (i, row) in index[w..w + ctx.len()].iter_mut().zip(self.row as u32..) {
-                    *i = row;
+            let (to, index) = (&mut to[w..], &mut index[w..]);
+            let run = match self.within.is_all() {
+                true => neighbours_of_run(chunk, neighbours),
+                false => None,
+            };
+            *rows += match run {
+                Some(list) => {
+                    to[..list.len()].copy_from_slice(list);
+                    number_rows(&mut index[..list.len()], self.row);
+                    list.len()
                 }
-                self.touched += ctx.len() as u64 * 4;
-                *rows = w + ctx.len();
-                self.row = end;
-                return Ok(self.row < keys.len());
-            }
-            for (i, &k) in chunk.iter().enumerate() {
-                if let Some(&ahead) = chunk.get(i + 2 * AHEAD) {
-                    prefetch(neighbours, ahead as usize);
-                }
-                let n = neighbours.get(k as usize).copied();
-                let v = n.unwrap_or(0);
-                to[w] = v;
-                index[w] = (self.row + i) as u32;
-                w += usize::from(n.is_some() & inside(v));
-            }
+                None => fill_single(chunk, neighbours, self.row, to, index, inside),
+            };
             self.touched += chunk.len() as u64 * 4;
             self.row = end;
-            *rows = w;
             return Ok(self.row < keys.len());
         }
         let within = &self.within;
@@ -326,18 +388,8 @@ impl<'a> ExpandStep<'a> {
                     index[w] = row;
                     w += usize::from(inside(v));
                 }
-            } else if n <= SHORT {
-                for (&v, (t, i)) in rest[..n]
-                    .iter()
-                    .zip(to[w..].iter_mut().zip(index[w..].iter_mut()))
-                {
-                    *t = v;
-                    *i = row;
-                }
-                w += n;
             } else {
-                to[w..w + n].copy_from_slice(&rest[..n]);
-                index[w..w + n].fill(row);
+                put_list(&rest[..n], row, &mut to[w..], &mut index[w..]);
                 w += n;
             }
             self.work += n;
@@ -363,6 +415,17 @@ impl<'a> ExpandStep<'a> {
         self.work = 0;
         *rows = w;
         Ok(false)
+    }
+
+    /// Checks deadline and cancel flag if much work was done since the last check.
+    #[inline]
+    fn check_work(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
+        if self.work >= WORK_PER_CHECK {
+            self.touched += 4 * self.work as u64;
+            self.work = 0;
+            ctx.check()?;
+        }
+        Ok(())
     }
 
     fn fill_shared(
@@ -395,38 +458,16 @@ impl<'a> ExpandStep<'a> {
             for l in &self.lists {
                 l.prefetch(self.row + AHEAD);
             }
-            // The two shortest lists first.
-            let mut best: [(usize, &[u32]); 2] = [(usize::MAX, &[]); 2];
-            let mut merged = false;
-            let mut empty = false;
-            for (i, l) in self.lists.iter().enumerate() {
-                let Some(list) = l.list(self.row) else {
-                    merged = true;
-                    break;
-                };
-                self.work += 8 + list.len().min(64);
-                empty |= list.is_empty();
-                if best[0].0 == usize::MAX || list.len() < best[0].1.len() {
-                    best[1] = best[0];
-                    best[0] = (i, list);
-                } else if best[1].0 == usize::MAX || list.len() < best[1].1.len() {
-                    best[1] = (i, list);
-                }
-            }
-            if merged {
+            let Some(shortest) = two_shortest(&self.lists, self.row, &mut self.work) else {
                 self.share_merged(input);
-                if self.work >= WORK_PER_CHECK {
-                    self.touched += 4 * self.work as u64;
-                    self.work = 0;
-                    ctx.check()?;
-                }
+                self.check_work(ctx)?;
                 continue;
-            }
-            if empty {
+            };
+            let [(i, a), (j, b)] = shortest;
+            if a.is_empty() {
                 self.row += 1;
                 continue;
             }
-            let [(i, a), (j, b)] = best;
             let a = if a.len() > SHORT {
                 self.within.clip(a)
             } else {
@@ -470,11 +511,7 @@ impl<'a> ExpandStep<'a> {
                 self.made = true;
             }
             self.work += most;
-            if self.work >= WORK_PER_CHECK {
-                self.touched += 4 * self.work as u64;
-                self.work = 0;
-                ctx.check()?;
-            }
+            self.check_work(ctx)?;
         }
         self.touched += 4 * self.work as u64;
         self.work = 0;

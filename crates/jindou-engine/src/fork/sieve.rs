@@ -40,7 +40,7 @@ const WORTH: u64 = 4;
 const SEEN: usize = 1 << 14;
 /// The version of ids whose rows are never needed.
 const BEYOND: u32 = u32::MAX;
-/// Number of passing rows that stands for all rows of an id.
+/// In place of a number of rows: all rows of an id pass.
 const ALL: u64 = u64::MAX;
 /// The tag of a term that is not a string.
 const NO_TEXT: u8 = term::FIRST_DATATYPE;
@@ -213,7 +213,8 @@ pub(crate) struct Sieve {
     version: u32,
     /// Ids of rows that passed before comparisons began.
     early: Vec<u32>,
-    /// Cache of ids and versions: [`BEYOND`], or the version of the bound that equals the id's term.
+    /// Cache of comparisons with the bound: an id, and either [`BEYOND`] or, for an id whose term equals the bound, the
+    /// version of that bound.
     seen: Vec<[u32; 2]>,
     beyond: Beyond,
     /// Ids and rows of a batch.

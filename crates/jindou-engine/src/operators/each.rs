@@ -56,7 +56,7 @@ impl StageSpec for EachSpec<'_> {
 struct Each<'a> {
     spec: &'a EachSpec<'a>,
     keys: KeyTable,
-    /// By number of the combination.
+    /// Results of the inner part for each combination of values in `keys`, by its number there.
     known: Vec<InnerResult>,
     numbers: Vec<u32>,
     matched: Vec<u8>,

@@ -527,8 +527,8 @@ impl RowOrder {
     fn greatest(&self) -> Option<u64> {
         match &self.keyed {
             Keyed::Packed(rows) => rows.iter().max().map(|r| {
-                // The bits below belong to positions, which a base term's key does not have; complemented they are
-                // ones.
+                // Packed rows leave out the lowest `PLACE_BITS` bits of the key, which are the same for all base terms.
+                // With ones there, the result is at least every such key.
                 ((r >> (BASE_BITS + 32)) as u64) << PLACE_BITS | ((1 << PLACE_BITS) - 1)
             }),
             Keyed::Wide { rows, .. } => rows.iter().map(|r| r.0).max(),

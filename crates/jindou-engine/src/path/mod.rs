@@ -212,7 +212,7 @@ impl<'a> PathSearch<'a> {
         }
         loop {
             let (n, m) = (ahead.waiting(), back.waiting());
-            // A side that has visited everything it can reach has not met the other.
+            // One side has visited everything that it can reach without meeting the other: there is no path.
             if n == 0 || m == 0 {
                 return Ok(false);
             }

@@ -63,6 +63,7 @@ pub(crate) enum Code {
     Coalesce(Vec<Code>),
     Kind(TermTest, Box<Code>),
     Call(Call, Vec<Code>),
+    Concat(Vec<Code>),
     Regex(Box<Matches>),
     Replace(Box<Replace>),
     Iri(Box<Code>, Option<Arc<BaseIri>>),
@@ -89,7 +90,6 @@ pub(crate) enum Cast {
 pub(crate) enum Call {
     /// A function that its definition evaluates.
     Scalar(Scalar),
-    Concat,
     Encode,
     Hash(Hash),
     /// A term built from up to three values.
@@ -334,7 +334,6 @@ impl ExprCompiler<'_, '_> {
         self.out.pure &= definition.deterministic;
         let call = match (f, definition.row) {
             (_, Some(scalar)) => Some(Call::Scalar(scalar)),
-            (Function::Concat, _) => Some(Call::Concat),
             (Function::EncodeForUri, _) => Some(Call::Encode),
             (Function::Md5, _) => Some(Call::Hash(Hash::Md5)),
             (Function::Sha1, _) => Some(Call::Hash(Hash::Sha1)),
@@ -375,6 +374,7 @@ impl ExprCompiler<'_, '_> {
                     },
                 );
             }
+            (Function::Concat, list) => return Ok(Code::Concat(self.list(list, depth)?)),
             (Function::Iri, [a]) => {
                 let base = self.base.clone();
                 return Ok(Code::Iri(Box::new(self.code(a, depth)?), base));

@@ -15,7 +15,7 @@ use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result, VertexId, iri};
 use jindou_plan::TermTest;
-use jindou_plan::sparql::Canonical;
+use jindou_plan::sparql::{BaseIri, Canonical};
 use jindou_values::{Num, Number, TemporalKind, truth};
 use rustc_hash::FxHashMap;
 
@@ -24,6 +24,9 @@ pub(crate) type Maybe = Option<Val>;
 
 /// Largest number of cached ids of numbers and booleans; beyond it, the cache is cleared.
 const MADE: usize = 1 << 16;
+
+/// Number of arguments up to which a call allocates nothing.
+const FEW_ARGUMENTS: usize = 4;
 
 /// Longest text that is parsed as an IRI, which takes a tenth of a second.
 const LONGEST_IRI: usize = 16 << 20;
@@ -452,52 +455,30 @@ impl Interpreter {
                 Some(v) => self.truth(ctx, v).map(|b| (!b).into()),
                 None => None,
             },
-            Code::Equal(a, b) => {
-                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
-                    return Ok(None);
-                };
-                self.equal(ctx, a, b).map(Val::from)
-            }
-            Code::Same(a, b) => {
-                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
-                    return Ok(None);
-                };
-                Some((self.id(ctx, a)? == self.id(ctx, b)?).into())
-            }
-            Code::Order(relation, a, b) => {
-                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
-                    return Ok(None);
-                };
-                self.ordered(ctx, *relation, a, b).map(Val::from)
-            }
+            Code::Equal(a, b) => match self.operands(ctx, a, b, at)? {
+                Some((a, b)) => self.equal(ctx, a, b).map(Val::from),
+                None => None,
+            },
+            Code::Same(a, b) => match self.operands(ctx, a, b, at)? {
+                Some((a, b)) => Some((self.id(ctx, a)? == self.id(ctx, b)?).into()),
+                None => None,
+            },
+            Code::Order(relation, a, b) => match self.operands(ctx, a, b, at)? {
+                Some((a, b)) => self.ordered(ctx, *relation, a, b).map(Val::from),
+                None => None,
+            },
             Code::OneOf(a, members) => match self.eval(ctx, a, at)? {
                 Some(a) => members.have(self, ctx, a, at)?.map(Val::from),
                 None => None,
             },
-            Code::In(a, list) => {
-                let Some(a) = self.eval(ctx, a, at)? else {
-                    return Ok(None);
-                };
-                let mut failed = false;
-                for item in list {
-                    let equal = match self.eval(ctx, item, at)? {
-                        Some(b) => self.equal(ctx, a, b),
-                        None => None,
-                    };
-                    match equal {
-                        Some(true) => return Ok(Some(true.into())),
-                        Some(false) => {}
-                        None => failed = true,
-                    }
-                }
-                (!failed).then_some(false.into())
-            }
-            Code::Arithmetic(op, a, b) => {
-                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
-                    return Ok(None);
-                };
-                self.compute(ctx, *op, a, b)
-            }
+            Code::In(a, list) => match self.eval(ctx, a, at)? {
+                Some(a) => self.equals_any(ctx, a, list, at)?,
+                None => None,
+            },
+            Code::Arithmetic(op, a, b) => match self.operands(ctx, a, b, at)? {
+                Some((a, b)) => self.compute(ctx, *op, a, b),
+                None => None,
+            },
             Code::Plus(a) => match self.eval(ctx, a, at)? {
                 Some(v) => self.each_number(ctx, v, Some, |n| Some(n.clone())),
                 None => None,
@@ -508,13 +489,12 @@ impl Interpreter {
             },
             Code::If(parts) => {
                 let [test, yes, no] = &**parts;
-                let test = match self.eval(ctx, test, at)? {
-                    Some(v) => self.truth(ctx, v),
-                    None => None,
-                };
-                match test {
-                    Some(true) => self.eval(ctx, yes, at)?,
-                    Some(false) => self.eval(ctx, no, at)?,
+                match self.eval(ctx, test, at)? {
+                    Some(v) => match self.truth(ctx, v) {
+                        Some(true) => self.eval(ctx, yes, at)?,
+                        Some(false) => self.eval(ctx, no, at)?,
+                        None => None,
+                    },
                     None => None,
                 }
             }
@@ -530,57 +510,96 @@ impl Interpreter {
                 .eval(ctx, a, at)?
                 .map(|v| self.kind(ctx, v, *test).into()),
             Code::Call(call, list) => self.call(ctx, *call, list, at)?,
+            Code::Concat(list) => self.concat(ctx, list, at)?,
             Code::Regex(regex) => self.matches(ctx, regex, at)?.map(Val::from),
             Code::Replace(r) => self.replace(ctx, r, at)?,
-            Code::Iri(a, base) => {
-                let Some(v) = self.eval(ctx, a, at)? else {
-                    return Ok(None);
-                };
-                if self.kind(ctx, v, TermTest::Iri) {
-                    return Ok(Some(v));
-                }
-                let text = match self.as_text(ctx, v) {
-                    Some(t) if t.lang.is_none() => t.text,
-                    _ => return Ok(None),
-                };
-                if (text.end - text.start) as usize > LONGEST_IRI {
-                    return Err(Error::limit(
-                        Resource::Memory,
-                        "an expression makes an IRI of more than 16 MiB",
-                    ));
-                }
-                let before = self.arena.len();
-                let longest =
-                    base.as_ref().map_or(0, |b| b.len()) + (text.end - text.start) as usize;
-                self.room(longest + 1)?;
-                let text = self.str(text);
-                let resolved = match base {
-                    Some(base) => iri::resolve(base, text).ok(),
-                    None => oxiri::Iri::parse(text.to_owned())
-                        .ok()
-                        .map(|i| i.into_inner()),
-                };
-                let made = resolved.map(|iri| {
-                    self.term.clear();
-                    term::push_iri(&iri, &mut self.term);
-                    self.held_term()
-                });
-                self.grown(ctx, before)?;
-                made
-            }
+            Code::Iri(a, base) => match self.eval(ctx, a, at)? {
+                Some(v) => self.iri(ctx, v, base.as_deref())?,
+                None => None,
+            },
             Code::Random => Some(Val::Num(Num::Dbl(rand::random::<f64>()))),
-            Code::Cast(to, of) => {
-                let Some(v) = self.eval(ctx, of, at)? else {
-                    return Ok(None);
-                };
-                let before = self.arena.len();
-                let value = self.cast(ctx, *to, v);
-                self.grown(ctx, before)?;
-                value
-            }
+            Code::Cast(to, of) => match self.eval(ctx, of, at)? {
+                Some(v) => {
+                    let before = self.arena.len();
+                    let value = self.cast(ctx, *to, v);
+                    self.grown(ctx, before)?;
+                    value
+                }
+                None => None,
+            },
             Code::Custom(call) => self.custom(ctx, call, at)?,
             Code::Fresh(fresh) => Some(self.fresh(*fresh)),
         })
+    }
+
+    /// The values of two operands; `None` if one has an error.
+    #[inline(always)]
+    fn operands(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        a: &Code,
+        b: &Code,
+        at: BatchRow<'_>,
+    ) -> Result<Option<(Val, Val)>> {
+        let (a, b) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?);
+        Ok(a.zip(b))
+    }
+
+    /// IN: whether a value equals one of these; an error of one is that of IN unless another is equal.
+    fn equals_any(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        a: Val,
+        list: &[Code],
+        at: BatchRow<'_>,
+    ) -> Result<Maybe> {
+        let mut failed = false;
+        for item in list {
+            let equal = match self.eval(ctx, item, at)? {
+                Some(b) => self.equal(ctx, a, b),
+                None => None,
+            };
+            match equal {
+                Some(true) => return Ok(Some(true.into())),
+                Some(false) => {}
+                None => failed = true,
+            }
+        }
+        Ok((!failed).then_some(false.into()))
+    }
+
+    /// The IRI that a text is, resolved against the base if there is one.
+    fn iri(&mut self, ctx: &EvalContext<'_>, v: Val, base: Option<&BaseIri>) -> Result<Maybe> {
+        if self.kind(ctx, v, TermTest::Iri) {
+            return Ok(Some(v));
+        }
+        let text = match self.as_text(ctx, v) {
+            Some(t) if t.lang.is_none() => t.text,
+            _ => return Ok(None),
+        };
+        let length = (text.end - text.start) as usize;
+        if length > LONGEST_IRI {
+            return Err(Error::limit(
+                Resource::Memory,
+                "an expression makes an IRI of more than 16 MiB",
+            ));
+        }
+        let before = self.arena.len();
+        self.room(base.map_or(0, |b| b.len()) + length + 1)?;
+        let text = self.str(text);
+        let resolved = match base {
+            Some(base) => iri::resolve(base, text).ok(),
+            None => oxiri::Iri::parse(text.to_owned())
+                .ok()
+                .map(|i| i.into_inner()),
+        };
+        let made = resolved.map(|iri| {
+            self.term.clear();
+            term::push_iri(&iri, &mut self.term);
+            self.held_term()
+        });
+        self.grown(ctx, before)?;
+        Ok(made)
     }
 
     /// The term in `self.term`, as a value.
@@ -624,24 +643,28 @@ impl Interpreter {
         list: &[Code],
         at: BatchRow<'_>,
     ) -> Result<Maybe> {
-        if call == Call::Concat {
-            return self.concat(ctx, list, at);
-        }
-        let mut values = [None; 3];
+        let mut few = [Val::Bool(false); FEW_ARGUMENTS];
+        let mut many;
+        let values = match few.get_mut(..list.len()) {
+            Some(values) => values,
+            None => {
+                many = vec![Val::Bool(false); list.len()];
+                &mut many[..]
+            }
+        };
         for (v, code) in values.iter_mut().zip(list) {
-            *v = self.eval(ctx, code, at)?;
-            if v.is_none() {
-                return Ok(None);
+            match self.eval(ctx, code, at)? {
+                Some(value) => *v = value,
+                None => return Ok(None),
             }
         }
-        let [Some(first), second, third] = values else {
+        let [first, rest @ ..] = &*values else {
             return Ok(None);
         };
         Ok(match call {
-            Call::Encode => self.encode(ctx, first)?,
-            Call::Hash(hash) => self.hash(ctx, hash, first)?,
-            Call::Make(made) => self.make(ctx, made, first, second, third)?,
-            Call::Concat => None,
+            Call::Encode => self.encode(ctx, *first)?,
+            Call::Hash(hash) => self.hash(ctx, hash, *first)?,
+            Call::Make(made) => self.make(ctx, made, *first, rest)?,
             Call::Scalar(function) => {
                 let before = self.arena.len();
                 let value = function.row(&mut AtRow { machine: self, ctx }, values);

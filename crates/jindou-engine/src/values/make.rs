@@ -126,15 +126,12 @@ impl Interpreter {
         ctx: &EvalContext<'_>,
         made: MadeTerms,
         first: Val,
-        second: Option<Val>,
-        third: Option<Val>,
+        rest: &[Val],
     ) -> Result<Maybe> {
-        if made == MadeTerms::Triple {
-            let (Some(second), Some(third)) = (second, third) else {
-                return Ok(None);
-            };
-            return Ok(self.triple(ctx, [first, second, third]));
+        if let (MadeTerms::Triple, [second, third]) = (made, rest) {
+            return Ok(self.triple(ctx, [first, *second, *third]));
         }
+        let (second, third) = (rest.first().copied(), rest.get(1).copied());
         let Some(text) = self.simple(ctx, first) else {
             return Ok(None);
         };

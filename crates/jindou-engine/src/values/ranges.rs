@@ -31,7 +31,7 @@ enum OrderedList {
     Times,
     Booleans,
     Texts,
-    /// Terms that were found one by one.
+    /// Other terms, which were compared one by one.
     Found,
 }
 

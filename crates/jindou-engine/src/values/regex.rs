@@ -12,9 +12,10 @@ use jindou_model::{MemoryBudget, Result};
 use jindou_values::pattern::{self, MatcherScratch, PatternReplacement, ReplacementPart};
 use std::sync::Arc;
 
-/// Work of a match, in bytes, in addition to that of its text; and bytes of a pattern's program for which a search
-/// costs one more unit per byte of text.
+/// Work that is counted for each match, in bytes, in addition to its text.
 const MATCH: usize = 64;
+/// A compiled pattern of this many bytes doubles the work that is counted for each byte of text; one of twice this size
+/// triples it, and so on.
 const PROGRAM: usize = 1 << 12;
 
 /// `REGEX(text, pattern, flags)`.

@@ -20,7 +20,7 @@ const LEAST_OUTSIDE: f64 = 12.0;
 const LEAST_IN_ORDER: f64 = 2.0;
 /// A list is not clipped if it is more than this many times as long as the shortest one.
 const LONGER: f64 = 8.0;
-/// Assumed share of the neighbours outside, if it is unknown.
+/// Assumed share of a list's neighbours that clipping removes, if it is unknown.
 const UNKNOWN: f64 = 0.5;
 
 /// The share of a segment's neighbours that lie in intervals, and whether all of them always do.

@@ -136,7 +136,8 @@ mod tests {
             let patch = pb.finish();
             let view = EdgeView::new(d.view(), super::super::NamedSegment::EMPTY, Some(&patch));
             let merged = MergedLists::new(&view, &patch, 1 << 20).unwrap();
-            // Vertices of the base after the last key, where the tail's keys are folded to, are untouched.
+            // Key finders map ids of the tail to the ids after the base's last key. Vertices of the base with these
+            // ids must not be taken for keys of the tail.
             for v in (0..400).chain(195_000..205_000) {
                 if !edits.iter().any(|e| id(e.0) == v) {
                     prop_assert_eq!(merged.find(v), MergedLookup::Untouched);

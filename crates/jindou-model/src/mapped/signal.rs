@@ -33,7 +33,7 @@ pub(crate) fn page_size() -> usize {
 
 /// Installs the handler, once a process.
 pub(crate) fn install(path: &Path) -> Result<()> {
-    // The handler must not be the first to ask.
+    // Computed and kept here, since a signal handler may not compute it.
     page_size();
     if LEFT_ALONE.load(Ordering::Relaxed) {
         return Ok(());

@@ -168,7 +168,7 @@ fn a_refusal_says_who_holds_it() {
     let kept = scope.run(|| bytes(2 * MIB));
     let said = scope.look().unwrap_err().to_string();
     assert!(
-        said.contains("limit of 1 MiB is reached; the text and its plan would hold 2 MiB"),
+        said.contains("limit of 1 MiB is reached; the query's text and plan would hold 2 MiB"),
         "{said}"
     );
     drop(kept);

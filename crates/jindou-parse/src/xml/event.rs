@@ -36,7 +36,7 @@ pub enum Event<'a> {
 pub struct Start<'a> {
     pub(crate) name: Name<'a>,
     pub(crate) attributes: &'a [Attr],
-    /// The text that pieces are counted in.
+    /// The text into which the positions of attributes point.
     pub(crate) input: &'a str,
     pub(crate) values: &'a str,
     pub(crate) bindings: &'a Bindings,

@@ -67,7 +67,7 @@ fn read(root: &Path, test: &Value) -> Result<Vec<Quad>, Error> {
     let input = test["input"].as_str().unwrap();
     let mut path = root.join(input);
     if !path.exists() {
-        // The manifest has one file by its name in another suite.
+        // For one test the manifest names a file that exists only in the folder of another suite.
         path = root.join("toRdf").join(path.file_name().unwrap());
     }
     let mut text = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;

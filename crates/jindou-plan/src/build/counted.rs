@@ -57,43 +57,8 @@ impl PlanBuilder<'_> {
                 .filter(|x| x.1 > 0)
                 .map(|x| (Some(self.snapshot.vertex_of(x.0).0), x.1))
                 .collect(),
-            ([g], PatternTerm::Term(p)) if *g == s || *g == o => {
-                let direction = if *g == s {
-                    Direction::Out
-                } else {
-                    Direction::In
-                };
-                let view = self.view(p, direction)?;
-                let scope = self.dataset.default.scope()?;
-                // Without edges in named graphs, the default graph has them all, if it is read.
-                let seen = view.exact_edges(scope)? > 0;
-                let count = view.key_counts()[0];
-                if count as usize > MAX_ROWS {
-                    return None;
-                }
-                let mut keys = vec![];
-                match view.here() {
-                    None => view.candidate_keys(GraphScope::Default, &mut keys),
-                    Some(here) => here.default.keys_into(0, count, &mut keys),
-                }
-                if let Some(patch) = view.patch() {
-                    let mut from = Some(0);
-                    while let Some(key) = from.and_then(|f| patch.next_added_key(f)) {
-                        keys.push(key);
-                        from = key.checked_add(1);
-                        if keys.len() > 2 * MAX_ROWS {
-                            return None;
-                        }
-                    }
-                    keys.sort();
-                    keys.dedup();
-                }
-                view.fetch_degrees(&keys);
-                keys.iter()
-                    .map(|k| (Some(*k), view.default_degree(*k)))
-                    .filter(|x| seen && x.1 > 0)
-                    .collect()
-            }
+            ([g], PatternTerm::Term(p)) if *g == s => self.degrees(p, Direction::Out)?,
+            ([g], PatternTerm::Term(p)) if *g == o => self.degrees(p, Direction::In)?,
             _ => return None,
         };
         if groups.len() > MAX_ROWS {
@@ -116,6 +81,45 @@ impl PlanBuilder<'_> {
             })
             .collect();
         Some(constant_rows(slots, rows))
+    }
+
+    /// The keys of a predicate and their numbers of edges in the default graph; `None` for more than [`MAX_ROWS`] keys.
+    fn degrees(
+        &self,
+        predicate: &Canonical,
+        direction: Direction,
+    ) -> Option<Vec<(Option<u32>, u64)>> {
+        let view = self.view(predicate, direction)?;
+        let scope = self.dataset.default.scope()?;
+        // Without edges in named graphs, the default graph has them all, if it is read.
+        let seen = view.exact_edges(scope)? > 0;
+        let count = view.key_counts()[0];
+        if count as usize > MAX_ROWS {
+            return None;
+        }
+        let mut keys = vec![];
+        match view.here() {
+            None => view.candidate_keys(GraphScope::Default, &mut keys),
+            Some(here) => here.default.keys_into(0, count, &mut keys),
+        }
+        if let Some(patch) = view.patch() {
+            let mut from = Some(0);
+            while let Some(key) = from.and_then(|f| patch.next_added_key(f)) {
+                keys.push(key);
+                from = key.checked_add(1);
+                if keys.len() > 2 * MAX_ROWS {
+                    return None;
+                }
+            }
+            keys.sort();
+            keys.dedup();
+        }
+        view.fetch_degrees(&keys);
+        let degrees = keys
+            .iter()
+            .map(|k| (Some(*k), view.default_degree(*k)))
+            .filter(|x| seen && x.1 > 0);
+        Some(degrees.collect())
     }
 
     /// The predicates of the default graph, or those that instances of a class have, for DISTINCT over a pattern's
@@ -278,7 +282,8 @@ fn one_pattern(node: &LogicalNode) -> Option<(Slot, &PatternTerm, Slot)> {
     (s != o && is_open).then_some((*s, &p.predicate, *o))
 }
 
-fn constant_rows(slots: Vec<Slot>, rows: Vec<Vec<Cell>>) -> Built {
+/// Rows that are known while planning.
+pub(super) fn constant_rows(slots: Vec<Slot>, rows: Vec<Vec<Cell>>) -> Built {
     let all: SlotSet = slots.iter().copied().collect();
     let n = rows.len() as f64;
     Built {

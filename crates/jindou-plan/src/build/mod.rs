@@ -136,41 +136,8 @@ impl PlanBuilder<'_> {
                 inner,
                 by,
                 aggregates,
-            } => {
-                if let Some(known) = self.counted(inner, by, aggregates) {
-                    return known;
-                }
-                // The values that these two give depend on the order of the rows.
-                let takes_order = |a: &Aggregate| {
-                    matches!(
-                        a.function,
-                        AggregateFunction::GroupConcat(_) | AggregateFunction::Sample
-                    )
-                };
-                let inner = if aggregates.iter().any(takes_order) {
-                    self.build_in_order(inner)
-                } else {
-                    self.build(inner)
-                };
-                group(inner, by, aggregates)
-            }
-            NodeKind::OrderBy { inner, keys } => {
-                let b = self.build(inner);
-                let keys: Vec<(Slot, bool)> = keys
-                    .iter()
-                    .copied()
-                    .filter(|k| b.possible.has(k.0))
-                    .collect();
-                if keys.is_empty() {
-                    return b;
-                }
-                let cost = b.cost + b.rows * SORT * (2.0 + b.rows).log2();
-                b.with(
-                    |op| operator::OrderBy { input: op, keys }.into(),
-                    None,
-                    cost,
-                )
-            }
+            } => self.build_group(inner, by, aggregates),
+            NodeKind::OrderBy { inner, keys } => self.build_order_by(inner, keys),
             NodeKind::Distinct { inner, slots } => {
                 if let Some(known) = self.distinct_predicates(unordered(inner), slots) {
                     return known;
@@ -205,6 +172,43 @@ impl PlanBuilder<'_> {
             // Hidden slots differ; nothing above reads them.
             NodeKind::Project(inner) => self.build(unordered(inner)),
         }
+    }
+
+    fn build_group(&mut self, inner: &LogicalNode, by: &[Slot], aggregates: &[Aggregate]) -> Built {
+        if let Some(known) = self.counted(inner, by, aggregates) {
+            return known;
+        }
+        // The values that these two give depend on the order of the rows.
+        let takes_order = |a: &Aggregate| {
+            matches!(
+                a.function,
+                AggregateFunction::GroupConcat(_) | AggregateFunction::Sample
+            )
+        };
+        let inner = if aggregates.iter().any(takes_order) {
+            self.build_in_order(inner)
+        } else {
+            self.build(inner)
+        };
+        group(inner, by, aggregates)
+    }
+
+    fn build_order_by(&mut self, inner: &LogicalNode, keys: &[(Slot, bool)]) -> Built {
+        let b = self.build(inner);
+        let keys: Vec<(Slot, bool)> = keys
+            .iter()
+            .copied()
+            .filter(|k| b.possible.has(k.0))
+            .collect();
+        if keys.is_empty() {
+            return b;
+        }
+        let cost = b.cost + b.rows * SORT * (2.0 + b.rows).log2();
+        b.with(
+            |op| operator::OrderBy { input: op, keys }.into(),
+            None,
+            cost,
+        )
     }
 
     /// A leaf that starts from the outer row's values of its slots.

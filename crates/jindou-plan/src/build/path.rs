@@ -1,27 +1,30 @@
 //! Property paths below `?`, `*` and `+`.
 
 use super::built::add_nodes;
+use super::counted::constant_rows;
 use super::rows::{is_nullable, keeps_any};
 use super::*;
 use crate::operator;
 
+/// No rows, in place of a path in a graph that does not exist.
+fn without_rows(input: Built, p: &PathNode) -> Built {
+    let mut none = filtered(input, Condition::Or(vec![]));
+    for end in [&p.subject, &p.object] {
+        if let PatternTerm::Slot(s) = end {
+            none.certain.insert(*s);
+            none.possible.insert(*s);
+        }
+    }
+    none
+}
+
 impl PlanBuilder<'_> {
-    pub(super) fn path(&mut self, input: Built, p: &PathNode) -> Built {
-        let mut input = input;
+    pub(super) fn path(&mut self, mut input: Built, p: &PathNode) -> Built {
         let graph = match &p.place {
             PatternGraphTerm::Default => self.dataset.default.clone(),
             PatternGraphTerm::Named(name) => match self.dataset.graph(name, self.snapshot) {
                 Some(g) => GraphRef::Named(g),
-                None => {
-                    let mut none = filtered(input, Condition::Or(vec![]));
-                    for end in [&p.subject, &p.object] {
-                        if let PatternTerm::Slot(s) = end {
-                            none.certain.insert(*s);
-                            none.possible.insert(*s);
-                        }
-                    }
-                    return none;
-                }
+                None => return without_rows(input, p),
             },
             PatternGraphTerm::Slot(g) => {
                 if !input.possible.has(*g) {
@@ -48,50 +51,15 @@ impl PlanBuilder<'_> {
                 }
                 PatternTerm::Term(_) => true,
             });
-        let mut binds = vec![];
-        let mut unknown = vec![];
-        let mut ends = vec![];
-        for end in [&p.subject, &p.object] {
-            ends.push(match end {
-                PatternTerm::Slot(s) if input.certain.has(*s) => FarEnd::Known(Operand::Slot(*s)),
-                PatternTerm::Slot(s) => {
-                    binds.push(*s);
-                    FarEnd::Bind(*s)
-                }
-                PatternTerm::Term(bytes) => match self.snapshot.lookup(bytes) {
-                    Some(VertexId(v)) => FarEnd::Known(Operand::Const(v)),
-                    None => {
-                        // A zero-length path gives a term that occurs nowhere in the store.
-                        let s = self.slots.len().min(usize::from(Slot::MAX)) as Slot;
-                        self.slots.push(format!("term {s}"));
-                        unknown.push((s, bytes.clone()));
-                        FarEnd::Known(Operand::Slot(s))
-                    }
-                },
-            });
-        }
+        let ([subject, object], unknown) = self.path_ends(ends, &input.certain);
         for (s, bytes) in unknown {
-            let values = Built {
-                op: Operator::Values(operator::Values {
-                    slots: vec![s],
-                    rows: vec![vec![Cell::Term(bytes)]],
-                }),
-                certain: SlotSet::one(s),
-                possible: SlotSet::one(s),
-                nodes: vec![],
-                texts: SlotSet::default(),
-                rows: 1.0,
-                cost: OUT,
-            };
+            let values = constant_rows(vec![s], vec![vec![Cell::Term(bytes)]]);
             input = if is_unit(&input) {
                 values
             } else {
                 hash_join(input, values, JoinKind::Inner, None)
             };
         }
-        let (Some(object), Some(subject)) = (ends.pop(), ends.pop()) else {
-            return input;
-        };
         let (each, visited) = self.reach(&path, &graph, subject, object);
         let rows = input.rows * each;
         let cost = input.cost + input.rows * visited * PATH;
@@ -111,18 +79,44 @@ impl PlanBuilder<'_> {
             Some(rows),
             cost,
         );
-        for s in binds {
-            out.certain.insert(s);
-            out.possible.insert(s);
+        for end in [subject, object] {
+            if let FarEnd::Bind(s) = end {
+                out.certain.insert(s);
+                out.possible.insert(s);
+            }
         }
         if !leaves_graph {
-            for end in [&p.subject, &p.object] {
+            for end in ends {
                 if let PatternTerm::Slot(s) = end {
                     add_nodes(&mut out.nodes, vec![(p.place.clone(), *s)]);
                 }
             }
         }
         out
+    }
+
+    /// The two ends of a path from rows that bind `certain`. A zero-length path gives a term that occurs nowhere in the
+    /// store, too: such a term gets a new slot, and is returned with it.
+    fn path_ends(
+        &mut self,
+        ends: [&PatternTerm; 2],
+        certain: &SlotSet,
+    ) -> ([FarEnd; 2], Vec<(Slot, Canonical)>) {
+        let mut unknown = vec![];
+        let ends = ends.map(|end| match end {
+            PatternTerm::Slot(s) if certain.has(*s) => FarEnd::Known(Operand::Slot(*s)),
+            PatternTerm::Slot(s) => FarEnd::Bind(*s),
+            PatternTerm::Term(bytes) => match self.snapshot.lookup(bytes) {
+                Some(VertexId(v)) => FarEnd::Known(Operand::Const(v)),
+                None => {
+                    let s = self.slots.len().min(usize::from(Slot::MAX)) as Slot;
+                    self.slots.push(format!("term {s}"));
+                    unknown.push((s, bytes.clone()));
+                    FarEnd::Known(Operand::Slot(s))
+                }
+            },
+        });
+        (ends, unknown)
     }
 
     /// Returns true for an end that is a variable, not a term or a value that an EXISTS substitutes.

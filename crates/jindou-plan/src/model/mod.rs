@@ -13,7 +13,7 @@ use crate::{Condition, Slot, condition};
 use jindou_graph::Graph;
 use jindou_graph::shard::Sharded;
 use jindou_model::Direction;
-use moves::StateFacts;
+use moves::{Moved, StateFacts};
 pub(crate) use moves::{
     SearchMove, SearchState, StartOrigin, SubStep, SubStepKind, bits, edges_of,
 };
@@ -315,89 +315,12 @@ impl<'a> CostModel<'a> {
         m: &SearchMove,
         mut subs: Option<&mut Vec<SubStep>>,
     ) -> SearchState {
-        let mut next = state.clone();
-        let mut fan;
-        let mut used = 0u128;
-        let mut tested = 0u128;
-        match m {
-            SearchMove::Given(slots) => {
-                fan = 1.0;
-                next.bound |= slots;
-            }
-            SearchMove::Start(slot, source) => {
-                let (values, cost) = self.start(*slot, *source);
-                fan = values;
-                next.cost += cost + state.rows * values * COPY;
-                next.rows = state.rows * values;
-                next.bound |= 1 << slot;
-                tested |= 1 << slot;
-                if state.bound == 0 {
-                    next.ascending = Some(*slot);
-                }
-                if let StartOrigin::Keys(e, _) = source {
-                    next.keys = Some((*slot, *e));
-                }
-            }
-            SearchMove::Bind(slot, lists) => {
-                (fan, next.cost) = self.bind(state, *slot, *lists);
-                next.cost += state.cost;
-                next.rows = state.rows * fan;
-                next.bound |= 1 << slot;
-                used = *lists;
-                tested |= 1 << slot;
-                if state.bound == 0 {
-                    next.ascending = Some(*slot);
-                }
-            }
-            SearchMove::Graph(e) => {
-                let edge = &self.edges[*e];
-                next.bound |= self.masks[*e];
-                used = 1 << e;
-                let from_subject = Self::is_known(edge.subject, state.bound);
-                let (anchor, direction) = if from_subject {
-                    (edge.subject, Direction::Out)
-                } else {
-                    (edge.object, Direction::In)
-                };
-                let (share, len) = self.fan_out(*e, anchor, direction, state.facts(state.bound));
-                let both = from_subject && Self::is_known(edge.object, state.bound);
-                fan = if both { share * 0.5 } else { share * len };
-                next.cost +=
-                    state.rows * (self.lookup(*e, anchor, state, false) + share * len * 2.0 * COPY);
-                next.rows *= fan;
-                if !both
-                    && let ResolvedTerm::Slot(to) = if from_subject {
-                        edge.object
-                    } else {
-                        edge.subject
-                    }
-                {
-                    tested |= 1 << to;
-                    fan *= self.inside(*e, to);
-                    next.rows *= self.inside(*e, to);
-                }
-            }
-            SearchMove::Any(e) => {
-                let (f, cost, _) = self.any(*e, state);
-                fan = f;
-                next.cost += state.rows * cost;
-                next.rows *= f;
-                next.bound |= self.masks[*e];
-                used = 1 << e;
-            }
-            SearchMove::Scan(e) => {
-                let bound_predicate = matches!(self.edges[*e].predicate, ResolvedPredicate::Slot(p) if state.bound >> p & 1 == 1);
-                fan = if bound_predicate {
-                    self.quads / self.predicates
-                } else {
-                    self.quads
-                };
-                next.cost += state.rows * fan * 2.0 * COPY;
-                next.rows *= fan;
-                next.bound |= self.masks[*e];
-                used = 1 << e;
-            }
-        }
+        let Moved {
+            mut next,
+            fan,
+            used,
+            tested,
+        } = self.moved(state, m);
         let (mut rows, mut cost) = (state.rows, state.cost);
         let mut record = |what: SubStepKind, next: &SearchState| {
             if let Some(subs) = subs.as_deref_mut() {
@@ -435,6 +358,103 @@ impl<'a> CostModel<'a> {
             }
         }
         next
+    }
+
+    /// The state after a move without the checks that the new slots allow.
+    fn moved(&self, state: &SearchState, m: &SearchMove) -> Moved {
+        let mut next = state.clone();
+        let fan;
+        let mut used = 0u128;
+        let mut tested = 0u128;
+        match m {
+            SearchMove::Given(slots) => {
+                fan = 1.0;
+                next.bound |= slots;
+            }
+            SearchMove::Start(slot, source) => {
+                let (values, cost) = self.start(*slot, *source);
+                fan = values;
+                next.cost += cost + state.rows * values * COPY;
+                next.rows = state.rows * values;
+                next.bound |= 1 << slot;
+                tested |= 1 << slot;
+                if state.bound == 0 {
+                    next.ascending = Some(*slot);
+                }
+                if let StartOrigin::Keys(e, _) = source {
+                    next.keys = Some((*slot, *e));
+                }
+            }
+            SearchMove::Bind(slot, lists) => {
+                (fan, next.cost) = self.bind(state, *slot, *lists);
+                next.cost += state.cost;
+                next.rows = state.rows * fan;
+                next.bound |= 1 << slot;
+                used = *lists;
+                tested |= 1 << slot;
+                if state.bound == 0 {
+                    next.ascending = Some(*slot);
+                }
+            }
+            SearchMove::Graph(e) => return self.graph_bound(next, *e),
+            SearchMove::Any(e) => {
+                let (f, cost, _) = self.any(*e, state);
+                fan = f;
+                next.cost += state.rows * cost;
+                next.rows *= f;
+                next.bound |= self.masks[*e];
+                used = 1 << e;
+            }
+            SearchMove::Scan(e) => {
+                let bound_predicate = matches!(self.edges[*e].predicate, ResolvedPredicate::Slot(p) if state.bound >> p & 1 == 1);
+                fan = if bound_predicate {
+                    self.quads / self.predicates
+                } else {
+                    self.quads
+                };
+                next.cost += state.rows * fan * 2.0 * COPY;
+                next.rows *= fan;
+                next.bound |= self.masks[*e];
+                used = 1 << e;
+            }
+        }
+        Moved {
+            next,
+            fan,
+            used,
+            tested,
+        }
+    }
+
+    /// The state after [`SearchMove::Graph`] from `state`.
+    fn graph_bound(&self, state: SearchState, e: usize) -> Moved {
+        let edge = &self.edges[e];
+        let from_subject = Self::is_known(edge.subject, state.bound);
+        let (anchor, far, direction) = if from_subject {
+            (edge.subject, edge.object, Direction::Out)
+        } else {
+            (edge.object, edge.subject, Direction::In)
+        };
+        let (share, len) = self.fan_out(e, anchor, direction, state.facts(state.bound));
+        let both = from_subject && Self::is_known(edge.object, state.bound);
+        let mut fan = if both { share * 0.5 } else { share * len };
+        let lookup = self.lookup(e, anchor, &state, false);
+        let mut next = state;
+        next.cost += next.rows * (lookup + share * len * 2.0 * COPY);
+        next.rows *= fan;
+        next.bound |= self.masks[e];
+        let mut tested = 0u128;
+        if !both && let ResolvedTerm::Slot(to) = far {
+            tested |= 1 << to;
+            fan *= self.inside(e, to);
+            next.rows *= self.inside(e, to);
+        }
+        Moved {
+            next,
+            fan,
+            used: 1 << e,
+            tested,
+        }
     }
 
     /// Number of values of a start, and its cost.

@@ -59,6 +59,17 @@ pub(crate) struct SearchState {
     pub keys: Option<(Slot, usize)>,
 }
 
+/// A state after a move, before the checks that the new slots allow.
+pub(super) struct Moved {
+    pub next: SearchState,
+    /// Rows per row before the move.
+    pub fan: f64,
+    /// Edges that the move has used (a mask).
+    pub used: u128,
+    /// New slots whose candidates the move has tested (a mask).
+    pub tested: u128,
+}
+
 /// The part of a state that estimates depend on: bound slots, and [`SearchState::keys`].
 #[derive(Clone, Copy)]
 pub(super) struct StateFacts {

@@ -13,7 +13,7 @@ mod triples;
 
 use crate::expression::{Expr, Variables, conjuncts, map_parts, varies, walk};
 use crate::logical::{
-    LogicalNode, LogicalPattern, PathNode, PatternGraphTerm, PatternTerm, Row, add_new,
+    LogicalNode, LogicalPattern, NodeKind, PathNode, PatternGraphTerm, PatternTerm, Row, add_new,
 };
 use crate::set::SlotSet;
 use crate::{
@@ -98,11 +98,7 @@ impl Translator {
         let mut columns = vec![];
         let form = match query {
             Query::Ask { .. } => {
-                root = root.above(|inner| crate::logical::NodeKind::Slice {
-                    inner,
-                    offset: 0,
-                    limit: Some(1),
-                });
+                root = root.slice(0, Some(1));
                 Form::Ask
             }
             Query::Select { .. } | Query::Describe { .. } => {
@@ -212,7 +208,6 @@ impl Translator {
         slot
     }
 
-    #[allow(clippy::too_many_lines)]
     fn pattern(
         &mut self,
         p: &GraphPattern,
@@ -256,13 +251,7 @@ impl Translator {
                 right,
                 expression,
             } => self.optional(left, right, expression.as_ref(), env, place)?,
-            GraphPattern::Lateral { left, right } => {
-                let left = self.pattern(left, env, place)?;
-                let before = self.enter(&left.possible);
-                let body = self.pattern(right, env, place)?;
-                self.outer = before;
-                in_some_graph(left, &body.uses, place).apply(body, ApplyKind::Inner)
-            }
+            GraphPattern::Lateral { left, right } => self.lateral(left, right, env, place)?,
             GraphPattern::Filter { expr, inner } => {
                 let node = self.pattern(inner, env, place)?;
                 let scope = node.possible.clone();
@@ -282,21 +271,17 @@ impl Translator {
                 variable,
                 expression,
             } => self.extend(inner, variable, expression, env, place)?,
-            GraphPattern::Minus { left, right } => {
-                let left = self.pattern(left, env, place)?;
-                let right = self.counted(true, |t| t.pattern(right, env, place))?;
-                LogicalNode::minus(in_some_graph(left, &right.uses, place), right)
-            }
+            GraphPattern::Minus { left, right } => self.minus(left, right, env, place)?,
             GraphPattern::Values {
                 variables,
                 bindings,
             } => self.inline_data(variables, bindings, env)?,
             GraphPattern::OrderBy { inner, expression } => {
-                let (mut node, keys) = self.ordered(inner, expression, env, place)?;
-                if !keys.is_empty() {
-                    node = node.above(|inner| crate::logical::NodeKind::OrderBy { inner, keys });
+                let (node, keys) = self.ordered(inner, expression, env, place)?;
+                match keys.is_empty() {
+                    true => node,
+                    false => node.above(|inner| NodeKind::OrderBy { inner, keys }),
                 }
-                node
             }
             GraphPattern::Project { inner, variables } => {
                 self.projected(inner, variables, env, place)?
@@ -309,12 +294,7 @@ impl Translator {
                 length,
             } => {
                 let node = self.counted(false, |t| t.pattern(inner, env, place))?;
-                let (offset, limit) = (*start as u64, length.map(|l| l as u64));
-                node.above(|inner| crate::logical::NodeKind::Slice {
-                    inner,
-                    offset,
-                    limit,
-                })
+                node.slice(*start as u64, length.map(|l| l as u64))
             }
             GraphPattern::Group {
                 inner,
@@ -327,6 +307,33 @@ impl Translator {
                 silent,
             } => self.service_pattern(name, inner, *silent, env)?,
         })
+    }
+
+    fn minus(
+        &mut self,
+        left: &GraphPattern,
+        right: &GraphPattern,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
+        let left = self.pattern(left, env, place)?;
+        let right = self.counted(true, |t| t.pattern(right, env, place))?;
+        let left = in_some_graph(left, &right.uses, place);
+        Ok(LogicalNode::minus(left, right))
+    }
+
+    fn lateral(
+        &mut self,
+        left: &GraphPattern,
+        right: &GraphPattern,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
+        let left = self.pattern(left, env, place)?;
+        let before = self.enter(&left.possible);
+        let body = self.pattern(right, env, place)?;
+        self.outer = before;
+        Ok(in_some_graph(left, &body.uses, place).apply(body, ApplyKind::Inner))
     }
 
     fn optional(
@@ -450,7 +457,8 @@ impl Translator {
                 let endpoint = ServiceEndpoint::Iri(endpoint.clone());
                 self.service(endpoint, inner, silent, env)
             }
-            // As in `service_by_rows`.
+            // The variable is unbound, so no endpoint is named: an error, which SILENT turns into one solution without
+            // bindings.
             NamedNodePattern::Variable(_) if silent => Ok(LogicalNode::unit()),
             NamedNodePattern::Variable(v) => Err(unbound_endpoint(v)),
         }

@@ -83,7 +83,8 @@ fn limits_hold_for_what_is_skipped() {
     let store = data();
     let server = serve(&store, writable().with_query_memory(32 << 20));
     let lenient = "/store?default&lenient=true";
-    // Text of 24 MB that is never held as a whole, unless reading may have to start again.
+    // Text of 24 MB. Strict reading holds a piece of it at a time; lenient reading holds all of it, since it may have to
+    // start again.
     let comments = format!("# {}\n", "x".repeat(1000)).repeat(800);
     let long = format!("{comments}<http://e/z> <http://e/p> 1 .\n").repeat(30);
     let long = gz(long.as_bytes());

@@ -106,10 +106,11 @@ impl BaseLocation {
         Ok(self.confirm().err())
     }
 
-    /// Makes the base durable that a process which died may have left.
+    /// Makes the rename of the file `CURRENT` durable. A process that died between the rename and its sync leaves a
+    /// base that a power failure would undo.
     ///
     /// # Errors
-    /// [`Error::Io`] if that is not possible: then nothing may be built on it.
+    /// [`Error::Io`] if the folder cannot be synced: then nothing may depend on this base.
     pub fn confirm(&self) -> Result<()> {
         sync_folder(&self.dir)
     }

@@ -1,9 +1,11 @@
 //! The report that `jindou info` prints.
 
-use super::SegmentInfo;
+use super::{Manifest, SegmentInfo};
+use crate::base::Base;
 use crate::snapshot::Snapshot;
 use jindou_dictionary::index::{Indexes, file_of, name_of};
 use jindou_graph::segment::FinderKind;
+use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
 use std::path::Path;
 use std::sync::Arc;
@@ -108,91 +110,9 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
         all.term(VertexId(v), &mut out);
         out
     };
-    let mut parts: Vec<(String, u64)> = base
-        .dictionary()
-        .sections()
-        .into_iter()
-        .map(|(name, n)| (format!("dictionary: {name}"), n))
-        .collect();
-    // Each predicate from the newest file that has it; replaced parts of older files are left out.
-    let shapes: Vec<Vec<SegmentInfo>> = (0..4)
-        .map(|i| {
-            let of: Vec<Vec<SegmentInfo>> = base
-                .sets
-                .iter()
-                .map(|set| set.files[i / 2][i % 2].infos().collect())
-                .collect();
-            (0..s.predicates.len() as u32)
-                .map(|p| {
-                    let at = base.place.get(p as usize).copied().unwrap_or(0);
-                    let found = of.get(usize::from(at)).and_then(|f| f.get(p as usize));
-                    found.copied().unwrap_or(SegmentInfo::EMPTY)
-                })
-                .collect()
-        })
-        .collect();
-    let edges = |infos: &[SegmentInfo]| {
-        infos.iter().fold((0, 0), |(a, b), i| {
-            (a + i.finder_bytes, i.edge_bytes.saturating_add(b))
-        })
-    };
-    for (direction, name) in ["out", "in"].into_iter().enumerate() {
-        for (named, kind) in ["segments", "named"].into_iter().enumerate() {
-            let (finders, lists) = edges(&shapes[named * 2 + direction]);
-            parts.push((format!("{kind} {name}: keys"), finders));
-            parts.push((format!("{kind} {name}: edges"), lists));
-        }
-    }
-    let (sets, classes, graphs) = base.index.part_bytes();
-    parts.push(("index: characteristic sets".into(), sets));
-    parts.push(("index: classes".into(), classes));
-    parts.push(("index: graphs".into(), graphs));
-    let file_bytes = |name: &str| {
-        manifest
-            .files
-            .iter()
-            .find(|f| f.0 == name)
-            .map_or(0, |f| f.1)
-    };
-    let state = manifest.merged.state();
-    let statistics = state.and_then(|g| g.length(super::STATISTICS));
-    let statistics = statistics.unwrap_or_else(|| file_bytes(super::STATISTICS));
-    parts.push(("statistics".into(), statistics));
-    if let Some(delta) = state.and_then(|g| g.length(super::DELTA)) {
-        parts.push(("terms and sets of updates".into(), delta));
-    }
-    for (name, bytes) in &manifest.files {
-        if let Some(name) = name_of(name) {
-            parts.push((format!("index of terms: {name}"), *bytes));
-        }
-    }
+    let segments = segment_infos(&base);
     let merged_files = manifest.merged.groups.iter().flat_map(|g| &g.files);
     let merged_bytes: u64 = merged_files.map(|f| f.1).sum();
-    let mut predicates: Vec<PredicateInfo> = s
-        .predicates
-        .iter()
-        .enumerate()
-        .map(|(p, x)| {
-            let kind = usize::from(x.edges == 0) * 2;
-            let finder = |i: usize| shapes[i].get(p).map_or(FinderKind::Empty, |i| i.kind);
-            let bytes = |i: usize| {
-                shapes[i]
-                    .get(p)
-                    .map_or(0, |i| i.edge_bytes.saturating_add(i.finder_bytes))
-            };
-            PredicateInfo {
-                term: term(x.vertex),
-                edges: [x.edges, x.named_edges],
-                ends: [x.subjects.into(), x.objects.into()],
-                finders: [finder(kind), finder(kind + 1)],
-                bytes: [
-                    bytes(0).saturating_add(bytes(2)),
-                    bytes(1).saturating_add(bytes(3)),
-                ],
-            }
-        })
-        .collect();
-    predicates.sort_by_key(|p| std::cmp::Reverse(p.edges[0].saturating_add(p.edges[1])));
     let mut by_size: Vec<(u32, u64)> = s.classes.iter().map(|(&c, &n)| (c, n)).collect();
     by_size.sort_unstable_by_key(|&(c, n)| (std::cmp::Reverse(n), c));
     let terms = (manifest.terms).saturating_add(all.tail().len().into());
@@ -218,17 +138,108 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
             .states()
             .into_iter()
             .map(|(name, state)| {
-                let bytes = file_bytes(&file_of(&name));
+                let bytes = file_bytes(&manifest, &file_of(&name));
                 (name, state, bytes)
             })
             .collect(),
         merged: manifest.merged.number,
         generations: base.generations() as u64,
-        parts,
-        predicates,
+        parts: part_bytes(&base, &manifest, &segments),
+        predicates: predicate_infos(s, &segments, term),
         classes: by_size.into_iter().map(|(c, n)| (term(c), n)).collect(),
     };
     // Data read from its files counts.
     base.check_files()?;
     Ok(report)
+}
+
+/// Segments of all predicates by `named * 2 + direction`: each predicate's from the newest file that has it, without
+/// the parts of older files that it replaces.
+fn segment_infos(base: &Base) -> [Vec<SegmentInfo>; 4] {
+    let predicates = 0..base.statistics().predicates.len();
+    [0, 1, 2, 3].map(|i| {
+        let of_set: Vec<Vec<SegmentInfo>> = base
+            .sets
+            .iter()
+            .map(|set| set.files[i / 2][i % 2].infos().collect())
+            .collect();
+        let newest = |p: usize| {
+            let set = base.place.get(p).copied().unwrap_or(0);
+            let found = of_set.get(usize::from(set)).and_then(|f| f.get(p));
+            found.copied().unwrap_or(SegmentInfo::EMPTY)
+        };
+        predicates.clone().map(newest).collect()
+    })
+}
+
+fn file_bytes(manifest: &Manifest, name: &str) -> u64 {
+    let file = manifest.files.iter().find(|f| f.0 == name);
+    file.map_or(0, |f| f.1)
+}
+
+/// Bytes of the parts of a store's files.
+fn part_bytes(
+    base: &Base,
+    manifest: &Manifest,
+    segments: &[Vec<SegmentInfo>; 4],
+) -> Vec<(String, u64)> {
+    let sections = base.dictionary().sections().into_iter();
+    let mut parts: Vec<(String, u64)> = sections
+        .map(|(name, n)| (format!("dictionary: {name}"), n))
+        .collect();
+    for (direction, name) in ["out", "in"].into_iter().enumerate() {
+        for (named, kind) in ["segments", "named"].into_iter().enumerate() {
+            let infos = &segments[named * 2 + direction];
+            let keys = infos.iter().map(|i| i.finder_bytes).sum();
+            let edges = infos
+                .iter()
+                .fold(0u64, |n, i| n.saturating_add(i.edge_bytes));
+            parts.push((format!("{kind} {name}: keys"), keys));
+            parts.push((format!("{kind} {name}: edges"), edges));
+        }
+    }
+    let (sets, classes, graphs) = base.index.part_bytes();
+    parts.push(("index: characteristic sets".into(), sets));
+    parts.push(("index: classes".into(), classes));
+    parts.push(("index: graphs".into(), graphs));
+    let state = manifest.merged.state();
+    let statistics = state.and_then(|g| g.length(super::STATISTICS));
+    let statistics = statistics.unwrap_or_else(|| file_bytes(manifest, super::STATISTICS));
+    parts.push(("statistics".into(), statistics));
+    if let Some(delta) = state.and_then(|g| g.length(super::DELTA)) {
+        parts.push(("terms and sets of updates".into(), delta));
+    }
+    for (name, bytes) in &manifest.files {
+        if let Some(name) = name_of(name) {
+            parts.push((format!("index of terms: {name}"), *bytes));
+        }
+    }
+    parts
+}
+
+/// All predicates, largest first.
+fn predicate_infos(
+    s: &Statistics,
+    segments: &[Vec<SegmentInfo>; 4],
+    term: impl Fn(u32) -> Vec<u8>,
+) -> Vec<PredicateInfo> {
+    let info = |(p, x): (usize, &PredicateStatistics)| {
+        let kind = usize::from(x.edges == 0) * 2;
+        let of = |i: usize| segments[i].get(p);
+        let finder = |i: usize| of(i).map_or(FinderKind::Empty, |i| i.kind);
+        let bytes = |i: usize| of(i).map_or(0, |i| i.edge_bytes.saturating_add(i.finder_bytes));
+        PredicateInfo {
+            term: term(x.vertex),
+            edges: [x.edges, x.named_edges],
+            ends: [x.subjects.into(), x.objects.into()],
+            finders: [finder(kind), finder(kind + 1)],
+            bytes: [
+                bytes(0).saturating_add(bytes(2)),
+                bytes(1).saturating_add(bytes(3)),
+            ],
+        }
+    };
+    let mut predicates: Vec<PredicateInfo> = s.predicates.iter().enumerate().map(info).collect();
+    predicates.sort_by_key(|p| std::cmp::Reverse(p.edges[0].saturating_add(p.edges[1])));
+    predicates
 }

@@ -236,6 +236,38 @@ struct VertexShare<'a> {
     counts: Vec<u32>,
 }
 
+impl VertexShare<'_> {
+    /// Numbers the combinations of sets that the vertices have, and counts the vertices of each.
+    fn count_combinations(&mut self, [class, out, into]: [&Labelled; 3]) {
+        let mut numbers: FxHashMap<Combination, u32> = FxHashMap::default();
+        let mut last = ([u32::MAX; 3], 0);
+        for (i, slot) in self.ids.iter_mut().enumerate() {
+            let v = self.first + i;
+            let c = [class.state[v], out.state[v], into.state[v]];
+            if c != last.0 {
+                let new = numbers.len() as u32;
+                let number = *numbers.entry(c).or_insert(new);
+                if number == new {
+                    self.combinations.push(c);
+                    self.counts.push(0);
+                }
+                last = (c, number);
+            }
+            *slot = last.1;
+            self.counts[last.1 as usize] += 1;
+        }
+    }
+
+    /// Replaces the numbers of combinations by ids.
+    fn assign_ids(&mut self) {
+        for slot in self.ids.iter_mut() {
+            let next = &mut self.counts[*slot as usize];
+            *slot = *next;
+            *next += 1;
+        }
+    }
+}
+
 /// Counting sort of the vertices by combination of sets.
 fn number(
     out: &Labelled,
@@ -258,43 +290,45 @@ fn number(
             })
         })
         .collect();
-    let n = shares.len();
-    on_threads(n, |t| {
-        let Some(share) = shares.get(t) else {
-            return Ok(());
-        };
-        let share = &mut *lock(share);
-        let mut numbers: FxHashMap<Combination, u32> = FxHashMap::default();
-        let mut last = ([u32::MAX; 3], 0);
-        for (i, slot) in share.ids.iter_mut().enumerate() {
-            let v = share.first + i;
-            let c = [class.state[v], out.state[v], into.state[v]];
-            if c != last.0 {
-                let new = numbers.len() as u32;
-                let number = *numbers.entry(c).or_insert(new);
-                if number == new {
-                    share.combinations.push(c);
-                    share.counts.push(0);
-                }
-                last = (c, number);
-            }
-            *slot = last.1;
-            share.counts[last.1 as usize] += 1;
+    let sets = [class, out, into];
+    for_each_share(&shares, |share| share.count_combinations(sets))?;
+    let clusters = place_clusters(&mut shares, sets);
+    for_each_share(&shares, |share| share.assign_ids())?;
+    drop(shares);
+    Ok((clusters, ids))
+}
+
+/// Calls `work` with each share, on a thread each.
+fn for_each_share(
+    shares: &[Mutex<VertexShare<'_>>],
+    work: impl Fn(&mut VertexShare<'_>) + Sync,
+) -> Result<()> {
+    on_threads(shares.len(), |t| {
+        if let Some(share) = shares.get(t) {
+            work(&mut lock(share));
         }
         Ok(())
-    })?;
-    // All (combination, share, local number), in the order of ids.
+    })
+}
+
+/// Orders the combinations of all shares, and gives each share the first id of each of its combinations. Returns the
+/// clusters in the order of their ids.
+fn place_clusters(
+    shares: &mut [Mutex<VertexShare<'_>>],
+    sets: [&Labelled; 3],
+) -> Vec<VertexCluster> {
+    let mut shares: Vec<&mut VertexShare<'_>> = shares
+        .iter_mut()
+        .map(|s| {
+            s.get_mut()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        })
+        .collect();
+    // (combination, share, local number)
     let mut all: Vec<([u32; 3], u32, u32)> = Vec::new();
-    for (t, share) in shares.iter_mut().enumerate() {
-        let share = share
-            .get_mut()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+    for (t, share) in shares.iter().enumerate() {
         for (i, c) in share.combinations.iter().enumerate() {
-            let place = [
-                class.order[c[0] as usize],
-                out.order[c[1] as usize],
-                into.order[c[2] as usize],
-            ];
+            let place = [0, 1, 2].map(|set| sets[set].order[c[set] as usize]);
             all.push((place, t as u32, i as u32));
         }
     }
@@ -303,9 +337,7 @@ fn number(
     let mut last = None;
     let mut next = 1u32;
     for (place, t, i) in all {
-        let share = shares[t as usize]
-            .get_mut()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let share = &mut shares[t as usize];
         let [class_set, out_set, in_set] = share.combinations[i as usize];
         if last != Some(place) {
             last = Some(place);
@@ -323,18 +355,5 @@ fn number(
             c.len += len;
         }
     }
-    on_threads(n, |t| {
-        let Some(share) = shares.get(t) else {
-            return Ok(());
-        };
-        let share = &mut *lock(share);
-        for slot in share.ids.iter_mut() {
-            let next = &mut share.counts[*slot as usize];
-            *slot = *next;
-            *next += 1;
-        }
-        Ok(())
-    })?;
-    drop(shares);
-    Ok((clusters, ids))
+    clusters
 }

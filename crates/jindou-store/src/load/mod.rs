@@ -26,14 +26,19 @@ use crate::directory::{
     write_statistics,
 };
 use crate::shard::Sharding;
+use clusters::Clusters;
 use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::spill::SpillDir;
-use jindou_dictionary::{Strings, StringsWriter, TermRun, merge_runs, write_dictionary};
+use jindou_dictionary::{
+    MergedVocabulary, Strings, StringsWriter, TermRun, merge_runs, write_dictionary,
+};
+use jindou_graph::shard::Blocks;
 use jindou_model::prefixes::PrefixTable;
 use jindou_model::{
     CancelToken, Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource,
     Result, private, setters, term,
 };
+use partition::Partitioned;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -274,30 +279,82 @@ impl<'a> LoadRun<'a> {
     }
 
     fn run(&mut self, source: &dyn QuadSource, options: &LoadOptions) -> Result<()> {
-        let progress = self.progress;
-        let tick = |permille: u64| progress.phase_permille.store(permille, Ordering::Relaxed);
         // Terms while reading: at most half of the memory for the workers' tables, which hold one run each; the rest
         // for closed runs.
         let interner = (self.memory / 4 / self.threads as u64).clamp(1 << 20, MAX_INTERNER);
-        let spill_bytes = self
-            .memory
-            .saturating_sub(2 * interner * self.threads as u64)
-            * 3
-            / 4;
-        let budget = MemoryBudget::new(spill_bytes);
+        let tables = 2 * interner * self.threads as u64;
+        let budget = MemoryBudget::new(self.memory.saturating_sub(tables) * 3 / 4);
         let spill = SpillDir::new(self.dir, budget.clone())?;
-        let mut read = read::read(source, self.threads, interner as usize, &spill, progress)?;
+        let read = self.read(source, interner as usize, &spill)?;
+        self.ended(0);
+
+        let run_terms: u64 = read.terms.iter().map(|r| u64::from(r.terms())).sum();
+        let merged = self.merge_terms(read.terms)?;
+        let terms = merged.terms;
+        self.ended(1);
+
+        // In addition to the pairs: positions and maps of the runs (temporary), the spilled quads (temporary), and soon
+        // four arrays of 4 bytes per term.
+        let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
+        let edge_bytes = self.memory.saturating_sub(beside) / 2;
+        let predicates = partition::predicates(&read.quads, &merged.maps);
+        let edges = self.group_edges(read.quads, merged.maps, &predicates, edge_bytes)?;
+        drop(spill);
+        let rdf_type = self.find_rdf_type(&predicates)?;
+        self.ended(2);
+
+        let n = predicates.len();
+        let clusters = clusters::cluster(&edges, n, rdf_type, terms as usize, self.threads)?;
+        self.ended(3);
+
+        let (blocks, indexes) = self.write_dictionaries(options, &clusters, &edges, &predicates)?;
+        self.ended(4);
+
+        let parts = self.write_segments(edges, &clusters.id_of_lex, blocks.as_ref())?;
+        let written = index::SegmentFiles { parts, blocks };
+        self.ended(5);
+
+        self.write_index(&clusters, &written, &predicates, rdf_type)?;
+        let blocks = written.blocks;
+        drop((clusters, written.parts));
+        self.ended(6);
+
+        match (blocks, &options.sharding) {
+            (Some(blocks), Some(sharding)) => {
+                let placement = sharding.placement;
+                self.seal_shards(options.union_default, &blocks, placement, &indexes)
+            }
+            _ => self.seal(options.union_default, indexes),
+        }
+    }
+
+    /// Stores the thousandths of the current phase that are done.
+    fn tick(&self) -> impl Fn(u64) + Sync + 'a {
+        let progress = self.progress;
+        move |permille| progress.phase_permille.store(permille, Ordering::Relaxed)
+    }
+
+    /// Reads the source into runs, and takes over the prefixes that its documents declare.
+    fn read(
+        &mut self,
+        source: &dyn QuadSource,
+        interner_bytes: usize,
+        spill: &SpillDir,
+    ) -> Result<read::Read> {
+        let mut read = read::read(source, self.threads, interner_bytes, spill, self.progress)?;
         self.report.quads_read = read.total;
         self.report.prefixes_left_out = read.prefixes.are_left_out();
         let declared = std::mem::take(&mut read.prefixes).into_changes();
         self.prefixes = self.prefixes.with(&declared);
         self.report.prefixes = self.prefixes.len();
-        self.ended(0);
+        Ok(read)
+    }
 
-        let run_terms: u64 = read.terms.iter().map(|r| u64::from(r.terms())).sum();
-        let run_bytes: u64 = read.terms.iter().map(TermRun::bytes).sum();
+    /// Merges the terms of all runs, and writes the store's strings.
+    fn merge_terms(&mut self, runs: Vec<TermRun>) -> Result<MergedVocabulary> {
+        let run_bytes: u64 = runs.iter().map(TermRun::bytes).sum();
         memory::need_room(self.dir, run_bytes, "the store's strings")?;
-        let merged = merge_runs(read.terms, StringsWriter::create(self.dir)?, self.threads)?;
+        let merged = merge_runs(runs, StringsWriter::create(self.dir)?, self.threads)?;
         let terms = merged.terms;
         if terms > MAX_BASE_VERTICES {
             return Err(Error::limit(
@@ -308,90 +365,87 @@ impl<'a> LoadRun<'a> {
             ));
         }
         self.report.terms = terms.into();
-        self.ended(1);
+        Ok(merged)
+    }
 
-        // In addition to the pairs: positions and maps of the runs (temporary), the spilled quads (temporary), and soon
-        // four arrays of 4 bytes per term.
-        let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
+    /// Groups the edges by predicate: in memory if they take at most `memory` bytes, otherwise in a file.
+    fn group_edges(
+        &self,
+        runs: Vec<read::RunQuads>,
+        maps: Vec<Vec<u32>>,
+        predicates: &[u32],
+        memory: u64,
+    ) -> Result<Partitioned> {
         let place = partition::EdgeRoom {
-            memory: self.memory.saturating_sub(beside) / 2,
+            memory,
             folder: self.dir,
         };
-        let predicates = partition::predicates(&read.quads, &merged.maps);
-        let edges = partition::partition(
-            read.quads,
-            merged.maps,
-            &predicates,
-            &place,
-            self.threads,
-            &tick,
-        )?;
-        drop(spill);
+        partition::partition(runs, maps, predicates, &place, self.threads, &self.tick())
+    }
+
+    /// The dense id of `rdf:type`, if it is one of the predicates.
+    fn find_rdf_type(&self, predicates: &[u32]) -> Result<Option<usize>> {
         let strings = Strings::open(self.dir)?;
-        let rdf_type = strings
+        let found = strings
             .find(&term::rdf_type())
             .and_then(|lex| predicates.binary_search(&lex).ok());
         strings.check_file()?;
-        drop(strings);
-        self.ended(2);
+        Ok(found)
+    }
 
-        let clusters = clusters::cluster(
-            &edges,
-            predicates.len(),
-            rdf_type,
-            terms as usize,
-            self.threads,
-        )?;
-        self.ended(3);
-
-        let held = if edges.default.in_memory() {
-            8 * edges.default.total() + 12 * edges.named.total()
-        } else {
-            0
-        };
+    /// Writes dictionaries and indexes of terms: one of each, or one for every shard together with its block table.
+    /// Returns the blocks and the names of the indexes' files.
+    fn write_dictionaries(
+        &self,
+        options: &LoadOptions,
+        clusters: &Clusters,
+        edges: &Partitioned,
+        predicates: &[u32],
+    ) -> Result<(Option<Blocks>, Vec<String>)> {
+        let ids = &clusters.id_of_lex;
+        let terms = ids.len() as u64;
         // At least the size of the arrays of ids, which are needed anyway.
-        let free = self.memory.saturating_sub(held + 12 * u64::from(terms));
-        let free = free.max(4 * u64::from(terms)).max(LEAST_FOR_AN_INDEX);
-        let (blocks, indexes) = match options.sharding.filter(|s| s.shards > 1) {
+        let free = self.memory.saturating_sub(edges.held_bytes() + 12 * terms);
+        let memory = free.max(4 * terms).max(LEAST_FOR_AN_INDEX);
+        let kinds = &options.indexes;
+        match options.sharding.filter(|s| s.shards > 1) {
             Some(sharding) => {
-                let indexes = shards::IndexesToBuild {
-                    kinds: &options.indexes,
-                    memory: free,
-                };
-                let (blocks, built) =
-                    self.cut(&sharding, &clusters, &edges, &predicates, &indexes)?;
-                (Some(blocks), built)
+                let indexes = shards::IndexesToBuild { kinds, memory };
+                let (blocks, built) = self.cut(&sharding, clusters, edges, predicates, &indexes)?;
+                Ok((Some(blocks), built))
             }
             None => {
-                let ids = &clusters.id_of_lex;
                 write_dictionary(self.dir, ids, self.threads)?;
-                let kinds = &options.indexes;
-                let built = build_indexes(self.dir, kinds, ids, free, &self.cancel)?;
-                (None, built)
+                let built = build_indexes(self.dir, kinds, ids, memory, &self.cancel)?;
+                Ok((None, built))
             }
-        };
-        self.ended(4);
+        }
+    }
 
-        memory::need_room(
-            self.dir,
-            10 * self.report.quads_read,
-            "the store's segments",
-        )?;
+    /// Writes the segments of each shard's folder. Returns the files, `[named][direction]` by shard.
+    fn write_segments(
+        &self,
+        edges: Partitioned,
+        ids: &[u32],
+        blocks: Option<&Blocks>,
+    ) -> Result<Vec<[[SegmentFile; 2]; 2]>> {
+        let bytes = 10 * self.report.quads_read;
+        memory::need_room(self.dir, bytes, "the store's segments")?;
         let resources = segments::PhaseResources {
-            memory: self.memory.saturating_sub(held + 4 * u64::from(terms)),
+            memory: self
+                .memory
+                .saturating_sub(edges.held_bytes() + 4 * ids.len() as u64),
             threads: self.threads,
-            tick: &tick,
+            tick: &self.tick(),
         };
-        let folders = shards::folders(self.dir, blocks.as_ref());
+        let folders = shards::folders(self.dir, blocks);
         let paths = |names: [&str; 2]| -> Vec<[PathBuf; 2]> {
             folders.iter().map(|f| names.map(|n| f.join(n))).collect()
         };
-        let (default, named) = (
-            paths([SEGMENTS_OUT, SEGMENTS_IN]),
-            paths([NAMED_OUT, NAMED_IN]),
-        );
-        let (n, ids) = (predicates.len(), &clusters.id_of_lex);
-        match &blocks {
+        let default = paths([SEGMENTS_OUT, SEGMENTS_IN]);
+        let named = paths([NAMED_OUT, NAMED_IN]);
+        let n = edges.predicates();
+        match blocks {
             None => {
                 let whole = &segments::OneFile;
                 segments::write(&edges.default, n, ids, &default, whole, &resources)?;
@@ -403,25 +457,37 @@ impl<'a> LoadRun<'a> {
             }
         }
         drop(edges);
-        self.ended(5);
-
         let open = |path: &Path| SegmentFile::open(Bytes::map(path)?, &path.to_string_lossy());
-        let mut parts = Vec::with_capacity(folders.len());
-        for ([out, into], [named_out, named_in]) in default.iter().zip(&named) {
-            parts.push([
-                [open(out)?, open(into)?],
-                [open(named_out)?, open(named_in)?],
-            ]);
-        }
-        let written = index::SegmentFiles { parts, blocks };
-        written.check(n as u32)?;
+        let shards = default.iter().zip(&named);
+        shards
+            .map(|([out, into], [named_out, named_in])| {
+                Ok([
+                    [open(out)?, open(into)?],
+                    [open(named_out)?, open(named_in)?],
+                ])
+            })
+            .collect()
+    }
+
+    /// Writes the index and the statistics into each shard's folder.
+    fn write_index(
+        &mut self,
+        clusters: &Clusters,
+        written: &index::SegmentFiles,
+        predicates: &[u32],
+        rdf_type: Option<usize>,
+    ) -> Result<()> {
+        let n = predicates.len() as u32;
+        written.check(n)?;
         let rdf_type = rdf_type.map(|p| p as u32);
-        let vertices: Vec<u32> = predicates.iter().map(|&lex| ids[lex as usize]).collect();
-        let index = index::index(&clusters, &written, rdf_type);
-        let statistics = index::statistics(&clusters, &written, &vertices, rdf_type, self.threads);
+        let id = |&lex: &u32| clusters.id_of_lex[lex as usize];
+        let vertices: Vec<u32> = predicates.iter().map(id).collect();
+        let index = index::index(clusters, written, rdf_type);
+        let statistics = index::statistics(clusters, written, &vertices, rdf_type, self.threads);
+        let folders = shards::folders(self.dir, written.blocks.as_ref());
         for (shard, folder) in folders.iter().enumerate() {
             let mut index = index.clone();
-            index::graphs(&written, shard, n as u32, &mut index);
+            index::graphs(written, shard, n, &mut index);
             create(folder, INDEX, |f| index.write(f))?;
             create(folder, STATISTICS, |f| write_statistics(&statistics, f))?;
         }
@@ -430,16 +496,7 @@ impl<'a> LoadRun<'a> {
         for file in written.parts.iter().flat_map(|p| p.as_flattened()) {
             file.check_file()?;
         }
-        let blocks = written.blocks;
-        drop((clusters, written.parts));
-        self.ended(6);
-        match (blocks, &options.sharding) {
-            (Some(blocks), Some(sharding)) => {
-                let placement = sharding.placement;
-                self.seal_shards(options.union_default, &blocks, placement, &indexes)
-            }
-            _ => self.seal(options.union_default, indexes),
-        }
+        Ok(())
     }
 
     /// Writes the prefixes into a folder, if there are any. Returns the file's name.

@@ -37,6 +37,16 @@ enum EdgeData<T> {
     },
 }
 
+impl<T> EdgeData<T> {
+    fn in_file(file: File, starts: Vec<u64>, folder: &Path) -> Self {
+        Self::File {
+            file,
+            starts,
+            path: folder.to_owned(),
+        }
+    }
+}
+
 /// The edges of a predicate, and how often they were taken.
 #[derive(Debug)]
 struct HeldEdges<T> {
@@ -249,6 +259,14 @@ impl Partitioned {
     pub fn predicates(&self) -> usize {
         self.default.counts.len()
     }
+
+    /// Bytes of memory that the edges take; 0 if they are in a file.
+    pub fn held_bytes(&self) -> u64 {
+        match self.default.in_memory() {
+            true => 8 * self.default.total() + 12 * self.named.total(),
+            false => 0,
+        }
+    }
 }
 
 /// Where edges may be stored.
@@ -268,110 +286,151 @@ pub(super) fn partition(
     threads: usize,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<Partitioned> {
-    let n = predicates.len();
-    let (mut default, mut named) = (vec![0u64; n], vec![0u64; n]);
-    // (dense predicate, quads in the default graph, in named graphs) of each run.
-    let mut shares: Vec<Vec<(usize, u64, u64)>> = Vec::with_capacity(runs.len());
-    for (r, map) in runs.iter().zip(&maps) {
-        let share: Vec<_> = r
-            .counts
-            .iter()
-            .map(|&(p, d, g)| {
-                let lex = map[r.position[p as usize] as usize];
-                (predicates.partition_point(|&x| x < lex), d, g)
-            })
-            .collect();
-        for &(p, d, g) in &share {
-            default[p] += d;
-            named[p] += g;
-        }
-        shares.push(share);
-    }
-    let slots: Vec<Vec<u32>> = runs
-        .iter()
-        .map(|r| {
-            let mut slot = vec![0; r.counts.last().map_or(0, |c| c.0 as usize + 1)];
-            for (i, c) in r.counts.iter().enumerate() {
-                slot[c.0 as usize] = i as u32;
-            }
-            slot
-        })
+    let mut counts = PredicateCounts::none(predicates.len());
+    let runs = runs
+        .into_iter()
+        .zip(maps)
+        .map(|(quads, map)| CountedRun::new(quads, map, predicates, &mut counts))
         .collect();
-    let bytes = 8 * default.iter().sum::<u64>() + 12 * named.iter().sum::<u64>();
+    let bytes = 8 * counts.default.iter().sum::<u64>() + 12 * counts.named.iter().sum::<u64>();
     if bytes <= place.memory {
-        let mut d: Vec<Vec<u64>> = default.iter().map(|&c| huge_zeroed(c as usize)).collect();
-        let mut g: Vec<Vec<[u32; 3]>> = named.iter().map(|&c| huge_zeroed(c as usize)).collect();
-        {
-            let mut d_rest: Vec<&mut [u64]> = d.iter_mut().map(Vec::as_mut_slice).collect();
-            let mut g_rest: Vec<&mut [[u32; 3]]> = g.iter_mut().map(Vec::as_mut_slice).collect();
-            let mut jobs = Vec::with_capacity(runs.len());
-            for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
-                jobs.push(PartitionJob {
-                    quads,
-                    map,
-                    slot,
-                    default: cut(&mut d_rest, share.iter().map(|s| (s.0, s.1))),
-                    named: cut(&mut g_rest, share.iter().map(|s| (s.0, s.2))),
-                });
-            }
-            run_all(jobs, threads, tick)?;
-        }
-        return Ok(Partitioned {
-            default: PartitionedEdges {
-                counts: default,
-                data: EdgeData::Memory(HeldEdges::all(d)),
-            },
-            named: PartitionedEdges {
-                counts: named,
-                data: EdgeData::Memory(HeldEdges::all(g)),
-            },
-        });
+        return partition_in_memory(runs, counts, threads, tick);
     }
     memory::need_room(place.folder, bytes, "sorting edges through a file")?;
-    let open = || tempfile::tempfile_in(place.folder).map_err(|e| Error::io(place.folder, e));
-    let (d_file, g_file) = (open()?, open()?);
-    let (d_starts, g_starts) = (starts(&default), starts(&named));
-    let (mut d_at, mut g_at) = (d_starts.clone(), g_starts.clone());
-    let mut jobs = Vec::with_capacity(runs.len());
-    for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
-        let buffer = BUFFERS / share.len().max(1) / 24;
-        jobs.push(PartitionJob {
+    partition_in_files(runs, counts, place.folder, threads, tick)
+}
+
+/// Number of edges of each predicate in the default graph and in named graphs.
+struct PredicateCounts {
+    default: Vec<u64>,
+    named: Vec<u64>,
+}
+
+impl PredicateCounts {
+    fn none(predicates: usize) -> Self {
+        Self {
+            default: vec![0; predicates],
+            named: vec![0; predicates],
+        }
+    }
+}
+
+/// A run whose quads are counted by predicate.
+struct CountedRun {
+    quads: RunQuads,
+    map: Vec<u32>,
+    /// (dense predicate, quads in the default graph, in named graphs).
+    share: Vec<(usize, u64, u64)>,
+    /// Entry of `share` by run-local predicate.
+    slot: Vec<u32>,
+}
+
+impl CountedRun {
+    /// Adds the run's quads to `counts`.
+    fn new(
+        quads: RunQuads,
+        map: Vec<u32>,
+        predicates: &[u32],
+        counts: &mut PredicateCounts,
+    ) -> Self {
+        let by_local = &quads.counts;
+        let mut slot = vec![0; by_local.last().map_or(0, |c| c.0 as usize + 1)];
+        let mut share = Vec::with_capacity(by_local.len());
+        for (i, &(local, default, named)) in by_local.iter().enumerate() {
+            slot[local as usize] = i as u32;
+            let lex = map[quads.position[local as usize] as usize];
+            let p = predicates.partition_point(|&x| x < lex);
+            counts.default[p] += default;
+            counts.named[p] += named;
+            share.push((p, default, named));
+        }
+        Self {
             quads,
             map,
+            share,
             slot,
-            default: file_cut(
-                &d_file,
-                place.folder,
-                &mut d_at,
-                buffer,
-                share.iter().map(|s| (s.0, s.1)),
-            ),
-            named: file_cut(
-                &g_file,
-                place.folder,
-                &mut g_at,
-                buffer,
-                share.iter().map(|s| (s.0, s.2)),
-            ),
-        });
+        }
     }
-    run_all(jobs, threads, tick)?;
+
+    /// Quads in the default graph, by predicate.
+    fn default(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.share.iter().map(|s| (s.0, s.1))
+    }
+
+    /// Quads in named graphs, by predicate.
+    fn named(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.share.iter().map(|s| (s.0, s.2))
+    }
+
+    /// The move of the run's quads to these destinations, which are those of `share`.
+    fn job<D, N>(self, default: Vec<D>, named: Vec<N>) -> PartitionJob<D, N> {
+        PartitionJob {
+            quads: self.quads,
+            map: self.map,
+            slot: self.slot,
+            default,
+            named,
+        }
+    }
+}
+
+fn partition_in_memory(
+    runs: Vec<CountedRun>,
+    counts: PredicateCounts,
+    threads: usize,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Result<Partitioned> {
+    let PredicateCounts { default, named } = counts;
+    let mut d: Vec<Vec<u64>> = default.iter().map(|&c| huge_zeroed(c as usize)).collect();
+    let mut g: Vec<Vec<[u32; 3]>> = named.iter().map(|&c| huge_zeroed(c as usize)).collect();
+    let mut d_rest: Vec<&mut [u64]> = d.iter_mut().map(Vec::as_mut_slice).collect();
+    let mut g_rest: Vec<&mut [[u32; 3]]> = g.iter_mut().map(Vec::as_mut_slice).collect();
+    let job = |run: CountedRun| {
+        let (default, named) = (
+            cut(&mut d_rest, run.default()),
+            cut(&mut g_rest, run.named()),
+        );
+        run.job(default, named)
+    };
+    run_all(runs.into_iter().map(job).collect(), threads, tick)?;
     Ok(Partitioned {
         default: PartitionedEdges {
             counts: default,
-            data: EdgeData::File {
-                file: d_file,
-                starts: d_starts,
-                path: place.folder.to_owned(),
-            },
+            data: EdgeData::Memory(HeldEdges::all(d)),
         },
         named: PartitionedEdges {
             counts: named,
-            data: EdgeData::File {
-                file: g_file,
-                starts: g_starts,
-                path: place.folder.to_owned(),
-            },
+            data: EdgeData::Memory(HeldEdges::all(g)),
+        },
+    })
+}
+
+fn partition_in_files(
+    runs: Vec<CountedRun>,
+    counts: PredicateCounts,
+    folder: &Path,
+    threads: usize,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Result<Partitioned> {
+    let open = || tempfile::tempfile_in(folder).map_err(|e| Error::io(folder, e));
+    let (d_file, g_file) = (open()?, open()?);
+    let (d_starts, g_starts) = (starts(&counts.default), starts(&counts.named));
+    let (mut d_at, mut g_at) = (d_starts.clone(), g_starts.clone());
+    let job = |run: CountedRun| {
+        let buffer = BUFFERS / run.share.len().max(1) / 24;
+        let default = file_cut(&d_file, folder, &mut d_at, buffer, run.default());
+        let named = file_cut(&g_file, folder, &mut g_at, buffer, run.named());
+        run.job(default, named)
+    };
+    run_all(runs.into_iter().map(job).collect(), threads, tick)?;
+    Ok(Partitioned {
+        default: PartitionedEdges {
+            counts: counts.default,
+            data: EdgeData::in_file(d_file, d_starts, folder),
+        },
+        named: PartitionedEdges {
+            counts: counts.named,
+            data: EdgeData::in_file(g_file, g_starts, folder),
         },
     })
 }

@@ -293,11 +293,15 @@ impl Drop for WakeOnPanic<'_, '_> {
     }
 }
 
-/// A unit of work on a predicate: both directions, or one.
-#[derive(Clone, Copy)]
-enum PredicateTask {
-    Both,
-    One(Direction),
+/// Both directions, in the order in which a thread writes them.
+const DIRECTIONS: [Direction; 2] = [Direction::Out, Direction::In];
+
+/// A unit of work: a predicate in both directions, or in one.
+struct PredicateTask {
+    /// Position of the predicate in the order in which predicates are written.
+    turn: usize,
+    predicate: usize,
+    directions: &'static [Direction],
 }
 
 /// Memory and threads of the phase, and its progress reports.
@@ -319,27 +323,12 @@ pub(super) fn write<T: StoredEdge>(
     resources: &PhaseResources<'_>,
 ) -> Result<()> {
     let PhaseResources {
-        memory,
-        threads,
-        tick,
+        memory, threads, ..
     } = *resources;
     let packing = T::packing(edges, predicates, id_of_lex)?;
     let packing = packing.as_ref();
-    let total = edges.total().max(1);
-    // Big predicates first: the small ones then fill the gaps.
-    let mut order: Vec<usize> = (0..predicates).filter(|&p| edges.count(p) > 0).collect();
-    order.sort_by_key(|&p| std::cmp::Reverse(edges.count(p)));
-    let mut tasks: Vec<(usize, usize, PredicateTask)> = Vec::with_capacity(order.len());
-    for (turn, &p) in order.iter().enumerate() {
-        if threads > 1 && edges.count(p) > total / threads as u64 {
-            tasks.push((turn, p, PredicateTask::One(Direction::Out)));
-            tasks.push((turn, p, PredicateTask::One(Direction::In)));
-        } else {
-            tasks.push((turn, p, PredicateTask::Both));
-        }
-    }
+    let tasks = tasks(edges, predicates, threads);
     let ahead = memory / 4 / paths.len().max(1) as u64;
-    let budget = memory / 2 / threads.max(1) as u64;
     let mut files = Vec::with_capacity(paths.len());
     for [out, into] in paths {
         files.push([
@@ -347,145 +336,181 @@ pub(super) fn write<T: StoredEdge>(
             Turnstile::create(into, predicates as u32, packing, ahead)?,
         ]);
     }
-    let files = files;
-    let next = AtomicUsize::new(0);
-    let done = AtomicU64::new(0);
-    // Half of the work on a direction is done: its edges are sorted, or written.
-    let advance = |p: usize| {
-        let now = done.fetch_add(edges.count(p), Ordering::Relaxed) + edges.count(p);
-        tick(1000 * now / (4 * total));
+    let writer = SegmentsWriter {
+        edges,
+        id_of_lex,
+        split,
+        packing,
+        files,
+        sort_bytes: memory / 2 / threads.max(1) as u64,
+        total: edges.total().max(1),
+        done: AtomicU64::new(0),
+        tick: resources.tick,
     };
-    let result = on_threads(threads.min(tasks.len().max(1)), |_| {
+    let next = AtomicUsize::new(0);
+    on_threads(threads.min(tasks.len().max(1)), |_| {
         let mut scratch = Vec::new();
-        let _wake = WakeOnPanic(&files);
+        let _wake = WakeOnPanic(&writer.files);
         loop {
-            files
-                .as_flattened()
-                .iter()
-                .for_each(Turnstile::may_go_ahead);
-            let Some(&(turn, p, work)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
+            writer.turnstiles().for_each(Turnstile::may_go_ahead);
+            let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return Ok(());
             };
-            let times = match work {
-                PredicateTask::Both => 1,
-                PredicateTask::One(_) => 2,
-            };
-            let done_one = (|| {
-                let directions: &[Direction] = match &work {
-                    PredicateTask::Both => &[Direction::Out, Direction::In],
-                    PredicateTask::One(d) => std::slice::from_ref(d),
-                };
-                if edges.in_memory() || edges.count(p) * BYTES_AN_EDGE <= budget {
-                    let mut list = edges.take(p, times)?;
-                    for e in &mut list {
-                        *e = e.with_ids(id_of_lex);
-                    }
-                    let mut words = T::words(directions[0]);
-                    for &d in directions {
-                        sort::sort(&mut list, &mut scratch, words);
-                        advance(p);
-                        words = T::OUT_TO_IN;
-                        let mut parts = builders::<T>(files.len(), list.len());
-                        push_all(&list, d, split, &mut parts);
-                        hand_in(&files, d, turn, p as u32, parts, packing)?;
-                        advance(p);
-                    }
-                    return Ok(());
-                }
-                for &d in directions {
-                    let mut parts = builders::<T>(files.len(), 0);
-                    in_ranges(
-                        edges,
-                        p,
-                        d,
-                        id_of_lex,
-                        split,
-                        &mut parts,
-                        budget,
-                        &mut scratch,
-                    )?;
-                    hand_in(&files, d, turn, p as u32, parts, packing)?;
-                    advance(p);
-                    advance(p);
-                }
-                Ok(())
-            })();
-            if done_one.is_err() {
-                files.as_flattened().iter().for_each(Turnstile::fail);
-                return done_one;
+            let written = writer.write(task, &mut scratch);
+            if written.is_err() {
+                writer.turnstiles().for_each(Turnstile::fail);
+                return written;
             }
         }
-    });
-    result?;
-    for f in files.into_iter().flatten() {
-        f.finish()?;
-    }
-    Ok(())
+    })?;
+    let mut files = writer.files.into_iter().flatten();
+    files.try_for_each(Turnstile::finish)
 }
 
-/// Hands in a predicate's segment for every part, empty ones included.
-fn hand_in(
-    files: &[[Turnstile<'_>; 2]],
-    direction: Direction,
-    turn: usize,
-    predicate: u32,
-    parts: Vec<SegmentBuilder>,
-    packing: Option<&Packing>,
-) -> Result<()> {
-    for (both, part) in files.iter().zip(parts) {
-        both[direction as usize].hand_in(turn, predicate, finish(part, packing)?)?;
-    }
-    Ok(())
-}
-
-/// Sorts a predicate that does not fit in memory: one range of keys after the other, each read from all its edges.
-#[allow(clippy::too_many_arguments)]
-fn in_ranges<T: StoredEdge>(
+/// The tasks in the order in which threads take them.
+fn tasks<T: StoredEdge>(
     edges: &PartitionedEdges<T>,
-    p: usize,
-    direction: Direction,
-    id_of_lex: &[u32],
-    split: &impl KeySplit,
-    to_parts: &mut [SegmentBuilder],
-    budget: u64,
-    scratch: &mut Vec<T>,
-) -> Result<()> {
-    /// Ids in a histogram bucket, as a power of two.
-    const SHIFT: u32 = 12;
-    let mut histogram = vec![0u64; (id_of_lex.len() >> SHIFT) + 2];
-    edges.for_each(p, |part| {
-        for &e in part {
-            histogram[(e.with_ids(id_of_lex).key(direction) >> SHIFT) as usize] += 1;
+    predicates: usize,
+    threads: usize,
+) -> Vec<PredicateTask> {
+    let total = edges.total();
+    // Big predicates first: the small ones then fill the gaps.
+    let mut order: Vec<usize> = (0..predicates).filter(|&p| edges.count(p) > 0).collect();
+    order.sort_by_key(|&p| std::cmp::Reverse(edges.count(p)));
+    let tasks_of = |(turn, predicate): (usize, usize)| {
+        let is_split = threads > 1 && edges.count(predicate) > total / threads as u64;
+        let directions = DIRECTIONS.chunks(if is_split { 1 } else { 2 });
+        directions.map(move |directions| PredicateTask {
+            turn,
+            predicate,
+            directions,
+        })
+    };
+    order.into_iter().enumerate().flat_map(tasks_of).collect()
+}
+
+/// State that the threads of the phase share.
+struct SegmentsWriter<'a, T, S> {
+    edges: &'a PartitionedEdges<T>,
+    id_of_lex: &'a [u32],
+    split: &'a S,
+    packing: Option<&'a Packing>,
+    files: Vec<[Turnstile<'a>; 2]>,
+    /// Bytes of memory in which a thread sorts a predicate.
+    sort_bytes: u64,
+    /// Number of edges.
+    total: u64,
+    /// Edges that were sorted plus edges that were written, each in two directions.
+    done: AtomicU64,
+    tick: &'a (dyn Fn(u64) + Sync),
+}
+
+impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
+    fn turnstiles(&self) -> impl Iterator<Item = &Turnstile<'_>> {
+        self.files.iter().flatten()
+    }
+
+    /// Counts the predicate's edges as sorted or written in one direction.
+    fn advance(&self, p: usize) {
+        let now = self.done.fetch_add(self.edges.count(p), Ordering::Relaxed) + self.edges.count(p);
+        (self.tick)(1000 * now / (4 * self.total));
+    }
+
+    /// Sorts a predicate's edges, and hands in its segments.
+    fn write(&self, task: &PredicateTask, scratch: &mut Vec<T>) -> Result<()> {
+        let p = task.predicate;
+        if !self.edges.in_memory() && self.edges.count(p) * BYTES_AN_EDGE > self.sort_bytes {
+            return self.write_in_ranges(task, scratch);
+        }
+        let times = DIRECTIONS.len() / task.directions.len();
+        let mut list = self.edges.take(p, times)?;
+        for e in &mut list {
+            *e = e.with_ids(self.id_of_lex);
+        }
+        let mut words = T::words(task.directions[0]);
+        for &direction in task.directions {
+            sort::sort(&mut list, scratch, words);
+            self.advance(p);
+            words = T::OUT_TO_IN;
+            let mut parts = builders::<T>(self.files.len(), list.len());
+            push_all(&list, direction, self.split, &mut parts);
+            self.hand_in(task, direction, parts)?;
+            self.advance(p);
         }
         Ok(())
-    })?;
-    let room = (budget / BYTES_AN_EDGE).max(1 << 16);
-    let mut from = 0;
-    while from < histogram.len() {
-        let mut sum = histogram[from];
-        let mut to = from + 1;
-        while to < histogram.len() && sum + histogram[to] <= room {
-            sum += histogram[to];
-            to += 1;
-        }
-        if sum > 0 {
-            let mut list: Vec<T> = Vec::with_capacity(sum as usize);
-            edges.for_each(p, |part| {
-                list.extend(
-                    part.iter()
-                        .map(|e| e.with_ids(id_of_lex))
-                        .filter(|e| (from..to).contains(&((e.key(direction) >> SHIFT) as usize))),
-                );
-                Ok(())
-            })?;
-            sort::sort(&mut list, scratch, T::words(direction));
-            push_all(&list, direction, split, to_parts);
-            // The largest predicates come first: a load that cannot succeed ends here.
-            to_parts.iter().try_for_each(SegmentBuilder::fits)?;
-        }
-        from = to;
     }
-    Ok(())
+
+    /// Hands in a predicate's segment for every part, empty ones included.
+    fn hand_in(
+        &self,
+        task: &PredicateTask,
+        direction: Direction,
+        parts: Vec<SegmentBuilder>,
+    ) -> Result<()> {
+        let predicate = task.predicate as u32;
+        for (both, part) in self.files.iter().zip(parts) {
+            let segment = finish(part, self.packing)?;
+            both[direction as usize].hand_in(task.turn, predicate, segment)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a predicate that does not fit in memory: one range of keys after the other, each read from all its edges.
+    fn write_in_ranges(&self, task: &PredicateTask, scratch: &mut Vec<T>) -> Result<()> {
+        for &direction in task.directions {
+            let mut parts = builders::<T>(self.files.len(), 0);
+            self.sort_ranges(task.predicate, direction, &mut parts, scratch)?;
+            self.hand_in(task, direction, parts)?;
+            self.advance(task.predicate);
+            self.advance(task.predicate);
+        }
+        Ok(())
+    }
+
+    fn sort_ranges(
+        &self,
+        p: usize,
+        direction: Direction,
+        to_parts: &mut [SegmentBuilder],
+        scratch: &mut Vec<T>,
+    ) -> Result<()> {
+        /// Ids in a histogram bucket, as a power of two.
+        const SHIFT: u32 = 12;
+        let Self {
+            edges, id_of_lex, ..
+        } = *self;
+        let mut histogram = vec![0u64; (id_of_lex.len() >> SHIFT) + 2];
+        edges.for_each(p, |part| {
+            for &e in part {
+                histogram[(e.with_ids(id_of_lex).key(direction) >> SHIFT) as usize] += 1;
+            }
+            Ok(())
+        })?;
+        let room = (self.sort_bytes / BYTES_AN_EDGE).max(1 << 16);
+        let mut from = 0;
+        while from < histogram.len() {
+            let mut sum = histogram[from];
+            let mut to = from + 1;
+            while to < histogram.len() && sum + histogram[to] <= room {
+                sum += histogram[to];
+                to += 1;
+            }
+            if sum > 0 {
+                let mut list: Vec<T> = Vec::with_capacity(sum as usize);
+                let in_range = |e: &T| (from..to).contains(&((e.key(direction) >> SHIFT) as usize));
+                edges.for_each(p, |part| {
+                    list.extend(part.iter().map(|e| e.with_ids(id_of_lex)).filter(in_range));
+                    Ok(())
+                })?;
+                sort::sort(&mut list, scratch, T::words(direction));
+                push_all(&list, direction, self.split, to_parts);
+                // The largest predicates come first: a load that cannot succeed ends here.
+                to_parts.iter().try_for_each(SegmentBuilder::fits)?;
+            }
+            from = to;
+        }
+        Ok(())
+    }
 }
 
 fn finish(b: SegmentBuilder, packing: Option<&Packing>) -> Result<SegmentArrays> {

@@ -138,7 +138,9 @@ impl From<NamedNodePattern> for Expression {
 
 /// Functions that have a keyword in SPARQL, with their names as text, and those named by an IRI.
 macro_rules! functions {
-    ($($variant:ident $name:literal $module:ident $(($alias:ident $other:literal))?),* $(,)?) => {
+    ($(
+        $variant:ident $name:literal $module:ident $($row:ident)? $(($alias:ident $other:literal))?
+    ),* $(,)?) => {
         /// A function.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Function {

@@ -147,7 +147,7 @@ impl OpenBrackets {
         self.list.len()
     }
 
-    /// The innermost brace that is open from this level on.
+    /// The innermost open brace, if it was opened at this level or a deeper one.
     fn brace(&self, level: usize) -> Option<usize> {
         self.braces.last().copied().filter(|b| *b >= level)
     }

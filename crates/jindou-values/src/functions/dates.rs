@@ -30,8 +30,8 @@ pub mod year {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let n = row.time(first?)?.year()?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let n = row.time(*values.first()?)?.year()?;
         Some(Val::Num(Num::Int(n)))
     }
 }
@@ -56,8 +56,8 @@ pub mod month {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let n = row.time(first?)?.month()?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let n = row.time(*values.first()?)?.month()?;
         Some(Val::Num(Num::Int(n)))
     }
 }
@@ -82,8 +82,8 @@ pub mod day {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let n = row.time(first?)?.day()?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let n = row.time(*values.first()?)?.day()?;
         Some(Val::Num(Num::Int(n)))
     }
 }
@@ -108,8 +108,8 @@ pub mod hours {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let n = row.time(first?)?.hour()?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let n = row.time(*values.first()?)?.hour()?;
         Some(Val::Num(Num::Int(n)))
     }
 }
@@ -134,8 +134,8 @@ pub mod minutes {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let n = row.time(first?)?.minute()?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let n = row.time(*values.first()?)?.minute()?;
         Some(Val::Num(Num::Int(n)))
     }
 }
@@ -160,8 +160,8 @@ pub mod seconds {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let n = row.time(first?)?.second()?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let n = row.time(*values.first()?)?.second()?;
         Some(Val::Num(Num::Dec(n)))
     }
 }
@@ -186,8 +186,8 @@ pub mod timezone {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.time(first?)?.zone().map(Val::Duration)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.time(*values.first()?)?.zone().map(Val::Duration)
     }
 }
 
@@ -211,8 +211,8 @@ pub mod tz {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let t = row.time(first?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let t = row.time(*values.first()?)?;
         let text = row.write(|out| t.push_zone(out));
         Some(Val::Text(ArenaText { text, lang: None }))
     }
@@ -237,8 +237,9 @@ pub mod adjust {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
-        let (t, zone) = (row.time(first?)?, second?);
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let (t, zone) = (row.time(first)?, second);
         let to = match row.duration(zone) {
             Some(d) => Some(d),
             None => {

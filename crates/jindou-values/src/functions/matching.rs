@@ -32,9 +32,10 @@ pub mod lang_matches {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
-        let tag = row.simple(first?)?;
-        let range = row.simple(second?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let tag = row.simple(first)?;
+        let range = row.simple(second)?;
         Some(matches(row.str(tag), row.str(range)).into())
     }
 
@@ -105,8 +106,9 @@ pub mod contains {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
-        let (a, b) = row.compatible(first?, second?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let (a, b) = row.compatible(first, second)?;
         Some(blocks::find(row, a.text, b.text).is_some().into())
     }
 }
@@ -126,8 +128,9 @@ pub mod strstarts {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
-        let (a, b) = row.compatible(first?, second?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let (a, b) = row.compatible(first, second)?;
         Some(row.bytes(a.text).starts_with(row.bytes(b.text)).into())
     }
 }
@@ -147,8 +150,9 @@ pub mod strends {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
-        let (a, b) = row.compatible(first?, second?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let (a, b) = row.compatible(first, second)?;
         Some(row.bytes(a.text).ends_with(row.bytes(b.text)).into())
     }
 }
@@ -172,8 +176,9 @@ pub mod strbefore {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
-        let (a, b) = row.compatible(first?, second?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let (a, b) = row.compatible(first, second)?;
         Some(Val::Text(match blocks::find(row, a.text, b.text) {
             Some(n) => ArenaText {
                 text: ArenaSpan {
@@ -206,8 +211,9 @@ pub mod strafter {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
-        let (a, b) = row.compatible(first?, second?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let (a, b) = row.compatible(first, second)?;
         Some(Val::Text(match blocks::find(row, a.text, b.text) {
             Some(n) => ArenaText {
                 text: ArenaSpan {

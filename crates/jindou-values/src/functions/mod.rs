@@ -1,9 +1,9 @@
 //! The named functions of SPARQL 1.1 and 1.2, a file for each family: names, arguments, types, whether the value is the
 //! same for the same arguments, cost, errors, examples, and, if it is computed here, the value for a row.
 //!
-//! To add a function, write a module in its family's file and a line in each of the lists below: the modules,
-//! [`for_each_function`](crate::for_each_function!) and, if it has a row form, `scalars`. Parser, planner, engine,
-//! completion and `docs/functions.md` take the rest from the definition.
+//! To add a function, write a module in its family's file, and an entry in
+//! [`for_each_function`](crate::for_each_function!). Parser, planner, engine, completion and `docs/functions.md` take the
+//! rest from the definition.
 //!
 //! A row form is generic over the [`Row`] that it computes with. The engine's type is known at compile time, so that a
 //! call needs no virtual call and no look-up.
@@ -21,46 +21,41 @@ mod row;
 mod strings;
 mod terms;
 
-pub use dates::{adjust, day, hours, minutes, month, now, seconds, timezone, tz, year};
-pub use hashes::{md5, sha1, sha256, sha384, sha512};
-pub use matching::{
-    contains, lang_matches, regex, replace, strafter, strbefore, strends, strstarts,
-};
-pub use numbers::{abs, ceil, floor, is_numeric, rand, round};
+pub use dates::*;
+pub use hashes::*;
+pub use matching::*;
+pub use numbers::*;
 pub use reference::reference;
 pub use row::{ArenaSpan, ArenaText, Row, Val};
-pub use strings::{
-    concat, datatype, encode_for_uri, has_lang, has_langdir, lang, langdir, lcase, str, strlen,
-    substr, ucase,
-};
-pub use terms::{
-    bnode, iri, is_blank, is_iri, is_literal, is_triple, object, predicate, strdt, strlang,
-    strlangdir, struuid, subject, triple, uuid,
-};
+pub use strings::*;
+pub use terms::*;
 
 use crate::Num;
 
-/// Calls a macro with all functions: `variant "NAME" module`, and in parentheses a variant and the text of an alias.
+/// Calls a macro with all functions: `variant "NAME" module`, the word `row` if the function has a row form, and in
+/// parentheses a variant and the text of an alias.
 #[macro_export]
 macro_rules! for_each_function {
     ($callback:ident $([$($before:tt)*])?) => {
         $callback! {
             $([$($before)*])?
-            Str "STR" str, Lang "LANG" lang, LangMatches "LANGMATCHES" lang_matches, Datatype "DATATYPE" datatype,
-            Iri "IRI" iri (Uri "URI"), BNode "BNODE" bnode, Rand "RAND" rand, Abs "ABS" abs, Ceil "CEIL" ceil,
-            Floor "FLOOR" floor, Round "ROUND" round, Concat "CONCAT" concat, SubStr "SUBSTR" substr,
-            StrLen "STRLEN" strlen, Replace "REPLACE" replace, UCase "UCASE" ucase, LCase "LCASE" lcase,
-            EncodeForUri "ENCODE_FOR_URI" encode_for_uri, Contains "CONTAINS" contains,
-            StrStarts "STRSTARTS" strstarts, StrEnds "STRENDS" strends, StrBefore "STRBEFORE" strbefore,
-            StrAfter "STRAFTER" strafter, Year "YEAR" year, Month "MONTH" month, Day "DAY" day, Hours "HOURS" hours,
-            Minutes "MINUTES" minutes, Seconds "SECONDS" seconds, Timezone "TIMEZONE" timezone, Tz "TZ" tz,
-            Adjust "ADJUST" adjust, Now "NOW" now, Uuid "UUID" uuid, StrUuid "STRUUID" struuid, Md5 "MD5" md5,
+            Str "STR" str row, Lang "LANG" lang row, LangMatches "LANGMATCHES" lang_matches row,
+            Datatype "DATATYPE" datatype row, Iri "IRI" iri (Uri "URI"), BNode "BNODE" bnode, Rand "RAND" rand,
+            Abs "ABS" abs row, Ceil "CEIL" ceil row, Floor "FLOOR" floor row, Round "ROUND" round row,
+            Concat "CONCAT" concat, SubStr "SUBSTR" substr row, StrLen "STRLEN" strlen row, Replace "REPLACE" replace,
+            UCase "UCASE" ucase row, LCase "LCASE" lcase row, EncodeForUri "ENCODE_FOR_URI" encode_for_uri,
+            Contains "CONTAINS" contains row, StrStarts "STRSTARTS" strstarts row, StrEnds "STRENDS" strends row,
+            StrBefore "STRBEFORE" strbefore row, StrAfter "STRAFTER" strafter row, Year "YEAR" year row,
+            Month "MONTH" month row, Day "DAY" day row, Hours "HOURS" hours row, Minutes "MINUTES" minutes row,
+            Seconds "SECONDS" seconds row, Timezone "TIMEZONE" timezone row, Tz "TZ" tz row,
+            Adjust "ADJUST" adjust row, Now "NOW" now, Uuid "UUID" uuid, StrUuid "STRUUID" struuid, Md5 "MD5" md5,
             Sha1 "SHA1" sha1, Sha256 "SHA256" sha256, Sha384 "SHA384" sha384, Sha512 "SHA512" sha512,
             StrLang "STRLANG" strlang, StrDt "STRDT" strdt, IsIri "isIRI" is_iri (IsUri "isURI"),
             IsBlank "isBLANK" is_blank, IsLiteral "isLITERAL" is_literal, IsNumeric "isNUMERIC" is_numeric,
-            Regex "REGEX" regex, Triple "TRIPLE" triple, Subject "SUBJECT" subject, Predicate "PREDICATE" predicate,
-            Object "OBJECT" object, IsTriple "isTRIPLE" is_triple, LangDir "LANGDIR" langdir,
-            HasLang "hasLANG" has_lang, HasLangDir "hasLANGDIR" has_langdir, StrLangDir "STRLANGDIR" strlangdir,
+            Regex "REGEX" regex, Triple "TRIPLE" triple, Subject "SUBJECT" subject row,
+            Predicate "PREDICATE" predicate row, Object "OBJECT" object row, IsTriple "isTRIPLE" is_triple row,
+            LangDir "LANGDIR" langdir row, HasLang "hasLANG" has_lang row, HasLangDir "hasLANGDIR" has_langdir row,
+            StrLangDir "STRLANGDIR" strlangdir,
         }
     };
 }
@@ -194,19 +189,16 @@ impl Definition {
 }
 
 macro_rules! definitions {
-    ($($variant:ident $name:literal $module:ident $(($alias:ident $other:literal))?),* $(,)?) => {
+    ($(
+        $variant:ident $name:literal $module:ident $($row:ident)? $(($alias:ident $other:literal))?
+    ),* $(,)?) => {
         /// All functions.
         pub static ALL: &[&Definition] = &[$(&$module::DEFINITION),*];
-    };
-}
-for_each_function!(definitions);
 
-macro_rules! scalars {
-    ($($variant:ident $module:ident)*) => {
         /// The functions with a row form.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Scalar {
-            $(#[doc = concat!("[`", stringify!($module), "`]")] $variant,)*
+            $($(#[doc = concat!("The ", stringify!($row), " form of [`", stringify!($module), "`].")] $variant,)?)*
         }
 
         impl Scalar {
@@ -214,27 +206,25 @@ macro_rules! scalars {
             #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {
-                    $(Self::$variant => &$module::DEFINITION,)*
+                    $($(Self::$variant => {
+                        // Named, so that only functions with a row form have this arm.
+                        const _: &str = stringify!($row);
+                        &$module::DEFINITION
+                    })?)*
                 }
             }
 
-            /// The value for a row; `None` for an error.
+            /// The value for a row, from the values of all arguments; `None` for an error.
             #[inline]
-            pub fn row<R: Row>(self, row: &mut R, arguments: [Option<Val>; 3]) -> Option<Val> {
+            pub fn row<R: Row>(self, row: &mut R, values: &[Val]) -> Option<Val> {
                 match self {
-                    $(Self::$variant => $module::row(row, arguments),)*
+                    $($(Self::$variant => $module::$row(row, values),)?)*
                 }
             }
         }
     };
 }
-scalars! {
-    Str str  Lang lang  LangMatches lang_matches  Datatype datatype  Abs abs  Ceil ceil  Floor floor  Round round
-    SubStr substr  StrLen strlen  UCase ucase  LCase lcase  Contains contains  StrStarts strstarts  StrEnds strends
-    StrBefore strbefore  StrAfter strafter  Year year  Month month  Day day  Hours hours  Minutes minutes
-    Seconds seconds  Timezone timezone  Tz tz  Adjust adjust  Subject subject  Predicate predicate  Object object
-    IsTriple is_triple  LangDir langdir  HasLang has_lang  HasLangDir has_langdir
-}
+for_each_function!(definitions);
 
 #[cfg(test)]
 mod tests {
@@ -249,7 +239,6 @@ mod tests {
                 d.row.is_none_or(|r| r.definition().names == d.names),
                 "{name}"
             );
-            assert!(d.row.is_none() || d.arguments.len() <= 3, "{name}");
             assert!(
                 d.number.is_none() || d.gives == Type::Number && d.arguments.len() == 1,
                 "{name}"

@@ -46,8 +46,8 @@ pub mod abs {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.each_number(first?, Num::abs, Number::abs)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.each_number(*values.first()?, Num::abs, Number::abs)
     }
 }
 
@@ -71,8 +71,8 @@ pub mod ceil {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.each_number(first?, Num::ceil, Number::ceil)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.each_number(*values.first()?, Num::ceil, Number::ceil)
     }
 }
 
@@ -96,8 +96,8 @@ pub mod floor {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.each_number(first?, Num::floor, Number::floor)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.each_number(*values.first()?, Num::floor, Number::floor)
     }
 }
 
@@ -127,8 +127,8 @@ pub mod round {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.each_number(first?, Num::round, Number::round)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.each_number(*values.first()?, Num::round, Number::round)
     }
 }
 

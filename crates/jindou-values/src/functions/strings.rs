@@ -33,14 +33,14 @@ pub mod str {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        if let Some(Val::Text(t)) = first {
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        if let Some(Val::Text(t)) = values.first() {
             return Some(Val::Text(ArenaText {
                 text: t.text,
                 lang: None,
             }));
         }
-        row.parts(first?, |row, parts| match parts? {
+        row.parts(*values.first()?, |row, parts| match parts? {
             Parts::Iri(s)
             | Parts::String(s)
             | Parts::Lang(s, _)
@@ -72,8 +72,8 @@ pub mod lang {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.parts(first?, |row, parts| {
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.parts(*values.first()?, |row, parts| {
             let lang = match parts? {
                 Parts::Lang(_, lang) => lang.split_once("--").map_or(lang, |(l, _)| l),
                 Parts::String(_) | Parts::Coded(..) | Parts::Typed(..) => "",
@@ -113,8 +113,8 @@ pub mod datatype {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.parts(first?, |row, parts| {
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.parts(*values.first()?, |row, parts| {
             let datatype: Cow<'_, str> = match parts? {
                 Parts::String(_) => "http://www.w3.org/2001/XMLSchema#string".into(),
                 Parts::Lang(_, l) if l.contains("--") => {
@@ -178,11 +178,12 @@ pub mod substr {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, second, third]: [Option<Val>; 3]) -> Option<Val> {
-        let t = row.text(first?)?;
-        let start = row.integer(second?)?;
-        let length = match third {
-            Some(v) => Some(row.integer(v)?),
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let [first, second] = *values.first_chunk()?;
+        let t = row.text(first)?;
+        let start = row.integer(second)?;
+        let length = match values.get(2) {
+            Some(v) => Some(row.integer(*v)?),
             None => None,
         };
         let (from, to) = range(start, length, |at| blocks::offset(row, t.text, at))?;
@@ -251,8 +252,8 @@ pub mod strlen {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let t = row.text(first?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let t = row.text(*values.first()?)?;
         Some(Val::Num(Num::Int(blocks::characters(row, t.text) as i64)))
     }
 }
@@ -273,8 +274,8 @@ pub mod ucase {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let t = row.text(first?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let t = row.text(*values.first()?)?;
         blocks::mapped(row, t, str::to_uppercase, blocks::between_characters)
     }
 }
@@ -295,8 +296,8 @@ pub mod lcase {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        let t = row.text(first?)?;
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        let t = row.text(*values.first()?)?;
         blocks::mapped(row, t, str::to_lowercase, blocks::between_contexts)
     }
 }
@@ -332,8 +333,8 @@ pub mod langdir {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.parts(first?, |row, parts| {
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.parts(*values.first()?, |row, parts| {
             let direction = match parts? {
                 Parts::Lang(_, tag) => tag.split_once("--").map_or("", |(_, d)| d),
                 Parts::String(_) | Parts::Coded(..) | Parts::Typed(..) => "",
@@ -368,8 +369,8 @@ pub mod has_lang {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        Some((row.tag(first?) == term::LANG).into())
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        Some((row.tag(*values.first()?) == term::LANG).into())
     }
 }
 
@@ -392,8 +393,8 @@ pub mod has_langdir {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.parts(first?, |_, parts| {
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.parts(*values.first()?, |_, parts| {
             Some(matches!(parts, Some(Parts::Lang(_, tag)) if tag.contains("--")).into())
         })
     }

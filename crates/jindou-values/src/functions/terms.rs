@@ -201,8 +201,8 @@ pub mod subject {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.part_of_triple(first?, 0)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.part_of_triple(*values.first()?, 0)
     }
 }
 
@@ -224,8 +224,8 @@ pub mod predicate {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.part_of_triple(first?, 1)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.part_of_triple(*values.first()?, 1)
     }
 }
 
@@ -247,8 +247,8 @@ pub mod object {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        row.part_of_triple(first?, 2)
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        row.part_of_triple(*values.first()?, 2)
     }
 }
 
@@ -268,8 +268,8 @@ pub mod is_triple {
 
     /// The value for a row.
     #[inline]
-    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
-        Some((row.tag(first?) == term::TRIPLE).into())
+    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+        Some((row.tag(*values.first()?) == term::TRIPLE).into())
     }
 }
 

@@ -285,11 +285,12 @@ impl<'a> ResourceFinder<'a> {
         let mut scratch = Vec::new();
         let mut all: Vec<(u32, SearchCandidate)> = self.candidates.into_iter().collect();
         all.sort_by_key(|(id, c)| (c.key(), *id));
-        // What follows cannot be among the best, unless very many fit alike.
+        // Candidates after these have worse keys, so they are not among the best, unless more than `MOST_COUNTED` have
+        // the best key.
         let complete = self.complete && all.len() <= MOST_COUNTED;
         all.truncate(MOST_COUNTED);
         let ids: Vec<u32> = all.iter().map(|(id, _)| *id).collect();
-        // Uses decide between those that fit alike only.
+        // The number of uses only decides between candidates with equal keys.
         let uses = sight.uses_of_many(&ids, MOST_FOUND, self.end + GRACE);
         let mut ranked = Vec::with_capacity(all.len());
         for ((id, candidate), uses) in all.into_iter().zip(uses) {
@@ -305,11 +306,11 @@ impl<'a> ResourceFinder<'a> {
             let fetched: Vec<u32> = part.iter().map(|r| r.2).collect();
             sight.fetch_terms(&fetched);
             for (_, _, id, candidate) in part {
-                // A label may be a blank node's.
+                // A label may belong to a blank node, which has no IRI.
                 let Some(iri) = sight.iri(id).filter(|i| i.len() <= LONGEST_IRI) else {
                     continue;
                 };
-                // Here, in the answer's document and in its text.
+                // Up to four copies: here, in the response's document, and in its text.
                 charge.add(4 * iri.len() as u64)?;
                 let matched = candidate.matched;
                 let matched = matched.unwrap_or_else(|| jindou_text::local_name(&iri).to_owned());

@@ -386,41 +386,8 @@ impl ReaderState {
                 }
                 self.term = Some(bytes);
             }
-            ResultsElement::Part(part) => {
-                let Some(term) = self.term.take() else {
-                    return wrong("a part of a triple has no term, expected one");
-                };
-                let may_be = match part {
-                    0 => matches!(term.first(), Some(&(term::IRI | term::BLANK))),
-                    1 => term.first() == Some(&term::IRI),
-                    _ => true,
-                };
-                if !may_be {
-                    return wrong(
-                        "a triple's subject must be an IRI or a blank node, and its predicate an IRI",
-                    );
-                }
-                let slot = self.triples.last_mut().and_then(|t| t.get_mut(part));
-                if slot.is_some_and(|slot| slot.replace(term).is_some()) {
-                    return wrong("a part of a triple is given twice, expected it once");
-                }
-            }
-            ResultsElement::Triple => {
-                let Some([Some(s), Some(p), Some(o)]) = self.triples.pop() else {
-                    return wrong(
-                        "a part of a triple is missing, expected subject, predicate and object",
-                    );
-                };
-                bytes.push(term::TRIPLE);
-                for part in [s, p, o] {
-                    let Ok(length) = u32::try_from(part.len()) else {
-                        return ReadStep::Wide(WideAnswer::Depth);
-                    };
-                    bytes.extend_from_slice(&length.to_le_bytes());
-                    bytes.extend_from_slice(&part);
-                }
-                self.term = Some(bytes);
-            }
+            ResultsElement::Part(part) => return self.end_part(part),
+            ResultsElement::Triple => return self.end_triple(),
             ResultsElement::Binding => {
                 let Some(term) = self.term.take() else {
                     return wrong("a binding has no term, expected one");
@@ -447,6 +414,45 @@ impl ReaderState {
             | ResultsElement::Results
             | ResultsElement::Other => {}
         }
+        ReadStep::Nothing
+    }
+
+    /// Ends an element around the subject, predicate or object of a triple term: `part` is 0, 1 or 2.
+    fn end_part(&mut self, part: usize) -> ReadStep {
+        let Some(term) = self.term.take() else {
+            return wrong("a part of a triple has no term, expected one");
+        };
+        let may_be = match part {
+            0 => matches!(term.first(), Some(&(term::IRI | term::BLANK))),
+            1 => term.first() == Some(&term::IRI),
+            _ => true,
+        };
+        if !may_be {
+            return wrong(
+                "a triple's subject must be an IRI or a blank node, and its predicate an IRI",
+            );
+        }
+        let slot = self.triples.last_mut().and_then(|t| t.get_mut(part));
+        if slot.is_some_and(|slot| slot.replace(term).is_some()) {
+            return wrong("a part of a triple is given twice, expected it once");
+        }
+        ReadStep::Nothing
+    }
+
+    /// Makes a triple term of the parts that have been read.
+    fn end_triple(&mut self) -> ReadStep {
+        let Some([Some(s), Some(p), Some(o)]) = self.triples.pop() else {
+            return wrong("a part of a triple is missing, expected subject, predicate and object");
+        };
+        let mut bytes = vec![term::TRIPLE];
+        for part in [s, p, o] {
+            let Ok(length) = u32::try_from(part.len()) else {
+                return ReadStep::Wide(WideAnswer::Depth);
+            };
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(&part);
+        }
+        self.term = Some(bytes);
         ReadStep::Nothing
     }
 }

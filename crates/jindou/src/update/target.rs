@@ -31,6 +31,7 @@ impl GraphName {
 
     /// # Errors
     /// As [`Self::target`].
+    #[cfg(feature = "replicas")]
     pub(crate) fn check(&self) -> Result<()> {
         self.node().map(drop)
     }

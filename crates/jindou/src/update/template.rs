@@ -279,7 +279,7 @@ impl<'a> TemplateRows<'a> {
 
 impl Sink for TemplateRows<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        // What the transaction keeps outlives the pattern's execution.
+        // The transaction keeps the quads after the pattern was executed: they are not charged to the pattern's scope.
         scope::outside(|| self.record(columns, rows))
     }
 }

@@ -173,10 +173,6 @@ impl<'w, 't> PatternWalk<'w, 't> {
     }
 
     fn look_at(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> PartVerdict {
-        let empty = |w: &Self| {
-            w.probe
-                .has(&within(Arc::clone(p), graph), ProbedGraphs::Own)
-        };
         match &**p {
             GraphPattern::Bgp { .. }
             | GraphPattern::Join { .. }
@@ -199,41 +195,35 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 length,
             } => {
                 if *length == Some(0) {
-                    let reason =
-                        self.text
-                            .reason(K::NothingAsked, "LIMIT 0 asks for no row".into(), None);
-                    self.push(reason);
-                    return PartVerdict::Empty;
+                    return self.nothing_asked("LIMIT 0 asks for no row");
                 }
                 let verdict = self.explain(inner, graph, depth + 1);
                 if verdict == PartVerdict::Empty || *start == 0 {
                     return verdict;
                 }
-                let has = empty(self);
+                let has = self.has_solution(p, graph);
                 if has == Some(false) {
-                    let message = format!("OFFSET {start} passes over every solution");
-                    let reason = self.text.reason(K::NothingAsked, message, None);
-                    self.push(reason);
+                    self.nothing_asked(format!("OFFSET {start} passes over every solution"));
                 }
-                told(has)
+                verdict_of(has)
             }
             GraphPattern::Filter { expr, inner } => {
                 let verdict = self.explain(inner, graph, depth + 1);
                 if verdict == PartVerdict::Empty {
                     return verdict;
                 }
-                let has = empty(self);
+                let has = self.has_solution(p, graph);
                 if has == Some(false) {
                     self.filter(expr, inner, graph, depth);
                 }
-                told(has)
+                verdict_of(has)
             }
             GraphPattern::Union { .. } => self.union(p, graph, depth),
             GraphPattern::Graph { name, inner } => {
                 let before = self.reasons.len();
                 if self.no_graph(name) {
                     // A part that requires no triple has a solution anyway.
-                    let verdict = told(self.probe.has(p, ProbedGraphs::Own));
+                    let verdict = verdict_of(self.probe.has(p, ProbedGraphs::Own));
                     if verdict == PartVerdict::Some {
                         self.reasons.truncate(before);
                     }
@@ -246,32 +236,42 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 if verdict == PartVerdict::Empty {
                     return verdict;
                 }
-                let has = empty(self);
+                let has = self.has_solution(p, graph);
                 if has == Some(false) {
                     let message = "MINUS removes every solution".to_owned();
                     let reason = self.text.reason(K::Minus, message, None);
                     self.push(reason);
                 }
-                told(has)
+                verdict_of(has)
             }
             GraphPattern::Lateral { left, .. } => {
                 let verdict = self.explain(left, graph, depth + 1);
                 match verdict {
                     PartVerdict::Empty => verdict,
-                    _ => told(empty(self)),
+                    _ => verdict_of(self.has_solution(p, graph)),
                 }
             }
             GraphPattern::Values { bindings, .. } => {
                 if !bindings.is_empty() {
                     return PartVerdict::Some;
                 }
-                let message = "VALUES has no row".to_owned();
-                let reason = self.text.reason(K::NothingAsked, message, None);
-                self.push(reason);
-                PartVerdict::Empty
+                self.nothing_asked("VALUES has no row")
             }
             GraphPattern::Service { .. } => PartVerdict::Unknown,
         }
+    }
+
+    /// Returns whether a pattern has a solution; `None` if that could not be found out within the limits.
+    fn has_solution(&self, p: &Arc<GraphPattern>, graph: Inside<'_>) -> Option<bool> {
+        let p = within(Arc::clone(p), graph);
+        self.probe.has(&p, ProbedGraphs::Own)
+    }
+
+    /// Reports that the query asks for nothing: it has no row whatever the data.
+    fn nothing_asked(&mut self, message: impl Into<String>) -> PartVerdict {
+        let reason = self.text.reason(K::NothingAsked, message.into(), None);
+        self.push(reason);
+        PartVerdict::Empty
     }
 
     /// Explains a UNION: all branches must be empty.
@@ -333,7 +333,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         if has != Some(true) && parts.len() > 1 && self.nothing_together(&parts, graph, verdict) {
             return PartVerdict::Empty;
         }
-        told(has)
+        verdict_of(has)
     }
 
     /// Reports parts that have no common solution; `each` is the knowledge about them one by one. False if it was not
@@ -452,7 +452,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
     }
 }
 
-fn told(has: Option<bool>) -> PartVerdict {
+fn verdict_of(has: Option<bool>) -> PartVerdict {
     match has {
         Some(true) => PartVerdict::Some,
         Some(false) => PartVerdict::Empty,

@@ -265,17 +265,20 @@ fn names_of_the_data_are_offered() {
     assert_eq!(texts(&of(own, true)), ["me:moons"]);
 }
 
+/// At most `limit` items after this text.
+fn completed(people: &Completer, before: &str, limit: usize) -> Completion {
+    let request = Request {
+        limit,
+        patience: Duration::from_secs(20),
+        ..Request::new(before, "")
+    };
+    people.complete(&request).unwrap()
+}
+
 #[test]
 fn items_are_ranked_shortened_and_filtered() {
     let people = people();
-    let of = |before: &str, limit| {
-        let request = Request {
-            limit,
-            patience: Duration::from_secs(20),
-            ..Request::new(before, "")
-        };
-        people.complete(&request).unwrap()
-    };
+    let of = |before: &str, limit| completed(&people, before, limit);
     let c = of("SELECT * { ?x a foaf:Person . ?x ", 3);
     // What was said already comes last, though all have it; common prefixes are declared where they are chosen.
     assert_eq!(texts(&c), ["foaf:knows", "foaf:name", "<http://e/fooName>"]);
@@ -340,7 +343,12 @@ fn items_are_ranked_shortened_and_filtered() {
         ["foaf: <http://xmlns.com/foaf/0.1/>"]
     );
     assert!(texts(&of("SELECT * { ?x skos", 10)).contains(&"skos:"));
-    // Graphs are apart.
+}
+
+#[test]
+fn items_are_of_the_graphs_that_the_query_reads() {
+    let people = people();
+    let of = |before: &str, limit| completed(&people, before, limit);
     assert!(!texts(&of("SELECT * { ?x a foaf:Person . ?x ", 50)).contains(&"<http://e/only>"));
     assert_eq!(
         texts(&of("SELECT * { GRAPH <http://e/g> { <http://e/ann> ", 50)),

@@ -491,45 +491,12 @@ fn moments(loaded: bool) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let log = folder.join("log");
-    let object = |name: &str, number: u64| {
-        let of = files_of(&log.join(name));
-        let number = format!("-{number:016x}");
-        let found = of.into_iter().map(|(path, _)| path);
-        let found = found.filter(|path| path.to_string_lossy().contains(&number));
-        found.collect::<Vec<_>>().remove(0)
-    };
     if loaded {
         let (options, progress) = (LoadOptions::default(), Progress::default());
         Database::load(folder.join("one"), &turtle(LOADED), &options, &progress).unwrap();
     }
-    let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
-    let mut shared = SharedLog::new(bucket, "one");
-    shared.settings.span_groups = 4;
-    let options = OpenOptions::default().with_log(shared);
     let began = now();
-    let one = Database::open_with(folder.join("one"), &options).unwrap();
-    let mut bases = usize::from(loaded);
-    wait_for_objects(&log.join("base"), bases);
-    let pause = || sleep(Duration::from_millis(30));
-    let mut states: Vec<State> = Vec::new();
-    let mut state = |db: &Database| {
-        pause();
-        states.push((db.snapshot_number(), now(), quads(db)));
-        pause();
-    };
-    state(&one);
-    for n in 0..22 {
-        change(&one, n).unwrap();
-        state(&one);
-        if [8, 16].contains(&n) {
-            one.merge(&MergeOptions::default(), &Progress::default())
-                .unwrap();
-            bases += 1;
-            wait_for_objects(&log.join("base"), bases);
-        }
-    }
-    assert_eq!(states.last().unwrap().0, 22);
-    wait_for_objects(&log.join("span"), 5);
+    let (one, states) = changed_and_merged(folder, loaded);
     // Without the note that the running server renews.
     let objects = || {
         let mut of = files_of(&log);
@@ -553,82 +520,9 @@ fn moments(loaded: bool) {
     assert_eq!(objects(), before);
     drop(one);
 
-    // It is a store as any other.
-    let (_, dir) = restores.make(RestoreTo::Snapshot(13)).unwrap();
-    let write = OpenOptions::default().with_access(Access::Write);
-    let db = Database::open_with(&dir, &write).unwrap();
-    let text = "INSERT DATA { <http://e/later> <http://e/p> 1 }";
-    db.update(text, &UpdateOptions::default()).unwrap();
-    let want = quads(&db);
-    assert_eq!(want.len(), states[13].2.len() + 1);
-    drop(db);
-    let first = open(&folder.join("log-2"), &dir, "first").unwrap();
-    let second = open(&folder.join("log-2"), &folder.join("second"), "second").unwrap();
-    assert_eq!(quads(&first), want);
-    assert_eq!(quads(&second), want);
-    change(&second, 97).unwrap();
-    assert_eq!(quads(&first), quads(&second));
-    drop((first, second));
-    restores.log = folder.join("log-2");
-    let (report, _) = restores.make(RestoreTo::Newest).unwrap();
-    assert_eq!(report.quads, want.len() as u64 + 1);
-    restores.log = log.clone();
-
-    // Spans are enough, and so are groups.
-    let group = object("log", 11);
-    std::fs::rename(&group, folder.join("aside")).unwrap();
-    restores.is(RestoreTo::Snapshot(14), &states[14]);
-    for (span, _) in files_of(&log.join("span")) {
-        let mut bytes = std::fs::read(&span).unwrap();
-        bytes[40] ^= 1;
-        std::fs::write(&span, bytes).unwrap();
-    }
-    // No retry mends it.
-    let lost = restores.make(RestoreTo::Snapshot(14)).unwrap_err();
-    let lost = lost.to_string();
-    assert!(
-        lost.contains("cluster repair") && !lost.contains("try again"),
-        "{lost}"
-    );
-    std::fs::rename(folder.join("aside"), &group).unwrap();
-    restores.is(RestoreTo::Snapshot(14), &states[14]);
-    let mut bytes = std::fs::read(&group).unwrap();
-    bytes[70] ^= 1;
-    std::fs::write(folder.join("aside"), &bytes).unwrap();
-    std::fs::rename(&group, folder.join("whole")).unwrap();
-    std::fs::rename(folder.join("aside"), &group).unwrap();
-    let damaged = restores.make(RestoreTo::Snapshot(14)).unwrap_err();
-    assert!(damaged.to_string().contains("is damaged"), "{damaged}");
-    std::fs::rename(folder.join("whole"), &group).unwrap();
-
-    // A group before the second newest base that was written after it is not the first of its name.
-    let early = object("log", 5);
-    let written = early.metadata().unwrap().modified().unwrap();
-    let touch = |time| {
-        let file = std::fs::File::options().append(true).open(&early);
-        file.unwrap().set_modified(time).unwrap();
-    };
-    touch(SystemTime::now());
-    assert!(restores.is_removed(RestoreTo::Snapshot(6)));
-    restores.is(RestoreTo::Snapshot(4), &states[4]);
-    touch(written);
-    restores.is(RestoreTo::Snapshot(6), &states[6]);
-
-    // What a server trims.
-    for number in 1..=7 {
-        std::fs::remove_file(object("log", number)).unwrap();
-    }
-    let why = restores.refused(RestoreTo::Snapshot(6));
-    assert!(why.contains("snapshots 9 to 22"), "{why}");
-    let why = restores.refused(RestoreTo::Time(states[8].1));
-    assert!(why.contains("snapshots 9 to 22"), "{why}");
-    restores.all_are(&states[9..]);
-    for number in 8..=9 {
-        std::fs::remove_file(object("log", number)).unwrap();
-    }
-    restores.refused(RestoreTo::Snapshot(8));
-    restores.is(RestoreTo::Snapshot(9), &states[9]);
-    restores.is(RestoreTo::Time(states[10].1), &states[10]);
+    restores.is_a_store_as_any_other(&states);
+    restores.need_spans_or_groups(&states);
+    restores.survive_trimming(&states);
 
     // Not a log, and a place that is taken.
     restores.log = folder.join("nothing");
@@ -643,6 +537,137 @@ fn moments(loaded: bool) {
         &Progress::default(),
     );
     assert!(matches!(taken, Err(Error::Conflict(_))), "{taken:?}");
+}
+
+/// A server over a new log after 22 changes and two merges, and the state after each change.
+fn changed_and_merged(folder: &Path, loaded: bool) -> (Database, Vec<State>) {
+    let log = folder.join("log");
+    let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
+    let mut shared = SharedLog::new(bucket, "one");
+    shared.settings.span_groups = 4;
+    let options = OpenOptions::default().with_log(shared);
+    let one = Database::open_with(folder.join("one"), &options).unwrap();
+    let mut bases = usize::from(loaded);
+    wait_for_objects(&log.join("base"), bases);
+    let pause = || sleep(Duration::from_millis(30));
+    let mut states: Vec<State> = Vec::new();
+    let mut state = |db: &Database| {
+        pause();
+        states.push((db.snapshot_number(), now(), quads(db)));
+        pause();
+    };
+    state(&one);
+    for n in 0..22 {
+        change(&one, n).unwrap();
+        state(&one);
+        if [8, 16].contains(&n) {
+            one.merge(&MergeOptions::default(), &Progress::default())
+                .unwrap();
+            bases += 1;
+            wait_for_objects(&log.join("base"), bases);
+        }
+    }
+    assert_eq!(states.last().unwrap().0, 22);
+    wait_for_objects(&log.join("span"), 5);
+    (one, states)
+}
+
+impl Restores<'_> {
+    /// The object with this number in a folder of the log.
+    fn object(&self, name: &str, number: u64) -> PathBuf {
+        let of = files_of(&self.log.join(name));
+        let number = format!("-{number:016x}");
+        let found = of.into_iter().map(|(path, _)| path);
+        let found = found.filter(|path| path.to_string_lossy().contains(&number));
+        found.collect::<Vec<_>>().remove(0)
+    }
+
+    /// A restored store can be changed, begin a log of its own, and be restored from that.
+    fn is_a_store_as_any_other(&mut self, states: &[State]) {
+        let folder = self.folder;
+        let (_, dir) = self.make(RestoreTo::Snapshot(13)).unwrap();
+        let write = OpenOptions::default().with_access(Access::Write);
+        let db = Database::open_with(&dir, &write).unwrap();
+        let text = "INSERT DATA { <http://e/later> <http://e/p> 1 }";
+        db.update(text, &UpdateOptions::default()).unwrap();
+        let want = quads(&db);
+        assert_eq!(want.len(), states[13].2.len() + 1);
+        drop(db);
+        let first = open(&folder.join("log-2"), &dir, "first").unwrap();
+        let second = open(&folder.join("log-2"), &folder.join("second"), "second").unwrap();
+        assert_eq!(quads(&first), want);
+        assert_eq!(quads(&second), want);
+        change(&second, 97).unwrap();
+        assert_eq!(quads(&first), quads(&second));
+        drop((first, second));
+        let log = std::mem::replace(&mut self.log, folder.join("log-2"));
+        let (report, _) = self.make(RestoreTo::Newest).unwrap();
+        assert_eq!(report.quads, want.len() as u64 + 1);
+        self.log = log;
+    }
+
+    /// Spans are enough, and so are groups.
+    fn need_spans_or_groups(&mut self, states: &[State]) {
+        let aside = self.folder.join("aside");
+        let whole = self.folder.join("whole");
+        let group = self.object("log", 11);
+        std::fs::rename(&group, &aside).unwrap();
+        self.is(RestoreTo::Snapshot(14), &states[14]);
+        for (span, _) in files_of(&self.log.join("span")) {
+            let mut bytes = std::fs::read(&span).unwrap();
+            bytes[40] ^= 1;
+            std::fs::write(&span, bytes).unwrap();
+        }
+        // No retry mends it.
+        let lost = self.make(RestoreTo::Snapshot(14)).unwrap_err();
+        let lost = lost.to_string();
+        assert!(
+            lost.contains("cluster repair") && !lost.contains("try again"),
+            "{lost}"
+        );
+        std::fs::rename(&aside, &group).unwrap();
+        self.is(RestoreTo::Snapshot(14), &states[14]);
+        let mut bytes = std::fs::read(&group).unwrap();
+        bytes[70] ^= 1;
+        std::fs::write(&aside, &bytes).unwrap();
+        std::fs::rename(&group, &whole).unwrap();
+        std::fs::rename(&aside, &group).unwrap();
+        let damaged = self.make(RestoreTo::Snapshot(14)).unwrap_err();
+        assert!(damaged.to_string().contains("is damaged"), "{damaged}");
+        std::fs::rename(&whole, &group).unwrap();
+    }
+
+    /// Snapshots before the removed groups are refused, and all others come back.
+    fn survive_trimming(&mut self, states: &[State]) {
+        // A group before the second newest base that was written after it is not the first of its name.
+        let early = self.object("log", 5);
+        let written = early.metadata().unwrap().modified().unwrap();
+        let touch = |time| {
+            let file = std::fs::File::options().append(true).open(&early);
+            file.unwrap().set_modified(time).unwrap();
+        };
+        touch(SystemTime::now());
+        assert!(self.is_removed(RestoreTo::Snapshot(6)));
+        self.is(RestoreTo::Snapshot(4), &states[4]);
+        touch(written);
+        self.is(RestoreTo::Snapshot(6), &states[6]);
+
+        // What a server trims.
+        for number in 1..=7 {
+            std::fs::remove_file(self.object("log", number)).unwrap();
+        }
+        let why = self.refused(RestoreTo::Snapshot(6));
+        assert!(why.contains("snapshots 9 to 22"), "{why}");
+        let why = self.refused(RestoreTo::Time(states[8].1));
+        assert!(why.contains("snapshots 9 to 22"), "{why}");
+        self.all_are(&states[9..]);
+        for number in 8..=9 {
+            std::fs::remove_file(self.object("log", number)).unwrap();
+        }
+        self.refused(RestoreTo::Snapshot(8));
+        self.is(RestoreTo::Snapshot(9), &states[9]);
+        self.is(RestoreTo::Time(states[10].1), &states[10]);
+    }
 }
 
 #[test]

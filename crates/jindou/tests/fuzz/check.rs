@@ -30,7 +30,7 @@ _:b1 :p0 _:b0 ; :p2 "(a+)+b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 
 _:g2 { :v0 :p0 :v0 }
 "#;
 
-/// The store that texts are asked of.
+/// The store on which the texts are run.
 pub struct Ground {
     pub db: Database,
     _folder: TempDir,

@@ -41,113 +41,47 @@ fn prefixed(rest: &str) -> String {
     )
 }
 
+/// Queries that have a long name often: what has it, head, what is repeated, tail.
+#[rustfmt::skip]
+const QUERIES: [(&str, &str, &str, &str); 24] = [
+    ("objects", "ASK { l:a :p ", "#, ", " 1 }"),
+    ("predicates", "ASK { l:a ", ":p# # ; ", " }"),
+    ("values of one predicate", "ASK { :s l:p ", "#, ", " 1 }"),
+    ("a relative name", "ASK { ", ":s <a> # . ", " }"),
+    ("GRAPH", "ASK { GRAPH l:a { ", "?s :p # . ", " } }"),
+    ("GRAPH of each", "ASK { ", "GRAPH l:a { ?s :p # } ", " }"),
+    ("alternatives", "ASK { ?s (", "l:a|", "l:a) ?o }"),
+    ("a sequence", "ASK { ?s ", "l:a/", "l:a ?o }"),
+    ("repeated paths", "ASK { { ", "{ ?s l:a+ # } UNION ", " } }"),
+    ("a negated set", "ASK { ?s !(", "l:a|^l:a|", "l:a) ?o }"),
+    ("conditions", "SELECT * { ?s :p ?o ", "FILTER(?o != l:a) ", " }"),
+    ("comparisons", "SELECT * { ?s :p ?o FILTER(", "?o < 'x'^^l:d || ?o = l:a || ", "true) }"),
+    ("IRI()", "SELECT * { ?s :p ?o FILTER(", "IRI('#') = ?s || ", "true) }"),
+    ("IN", "SELECT * { ?s :p ?o FILTER(?o IN (", "l:a, ", "1)) }"),
+    ("values", "ASK { VALUES ?v { ", "l:a ", " } FILTER(?v = 1) }"),
+    ("rows", "ASK { VALUES (?v ?w) { ", "(l:a 'x'^^l:a) ", " } FILTER(?v = 1) }"),
+    ("BIND", "ASK { ", "BIND(l:a AS ?v#) ", " FILTER(?v1 = 1) }"),
+    ("branches", "SELECT * { { ", "{ ?s l:a # } UNION ", " } }"),
+    ("a template", "CONSTRUCT { ", "?s l:a # . ", " } { ?s :none ?o }"),
+    ("a list", "ASK { ?s l:a (", "l:a ", ") }"),
+    ("DESCRIBE", "DESCRIBE ", "l:a ", ""),
+    ("reifiers", "ASK { l:a :p :o ", "~_:a ", " }"),
+    ("annotations", "ASK { l:a :p :o ", "~_:a {| :q # |} ", " }"),
+    ("FROM", "ASK ", "FROM l:a ", " { ?s ?p ?o }"),
+];
+
 #[test]
 fn queries_hold_a_name_once() {
     let _turn = turn();
     let store = store();
-    let union = |part: &str| format!("{{ {} }}", often(part).trim_end_matches("UNION "));
-    for (what, text) in [
-        ("objects", format!("ASK {{ l:a :p {} 1 }}", often("#, "))),
-        ("predicates", format!("ASK {{ l:a {} }}", often(":p# # ; "))),
-        (
-            "values of one predicate",
-            format!("ASK {{ :s l:p {} 1 }}", often("#, ")),
-        ),
-        (
-            "a relative name",
-            format!("ASK {{ {} }}", often(":s <a> # . ")),
-        ),
-        (
-            "GRAPH",
-            format!("ASK {{ GRAPH l:a {{ {} }} }}", often("?s :p # . ")),
-        ),
-        (
-            "GRAPH of each",
-            format!("ASK {{ {} }}", often("GRAPH l:a { ?s :p # } ")),
-        ),
-        (
-            "alternatives",
-            format!("ASK {{ ?s ({}l:a) ?o }}", often("l:a|")),
-        ),
-        (
-            "a sequence",
-            format!("ASK {{ ?s {}l:a ?o }}", often("l:a/")),
-        ),
-        (
-            "repeated paths",
-            format!("ASK {{ {} }}", union("{ ?s l:a+ # } UNION ")),
-        ),
-        (
-            "a negated set",
-            format!("ASK {{ ?s !({}l:a) ?o }}", often("l:a|^l:a|")),
-        ),
-        (
-            "conditions",
-            format!("SELECT * {{ ?s :p ?o {} }}", often("FILTER(?o != l:a) ")),
-        ),
-        (
-            "comparisons",
-            format!(
-                "SELECT * {{ ?s :p ?o FILTER({}true) }}",
-                often("?o < 'x'^^l:d || ?o = l:a || ")
-            ),
-        ),
-        (
-            "IRI()",
-            format!(
-                "SELECT * {{ ?s :p ?o FILTER({}true) }}",
-                often("IRI('#') = ?s || ")
-            ),
-        ),
-        (
-            "IN",
-            format!(
-                "SELECT * {{ ?s :p ?o FILTER(?o IN ({}1)) }}",
-                often("l:a, ")
-            ),
-        ),
-        (
-            "values",
-            format!("ASK {{ VALUES ?v {{ {} }} FILTER(?v = 1) }}", often("l:a ")),
-        ),
-        (
-            "rows",
-            format!(
-                "ASK {{ VALUES (?v ?w) {{ {} }} FILTER(?v = 1) }}",
-                often("(l:a 'x'^^l:a) ")
-            ),
-        ),
-        (
-            "BIND",
-            format!("ASK {{ {} FILTER(?v1 = 1) }}", often("BIND(l:a AS ?v#) ")),
-        ),
-        (
-            "branches",
-            format!("SELECT * {{ {} }}", union("{ ?s l:a # } UNION ")),
-        ),
-        (
-            "OPTIONAL",
-            format!(
-                "SELECT * {{ ?s :p ?o {} }}",
-                "OPTIONAL { ?s l:a ?x } ".repeat(40)
-            ),
-        ),
-        (
-            "a template",
-            format!("CONSTRUCT {{ {} }} {{ ?s :none ?o }}", often("?s l:a # . ")),
-        ),
-        ("a list", format!("ASK {{ ?s l:a ({}) }}", often("l:a "))),
-        ("DESCRIBE", format!("DESCRIBE {}", often("l:a "))),
-        (
-            "reifiers",
-            format!("ASK {{ l:a :p :o {} }}", often("~_:a ")),
-        ),
-        (
-            "annotations",
-            format!("ASK {{ l:a :p :o {} }}", often("~_:a {| :q # |} ")),
-        ),
-        ("FROM", format!("ASK {} {{ ?s ?p ?o }}", often("FROM l:a "))),
-    ] {
+    let optional = "OPTIONAL { ?s l:a ?x } ".repeat(40);
+    let optional = ("OPTIONAL", format!("SELECT * {{ ?s :p ?o {optional} }}"));
+    let texts = QUERIES.map(|(what, head, part, tail)| {
+        let parts = often(part);
+        let parts = parts.trim_end_matches("UNION ");
+        (what, format!("{head}{parts}{tail}"))
+    });
+    for (what, text) in texts.into_iter().chain([optional]) {
         let text = prefixed(&text);
         let options = QueryOptions::default();
         let (done, most) = most(|| store.db.query_with(&text, &options).map(drop));

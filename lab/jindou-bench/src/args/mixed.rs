@@ -124,7 +124,7 @@ pub struct BenchMixed {
     /// Repeat comparisons of light queries alongside something with light ones alone, in turn.
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// Say first how often a bare loop on each core is interrupted, for so long.
+    /// First measure for this long how often the system interrupts a loop on each core, and print it.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub stalls: Option<Duration>,
     /// Keep each worker on a core of its own.

@@ -125,7 +125,7 @@ impl Source {
         if self.due.load(Ordering::Relaxed) > now {
             return None;
         }
-        // Who holds it draws what is due.
+        // Another thread that holds the lock takes the arrivals that are due.
         let mut s = self.state.try_lock().ok()?;
         let behind = now as f64 - s.due;
         if behind < 0.0 {

@@ -96,7 +96,7 @@ mod tests {
         let cdf = h.cumulative();
         assert!(cdf.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1));
         assert_eq!(cdf.last().unwrap().1, 1.0);
-        // What is longer than what is told apart counts as the longest.
+        // Times beyond the last bucket are counted in it.
         h.add(Duration::from_secs(10_000));
         let last = h.quantile(1.0).as_nanos() as f64 / LONGEST as f64;
         assert!((1.0..1.01).contains(&last), "{last}");

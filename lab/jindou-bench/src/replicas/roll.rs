@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(10);
 /// Clients for queries, and as many for updates.
 const CLIENTS: u32 = 10;
-/// Time between two servers.
+/// Time between the restarts of two servers.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Observations of the clients.

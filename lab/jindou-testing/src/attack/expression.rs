@@ -72,7 +72,7 @@ impl Maker<'_> {
             }
             14 => all!["?o = ", self.term(bytes, true)],
             15 => all!["IRI(", self.term(bytes, true), ") = ?s"],
-            // Of a variable or an IRI there is no STRLEN in general; the text must only be read.
+            // CONCAT makes a string of any term; only the length of the text matters here.
             16 => all![
                 "STRLEN(CONCAT(\"",
                 self.filler(bytes, &["a", "é"]),

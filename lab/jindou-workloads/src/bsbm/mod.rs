@@ -27,7 +27,7 @@ pub const TODAY: Day = Day(14_050);
 pub const INSTANCES: &str = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/instances/";
 /// Namespace of the vocabulary.
 pub const VOCABULARY: &str = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/";
-/// IRIs of countries begin so; two letters follow.
+/// Beginning of the IRIs of countries, which end with a two-letter code.
 pub const COUNTRIES: &str = "http://downlode.org/rdf/iso-3166/countries#";
 
 /// Countries, how many of 20 people (and companies) are from there, and what language their people write.

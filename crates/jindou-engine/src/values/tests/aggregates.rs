@@ -23,6 +23,32 @@ fn spareval_aggregate(call: &str, values: &[Option<Term>]) -> Option<Term> {
     s.next().unwrap().unwrap().get("v").cloned()
 }
 
+/// The values of two groups of rows, which two workers accumulate: the second has the groups the other way round.
+fn aggregated_in_two_parts(
+    run: &EvalContext<'_>,
+    aggregate: &Aggregate,
+    column: &[u32],
+    groups: &[u32],
+    cut: usize,
+) -> Vec<u32> {
+    let part = |column: &[u32], groups: &[u32]| {
+        let mut a = Accumulators::new(std::slice::from_ref(aggregate), &[0], run);
+        a.grow(2).unwrap();
+        let columns = [column.to_vec()];
+        let view = View {
+            columns: &columns,
+            rows: column.len(),
+        };
+        a.add(run, view, groups).unwrap();
+        a
+    };
+    let mut whole = part(&column[..cut], &groups[..cut]);
+    let turned: Vec<u32> = groups[cut..].iter().map(|g| 1 - g).collect();
+    let rest = part(&column[cut..], &turned);
+    whole.merge(run, rest, &[1, 0]).unwrap();
+    whole.finish(run).unwrap().remove(0)
+}
+
 #[test]
 fn aggregates_agree_with_spareval() {
     // Inline data cannot hold blank nodes, and numbers of one value but different types have no first or last.
@@ -91,25 +117,8 @@ fn aggregates_agree_with_spareval() {
                 distinct,
                 row: vec![],
             };
-            // In two parts, the second with its groups the other way round.
             let cut = r.below(rows + 1);
-            let part = |column: &[u32], groups: &[u32]| {
-                let mut a = Accumulators::new(std::slice::from_ref(&aggregate), &[0], run);
-                a.grow(2).unwrap();
-                let columns = [column.to_vec()];
-                let view = View {
-                    columns: &columns,
-                    rows: column.len(),
-                };
-                a.add(run, view, groups).unwrap();
-                a
-            };
-            let mut whole = part(&column[..cut], &groups[..cut]);
-            let turned: Vec<u32> = groups[cut..].iter().map(|g| 1 - g).collect();
-            whole
-                .merge(run, part(&column[cut..], &turned), &[1, 0])
-                .unwrap();
-            let got = whole.finish(run).unwrap().remove(0);
+            let got = aggregated_in_two_parts(run, &aggregate, &column, &groups, cut);
             for g in 0..2u32 {
                 let values: Vec<Option<Term>> = (0..rows)
                     .filter(|&i| groups[i] == g)

@@ -111,28 +111,75 @@ fn spareval_value(e: &Expression, row: &[Option<Term>]) -> Option<Term> {
     QueryEvaluator::new().evaluate_expression(&expression, row)
 }
 
+/// Constants of random expressions.
+const CONSTANTS: [&str; 14] = [
+    "1",
+    "2.5",
+    "\"3\"^^<http://www.w3.org/2001/XMLSchema#double>",
+    "\"abc\"",
+    "\"b\"",
+    "\"chat\"@en",
+    "true",
+    "false",
+    "<http://e/a>",
+    "\"\"",
+    "\"en\"",
+    "\"1.5\"^^<http://www.w3.org/2001/XMLSchema#float>",
+    "-7",
+    "0",
+];
+
+/// Functions of one argument.
+const FUNCTIONS_OF_ONE: [&str; 28] = [
+    "STR",
+    "LANG",
+    "DATATYPE",
+    "STRLEN",
+    "UCASE",
+    "LCASE",
+    "isIRI",
+    "isBLANK",
+    "isLITERAL",
+    "isNUMERIC",
+    "ABS",
+    "CEIL",
+    "FLOOR",
+    "ROUND",
+    "YEAR",
+    "MONTH",
+    "DAY",
+    "HOURS",
+    "MINUTES",
+    "SECONDS",
+    "TZ",
+    "ENCODE_FOR_URI",
+    "MD5",
+    "IRI",
+    "<http://www.w3.org/2001/XMLSchema#integer>",
+    "<http://www.w3.org/2001/XMLSchema#string>",
+    "<http://www.w3.org/2001/XMLSchema#double>",
+    "<http://www.w3.org/2001/XMLSchema#boolean>",
+];
+
+/// Functions of two arguments.
+const FUNCTIONS_OF_TWO: [&str; 10] = [
+    "CONTAINS",
+    "STRSTARTS",
+    "STRENDS",
+    "STRBEFORE",
+    "STRAFTER",
+    "LANGMATCHES",
+    "sameTerm",
+    "CONCAT",
+    "STRLANG",
+    "STRDT",
+];
+
 /// A random expression over ?x0, ?x1, ?x2 in SPARQL's syntax.
 fn random_expression(r: &mut Random, depth: usize) -> String {
     if depth == 0 || r.below(8) == 0 {
         return match r.below(3) {
-            0 => r
-                .pick(&[
-                    "1",
-                    "2.5",
-                    "\"3\"^^<http://www.w3.org/2001/XMLSchema#double>",
-                    "\"abc\"",
-                    "\"b\"",
-                    "\"chat\"@en",
-                    "true",
-                    "false",
-                    "<http://e/a>",
-                    "\"\"",
-                    "\"en\"",
-                    "\"1.5\"^^<http://www.w3.org/2001/XMLSchema#float>",
-                    "-7",
-                    "0",
-                ])
-                .to_owned(),
+            0 => r.pick(&CONSTANTS).to_owned(),
             _ => format!("?x{}", r.below(3)),
         };
     }
@@ -148,51 +195,11 @@ fn random_expression(r: &mut Random, depth: usize) -> String {
         8 => format!("COALESCE({a}, {b})"),
         9 => format!("BOUND(?x{})", r.below(3)),
         10 | 11 => {
-            let f = r.pick(&[
-                "STR",
-                "LANG",
-                "DATATYPE",
-                "STRLEN",
-                "UCASE",
-                "LCASE",
-                "isIRI",
-                "isBLANK",
-                "isLITERAL",
-                "isNUMERIC",
-                "ABS",
-                "CEIL",
-                "FLOOR",
-                "ROUND",
-                "YEAR",
-                "MONTH",
-                "DAY",
-                "HOURS",
-                "MINUTES",
-                "SECONDS",
-                "TZ",
-                "ENCODE_FOR_URI",
-                "MD5",
-                "IRI",
-                "<http://www.w3.org/2001/XMLSchema#integer>",
-                "<http://www.w3.org/2001/XMLSchema#string>",
-                "<http://www.w3.org/2001/XMLSchema#double>",
-                "<http://www.w3.org/2001/XMLSchema#boolean>",
-            ]);
+            let f = r.pick(&FUNCTIONS_OF_ONE);
             format!("{f}({a})")
         }
         12 | 13 => {
-            let f = r.pick(&[
-                "CONTAINS",
-                "STRSTARTS",
-                "STRENDS",
-                "STRBEFORE",
-                "STRAFTER",
-                "LANGMATCHES",
-                "sameTerm",
-                "CONCAT",
-                "STRLANG",
-                "STRDT",
-            ]);
+            let f = r.pick(&FUNCTIONS_OF_TWO);
             format!("{f}({a}, {b})")
         }
         14 => format!("SUBSTR({a}, {b}, {c})"),
@@ -384,7 +391,8 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
                 Function::Abs | Function::Round | Function::Floor | Function::Ceil,
                 list,
             ) => value(e).is_none() && kind(&list[0]) == Some(Sort::Number),
-            // `$n` and `\\` are read as the `regex` crate has them, and patterns may match nothing at all.
+            // `spareval` interprets `$n` and `\\` in the replacement as the `regex` crate does, and accepts patterns
+            // that match the empty string; SPARQL does neither.
             E::FunctionCall(Function::Replace, list) => {
                 let text =
                     |e: &Expression| literal(e).map(|l| l.value().to_owned()).unwrap_or_default();

@@ -128,7 +128,7 @@ fn shared_lists_over_shards_are_one_store_s() {
     assert!(lists.iter().all(|&n| n > 20), "{lists:?} replies");
 }
 
-/// The members of a department follow one another: they take no more bytes than a few of them would.
+/// The members of a department have consecutive ids, which are sent as one run: few bytes for any number of them.
 #[test]
 fn ids_that_follow_one_another_are_sent_as_runs() {
     const MEMBERS: usize = 200;

@@ -43,43 +43,7 @@ impl Model<'_> {
                 }
                 rows
             }
-            Operator::Path(operator::FollowPath {
-                input,
-                subject,
-                path,
-                object,
-                ..
-            }) => {
-                let pairs = self.pairs(path);
-                let mut out = vec![];
-                for row in self.rows(input, outer) {
-                    let known = |e: &FarEnd| match e {
-                        FarEnd::Known(Operand::Const(v)) => Some(*v),
-                        FarEnd::Known(Operand::Slot(s)) => match row.get(s) {
-                            Some(V::Id(v)) => Some(*v),
-                            _ => panic!("a known end is unbound"),
-                        },
-                        FarEnd::Bind(_) => None,
-                    };
-                    let (s, o) = (known(subject), known(object));
-                    for &(a, b) in &pairs {
-                        if s.is_some_and(|s| s != a) || o.is_some_and(|o| o != b) {
-                            continue;
-                        }
-                        let mut row = row.clone();
-                        let mut fits = true;
-                        for (end, v) in [(subject, a), (object, b)] {
-                            if let FarEnd::Bind(slot) = end {
-                                fits &= *row.entry(*slot).or_insert(V::Id(v)) == V::Id(v);
-                            }
-                        }
-                        if fits {
-                            out.push(row);
-                        }
-                    }
-                }
-                out
-            }
+            Operator::Path(path) => self.path_rows(path, outer),
             Operator::Filter(operator::Filter {
                 input,
                 condition: c,
@@ -88,88 +52,12 @@ impl Model<'_> {
                 .into_iter()
                 .filter(|r| truth(c, r) == Some(true))
                 .collect(),
-            Operator::Extend(operator::Extend { input, to, value }) => {
-                let Expression::Coalesce(list) = &*value.expression else {
-                    panic!()
-                };
-                let slots: Vec<Slot> = list
-                    .iter()
-                    .map(|e| {
-                        let Expression::Variable(v) = e else { panic!() };
-                        value.variables.iter().find(|x| x.0 == *v).unwrap().1
-                    })
-                    .collect();
-                let mut rows = self.rows(input, outer);
-                for r in &mut rows {
-                    if let Some(v) = slots.iter().find_map(|s| r.get(s)).copied() {
-                        r.insert(*to, v);
-                    }
-                }
-                rows
-            }
+            Operator::Extend(extend) => self.extended(extend, outer),
             Operator::Union(operator::Union { inputs: list }) => {
                 list.iter().flat_map(|i| self.rows(i, outer)).collect()
             }
-            Operator::Join(operator::Join {
-                kind,
-                left,
-                right,
-                condition,
-                matches,
-                either,
-                ..
-            }) => {
-                let right = self.rows(right, outer);
-                let mut out = vec![];
-                for l in self.rows(left, outer) {
-                    let pairs: Vec<Row> = right
-                        .iter()
-                        .filter(|r| *kind != JoinKind::Minus || r.keys().any(|k| l.contains_key(k)))
-                        .filter(|r| matches.iter().all(|m| is_match(m, &l, r)))
-                        .filter(|r| either.is_empty() || either.iter().any(|m| is_match(m, &l, r)))
-                        .filter_map(|r| merged(&l, r))
-                        .filter(|r| condition.as_ref().is_none_or(|c| truth(c, r) == Some(true)))
-                        .collect();
-                    match kind {
-                        JoinKind::Inner => out.extend(pairs),
-                        JoinKind::Left if pairs.is_empty() => out.push(l),
-                        JoinKind::Left => out.extend(pairs),
-                        JoinKind::Semi if !pairs.is_empty() => out.push(l),
-                        JoinKind::Anti | JoinKind::Minus if pairs.is_empty() => out.push(l),
-                        JoinKind::Mark(to) => {
-                            let mut l = l;
-                            l.insert(*to, V::Truth(!pairs.is_empty()));
-                            out.push(l);
-                        }
-                        _ => {}
-                    }
-                }
-                out
-            }
-            Operator::Apply(operator::Apply {
-                input, inner, kind, ..
-            }) => {
-                let mut out = vec![];
-                for l in self.rows(input, outer) {
-                    let found = self.rows(inner, &l);
-                    let any = !found.is_empty();
-                    let pairs: Vec<Row> = found.iter().filter_map(|r| merged(&l, r)).collect();
-                    match kind {
-                        ApplyKind::Inner => out.extend(pairs),
-                        ApplyKind::Left if pairs.is_empty() => out.push(l),
-                        ApplyKind::Left => out.extend(pairs),
-                        ApplyKind::Semi if any => out.push(l),
-                        ApplyKind::Anti if !any => out.push(l),
-                        ApplyKind::Mark(to) => {
-                            let mut l = l;
-                            l.insert(*to, V::Truth(any));
-                            out.push(l);
-                        }
-                        _ => {}
-                    }
-                }
-                out
-            }
+            Operator::Join(join) => self.joined(join, outer),
+            Operator::Apply(apply) => self.applied(apply, outer),
             Operator::Distinct(operator::Distinct { input, slots }) => {
                 let rows: BTreeSet<Row> = self
                     .rows(input, outer)
@@ -205,6 +93,111 @@ impl Model<'_> {
             | Operator::Explore(_)
             | Operator::Service(_) => panic!("not in random trees"),
         }
+    }
+
+    fn path_rows(&self, op: &operator::FollowPath, outer: &Row) -> Vec<Row> {
+        let pairs = self.pairs(&op.path);
+        let mut out = vec![];
+        for row in self.rows(&op.input, outer) {
+            let known = |e: &FarEnd| match e {
+                FarEnd::Known(Operand::Const(v)) => Some(*v),
+                FarEnd::Known(Operand::Slot(s)) => match row.get(s) {
+                    Some(V::Id(v)) => Some(*v),
+                    _ => panic!("a known end is unbound"),
+                },
+                FarEnd::Bind(_) => None,
+            };
+            let (s, o) = (known(&op.subject), known(&op.object));
+            for &(a, b) in &pairs {
+                if s.is_some_and(|s| s != a) || o.is_some_and(|o| o != b) {
+                    continue;
+                }
+                let mut row = row.clone();
+                let mut fits = true;
+                for (end, v) in [(&op.subject, a), (&op.object, b)] {
+                    if let FarEnd::Bind(slot) = end {
+                        fits &= *row.entry(*slot).or_insert(V::Id(v)) == V::Id(v);
+                    }
+                }
+                if fits {
+                    out.push(row);
+                }
+            }
+        }
+        out
+    }
+
+    /// Rows of an operator that binds a slot to COALESCE of variables, the only expressions of random trees.
+    fn extended(&self, op: &operator::Extend, outer: &Row) -> Vec<Row> {
+        let Expression::Coalesce(list) = &*op.value.expression else {
+            panic!()
+        };
+        let slots: Vec<Slot> = list
+            .iter()
+            .map(|e| {
+                let Expression::Variable(v) = e else { panic!() };
+                op.value.variables.iter().find(|x| x.0 == *v).unwrap().1
+            })
+            .collect();
+        let mut rows = self.rows(&op.input, outer);
+        for r in &mut rows {
+            if let Some(v) = slots.iter().find_map(|s| r.get(s)).copied() {
+                r.insert(op.to, v);
+            }
+        }
+        rows
+    }
+
+    fn joined(&self, op: &operator::Join, outer: &Row) -> Vec<Row> {
+        let right = self.rows(&op.right, outer);
+        let mut out = vec![];
+        for l in self.rows(&op.left, outer) {
+            let pairs: Vec<Row> = right
+                .iter()
+                .filter(|r| op.kind != JoinKind::Minus || r.keys().any(|k| l.contains_key(k)))
+                .filter(|r| op.matches.iter().all(|m| is_match(m, &l, r)))
+                .filter(|r| op.either.is_empty() || op.either.iter().any(|m| is_match(m, &l, r)))
+                .filter_map(|r| merged(&l, r))
+                .filter(|r| (op.condition.as_ref()).is_none_or(|c| truth(c, r) == Some(true)))
+                .collect();
+            match op.kind {
+                JoinKind::Inner => out.extend(pairs),
+                JoinKind::Left if pairs.is_empty() => out.push(l),
+                JoinKind::Left => out.extend(pairs),
+                JoinKind::Semi if !pairs.is_empty() => out.push(l),
+                JoinKind::Anti | JoinKind::Minus if pairs.is_empty() => out.push(l),
+                JoinKind::Mark(to) => {
+                    let mut l = l;
+                    l.insert(to, V::Truth(!pairs.is_empty()));
+                    out.push(l);
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    fn applied(&self, op: &operator::Apply, outer: &Row) -> Vec<Row> {
+        let mut out = vec![];
+        for l in self.rows(&op.input, outer) {
+            let found = self.rows(&op.inner, &l);
+            let any = !found.is_empty();
+            let pairs: Vec<Row> = found.iter().filter_map(|r| merged(&l, r)).collect();
+            match op.kind {
+                ApplyKind::Inner => out.extend(pairs),
+                ApplyKind::Left if pairs.is_empty() => out.push(l),
+                ApplyKind::Left => out.extend(pairs),
+                ApplyKind::Semi if any => out.push(l),
+                ApplyKind::Anti if !any => out.push(l),
+                ApplyKind::Mark(to) => {
+                    let mut l = l;
+                    l.insert(to, V::Truth(any));
+                    out.push(l);
+                }
+                _ => {}
+            }
+        }
+        out
     }
 
     pub fn step(&self, step: &Step, row: &Row) -> Vec<Row> {

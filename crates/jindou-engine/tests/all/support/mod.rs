@@ -368,29 +368,74 @@ fn condition(rng: &mut Rng, depth: usize) -> String {
     format!("({a}) {} ({b})", rng.pick(&["&&", "||"]))
 }
 
+/// Patterns and a condition, without braces around them.
+fn random_body(rng: &mut Rng, large: bool) -> String {
+    let mut body = String::new();
+    let most = if large { 2 } else { 4 };
+    for _ in 0..1 + rng.below(most) {
+        let mut p = pattern(rng);
+        if rng.chance(20) {
+            let blank = p.contains("_:");
+            if blank {
+                p = p.replace("_:x0", "?c").replace("_:x1", "?d");
+            }
+            let g = *rng.pick(&["?g", ":g0", ":g1", ":n1", "?a", "?g"]);
+            p = format!("GRAPH {g} {{ {p} }} ");
+        }
+        body.push_str(&p);
+    }
+    // A blank node label may not be used in two groups: patterns in GRAPH have none.
+    if body.contains("GRAPH") {
+        body = body.replace("_:x0", "?c").replace("_:x1", "?d");
+    }
+    if rng.chance(45) {
+        body.push_str(&format!("FILTER({}) ", condition(rng, 2)));
+    }
+    body
+}
+
+/// A SELECT clause, and the GROUP BY for it. Keeps those of `vars` that may be sorted by.
+fn random_select(rng: &mut Rng, body: &str, vars: &mut Vec<&'static str>) -> (String, String) {
+    let none = String::new;
+    match rng.below(12) {
+        0 => ("SELECT (COUNT(*) AS ?n) ".to_string(), none()),
+        1 if !vars.is_empty() => {
+            let (v, w) = (*rng.pick(vars), *rng.pick(vars));
+            let d = if rng.chance(50) { "DISTINCT " } else { "" };
+            (
+                format!("SELECT {v} (COUNT({d}{w}) AS ?n) (COUNT(*) AS ?m) "),
+                format!("GROUP BY {v} "),
+            )
+        }
+        2 if !vars.is_empty() => {
+            let v = *rng.pick(vars);
+            (
+                format!("SELECT (COUNT(DISTINCT {v}) AS ?n) (COUNT({v}) AS ?m) "),
+                none(),
+            )
+        }
+        // Spareval counts blank nodes of the pattern as if they were part of a solution.
+        3 if !body.contains("_:") => ("SELECT (COUNT(DISTINCT *) AS ?n) ".to_string(), none()),
+        _ => {
+            let d = if rng.chance(25) { "DISTINCT " } else { "" };
+            let mut kept: Vec<&str> = vars.iter().copied().filter(|_| rng.chance(65)).collect();
+            if kept.is_empty() {
+                kept.extend(vars.first());
+            }
+            let list = if kept.is_empty() {
+                "*".into()
+            } else {
+                kept.join(" ")
+            };
+            *vars = kept;
+            (format!("SELECT {d}{list} "), none())
+        }
+    }
+}
+
 impl Question {
     pub fn random(rng: &mut Rng, large: bool) -> Self {
-        let mut body = String::new();
-        let most = if large { 2 } else { 4 };
-        for _ in 0..1 + rng.below(most) {
-            let mut p = pattern(rng);
-            if rng.chance(20) {
-                let blank = p.contains("_:");
-                if blank {
-                    p = p.replace("_:x0", "?c").replace("_:x1", "?d");
-                }
-                let g = *rng.pick(&["?g", ":g0", ":g1", ":n1", "?a", "?g"]);
-                p = format!("GRAPH {g} {{ {p} }} ");
-            }
-            body.push_str(&p);
-        }
-        // A blank node label may not be used in two groups: patterns in GRAPH have none.
-        if body.contains("GRAPH") {
-            body = body.replace("_:x0", "?c").replace("_:x1", "?d");
-        }
-        if rng.chance(45) {
-            body.push_str(&format!("FILTER({}) ", condition(rng, 2)));
-        }
+        let body = random_body(rng, large);
         let which = match rng.below(14) {
             n @ 1..=3 => n,
             _ => 0,
@@ -416,43 +461,7 @@ impl Question {
         if body.contains("?g") {
             vars.push("?g");
         }
-        let (head, tail) = match rng.below(12) {
-            0 => ("SELECT (COUNT(*) AS ?n) ".to_string(), String::new()),
-            1 if !vars.is_empty() => {
-                let (v, w) = (*rng.pick(&vars), *rng.pick(&vars));
-                let d = if rng.chance(50) { "DISTINCT " } else { "" };
-                (
-                    format!("SELECT {v} (COUNT({d}{w}) AS ?n) (COUNT(*) AS ?m) "),
-                    format!("GROUP BY {v} "),
-                )
-            }
-            2 if !vars.is_empty() => {
-                let v = *rng.pick(&vars);
-                (
-                    format!("SELECT (COUNT(DISTINCT {v}) AS ?n) (COUNT({v}) AS ?m) "),
-                    String::new(),
-                )
-            }
-            // Spareval counts blank nodes of the pattern as if they were part of a solution.
-            3 if !body.contains("_:") => (
-                "SELECT (COUNT(DISTINCT *) AS ?n) ".to_string(),
-                String::new(),
-            ),
-            _ => {
-                let d = if rng.chance(25) { "DISTINCT " } else { "" };
-                let mut kept: Vec<&str> = vars.iter().copied().filter(|_| rng.chance(65)).collect();
-                if kept.is_empty() {
-                    kept.extend(vars.first());
-                }
-                let list = if kept.is_empty() {
-                    "*".into()
-                } else {
-                    kept.join(" ")
-                };
-                vars = kept;
-                (format!("SELECT {d}{list} "), String::new())
-            }
-        };
+        let (head, tail) = random_select(rng, &body, &mut vars);
         let unordered = format!("{PREFIX}{head}WHERE {{ {body} }} {tail}");
         let mut text = format!("{PREFIX}{head}{from}WHERE {{ {body} }} {tail}");
         let mut order = None;

@@ -60,7 +60,7 @@ struct OpenGroup {
     template: bool,
     /// True if variables of the surrounding groups are different ones, since the group is a query of its own.
     own: bool,
-    /// True if the group was open at the cursor.
+    /// True if the cursor is inside the group.
     around: bool,
     patterns: Vec<Pattern>,
 }

@@ -74,7 +74,7 @@ pub struct Class {
     pub example: Disagreement,
 }
 
-/// Expressions that are reduced: that takes some queries each.
+/// Number of wrong expressions that are reduced to a smaller one, which takes several queries each.
 const REDUCED: usize = 600;
 
 fn shown(t: Option<&Term>) -> String {

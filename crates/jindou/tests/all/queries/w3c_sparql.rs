@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 /// Tests that fail, and why; each must fail, so that the list shrinks with its reasons. Ends of test names.
 const KNOWN_FAILURES: [(&str, &str); 1] = [(
-    // It asks for XSD 1.0's rule, by which a date without a time zone may or may not equal one with. By XPath (F&O 3.1 §9.4) the
-    // implicit time zone decides, which is UTC here: see docs/values.md.
+    // The test follows XSD 1.0, by which a date without a time zone may or may not equal one with a time zone. By XPath
+    // (F&O 3.1 §9.4) the implicit time zone decides, which is UTC here: see docs/values.md.
     "open-world/manifest#date-1",
     "a date without a time zone is UTC's",
 )];

@@ -527,7 +527,7 @@ fn kills(rounds: u32, seed: u64, shards: u32) {
         let db = opened(&store, Access::Write);
         merged_in = merged_in.max(db.snapshot().base().merged());
         let n = last(&db);
-        // One more may be complete, of which no caller was told.
+        // One more update may be durable: the process was killed before it acknowledged it.
         let least = acknowledged.max(model.n);
         assert!(
             (least..=least + 1).contains(&n),

@@ -5,7 +5,7 @@ use crate::quads;
 use jindou::testing::load_nquads;
 use jindou::{
     Access, BackupTarget, CancelToken, Database, Durability, Error, MergeOptions, OpenOptions,
-    Progress, ReclusterOptions, RestoreTo, UpdateOptions,
+    Progress, ReclusterOptions, RestoreReport, RestoreTo, UpdateOptions,
 };
 use jindou_store::directory::{MANIFEST, Manifest};
 use std::collections::BTreeSet;
@@ -137,43 +137,56 @@ fn crosses(limit: u64) {
     drop((db, reader));
     sound(&dir);
     // A backup without the process that has it open, and with all of the log.
-    Database::backup_of(&dir, &target, &cancel, &progress).unwrap();
-    let infos: Vec<_> = target
-        .list()
-        .unwrap()
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
-    assert_eq!(infos.len(), 5);
-    let mut restored = 0;
-    for (number, want) in &past {
-        let kept = infos.iter().any(|i| (i.base..=i.snapshot).contains(number));
-        let new: PathBuf = folder.path().join(format!("restored-{number}"));
-        match Database::restore(
-            &target,
-            &new,
-            RestoreTo::Snapshot(*number),
-            &cancel,
-            &progress,
-        ) {
-            Ok(report) => {
-                assert!(kept);
-                assert_eq!(report.snapshot, *number);
-                sound(&new);
-                let db = opened(&new, Access::Write);
-                assert_eq!((&db.snapshot_number(), &lines(&db)), (number, want));
-                assert_eq!(change(&db, 1000, &mut want.clone()), number + 1);
-                restored += 1;
-            }
-            Err(Error::Usage(why)) => assert!(!kept, "{number}: {why}"),
-            Err(e) => panic!("{number}: {e}"),
-        }
-    }
-    assert!(restored > 12, "{restored}");
+    let backups = Backups {
+        folder: folder.path(),
+        target,
+    };
+    backups.restore_all(&dir, &past);
     let new = folder.path().join("newest");
-    let report = Database::restore(&target, &new, RestoreTo::Newest, &cancel, &progress).unwrap();
+    let report = backups.restored(&new, RestoreTo::Newest).unwrap();
     assert_eq!(report.snapshot, from + STEPS + 1);
     assert_eq!(lines(&opened(&new, Access::Read)), model);
+}
+
+struct Backups<'a> {
+    folder: &'a Path,
+    target: BackupTarget,
+}
+
+impl Backups<'_> {
+    fn restored(&self, new: &Path, to: RestoreTo) -> jindou::Result<RestoreReport> {
+        let (cancel, progress) = (CancelToken::new(), Progress::default());
+        Database::restore(&self.target, new, to, &cancel, &progress)
+    }
+
+    /// Takes the last backup, and restores each snapshot that the backups have. The others are refused.
+    fn restore_all(&self, dir: &Path, past: &[(u64, Lines)]) {
+        let target = &self.target;
+        let (cancel, progress) = (CancelToken::new(), Progress::default());
+        Database::backup_of(dir, target, &cancel, &progress).unwrap();
+        let infos = target.list().unwrap();
+        let infos: Vec<_> = infos.into_iter().map(Result::unwrap).collect();
+        assert_eq!(infos.len(), 5);
+        let mut restored = 0;
+        for (number, want) in past {
+            let kept = infos.iter().any(|i| (i.base..=i.snapshot).contains(number));
+            let new: PathBuf = self.folder.join(format!("restored-{number}"));
+            match self.restored(&new, RestoreTo::Snapshot(*number)) {
+                Ok(report) => {
+                    assert!(kept);
+                    assert_eq!(report.snapshot, *number);
+                    sound(&new);
+                    let db = opened(&new, Access::Write);
+                    assert_eq!((&db.snapshot_number(), &lines(&db)), (number, want));
+                    assert_eq!(change(&db, 1000, &mut want.clone()), number + 1);
+                    restored += 1;
+                }
+                Err(Error::Usage(why)) => assert!(!kept, "{number}: {why}"),
+                Err(e) => panic!("{number}: {e}"),
+            }
+        }
+        assert!(restored > 12, "{restored}");
+    }
 }
 
 #[test]

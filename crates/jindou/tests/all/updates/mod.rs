@@ -12,6 +12,7 @@ use jindou::{
     Sharding, Ticket, UpdateOptions,
 };
 use jindou_model::{VertexId, term};
+use jindou_store::Snapshot;
 use jindou_testing::Rng;
 use model::Model;
 use oxrdf::{Dataset, NamedNode, Quad, Term};
@@ -298,135 +299,188 @@ fn random_steps(seed: u64, steps: usize, shards: u32) {
         }
     }
     load_nquads_cut(&store, &lines, cut(shards)).unwrap();
-    let mut db = opened(&store);
-    let mut old = (db.snapshot(), model.clone());
-    let options = UpdateOptions::default().with_threads(1);
-    let mut merges: Option<std::thread::JoinHandle<()>> = None;
+    let db = opened(&store);
+    let mut run = RandomRun {
+        seed,
+        shards,
+        rng,
+        dir,
+        old: (db.snapshot(), model.clone()),
+        db,
+        before: model.clone(),
+        model,
+        text: String::new(),
+        step: 0,
+        merges: None,
+    };
     for step in 0..steps {
+        run.step = step;
+        run.update();
+        run.maintain();
+    }
+    run.wait_for_merge();
+}
+
+/// Random updates of a store and of a set of quads, and what may happen to a store between them.
+struct RandomRun {
+    seed: u64,
+    shards: u32,
+    rng: Rng,
+    dir: tempfile::TempDir,
+    db: Database,
+    model: Model,
+    /// An earlier snapshot, and its quads.
+    old: (Snapshot, Model),
+    /// The quads before the last update.
+    before: Model,
+    /// The last update.
+    text: String,
+    step: usize,
+    merges: Option<std::thread::JoinHandle<()>>,
+}
+
+impl RandomRun {
+    fn fail(&self, what: &str, db: &Database) -> ! {
+        panic!(
+            "seed {}, step {}: {what}\n{}\n--- before:\n{}\n--- want:\n{}\n--- got:\n{}",
+            self.seed,
+            self.step,
+            self.text,
+            show(&self.before.0),
+            show(&self.model.0),
+            show(&quads::all_quads(db))
+        )
+    }
+
+    fn check_quads(&self, when: &str) {
+        if !quads::same(&quads::all_quads(&self.db), &self.model.0) {
+            self.fail(&format!("another set {when}"), &self.db);
+        }
+    }
+
+    fn wait_for_merge(&mut self) {
+        let merge = self.merges.take();
+        merge.map_or(Ok(()), |m| m.join()).expect("merged");
+    }
+
+    fn update(&mut self) {
         let mut w = Writer {
-            rng: &mut rng,
+            rng: &mut self.rng,
             text: String::new(),
             labels: 0,
         };
         for _ in 0..[1, 1, 1, 2, 4][w.rng.below(5)] {
             w.operation();
         }
-        let text = w.text;
-        let before = model.clone();
-        model.run(&text);
+        self.text = w.text;
+        self.before = self.model.clone();
+        self.model.run(&self.text);
         // Larger ones only make everything slow.
-        let text = if model.0.len() > 300 {
-            model = Model::default();
-            "DROP ALL".to_owned()
-        } else {
-            text
-        };
-        let fail = |what: &str, db: &Database| -> ! {
-            panic!(
-                "seed {seed}, step {step}: {what}\n{text}\n--- before:\n{}\n--- want:\n{}\n--- got:\n{}",
-                show(&before.0),
-                show(&model.0),
-                show(&quads::all_quads(db))
-            )
-        };
-        let report = match db.update(&text, &options) {
+        if self.model.0.len() > 300 {
+            self.model = Model::default();
+            self.text = "DROP ALL".to_owned();
+        }
+        let (db, model) = (&self.db, &self.model);
+        let options = UpdateOptions::default().with_threads(1);
+        let report = match db.update(&self.text, &options) {
             Ok(report) => report,
-            Err(e) => fail(&e.to_string(), &db),
+            Err(e) => self.fail(&e.to_string(), db),
         };
-        let got = quads::all_quads(&db);
-        if got.len() != model.0.len() || (step % 4 == 0 && !quads::same(&got, &model.0)) {
-            fail("another set of quads", &db);
+        let got = quads::all_quads(db);
+        if got.len() != model.0.len()
+            || (self.step.is_multiple_of(4) && !quads::same(&got, &model.0))
+        {
+            self.fail("another set of quads", db);
         }
         if report.snapshot != db.snapshot_number() {
-            fail("another snapshot was reported", &db);
+            self.fail("another snapshot was reported", db);
         }
         if db.quads() != model.0.len() as u64 {
-            fail(&format!("{} quads are counted", db.quads()), &db);
+            self.fail(&format!("{} quads are counted", db.quads()), db);
         }
-        if step % 4 == 1 && classes(&db) != classes_of(&model.0) {
-            fail(&format!("other classes: {:?}", classes(&db)), &db);
+        if self.step % 4 == 1 && classes(db) != classes_of(&model.0) {
+            self.fail(&format!("other classes: {:?}", classes(db)), db);
         }
-        match rng.below(20) {
-            0 => {
-                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
-                if rng.chance(30) {
-                    let report = Database::check(&store).unwrap();
-                    assert!(
-                        report.is_sound(),
-                        "seed {seed}, step {step}: {:?}",
-                        report.damages
-                    );
-                }
-                db = {
-                    drop(db);
-                    opened(&store)
-                };
-                if !quads::same(&quads::all_quads(&db), &model.0) {
-                    fail("another set after reopening", &db);
-                }
-            }
+    }
+
+    /// Opens the store again, reads an old snapshot, merges, reclusters, restores a backup, or asks a query.
+    fn maintain(&mut self) {
+        match self.rng.below(20) {
+            0 => self.open_again(),
             1 => {
-                let now = Database::of_snapshot(old.0.clone());
-                if !quads::same(&quads::all_quads(&now), &old.1.0) {
-                    fail("an old snapshot changed", &now);
+                let now = Database::of_snapshot(self.old.0.clone());
+                if !quads::same(&quads::all_quads(&now), &self.old.1.0) {
+                    self.fail("an old snapshot changed", &now);
                 }
-                old = (db.snapshot(), model.clone());
+                self.old = (self.db.snapshot(), self.model.clone());
             }
             6 => {
-                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
-                merges = Some(merging(&db, 1 + rng.below(5)));
-                if rng.chance(50) {
-                    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
-                    if !quads::same(&quads::all_quads(&db), &model.0) {
-                        fail("another set after a merge", &db);
-                    }
+                self.wait_for_merge();
+                self.merges = Some(merging(&self.db, 1 + self.rng.below(5)));
+                if self.rng.chance(50) {
+                    self.wait_for_merge();
+                    self.check_quads("after a merge");
                 }
             }
-            7 if shards == 1 && rng.chance(50) => {
-                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+            7 if self.shards == 1 && self.rng.chance(50) => {
+                self.wait_for_merge();
                 let options = ReclusterOptions::default()
                     .with_memory(32 << 20)
                     .with_threads(1);
-                if let Err(e) = db.recluster(&options, &Progress::default()) {
-                    fail(&e.to_string(), &db);
+                if let Err(e) = self.db.recluster(&options, &Progress::default()) {
+                    self.fail(&e.to_string(), &self.db);
                 }
-                if !quads::same(&quads::all_quads(&db), &model.0) {
-                    fail("another set after reclustering", &db);
-                }
+                self.check_quads("after reclustering");
             }
-            8 if shards == 1 && rng.chance(30) => {
-                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
-                db = backed_up(db, dir.path(), &mut rng);
-                if !quads::same(&quads::all_quads(&db), &model.0) {
-                    fail("another set after a backup was restored", &db);
-                }
+            8 if self.shards == 1 && self.rng.chance(30) => {
+                self.wait_for_merge();
+                let db = std::mem::replace(&mut self.db, Database::in_memory());
+                self.db = backed_up(db, self.dir.path(), &mut self.rng);
+                self.check_quads("after a backup was restored");
             }
-            2..=5 => {
-                let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
-                let query = jindou_testing::query(&mut rng, &all);
-                if let Ok(want) = jindou_testing::answer(&all, &query.oracle) {
-                    for mode in modes(shards, &mut rng) {
-                        let q = QueryOptions::default()
-                            .with_threads(1)
-                            .with_shard_mode(mode);
-                        let got = match db.query_with(&query.text, &q) {
-                            Ok(a) => match a {
-                                jindou::Answer::Boolean(b) => vec![b.to_string()],
-                                a => a.solutions().iter().map(|_| String::new()).collect(),
-                            },
-                            Err(e) => fail(&format!("{}, {mode:?}: {e}", query.text), &db),
-                        };
-                        if got.len() != want.bag().len() {
-                            let what = format!("{} has {} rows, {mode:?}", query.text, got.len());
-                            fail(&what, &db);
-                        }
-                    }
-                }
-            }
+            2..=5 => self.ask(),
             _ => {}
         }
     }
-    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+
+    fn open_again(&mut self) {
+        self.wait_for_merge();
+        let store = self.dir.path().join("store");
+        if self.rng.chance(30) {
+            let report = Database::check(&store).unwrap();
+            let (seed, step) = (self.seed, self.step);
+            assert!(
+                report.is_sound(),
+                "seed {seed}, step {step}: {:?}",
+                report.damages
+            );
+        }
+        drop(std::mem::replace(&mut self.db, Database::in_memory()));
+        self.db = opened(&store);
+        self.check_quads("after reopening");
+    }
+
+    fn ask(&mut self) {
+        let all: Vec<Quad> = self.model.0.iter().map(|q| q.into_owned()).collect();
+        let query = jindou_testing::query(&mut self.rng, &all);
+        let Ok(want) = jindou_testing::answer(&all, &query.oracle) else {
+            return;
+        };
+        for mode in modes(self.shards, &mut self.rng) {
+            let q = QueryOptions::default()
+                .with_threads(1)
+                .with_shard_mode(mode);
+            let got = match self.db.query_with(&query.text, &q) {
+                Ok(jindou::Answer::Boolean(b)) => vec![b.to_string()],
+                Ok(a) => a.solutions().iter().map(|_| String::new()).collect(),
+                Err(e) => self.fail(&format!("{}, {mode:?}: {e}", query.text), &self.db),
+            };
+            if got.len() != want.bag().len() {
+                let what = format!("{} has {} rows, {mode:?}", query.text, got.len());
+                self.fail(&what, &self.db);
+            }
+        }
+    }
 }
 
 /// How queries are run: in a sharded store in two ways.

@@ -1,5 +1,5 @@
-//! A recorder: all shards of a store are in this process, which computes in one place, so they work in turn. It takes the processor time of
-//! every thread between two messages, and notes what each message carries and causes.
+//! Records a query over shards that are all in this process and work in turn: the processor time of every thread
+//! between two messages, and the bytes and the work of each message.
 
 use super::clock::thread_time;
 use super::trace::{Job, Message, Op, PartTrace, Trace, TraceKind};
