@@ -176,11 +176,12 @@ pub(crate) fn varies(f: &Function) -> bool {
 #[must_use]
 pub fn parts(e: &Expression) -> Vec<&Expression> {
     let mut out = vec![];
-    push_parts(e, &mut out);
+    each_part(e, |part| out.push(part));
     out
 }
 
-fn push_parts<'a>(e: &'a Expression, out: &mut Vec<&'a Expression>) {
+/// Calls `visit` with each of the [`parts`].
+pub(crate) fn each_part<'a>(e: &'a Expression, mut visit: impl FnMut(&'a Expression)) {
     use Expression as E;
     match e {
         E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => {}
@@ -195,14 +196,14 @@ fn push_parts<'a>(e: &'a Expression, out: &mut Vec<&'a Expression>) {
         | E::Add(a, b)
         | E::Subtract(a, b)
         | E::Multiply(a, b)
-        | E::Divide(a, b) => out.extend([&**a, &**b]),
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => out.push(a),
+        | E::Divide(a, b) => [a, b].into_iter().for_each(|e| visit(e)),
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => visit(a),
         E::In(a, list) => {
-            out.push(a);
-            out.extend(list);
+            visit(a);
+            list.iter().for_each(visit);
         }
-        E::If(a, b, c) => out.extend([&**a, &**b, &**c]),
-        E::Coalesce(list) | E::FunctionCall(_, list) => out.extend(list),
+        E::If(a, b, c) => [a, b, c].into_iter().for_each(|e| visit(e)),
+        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().for_each(visit),
     }
 }
 
@@ -300,7 +301,7 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
             return;
         }
         f(e);
-        push_parts(e, &mut stack);
+        each_part(e, |part| stack.push(part));
     }
 }
 
@@ -332,7 +333,7 @@ fn weight_until(e: &Expression, most: usize) -> usize {
                 };
                 stack.extend(list.iter().filter(|e| !is_constant(e)));
             }
-            e => stack.extend(parts(e)),
+            e => each_part(e, |part| stack.push(part)),
         }
     }
     weight

@@ -1,6 +1,7 @@
 //! Depth of an algebra tree, computed without recursion. Only triple terms are recursed into: the parser limits how
 //! deep they nest.
 
+use crate::expression::each_part;
 use jindou_syntax::algebra::{
     AggregateExpression, Expression, GraphPattern, GraphUpdateOperation, PropertyPathExpression,
     Query, TermPattern,
@@ -72,7 +73,7 @@ pub(crate) fn is_within(pattern: &GraphPattern, limit: usize) -> bool {
     let mut stacked = 0;
     walk(pattern, |part, depth| {
         stacked += operators_stacked(part);
-        opened += terms(part).into_iter().map(triples_in).sum::<usize>();
+        opened += terms(part).map(triples_in).sum::<usize>();
         depth + stacked + OPENED * opened <= limit
     })
 }
@@ -88,18 +89,16 @@ fn operators_stacked(part: &AlgebraPart<'_>) -> usize {
 }
 
 /// Subjects and objects of a pattern's triples.
-fn terms<'a>(part: &AlgebraPart<'a>) -> Vec<&'a TermPattern> {
-    match part {
-        AlgebraPart::Pattern(GraphPattern::Bgp { patterns }) => {
-            let ends = patterns.iter().flat_map(|t| [&t.subject, &t.object]);
-            ends.filter(|t| matches!(t, TermPattern::Triple(_)))
-                .collect()
-        }
+fn terms<'a>(part: &AlgebraPart<'a>) -> impl Iterator<Item = &'a TermPattern> {
+    let (triples, path) = match part {
+        AlgebraPart::Pattern(GraphPattern::Bgp { patterns }) => (&patterns[..], None),
         AlgebraPart::Pattern(GraphPattern::Path {
             subject, object, ..
-        }) => vec![subject, object],
-        _ => vec![],
-    }
+        }) => (&[][..], Some([subject, object])),
+        _ => (&[][..], None),
+    };
+    let ends = triples.iter().flat_map(|t| [&t.subject, &t.object]);
+    ends.chain(path.into_iter().flatten())
 }
 
 fn triples_in(t: &TermPattern) -> usize {
@@ -120,31 +119,34 @@ fn deepest_term<'a>(all: impl IntoIterator<Item = &'a TermPattern>) -> usize {
 
 /// Visits every part with its depth until the visitor returns false; then returns false as well.
 fn walk(pattern: &GraphPattern, mut visit: impl FnMut(&AlgebraPart<'_>, usize) -> bool) -> bool {
-    let mut open = vec![(AlgebraPart::Pattern(pattern), 1)];
-    while let Some((part, depth)) = open.pop() {
+    // The part that was added last is not in the list: where each part has only one below it, nothing is allocated.
+    let mut last = Some((AlgebraPart::Pattern(pattern), 1));
+    let mut others = Vec::new();
+    while let Some((part, depth)) = last.take().or_else(|| others.pop()) {
         if !visit(&part, depth) {
             return false;
         }
         let inner = depth + 1;
+        let mut open = |part, depth| {
+            if let Some(before) = last.replace((part, depth)) {
+                others.push(before);
+            }
+        };
         match part {
             AlgebraPart::Expression(Expression::Exists(p), _) => {
-                open.push((AlgebraPart::Pattern(p), inner));
+                open(AlgebraPart::Pattern(p), inner);
             }
             AlgebraPart::Expression(e, nested) => {
-                let parts = crate::expression::parts(e).into_iter();
-                open.extend(parts.map(|e| (AlgebraPart::Expression(e, nested + 1), inner)));
+                each_part(e, |e| open(AlgebraPart::Expression(e, nested + 1), inner));
             }
-            AlgebraPart::Path(p) => {
-                open.extend(paths_in(p).map(|p| (AlgebraPart::Path(p), inner)));
-            }
+            AlgebraPart::Path(p) => paths_in(p).for_each(|p| open(AlgebraPart::Path(p), inner)),
             AlgebraPart::Pattern(p) => {
                 if let GraphPattern::Path { path, .. } = p {
-                    open.push((AlgebraPart::Path(path), inner));
+                    open(AlgebraPart::Path(path), inner);
                 }
                 let below = inner + bound_one_by_one(p);
-                open.extend(patterns_in(p).map(|p| (AlgebraPart::Pattern(p), below)));
-                let expressions = expressions_in(p).into_iter();
-                open.extend(expressions.map(|e| (AlgebraPart::Expression(e, 1), inner)));
+                patterns_in(p).for_each(|p| open(AlgebraPart::Pattern(p), below));
+                each_expression(p, |e| open(AlgebraPart::Expression(e, 1), inner));
             }
         }
     }
@@ -184,22 +186,22 @@ fn patterns_in(p: &GraphPattern) -> impl Iterator<Item = &GraphPattern> {
     first.into_iter().chain(second).map(|p| &**p)
 }
 
-fn expressions_in(p: &GraphPattern) -> Vec<&Expression> {
+fn each_expression<'a>(p: &'a GraphPattern, mut visit: impl FnMut(&'a Expression)) {
     match p {
-        GraphPattern::LeftJoin { expression, .. } => expression.iter().map(|e| &**e).collect(),
-        GraphPattern::Filter { expr, .. } => vec![expr],
-        GraphPattern::Extend { expression, .. } => vec![expression],
+        GraphPattern::LeftJoin { expression, .. } => expression.iter().for_each(|e| visit(e)),
+        GraphPattern::Filter { expr, .. } => visit(expr),
+        GraphPattern::Extend { expression, .. } => visit(expression),
         GraphPattern::OrderBy { expression, .. } => {
-            expression.iter().map(|e| &**e.expression()).collect()
+            expression.iter().for_each(|e| visit(e.expression()));
         }
         GraphPattern::Group { aggregates, .. } => {
-            let called = aggregates.iter().filter_map(|a| match &a.1 {
-                AggregateExpression::FunctionCall { expr, .. } => Some(&**expr),
-                AggregateExpression::CountSolutions { .. } => None,
-            });
-            called.collect()
+            for (_, aggregate) in aggregates {
+                if let AggregateExpression::FunctionCall { expr, .. } = aggregate {
+                    visit(expr);
+                }
+            }
         }
-        _ => vec![],
+        _ => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! Conditions as alternatives: `?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`, `!(?a != ?b && ?c != ?d)`.
 
-use crate::expression::{parts, walk, weighs_at_most};
+use crate::expression::{walk, weighs_at_most};
 use jindou_syntax::algebra::Expression;
 use std::sync::Arc;
 
@@ -89,5 +89,5 @@ pub(super) fn is_compound(e: &Expression) -> bool {
     matches!(
         e,
         Expression::Or(..) | Expression::And(..) | Expression::Not(_) | Expression::In(..)
-    ) && !parts(e).is_empty()
+    )
 }
