@@ -196,14 +196,11 @@ pub(crate) fn drive(
     offload: Option<&Offload<'_>>,
 ) -> Result<Profile> {
     let begin = Instant::now();
-    let checked = || {
-        invariant!(
-            plan.validity.holds(snapshot),
-            "the plan was made for this snapshot"
-        );
-        Ok(())
-    };
-    guarded(checked)?;
+    if !plan.validity.holds(snapshot) {
+        return guarded(|| {
+            invariant::violated(format_args!("the plan was made for this snapshot"))
+        });
+    }
     options.cancel.check()?;
     if let Operator::Explore(Exploration { empty: Some(_), .. }) = &plan.root {
         sinks.worker().done()?;
