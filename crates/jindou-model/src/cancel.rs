@@ -88,10 +88,15 @@ impl CancelToken {
     /// Sleeps until this thread is unparked, the token is cancelled or its deadline passes; not at all if `ready`
     /// returns true. May wake spuriously, like [`std::thread::park`].
     pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
+        self.park_at_most(None, ready);
+    }
+
+    /// As [`Self::park_unless`], for this time at most.
+    pub fn park_at_most(&self, limit: Option<Duration>, ready: impl FnOnce() -> bool) {
         let this = std::thread::current();
         self.flag.sleepers().push(this.clone());
         if !ready() && !self.flag.is_set.load(Ordering::SeqCst) {
-            match self.left() {
+            match self.left().into_iter().chain(limit).min() {
                 Some(left) => std::thread::park_timeout(left),
                 None => std::thread::park(),
             }

@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
 /// The protocol's version: servers only accept their own.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 const HEADER: usize = 32;
 
 /// The kind of a message.
@@ -49,6 +49,8 @@ pub enum FrameKind {
     /// Has, in place of the message number, the nonce that must precede everything sent to this side over UCX; 0 if UCX
     /// is no longer accepted here.
     Lane,
+    /// The shards and bases that the answering side has, after the greeting and whenever that changes.
+    Holdings,
 }
 
 impl FrameKind {
@@ -63,6 +65,7 @@ impl FrameKind {
             Self::Replies,
             Self::Failure,
             Self::Lane,
+            Self::Holdings,
         ]
         .into_iter()
         .find(|k| *k as u8 == byte)

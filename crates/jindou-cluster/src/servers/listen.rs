@@ -4,13 +4,11 @@
 use super::frame::{self, FrameKind, FramePart, Hello};
 use super::gate::{Gate, PendingConnection};
 use super::lane::{self, RequestLane};
+use super::own::{Own, holdings_to_bytes};
 use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
-use crate::shards::{Reply, SearchTurns, ShardRequest, answer, wire};
-use jindou_graph::shard::Posts;
-use jindou_model::invariant::guarded;
+use crate::shards::{Reply, SearchTurns, ShardRequest, wire};
 use jindou_model::{Charge, Error, Holder, MemoryBudget, Result};
-use jindou_store::Base;
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -33,66 +31,6 @@ const CONNECTIONS: usize = 1024;
 const IN_WORK: usize = 16;
 /// Most bytes of an introduction.
 const MAX_HELLO: usize = 4096;
-
-/// A server's own shards, by number, and the runner of parts of queries at them.
-#[derive(Clone)]
-pub struct Own {
-    bases: Arc<Vec<Option<Arc<Base>>>>,
-    posts: Option<Arc<dyn Posts>>,
-}
-
-impl Own {
-    pub fn new(bases: Vec<Option<Arc<Base>>>, posts: Option<Arc<dyn Posts>>) -> Self {
-        Self {
-            bases: Arc::new(bases),
-            posts,
-        }
-    }
-
-    /// True if the server holds this shard.
-    pub fn holds(&self, shard: u32) -> bool {
-        self.bases.get(shard as usize).is_some_and(Option::is_some)
-    }
-
-    /// The shards that the server holds.
-    pub fn all(&self) -> impl Iterator<Item = (u32, &Arc<Base>)> {
-        let all = (0..).zip(&*self.bases);
-        all.filter_map(|(shard, base)| Some((shard, base.as_ref()?)))
-    }
-
-    /// As [`ShardClient::has_word_index`](crate::shards::ShardClient::has_word_index).
-    #[cfg(feature = "text")]
-    pub fn has_word_index(&self) -> bool {
-        crate::shards::are_indexed(self.all().map(|s| s.1))
-    }
-
-    /// As [`ShardClient::prepare_search`](crate::shards::ShardClient::prepare_search).
-    #[cfg(feature = "text")]
-    pub fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
-        crate::shards::prepare(self.all().map(|s| s.1), stop)
-    }
-
-    /// The answer of one of the shards.
-    ///
-    /// # Errors
-    /// [`Error::Shard`] with the shard's number.
-    pub fn answer(&self, shard: u32, request: &ShardRequest) -> Result<Reply> {
-        let failed = |message: String| Error::Shard { shard, message };
-        let base = self.bases.get(shard as usize).and_then(Option::as_ref);
-        let base = base.ok_or_else(|| failed("it does not hold this shard".into()))?;
-        // Damaged files give values out of range, which must end this request only.
-        let one = || match (request, &self.posts) {
-            (ShardRequest::Post(message), Some(posts)) => {
-                posts.take(shard, message).map(Reply::Post)
-            }
-            _ => answer(base, request),
-        };
-        guarded(one).map_err(|e| match e {
-            Error::Shard { .. } => e,
-            e => failed(e.to_string()),
-        })
-    }
-}
 
 /// Everything that admitted connections can access.
 #[derive(Clone)]
@@ -213,7 +151,16 @@ async fn meet(
     state: &ServerState,
 ) -> io::Result<Option<TlsStream<TcpStream>>> {
     let _ = tcp.set_nodelay(true);
-    let mut stream = acceptor.accept(tcp).await?;
+    let stream = acceptor.accept(tcp).await?;
+    welcome(stream, expected, state).await
+}
+
+/// Answers the introduction of a server that has dialled; `None` for one that was rejected or only requested the state.
+async fn welcome(
+    mut stream: TlsStream<TcpStream>,
+    expected: &Hello,
+    state: &ServerState,
+) -> io::Result<Option<TlsStream<TcpStream>>> {
     let found = frame::read(&mut stream, MAX_HELLO).await;
     let why = match &found {
         Ok(f) if f.kind == FrameKind::Hello && f.last => {
@@ -231,6 +178,30 @@ async fn meet(
     };
     frame::send(&mut stream, FrameKind::Refusal, why.into_bytes()).await?;
     Ok(None)
+}
+
+/// Answers a server of a log's list that has dialled, until the connection ends.
+pub async fn serve_member(
+    stream: TlsStream<TcpStream>,
+    inside: AdmittedAccess,
+    expected: Hello,
+    state: ServerState,
+) {
+    let met = timeout(SILENCE, welcome(stream, &expected, &state)).await;
+    if let Ok(Ok(Some(stream))) = met {
+        // The dialling side sees the end as well, and dials again.
+        let _ = serve(stream, inside).await;
+    }
+}
+
+/// Announces what this server holds, now and whenever it changes.
+async fn announce(own: &Own, out: &Sender<FramePart>) -> Option<()> {
+    let mut changes = own.changes();
+    loop {
+        let all = holdings_to_bytes(&own.holdings());
+        reply(out, FrameKind::Holdings, 0, all).await?;
+        changes.changed().await.ok()?;
+    }
 }
 
 /// Answers a connection's requests until it ends.
@@ -317,6 +288,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: AdmittedAccess) -> io::Resu
     tokio::select! {
         ended = reading => ended,
         ended = writing => ended,
+        _ = announce(&own, &out) => Ok(()),
     }
 }
 
@@ -397,9 +369,10 @@ pub fn message_for(own: &Own, bytes: &[u8]) -> (FrameKind, Vec<u8>) {
 }
 
 fn replies(own: &Own, bytes: &[u8]) -> Result<Vec<Reply>> {
-    let requests =
+    let (base, requests) =
         wire::requests(bytes).ok_or_else(|| Error::Usage("the request cannot be read".into()))?;
     let mut turns = SearchTurns::new(requests.iter().map(|r| &r.1));
-    let one = |(shard, request): &(u32, ShardRequest)| own.answer(*shard, &turns.next(request));
+    let one =
+        |(shard, request): &(u32, ShardRequest)| own.answer(base, *shard, &turns.next(request));
     requests.iter().map(one).collect()
 }

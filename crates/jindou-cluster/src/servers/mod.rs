@@ -9,33 +9,46 @@
 //! file     the cluster file: servers, addresses, shards, certificates, the token
 //! tls      both sides' configurations; a certificate proves a server's name
 //! frame    the header of a frame, and what a handshake says
-//! peer     the asking side: one connection that is kept up, and what waits on it
+//! dial     the asking side's handshakes, and keeping its connections up
+//! peer     the asking side: a connection, and what waits on it
 //! listen   the answering side
 //! gate     who may wait there for a handshake
+//! own      the shards of this process
+//! routes   which server answers a request, and another one if it fails or is slow
+//! members  servers of a log's list, in place of a cluster file
 //! lane     requests and replies of a connection over UCX, where the network is trusted
 //! reads    lists read out of a peer's memory, there
 //! ```
 
+mod dial;
 mod file;
 mod frame;
 mod gate;
 mod lane;
 mod listen;
+mod members;
+mod own;
 mod peer;
 mod reads;
+mod routes;
 mod tls;
 
+pub use dial::{Network, Stream};
 pub use file::{ClusterFile, Fabric, ServerEntry};
+pub use members::{Member, Members};
+pub use own::{Holding, ShardBases};
 
-use crate::shards::{Reply, SearchTurns, ShardClient, ShardRequest, post, wire};
+use crate::shards::{Reply, ShardClient, ShardRequest, post};
 use frame::Hello;
 use jindou_graph::shard::{Blocks, Far, Posts};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, shard_folder};
-use listen::{AdmittedAccess, Listener, Own};
-use peer::{Peer, PendingReply};
+use listen::{AdmittedAccess, Listener};
+use own::Own;
+use peer::Peer;
+use routes::Routes;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
@@ -53,10 +66,9 @@ const MAX_REQUEST: usize = 64 << 20;
 
 /// A running server's connections to its peers, and theirs to it. Everything ends when it is dropped.
 pub struct Servers {
-    own: Own,
-    peers: Vec<Arc<Peer>>,
-    /// By shard: the peer that holds it.
-    holder: Vec<Option<usize>>,
+    routes: Arc<Routes>,
+    /// Number of the base of all shards.
+    base: u64,
     address: SocketAddr,
     lanes: Option<Arc<lane::LaneEnd>>,
     runtime: Option<tokio::runtime::Runtime>,
@@ -68,7 +80,7 @@ impl std::fmt::Debug for Servers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Servers")
             .field("address", &self.address)
-            .field("peers", &self.peers.len())
+            .field("peers", &self.peers().len())
             .finish_non_exhaustive()
     }
 }
@@ -139,12 +151,18 @@ impl Servers {
             epoch: cluster.epoch,
             name: name.to_owned(),
         };
-        let own = Own::new(own, posts);
+        let (base, bases) = (cluster.merged, Arc::new(own));
+        let own = Own::new();
+        if let Some(posts) = posts {
+            own.run_parts(posts);
+        }
+        own.serve(base, Arc::clone(&bases));
         let (listener, address) = runtime.block_on(Listener::bind(entry, &tls))?;
-        let predicates = own
-            .all()
+        let predicates = bases
+            .iter()
+            .flatten()
             .next()
-            .map_or(0, |(_, base)| base.statistics().predicates.len());
+            .map_or(0, |base| base.statistics().predicates.len());
         let lanes = lane::LaneEnd::open(file, name, address.ip(), predicates as u32)?;
         let state = ServerState {
             name: name.to_owned(),
@@ -168,27 +186,21 @@ impl Servers {
             run.await;
         });
         let listener = (listener.abort_handle(), Mutex::new(listening));
-        let mut peers = Vec::new();
-        let mut holder = vec![None; cluster.shards as usize];
+        let routes = Arc::new(Routes::new(own));
         for other in file.servers.iter().filter(|s| s.name != name) {
-            for &shard in &other.shards {
-                if let Some(place) = holder.get_mut(shard as usize) {
-                    *place = Some(peers.len());
-                }
-            }
-            let peer = Arc::new(Peer::new(other));
-            runtime.spawn(peer::keep_up(
+            let peer = Arc::new(Peer::listed(other));
+            runtime.spawn(dial::keep_up(
                 Arc::clone(&peer),
+                other.clone(),
                 tls.client.clone(),
                 hello.clone(),
                 lanes.clone(),
             ));
-            peers.push(peer);
+            routes.add(peer);
         }
         Ok(Self {
-            own,
-            peers,
-            holder,
+            routes,
+            base,
             address,
             lanes,
             runtime: Some(runtime),
@@ -212,11 +224,14 @@ impl Servers {
 
     /// Name of each peer, and the number of requests that its UCX lane has accepted; `None` while it has no lane.
     #[must_use]
-    pub fn lanes(&self) -> Vec<(&str, Option<u64>)> {
-        self.peers
-            .iter()
-            .map(|p| (p.name(), p.over_lane()))
-            .collect()
+    pub fn lanes(&self) -> Vec<(String, Option<u64>)> {
+        let all = self.peers();
+        let one = |p: &Arc<Peer>| (p.name().to_owned(), p.over_lane());
+        all.iter().map(one).collect()
+    }
+
+    fn peers(&self) -> Vec<Arc<Peer>> {
+        self.routes.peers()
     }
 
     /// Lets peers with UCX read the segments of the shards that this server holds, in the folder of the sharded store.
@@ -226,9 +241,10 @@ impl Servers {
         let Some(lanes) = self.lanes.as_ref().filter(|l| l.shelf().is_some()) else {
             return;
         };
-        let (lanes, own, store) = (Arc::downgrade(lanes), self.own.clone(), store.to_owned());
+        let own = self.routes.own.clone();
+        let (lanes, store) = (Arc::downgrade(lanes), store.to_owned());
         let serve = move || {
-            for (shard, base) in own.all() {
+            for (shard, base) in own.newest() {
                 let Some(lanes) = lanes.upgrade() else {
                     return;
                 };
@@ -238,7 +254,7 @@ impl Servers {
                 }
                 let folder = store.join(shard_folder(shard));
                 let put =
-                    |shelf: &Arc<reads::Shelf>| shelf.put(lanes.transport(), shard, &folder, base);
+                    |shelf: &Arc<reads::Shelf>| shelf.put(lanes.transport(), shard, &folder, &base);
                 if let Some(Err(e)) = lanes.shelf().map(put) {
                     tracing::warn!(
                         "other servers must request the lists of shard {shard} by message: {e}"
@@ -255,13 +271,13 @@ impl Servers {
     /// Name of each peer, and the number of list requests that were served by reading its memory; `None` while it
     /// cannot be read.
     #[must_use]
-    pub fn reads(&self) -> Vec<(&str, Option<u64>)> {
-        self.peers
+    pub fn reads(&self) -> Vec<(String, Option<u64>)> {
+        self.peers()
             .iter()
             .map(|p| {
                 let lane = p.lane();
                 let count = lane.as_ref().and_then(|l| l.reads()).map(|r| r.count());
-                (p.name(), count)
+                (p.name().to_owned(), count)
             })
             .collect()
     }
@@ -299,19 +315,19 @@ impl Servers {
                 )
             })?;
         let one = |s: &ServerEntry| {
-            let found = runtime.block_on(peer::state_of(s, &tls.client, &hello));
+            let found = runtime.block_on(dial::state_of(s, &tls.client, &hello));
             (s.name.clone(), found)
         };
         Ok(file.servers.iter().map(one).collect())
     }
 
-    fn peer(&self, shard: u32) -> Result<&Arc<Peer>> {
-        let at = self.holder.get(shard as usize).copied().flatten();
-        at.and_then(|p| self.peers.get(p))
-            .ok_or_else(|| Error::Shard {
-                shard,
-                message: "no server of the cluster holds it".into(),
-            })
+    fn peer(&self, shard: u32) -> Result<Arc<Peer>> {
+        let mut peers = self.peers().into_iter();
+        let found = peers.find(|p| p.holds(shard, self.base));
+        found.ok_or_else(|| Error::Shard {
+            shard,
+            message: "no server of the cluster holds it".into(),
+        })
     }
 }
 
@@ -332,19 +348,9 @@ impl Drop for Servers {
     }
 }
 
-/// One peer's share of a round.
-struct Sent<'a> {
-    peer: &'a Peer,
-    /// Shard of the first request.
-    shard: u32,
-    /// Positions of the requests in the round.
-    places: Vec<usize>,
-    waiting: PendingReply<'a>,
-}
-
 impl Far for Servers {
     fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
-        if self.own.holds(shard) {
+        if self.routes.own.holds(self.base, shard) {
             return Ok(0);
         }
         self.peer(shard)?.link(shard, cancel)
@@ -357,7 +363,7 @@ impl Far for Servers {
     fn reading(&self) -> Option<f64> {
         self.lanes.as_ref()?.shelf()?;
         let one = |peer: &Arc<Peer>| peer.lane()?.reads()?.one();
-        let all = self.peers.iter().map(one).collect::<Option<Vec<f64>>>()?;
+        let all = self.peers().iter().map(one).collect::<Option<Vec<f64>>>()?;
         all.into_iter().reduce(f64::max)
     }
 }
@@ -377,77 +383,16 @@ impl ShardClient for Servers {
     }
 
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
-        let mut found: Vec<Option<Reply>> = Vec::new();
-        found.resize_with(requests.len(), || None);
-        // By peer, in the order of requests.
-        let mut groups: Vec<(&Arc<Peer>, Vec<usize>)> = Vec::new();
-        let mut here = Vec::new();
-        for (at, (shard, _)) in requests.iter().enumerate() {
-            if self.own.holds(*shard) {
-                here.push(at);
-                continue;
-            }
-            let peer = self.peer(*shard)?;
-            match groups.iter_mut().find(|g| Arc::ptr_eq(g.0, peer)) {
-                Some(group) => group.1.push(at),
-                None => groups.push((peer, vec![at])),
-            }
-        }
-        let mut sent = Vec::with_capacity(groups.len());
-        for (peer, places) in groups {
-            let shard = requests[places[0]].0;
-            let group: Vec<(u32, ShardRequest)> =
-                places.iter().map(|&at| requests[at].clone()).collect();
-            let mut body = Vec::new();
-            wire::put_requests(&group, &mut body);
-            drop(group);
-            if body.len() > MAX_REQUEST {
-                return Err(Error::Shard {
-                    shard,
-                    message: format!(
-                        "a request of {} bytes is longer than the {MAX_REQUEST} that servers accept",
-                        body.len()
-                    ),
-                });
-            }
-            let waiting = peer.send(shard, body, cancel)?;
-            sent.push(Sent {
-                peer,
-                shard,
-                places,
-                waiting,
-            });
-        }
-        let mut turns = SearchTurns::new(here.iter().map(|&at| &requests[at].1));
-        for at in here {
-            cancel.check()?;
-            let (shard, request) = &requests[at];
-            found[at] = Some(self.own.answer(*shard, &turns.next(request))?);
-        }
-        for Sent {
-            peer,
-            shard,
-            places,
-            waiting,
-        } in sent
-        {
-            let body = waiting.wait(shard, cancel)?;
-            let replies = wire::replies(&body).filter(|r| r.len() == places.len());
-            let replies = replies.ok_or_else(|| peer.error(shard, "its answer cannot be read"))?;
-            for (at, reply) in places.into_iter().zip(replies) {
-                found[at] = Some(reply);
-            }
-        }
-        Ok(found.into_iter().flatten().collect())
+        self.routes.ask(self.base, requests, cancel)
     }
 
     #[cfg(feature = "text")]
     fn has_word_index(&self) -> bool {
-        self.own.has_word_index()
+        self.routes.own.has_word_index()
     }
 
     #[cfg(feature = "text")]
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
-        self.own.prepare_search(stop)
+        self.routes.own.prepare_search(stop)
     }
 }

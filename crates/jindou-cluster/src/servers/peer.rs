@@ -1,41 +1,43 @@
 //! The asking side: one connection to a peer, dialled again whenever it ends, and the requests that wait on it.
 
-use super::frame::{self, FrameKind, FramePart, Hello};
-use super::lane::{self, LOST, Lane};
-use super::{CHUNK, SILENCE, ServerEntry, ServerState};
+use super::ServerEntry;
+use super::frame::{self, FrameKind, FramePart};
+use super::lane::{LOST, Lane};
+use super::own::{Holding, holdings_of_bytes};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, Result};
 use rustc_hash::FxHashMap;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
-use std::time::Duration;
-use tokio::io::{BufReader, BufWriter};
-use tokio::net::TcpStream;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Most bytes in one message of replies: lists count their neighbours in 32 bits.
 pub const MAX_REPLY: usize = 24 << 30;
 /// Beginning of the error text when nothing listens at a peer's address.
-const UNREACHABLE: &str = "it cannot be reached";
-/// Pauses before the first and the last attempts to dial again.
-const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+pub(super) const UNREACHABLE: &str = "it cannot be reached";
 
 /// A peer from the asking side's point of view.
 pub struct Peer {
-    entry: ServerEntry,
-    state: Mutex<PeerState>,
-    next: AtomicU64,
+    name: String,
+    /// Address of a server of a cluster file; a peer of a log's list is dialled by its name.
+    address: Option<String>,
+    held: Held,
+    pub(super) state: Mutex<PeerState>,
+    pub(super) next: AtomicU64,
 }
 
-enum PeerState {
+/// The shards that a peer has.
+enum Held {
+    /// The shards in the cluster file.
+    Listed(Vec<u32>),
+    /// The last announcement.
+    Announced(Mutex<Vec<Holding>>),
+}
+
+pub(super) enum PeerState {
     /// The first dial has not ended.
     First,
     /// No connection, for this reason.
@@ -53,12 +55,12 @@ enum PeerState {
 }
 
 /// Slot for one reply, and the thread that waits for it.
-struct ReplySlot {
+pub(super) struct ReplySlot {
     thread: Thread,
     state: Mutex<SlotState>,
 }
 
-enum SlotState {
+pub(super) enum SlotState {
     Coming(Vec<u8>),
     Done(Vec<u8>),
     /// The peer cannot answer for one of its shards, for this reason.
@@ -84,13 +86,59 @@ impl ReplySlot {
 }
 
 /// A request in progress. If it is dropped, its reply is discarded.
-pub struct PendingReply<'a> {
-    peer: &'a Peer,
+pub struct PendingReply {
+    peer: Arc<Peer>,
     number: u64,
     slot: Arc<ReplySlot>,
 }
 
-impl PendingReply<'_> {
+impl PendingReply {
+    /// True once the reply is there, or cannot come any more.
+    pub fn is_done(&self) -> bool {
+        self.slot.is_done()
+    }
+
+    /// True if no reply can come any more.
+    pub fn has_failed(&self) -> bool {
+        matches!(
+            &*lock(&self.slot.state),
+            SlotState::Failed(..) | SlotState::Lost(_)
+        )
+    }
+
+    /// Sleeps until the reply is there, at most for `limit`. Returns true if it is.
+    ///
+    /// # Errors
+    /// The token's error.
+    pub fn is_done_within(&self, limit: Duration, cancel: &CancelToken) -> Result<bool> {
+        let begun = Instant::now();
+        while !self.is_done() {
+            cancel.check()?;
+            let left = limit.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            cancel.park_at_most(Some(left), || self.is_done());
+        }
+        Ok(true)
+    }
+
+    /// Sleeps until the reply is there, or `others` returns true.
+    ///
+    /// # Errors
+    /// The token's error.
+    pub fn park_until_done_or(
+        &self,
+        others: impl Fn() -> bool,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        while !self.is_done() && !others() {
+            cancel.check()?;
+            cancel.park_unless(|| self.is_done() || others());
+        }
+        Ok(())
+    }
+
     /// Sleeps until the reply arrives, and takes it.
     ///
     /// # Errors
@@ -110,7 +158,7 @@ impl PendingReply<'_> {
     }
 }
 
-impl Drop for PendingReply<'_> {
+impl Drop for PendingReply {
     fn drop(&mut self) {
         if let PeerState::Up { waiting, .. } = &mut *lock(&self.peer.state) {
             waiting.remove(&self.number);
@@ -119,10 +167,22 @@ impl Drop for PendingReply<'_> {
 }
 
 impl Peer {
-    /// A peer that has not been dialled yet.
-    pub fn new(entry: &ServerEntry) -> Self {
+    /// A server of a cluster file that has not been dialled yet.
+    pub fn listed(entry: &ServerEntry) -> Self {
+        let held = Held::Listed(entry.shards.clone());
+        Self::new(entry.name.clone(), Some(entry.address.clone()), held)
+    }
+
+    /// A server of a log's list that has not been dialled yet.
+    pub fn announcing(name: &str) -> Self {
+        Self::new(name.to_owned(), None, Held::Announced(Mutex::default()))
+    }
+
+    fn new(name: String, address: Option<String>, held: Held) -> Self {
         Self {
-            entry: entry.clone(),
+            name,
+            address,
+            held,
             state: Mutex::new(PeerState::First),
             next: AtomicU64::new(1),
         }
@@ -132,10 +192,52 @@ impl Peer {
     pub fn error(&self, shard: u32, why: &str) -> Error {
         Error::Shard {
             shard,
-            message: format!(
-                "server {} at {}: {why}",
-                self.entry.name, self.entry.address
-            ),
+            message: match &self.address {
+                Some(address) => format!("server {} at {address}: {why}", self.name),
+                None => format!("server {}: {why}", self.name),
+            },
+        }
+    }
+
+    /// True if the peer has this shard of this base.
+    pub fn holds(&self, shard: u32, base: u64) -> bool {
+        match &self.held {
+            Held::Listed(shards) => shards.contains(&shard),
+            Held::Announced(all) => lock(all)
+                .iter()
+                .any(|h| h.is_open && (h.shard, h.base) == (shard, base)),
+        }
+    }
+
+    /// The last announcement; `None` while it is not connected, and for a server of a cluster file.
+    pub fn holdings(&self) -> Option<Vec<Holding>> {
+        self.outstanding()?;
+        match &self.held {
+            Held::Listed(_) => None,
+            Held::Announced(all) => Some(lock(all).clone()),
+        }
+    }
+
+    /// The error of a query that needs one of its shards, if the peer is not connected; `None` if it is connected or
+    /// never had the shard.
+    pub fn why_down(&self, shard: u32) -> Option<Error> {
+        let had = match &self.held {
+            Held::Listed(shards) => shards.contains(&shard),
+            Held::Announced(all) => lock(all).iter().any(|h| h.shard == shard),
+        };
+        match &*lock(&self.state) {
+            PeerState::Down(why) if had => Some(self.error(shard, why)),
+            _ => None,
+        }
+    }
+
+    /// Number of requests that wait for their replies, or 0 before the first dial has ended; `None` while the peer is
+    /// not connected.
+    pub fn outstanding(&self) -> Option<usize> {
+        match &*lock(&self.state) {
+            PeerState::First => self.address.is_some().then_some(0),
+            PeerState::Down(_) => None,
+            PeerState::Up { waiting, .. } => Some(waiting.len()),
         }
     }
 
@@ -145,11 +247,11 @@ impl Peer {
     /// # Errors
     /// [`Error::Shard`] while the peer is unreachable; the token's error.
     pub fn send(
-        &self,
+        self: &Arc<Self>,
         shard: u32,
         body: Vec<u8>,
         cancel: &CancelToken,
-    ) -> Result<PendingReply<'_>> {
+    ) -> Result<PendingReply> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let slot = Arc::new(ReplySlot {
             thread: std::thread::current(),
@@ -166,7 +268,7 @@ impl Peer {
                         None => put(out, number, body),
                     }
                     return Ok(PendingReply {
-                        peer: self,
+                        peer: Arc::clone(self),
                         number,
                         slot,
                     });
@@ -177,7 +279,7 @@ impl Peer {
             Self::wait_for_first(cancel)?;
         };
         let sent = PendingReply {
-            peer: self,
+            peer: Arc::clone(self),
             number,
             slot,
         };
@@ -192,7 +294,7 @@ impl Peer {
 
     /// The peer's name.
     pub fn name(&self) -> &str {
-        &self.entry.name
+        &self.name
     }
 
     /// Offers a lane to the peer, which must put this number before replies.
@@ -232,9 +334,12 @@ impl Peer {
         self.lane().and_then(|lane| lane.taken())
     }
 
-    /// The shards that the peer holds.
+    /// The shards that the cluster file names for the peer.
     pub fn shards(&self) -> &[u32] {
-        &self.entry.shards
+        match &self.held {
+            Held::Listed(shards) => shards,
+            Held::Announced(_) => &[],
+        }
     }
 
     /// The peer's lane.
@@ -268,7 +373,7 @@ impl Peer {
     }
 
     /// Ends the connection's state: all waiting requests fail at once.
-    fn down(&self, why: &str) {
+    pub(super) fn down(&self, why: &str) {
         let before = std::mem::replace(&mut *lock(&self.state), PeerState::Down(why.to_owned()));
         if let PeerState::Up { waiting, .. } = before {
             for slot in waiting.into_values() {
@@ -293,10 +398,19 @@ impl Peer {
     }
 
     /// Accepts a frame of a reply; frames for requests that are no longer awaited are discarded.
-    fn take(&self, frame: frame::Frame) -> io::Result<()> {
+    pub(super) fn take(&self, frame: frame::Frame) -> io::Result<()> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         match (frame.kind, frame.number) {
             (FrameKind::Beat, _) => return Ok(()),
+            (FrameKind::Holdings, _) => {
+                let Some(all) = holdings_of_bytes(&frame.body).filter(|_| frame.last) else {
+                    return invalid("what it says about its shards cannot be read");
+                };
+                if let Held::Announced(held) = &self.held {
+                    *lock(held) = all;
+                }
+                return Ok(());
+            }
             (FrameKind::Lane, number) => {
                 match self.lane() {
                     Some(lane) if number == 0 => self.lane_ended(&lane, "it accepts none"),
@@ -379,155 +493,14 @@ fn tell(out: &UnboundedSender<FramePart>, number: u64) {
     }
 }
 
-type Stream = TlsStream<TcpStream>;
-
-/// Dials a server and introduces this one.
-async fn dial(
-    entry: &ServerEntry,
-    tls: &Arc<ClientConfig>,
-    hello: &Hello,
-) -> Result<(Stream, ServerState), String> {
-    let dialled = async {
-        let tcp = TcpStream::connect(&entry.address)
-            .await
-            .map_err(|e| format!("{UNREACHABLE}: {e}"))?;
-        // Requests are small, and callers wait for them.
-        let _ = tcp.set_nodelay(true);
-        let name = ServerName::try_from(entry.name.clone()).map_err(|e| e.to_string())?;
-        let mut stream = TlsConnector::from(Arc::clone(tls))
-            .connect(name, tcp)
-            .await
-            .map_err(|e| format!("TLS with it failed: {e}"))?;
-        let talked = async {
-            frame::send(&mut stream, FrameKind::Hello, hello.to_bytes()).await?;
-            frame::read(&mut stream, CHUNK).await
-        };
-        let reply = talked
-            .await
-            .map_err(|e| format!("it accepts no connections: {e}"))?;
-        match reply.kind {
-            FrameKind::Welcome => {}
-            FrameKind::Refusal => {
-                return Err(format!(
-                    "it refuses: {}",
-                    String::from_utf8_lossy(&reply.body)
-                ));
-            }
-            _ => return Err("it did not answer the introduction".into()),
-        }
-        let state = ServerState::parse(&reply.body).ok_or("its introduction cannot be read")?;
-        if state.name != entry.name {
-            return Err(format!("it says that it is server {}", state.name));
-        }
-        Ok((stream, state))
-    };
-    timeout(SILENCE, dialled).await.unwrap_or_else(|_| {
-        let seconds = SILENCE.as_secs_f64();
-        Err(format!("it did not answer within {seconds} s"))
-    })
-}
-
-/// Requests the state of a server with a single message.
-pub async fn state_of(
-    entry: &ServerEntry,
-    tls: &Arc<ClientConfig>,
-    hello: &Hello,
-) -> Result<ServerState, String> {
-    dial(entry, tls, hello).await.map(|found| found.1)
-}
-
-/// Keeps a connection to a peer up; never returns.
-pub async fn keep_up(
-    peer: Arc<Peer>,
-    tls: Arc<ClientConfig>,
-    hello: Hello,
-    lanes: Option<Arc<lane::LaneEnd>>,
-) {
-    let mut pause = BACK_OFF[0];
-    // Servers that are started together do not listen at once: until then queries wait, as during the first dial.
-    let begun = tokio::time::Instant::now();
-    let mut met = false;
-    loop {
-        let fits = dial(&peer.entry, &tls, &hello)
-            .await
-            .and_then(|(stream, state)| {
-                if state.identity != hello.identity {
-                    return Err("it serves the data of another load".into());
-                }
-                if state.shards != peer.entry.shards {
-                    return Err(format!(
-                        "it holds shards {:?}, but the cluster file says {:?}",
-                        state.shards, peer.entry.shards
-                    ));
-                }
-                Ok((stream, state.ucx))
-            });
-        match fits {
-            Ok((stream, port)) => {
-                pause = BACK_OFF[0];
-                met = true;
-                let lanes = lanes.as_ref().filter(|_| port != 0);
-                let why = talk(&peer, stream, lanes.map(|l| (l, port))).await;
-                peer.down(&why);
-            }
-            Err(why) if !met && why.starts_with(UNREACHABLE) && begun.elapsed() < SILENCE => {}
-            Err(why) => peer.down(&why),
-        }
-        tokio::time::sleep(pause).await;
-        pause = BACK_OFF[1].min(2 * pause);
-    }
-}
-
-/// Sends and receives until the connection ends; returns the reason.
-async fn talk(
-    peer: &Arc<Peer>,
-    stream: Stream,
-    lanes: Option<(&Arc<lane::LaneEnd>, u16)>,
-) -> String {
-    let address = stream.get_ref().0.peer_addr();
-    let (from, to) = tokio::io::split(stream);
-    let (mut from, mut to) = (
-        BufReader::with_capacity(CHUNK, from),
-        BufWriter::with_capacity(CHUNK, to),
-    );
-    let (out, mut parts) = unbounded_channel();
-    *lock(&peer.state) = PeerState::Up {
-        link: peer.next.fetch_add(1, Ordering::Relaxed),
-        out,
-        waiting: FxHashMap::default(),
-        lane: None,
-    };
-    let lane = async {
-        if let (Some((end, port)), Ok(address)) = (lanes, address) {
-            lane::keep(peer, end, SocketAddr::new(address.ip(), port)).await;
-        }
-        std::future::pending().await
-    };
-    let reading = async {
-        loop {
-            let frame = frame::read(&mut from, CHUNK).await?;
-            peer.take(frame)?;
-        }
-    };
-    let writing = frame::write_all(&mut to, |cx| parts.poll_recv(cx));
-    let ended: io::Result<()> = tokio::select! {
-        ended = reading => ended,
-        ended = writing => ended,
-        () = lane => Ok(()),
-    };
-    match ended {
-        Ok(()) => "the connection ended".into(),
-        Err(e) => e.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::mpsc::unbounded_channel;
 
     #[test]
     fn a_reply_that_came_outlives_its_lane_and_connection() {
-        let peer = Peer::new(&ServerEntry {
+        let peer = Arc::new(Peer::listed(&ServerEntry {
             name: "a".into(),
             address: "127.0.0.1:1".into(),
             http: "h:1".into(),
@@ -536,7 +509,7 @@ mod tests {
             certificate: "a".into(),
             key: "a".into(),
             devices: None,
-        });
+        }));
         let (out, _parts) = unbounded_channel();
         *lock(&peer.state) = PeerState::Up {
             link: 1,

@@ -156,6 +156,7 @@ impl ShardAnswer<'_> {
             }
             ShardRequest::Uses { graphs, vertices } => self.uses(graphs.scope(), vertices)?,
             ShardRequest::Post(_) => return Err(self.refused("it runs no parts of queries")),
+            ShardRequest::MergeResult => return Err(self.refused("it is not being merged")),
         })
     }
 

@@ -21,6 +21,8 @@ mod words;
 
 pub use answer::answer;
 pub use near::NearShards;
+#[cfg(feature = "servers")]
+pub(crate) use request::post_through;
 pub use request::{Reply, RequestGraphs, SearchTurns, ShardClient, ShardRequest, post};
 pub use session::{ShardSession, snapshot_at_shard, snapshot_of_shard};
 pub use uses::uses_of;

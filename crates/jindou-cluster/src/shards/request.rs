@@ -172,6 +172,8 @@ pub enum ShardRequest {
     },
     /// A message to the part of the shard that runs queries ([`Posts`](jindou_graph::shard::Posts)): [`Reply::Post`].
     Post(Vec<u8>),
+    /// The shard's result of the last merge: [`Reply::Post`].
+    MergeResult,
 }
 
 /// The answer to a [`ShardRequest`].
@@ -290,7 +292,8 @@ impl ShardRequest {
             Self::Keys { .. }
             | Self::GraphSubjects { .. }
             | Self::GraphPredicates { .. }
-            | Self::ObjectTerms { .. } => 0,
+            | Self::ObjectTerms { .. }
+            | Self::MergeResult => 0,
         };
         (HEAD + columns) as u64
     }
@@ -420,6 +423,17 @@ pub fn post(
     messages: Vec<(u32, Vec<u8>)>,
     cancel: &CancelToken,
 ) -> Result<Vec<Vec<u8>>> {
+    post_through(messages, |requests| client.ask(requests, cancel))
+}
+
+/// As [`post`], through a function in place of [`ShardClient::ask`].
+///
+/// # Errors
+/// As [`post`].
+pub(crate) fn post_through(
+    messages: Vec<(u32, Vec<u8>)>,
+    ask: impl FnOnce(&[(u32, ShardRequest)]) -> Result<Vec<Reply>>,
+) -> Result<Vec<Vec<u8>>> {
     let requests: Vec<(u32, ShardRequest)> = messages
         .into_iter()
         .map(|(shard, message)| (shard, ShardRequest::Post(message)))
@@ -431,7 +445,7 @@ pub fn post(
         shard,
         message: "its answer does not match its request".into(),
     };
-    let replies = client.ask(&requests, cancel)?;
+    let replies = ask(&requests)?;
     if replies.len() != requests.len() {
         return Err(unfit(first));
     }

@@ -8,19 +8,26 @@ use jindou_model::Direction;
 /// Fewest bytes of a request with its shard, and of a reply, which bounds their number in a message.
 const LEAST: usize = 1;
 
-/// Appends requests with their shards.
-pub fn put_requests(requests: &[(u32, ShardRequest)], out: &mut Vec<u8>) {
-    (requests.len() as u32).put(out);
+/// A message of requests, with their shards, that are to be answered from the base with this number.
+#[must_use]
+pub fn message(base: u64, requests: &[&(u32, ShardRequest)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    base.put(&mut out);
+    (requests.len() as u32).put(&mut out);
     for (shard, request) in requests {
-        shard.put(out);
-        request.put(out);
+        shard.put(&mut out);
+        request.put(&mut out);
     }
+    out
 }
 
-/// The requests that [`put_requests`] wrote; `None` for other bytes.
+/// The base and the requests of a [`message`]; `None` for other bytes.
 #[must_use]
-pub fn requests(bytes: &[u8]) -> Option<Vec<(u32, ShardRequest)>> {
-    ShardWireReader { bytes }.whole(|r| Some((u32::read(r)?, ShardRequest::read(r)?)))
+pub fn requests(bytes: &[u8]) -> Option<(u64, Vec<(u32, ShardRequest)>)> {
+    let mut reader = ShardWireReader { bytes };
+    let base = u64::read(&mut reader)?;
+    let all = reader.whole(|r| Some((u32::read(r)?, ShardRequest::read(r)?)))?;
+    Some((base, all))
 }
 
 /// Appends replies.
@@ -101,6 +108,7 @@ tagged! {
         11 => Find { ends, bytes },
         12 => Words { words, iris, graphs, labels, from, micros },
         13 => Uses { graphs, vertices },
+        14 => MergeResult,
     }
 }
 

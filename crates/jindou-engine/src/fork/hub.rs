@@ -1,6 +1,7 @@
 //! The parts of queries in one process, and the queries that it coordinates. Receives the messages of other servers and
 //! passes them to their recipients.
 
+mod bound;
 mod execute;
 mod observe;
 
@@ -66,6 +67,18 @@ pub trait LocalShards: Send + Sync {
         state: Option<&dyn Graph>,
         cancel: CancelToken,
     ) -> Result<(Arc<dyn Graph>, CancelToken)>;
+
+    /// The name of the state of a graph that this process coordinates queries over; `None` if other servers do not have
+    /// the state, so that no part can run there.
+    fn name_of(&self, graph: &dyn Graph) -> Option<u64> {
+        Some(graph.identity().version)
+    }
+
+    /// The state with this name, if other servers coordinate queries over it and it is here.
+    fn state(&self, name: u64) -> Option<Arc<dyn Graph>> {
+        let _ = name;
+        None
+    }
 }
 
 /// A graph whose queries have parts that are being opened, and the number of these queries.
@@ -77,13 +90,13 @@ struct KeptGraph {
 /// Keeps a graph for the parts of a query until it is dropped.
 struct KeptState<'h> {
     hub: &'h HubState,
-    version: u64,
+    name: u64,
 }
 
 impl Drop for KeptState<'_> {
     fn drop(&mut self) {
         let mut kept = lock(&self.hub.kept);
-        if let Entry::Occupied(mut entry) = kept.entry(self.version) {
+        if let Entry::Occupied(mut entry) = kept.entry(self.name) {
             entry.get_mut().queries -= 1;
             if entry.get().queries == 0 {
                 entry.remove();
@@ -106,7 +119,9 @@ pub(crate) struct HubState {
     /// The shard at which this process's queries are coordinated.
     home: u32,
     far: RwLock<Option<Weak<dyn Far>>>,
-    /// Graphs for whose queries parts are being opened, by [version](jindou_graph::Identity::version).
+    /// Connections of queries that are bound to servers, by the query's number.
+    bound: Mutex<FxHashMap<u64, Arc<dyn Far>>>,
+    /// Graphs for whose queries parts are being opened, by [name](LocalShards::name_of).
     kept: Mutex<FxHashMap<u64, KeptGraph>>,
     parts: Mutex<ProcessParts>,
     gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
@@ -154,13 +169,8 @@ impl HubState {
         read_lock(&self.far).as_ref().and_then(Weak::upgrade)
     }
 
-    fn far_to(&self, shard: u32) -> Result<Arc<dyn Far>> {
-        self.far()
-            .ok_or_else(|| refused(shard, "the connection to other shards is closed"))
-    }
-
-    pub fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
-        self.far_to(shard)?.link(shard, cancel)
+    pub fn link(&self, query: QueryName, shard: u32, cancel: &CancelToken) -> Result<u64> {
+        self.far_of(query, shard)?.link(shard, cancel)
     }
 
     /// Sends a message from one shard to another, or to itself; returns the answer, and the number of bytes sent.
@@ -212,7 +222,8 @@ impl HubState {
             .map(|(s, m)| (*s, HEAD + m.len() as u64))
             .collect();
         let begun = Instant::now();
-        let replies = self.far_to(to[0].0)?.post(sent, &cancel.unwatched())?;
+        let far = self.far_of(query, to[0].0)?;
+        let replies = far.post(sent, &cancel.unwatched())?;
         if is_short {
             self.measured(begun.elapsed());
         }
@@ -229,8 +240,9 @@ impl HubState {
     /// Tells all shards that a query has ended. Errors are ignored.
     pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
         let message = &PartMessage::End;
+        let far = self.far_of(query, query.home);
         self.end(query, query.home);
-        let Some(far) = self.far() else { return };
+        let Ok(far) = far else { return };
         let shards = self.shard_count();
         let one = |s: u32| (s, put(query, message));
         let others = (0..shards).filter(|&s| s != query.home);
@@ -242,30 +254,12 @@ impl HubState {
         }
     }
 
-    /// Keeps a graph, so that parts of a query can be opened in its state by its version.
-    fn keep(&self, graph: Arc<dyn Graph>) -> KeptState<'_> {
-        let version = graph.identity().version;
+    /// Keeps a graph, so that parts of a query can be opened in its state by its name.
+    fn keep(&self, graph: Arc<dyn Graph>, name: u64) -> KeptState<'_> {
         let mut kept = lock(&self.kept);
-        let entry = kept.entry(version);
+        let entry = kept.entry(name);
         entry.or_insert(KeptGraph { graph, queries: 0 }).queries += 1;
-        KeptState { hub: self, version }
-    }
-
-    /// Opens a shard in the state that a coordinator named.
-    fn open(
-        &self,
-        shard: u32,
-        version: u64,
-        cancel: CancelToken,
-    ) -> Result<(Arc<dyn Graph>, CancelToken)> {
-        let kept = lock(&self.kept).get(&version).map(|k| Arc::clone(&k.graph));
-        if kept.is_none() && version != 0 {
-            return Err(Error::Shard {
-                shard,
-                message: "it does not have the state that the query reads".into(),
-            });
-        }
-        self.shards.open(shard, kept.as_deref(), cancel)
+        KeptState { hub: self, name }
     }
 
     fn shard_count(&self) -> u32 {
@@ -286,6 +280,7 @@ impl HubState {
     /// Removes a query that this process coordinated.
     pub fn forget(&self, query: QueryName) {
         lock(&self.gatherings).remove(&query);
+        self.unbind(query);
     }
 
     fn part(&self, query: QueryName, shard: u32) -> Option<Arc<QueryPart>> {
@@ -304,7 +299,10 @@ impl HubState {
     ) -> Result<PartAnswer> {
         let steps = read_steps(&program, shard)?;
         let cancel = token(&program);
-        let opened = self.open(shard, program.state, cancel)?;
+        let Some(opened) = self.open(shard, &program, cancel)? else {
+            return Ok(PartAnswer::Declined);
+        };
+        let servers = program.servers.clone();
         let part = QueryPart::new(query, shard, program, steps, opened, Arc::clone(self))?;
         let mut parts = lock(&self.parts);
         if parts.ended.contains(&(query, shard)) {
@@ -321,6 +319,13 @@ impl HubState {
             )));
         }
         parts.open.insert((query, shard), Arc::new(part));
+        drop(parts);
+        // Once the part is there, the end of another one does not unbind the query.
+        if self.adopt(query, &servers).is_err() {
+            // This server does not reach all the others yet, or any more.
+            self.end(query, shard);
+            return Ok(PartAnswer::Declined);
+        }
         Ok(PartAnswer::Taken(0))
     }
 
@@ -377,6 +382,7 @@ impl HubState {
         if let Some(part) = part {
             part.end();
         }
+        self.unbind(query);
     }
 
     /// Handles a message and returns the answer, which may be a failure.
@@ -446,7 +452,10 @@ impl HubState {
             Some(left) if left <= RUN_TIME => (left, true),
             _ => (RUN_TIME, false),
         };
-        let (graph, cancel) = self.open(shard, program.state, CancelToken::with_deadline(time))?;
+        let opened = self.open(shard, program, CancelToken::with_deadline(time))?;
+        let Some((graph, cancel)) = opened else {
+            return Ok(PartAnswer::Declined);
+        };
         let memory = self.memory.part(program.memory);
         if let Some(sharded) = graph.as_sharded() {
             sharded.charge_to(&memory);
@@ -525,6 +534,7 @@ impl Hub {
             shards,
             home,
             far: RwLock::default(),
+            bound: Mutex::default(),
             kept: Mutex::default(),
             parts: Mutex::default(),
             gatherings: Mutex::default(),

@@ -81,8 +81,11 @@ pub(crate) struct ShippedTerms {
 pub(crate) struct PartProgram {
     /// The steps, encoded by [`jindou_plan::wire`].
     pub steps: Vec<u8>,
-    /// Version of the coordinator's graph; 0 for a store as it was loaded.
+    /// The state that the query reads, as [`LocalShards::name_of`](super::LocalShards::name_of); 0 for a store as it was
+    /// loaded.
     pub state: u64,
+    /// The servers that have the query's parts ([`Far::bind`](jindou_graph::shard::Far::bind)).
+    pub servers: Vec<u8>,
     /// Time left until the query's deadline.
     pub time: Option<Duration>,
     /// Bytes that the query may use on each server.
@@ -237,7 +240,8 @@ pub(crate) enum PartAnswer {
     Unknown,
     /// The rows of [`PartMessage::Run`], the number of rows of each step, and terms of the rows' ids.
     Ran(Columns, Vec<u64>, ShippedTerms),
-    /// The exploration cannot be executed at once: no thread is free, or it has too many rows.
+    /// The exploration cannot be executed at once: no thread is free, it has too many rows, or this server does not have the
+    /// state yet.
     Declined,
     /// The exploration was started, and failed.
     Failed(PartFailure),
@@ -289,6 +293,7 @@ fn nanos(time: Duration) -> u64 {
 fn put_program(p: &PartProgram, out: &mut Vec<u8>) {
     put_bytes(&p.steps, out);
     put_u64(p.state, out);
+    put_bytes(&p.servers, out);
     put_u64(p.time.map_or(u64::MAX, nanos), out);
     put_u64(p.memory, out);
     out.push(p.mode as u8);
@@ -530,6 +535,7 @@ impl<'a> MessageReader<'a> {
     fn program(&mut self) -> Option<PartProgram> {
         let steps = self.sized(1)?.to_vec();
         let state = self.u64()?;
+        let servers = self.sized(1)?.to_vec();
         let time = match self.u64()? {
             u64::MAX => None,
             n => Some(Duration::from_nanos(n)),
@@ -537,6 +543,7 @@ impl<'a> MessageReader<'a> {
         Some(PartProgram {
             steps,
             state,
+            servers,
             time,
             memory: self.u64()?,
             mode: match self.u8()? {

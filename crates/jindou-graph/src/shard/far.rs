@@ -1,12 +1,24 @@
 //! Messages between the parts of a query that run at shards; a graph does not know their content.
 
 use jindou_model::{CancelToken, Result};
+use std::sync::Arc;
 
 /// Access to the other shards of a store, for messages to the parts of queries that are executed there.
 ///
-/// A message names a shard, not a server. One server holds each shard, and may hold several: messages of a query would
-/// not find their part if two servers held its shard.
+/// A message names a shard, not a server. Where several servers hold a shard, a query is [bound](Self::bind) to one of
+/// them, so that its messages find its part.
 pub trait Far: Send + Sync {
+    /// The connections of one query to the servers that have its parts, and the choice of servers in bytes; or those that a
+    /// query's coordinator chose, in bytes. `None` if each shard is at one server only.
+    ///
+    /// # Errors
+    /// [`Error::Shard`](jindou_model::Error::Shard) for a shard that no connected server holds, and for bytes that are not
+    /// a choice.
+    fn bind(&self, chosen: Option<&[u8]>) -> Result<Option<BoundFar>> {
+        let _ = chosen;
+        Ok(None)
+    }
+
     /// Sends every message to its shard's [`Posts`] and waits for all answers, which are returned in the order of the
     /// messages. Messages to one shard are sent together. Answers are not trusted: the sender checks that each is
     /// valid. The query's token ends the wait; a shard that does not respond ends it sooner. After an error any of the
@@ -35,6 +47,9 @@ pub trait Far: Send + Sync {
         Ok(0)
     }
 }
+
+/// The connections of one query, and the choice of servers in bytes.
+pub type BoundFar = (Arc<dyn Far>, Vec<u8>);
 
 /// The receiver of [`Far::post`]: runs parts of queries at the shards of this process.
 pub trait Posts: Send + Sync {

@@ -22,7 +22,7 @@ mod own;
 
 pub use blocks::{Blocks, IdPlace, LocalKey, MAX_SHARDS, MAX_SHIFT};
 pub use edges::ShardEdges;
-pub use far::{Far, Posts};
+pub use far::{BoundFar, Far, Posts};
 pub use lay::MOST_LAID;
 pub use others::{FarKey, FoundTerm, List, OtherShards, Sharded, Traffic, WordSearch};
 pub use own::{OwnEdges, OwnLists};

@@ -1,7 +1,8 @@
 //! The answering side of a lane.
 
 use super::super::frame::{self, FrameKind};
-use super::super::listen::{Own, failure, message_for};
+use super::super::listen::{failure, message_for};
+use super::super::own::Own;
 use super::super::{MAX_REQUEST, SILENCE};
 use super::parts::{Assembly, LanePart};
 use super::{IN_WORK, LaneEnd, secret};

@@ -384,7 +384,7 @@ mod tests {
         };
         let lane = Arc::new(Lane {
             end: Arc::new(end),
-            peer: Arc::new(Peer::new(&entry)),
+            peer: Arc::new(Peer::listed(&entry)),
             link: Arc::new(Deaf),
             own: 1,
             theirs: OnceLock::new(),

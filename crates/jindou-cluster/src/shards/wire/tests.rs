@@ -82,6 +82,7 @@ fn a_request() -> impl Strategy<Value = ShardRequest> {
         n().prop_map(|graph| ShardRequest::GraphPredicates { graph }),
         n().prop_map(|predicate| ShardRequest::ObjectTerms { predicate }),
         text().prop_map(ShardRequest::Post),
+        Just(ShardRequest::MergeResult),
         (column(), text()).prop_map(|(ends, bytes)| ShardRequest::Find { ends, bytes }),
         (text(), any::<bool>(), graphs(), column(), any::<u64>(), n()).prop_map(
             |(words, iris, graphs, labels, from, micros)| {
@@ -150,9 +151,8 @@ fn a_reply() -> impl Strategy<Value = Reply> {
 proptest! {
     #[test]
     fn requests_come_back(all in vec((any::<u32>(), a_request()), 0..5), cut in any::<prop::sample::Index>()) {
-        let mut bytes = Vec::new();
-        put_requests(&all, &mut bytes);
-        prop_assert_eq!(requests(&bytes), Some(all));
+        let mut bytes = message(7, &all.iter().collect::<Vec<_>>());
+        prop_assert_eq!(requests(&bytes), Some((7, all)));
         prop_assert_eq!(requests(&bytes[..cut.index(bytes.len())]), None);
         bytes.push(0);
         prop_assert_eq!(requests(&bytes), None);
@@ -176,13 +176,11 @@ proptest! {
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let mut bytes = Vec::new();
-        put_requests(&all, &mut bytes);
+        let mut bytes = message(7, &all.iter().collect::<Vec<_>>());
         let place = at.index(bytes.len());
         bytes[place] = byte;
-        if let Some(read) = requests(&bytes) {
-            let mut again = Vec::new();
-            put_requests(&read, &mut again);
+        if let Some((base, read)) = requests(&bytes) {
+            let again = message(base, &read.iter().collect::<Vec<_>>());
             prop_assert_eq!(again, bytes);
         }
         let mut bytes = Vec::new();
@@ -214,5 +212,5 @@ fn lengths_are_not_trusted() {
         }
     }
     assert_eq!(replies(&[255; 4]), None);
-    assert_eq!(requests(&[255; 12]), None);
+    assert_eq!(requests(&[255; 20]), None);
 }

@@ -132,13 +132,20 @@ impl ForkExecutor {
         out
     }
 
-    fn program(&self, task: &Task<'_>, needs: Needs) -> PartProgram {
+    /// The program of a query's parts, which read a state with this name.
+    fn program(
+        &self,
+        task: &Task<'_>,
+        needs: Needs,
+        (state, servers): (u64, Vec<u8>),
+    ) -> PartProgram {
         let mut steps = Vec::new();
         let put = jindou_plan::wire::put_steps(task.steps, &mut steps);
         invariant!(put.is_ok(), "only steps that can be sent are: {put:?}");
         PartProgram {
             steps,
-            state: task.snapshot.identity().version,
+            state,
+            servers,
             time: task.options.cancel.left(),
             memory: task.options.memory.limit(),
             mode: self.mode,
@@ -150,15 +157,21 @@ impl ForkExecutor {
 
     /// Executes the whole task at one shard; `None` if that shard declines.
     fn there(&self, task: &Task<'_>, shard: u32) -> Result<Option<Box<dyn PulledRows>>> {
-        let _kept = self.keep(task)?;
-        let query = QueryName {
-            home: self.hub.home,
-            number: self.hub.number(),
+        let hub = &self.hub;
+        let Some(state) = hub.shards.name_of(task.snapshot) else {
+            return Ok(None);
         };
-        let message = PartMessage::Run(self.program(task, Needs::default()));
-        let way = [self.hub.home, shard];
+        let _kept = self.keep(task, state)?;
+        let query = QueryName {
+            home: hub.home,
+            number: hub.number(),
+        };
+        let program = self.program(task, Needs::default(), (state, hub.bind(query)?));
+        let way = [hub.home, shard];
         let cancel = &task.options.cancel;
-        let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
+        let answered = hub.post(query, way, PartMessage::Run(program), cancel);
+        hub.unbind(query);
+        let (answer, bytes) = answered?;
         match answer {
             PartAnswer::Ran(rows, ..) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
                 shard,
@@ -183,10 +196,10 @@ impl ForkExecutor {
     }
 
     /// Keeps the graph until the parts of a query are open.
-    fn keep(&self, task: &Task<'_>) -> Result<KeptState<'_>> {
+    fn keep(&self, task: &Task<'_>, name: u64) -> Result<KeptState<'_>> {
         let graph = task.snapshot.shared();
         let graph = graph.ok_or_else(|| Error::Internal("parts of a borrowed graph".into()))?;
-        Ok(self.hub.keep(graph))
+        Ok(self.hub.keep(graph, name))
     }
 
     fn fork(
@@ -194,9 +207,12 @@ impl ForkExecutor {
         task: &Task<'_>,
         starts: Starts,
         (needs, why): (Needs, ForkReason),
-    ) -> Result<Box<dyn PulledRows>> {
-        let _kept = self.keep(task)?;
+    ) -> Result<Option<Box<dyn PulledRows>>> {
         let hub = &self.hub;
+        let Some(state) = hub.shards.name_of(task.snapshot) else {
+            return Ok(None);
+        };
+        let _kept = self.keep(task, state)?;
         let sharded = task.snapshot.as_sharded();
         let sharded = sharded.invariant("only a sharded store's queries are forked");
         let (own, blocks) = (sharded.number(), sharded.blocks());
@@ -205,9 +221,11 @@ impl ForkExecutor {
             number: hub.number(),
         };
         let cancel = &task.options.cancel;
+        let servers = hub.bind(query)?;
         let links = (0..blocks.shards())
-            .map(|s| hub.link(s, cancel))
-            .collect::<Result<Vec<_>>>()?;
+            .map(|s| hub.link(query, s, cancel))
+            .collect::<Result<Vec<_>>>()
+            .inspect_err(|_| hub.unbind(query))?;
         let places: Vec<u32> = match starts {
             Starts::Everywhere => (0..blocks.shards()).collect(),
             Starts::On(shard) => vec![shard],
@@ -226,9 +244,13 @@ impl ForkExecutor {
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
         // From here on, dropping it ends the parts.
         let gathered = GatheredRows::new(gathering);
-        let begin = PartMessage::Begin(self.program(task, needs));
+        let begin = PartMessage::Begin(self.program(task, needs, (state, servers)));
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
-        taken(hub.posts(query, hub.home, all, cancel)?)?;
+        let answers = hub.posts(query, hub.home, all, cancel)?;
+        if (answers.iter()).any(|(_, answer, _)| matches!(answer, PartAnswer::Declined)) {
+            return Ok(None);
+        }
+        taken(answers)?;
         let alone = starts != Starts::Everywhere;
         let start = numbers
             .iter()
@@ -239,7 +261,7 @@ impl ForkExecutor {
         // way.
         answers.retain(|(_, answer, _)| !matches!(answer, PartAnswer::Unknown));
         taken(answers)?;
-        Ok(Box::new(gathered))
+        Ok(Some(Box::new(gathered)))
     }
 }
 
@@ -298,7 +320,7 @@ impl Executor for ForkExecutor {
         match way {
             ForkMode::Here => Ok(None),
             ForkMode::There(shard) => self.there(task, shard),
-            ForkMode::Fork(starts) => self.fork(task, starts, (needs, why)).map(Some),
+            ForkMode::Fork(starts) => self.fork(task, starts, (needs, why)),
         }
     }
 

@@ -11,6 +11,7 @@ fn program() -> PartProgram {
     PartProgram {
         steps: vec![1, 2, 3],
         state: 1 << 50,
+        servers: vec![1, 2, 3],
         time: Some(Duration::from_millis(7)),
         memory: 1 << 40,
         mode: ShardMode::Fork,

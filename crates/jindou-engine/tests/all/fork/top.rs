@@ -452,8 +452,8 @@ fn a_column_that_is_not_there_is_refused() {
         out.push(0);
         out.extend((steps.len() as u64).to_le_bytes());
         out.extend(&steps);
-        // The graph as the bases are, and no time limit.
-        out.extend(0u64.to_le_bytes());
+        // The graph as the bases are, no choice of servers, and no time limit.
+        out.extend([0u64, 0].map(u64::to_le_bytes).as_flattened());
         out.extend(u64::MAX.to_le_bytes());
         out.extend((1u64 << 20).to_le_bytes());
         // Always sent; each row; the first by the column: ascending, alone, ten of them; no profile.

@@ -1,0 +1,340 @@
+//! The servers of a log's list, each of which holds some of a store's shards: the connections between them, and the
+//! client through which a query reads the shards of one base.
+
+use super::ServerState;
+use super::dial::{Network, keep_member};
+use super::frame::Hello;
+use super::listen::{AdmittedAccess, serve_member};
+use super::own::{Holding, Own, ShardBases};
+use super::peer::Peer;
+use super::routes::Routes;
+use crate::shards::{Reply, ShardClient, ShardRequest, post, post_through};
+use jindou_graph::shard::{BoundFar, Far, Posts};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_store::Base;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
+
+/// Interval at which the list of servers is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A connection that another server has dialled.
+pub type Accepted = TlsStream<TcpStream>;
+
+/// Another server of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// The bases that it has; `None` while it is not connected.
+    pub holdings: Option<Vec<Holding>>,
+}
+
+/// This server's shards, and the other servers of its log's list that have shards of the same store. Cheap to clone.
+#[derive(Clone)]
+pub struct Members(Arc<Routes>, Arc<str>);
+
+impl std::fmt::Debug for Members {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.members()).finish()
+    }
+}
+
+impl Members {
+    /// The server with this name, which knows no other server and has no shard yet.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(Arc::new(Routes::new(Own::new())), name.into())
+    }
+
+    /// Runs parts of queries at this server's shards from now on.
+    pub fn run_parts(&self, posts: Arc<dyn Posts>) {
+        self.0.own.run_parts(posts);
+    }
+
+    /// The way of messages to parts of queries, for all bases.
+    #[must_use]
+    pub fn far(&self) -> Arc<dyn Far> {
+        Arc::new(self.clone())
+    }
+
+    /// Connects to the servers of a network, and answers those that dial, until the future is dropped. Begins once this server
+    /// has a base: the id epoch of its load must be the same everywhere.
+    /// Requests of other servers are charged to `memory` from their arrival until they are answered.
+    pub async fn run(
+        self,
+        network: Arc<dyn Network>,
+        mut accepted: Receiver<(Arc<str>, Accepted)>,
+        memory: MemoryBudget,
+    ) {
+        let mut changes = self.0.own.changes();
+        let epoch = loop {
+            match self.0.own.newest().first() {
+                Some((_, base)) => break base.epoch(),
+                None => drop(changes.changed().await),
+            }
+        };
+        let hello = Hello {
+            token: String::new(),
+            identity: epoch.max(1),
+            epoch,
+            name: self.1.to_string(),
+        };
+        let state = ServerState {
+            name: self.1.to_string(),
+            identity: hello.identity,
+            epoch,
+            ucx: 0,
+            shards: Vec::new(),
+        };
+        let inside = AdmittedAccess {
+            own: self.0.own.clone(),
+            lanes: None,
+            memory,
+        };
+        let mut tasks = JoinSet::new();
+        let mut dialled: Vec<(Arc<Peer>, tokio::task::AbortHandle)> = Vec::new();
+        let mut look = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                _ = look.tick() => {
+                    let servers = network.servers();
+                    dialled.retain(|(peer, task)| {
+                        let stays = servers.iter().any(|s| s == peer.name());
+                        if !stays {
+                            task.abort();
+                            self.0.remove(peer);
+                        }
+                        stays
+                    });
+                    for server in servers {
+                        if dialled.iter().all(|(peer, _)| peer.name() != server) {
+                            let peer = Arc::new(Peer::announcing(&server));
+                            let keep = keep_member(Arc::clone(&peer), Arc::clone(&network), hello.clone());
+                            let task = tasks.spawn(keep);
+                            self.0.add(Arc::clone(&peer));
+                            dialled.push((peer, task));
+                        }
+                    }
+                    while tasks.try_join_next().is_some() {}
+                }
+                Some((_, stream)) = accepted.recv() => {
+                    let (inside, hello, state) = (inside.clone(), hello.clone(), state.clone());
+                    tasks.spawn(serve_member(stream, inside, hello, state));
+                }
+            }
+        }
+    }
+
+    /// Serves a base of this server's shards, too.
+    pub fn serve(&self, base: u64, bases: ShardBases) {
+        self.0.own.serve(base, bases);
+    }
+
+    /// The bases of this server's shards with this number, by shard.
+    #[must_use]
+    pub fn bases(&self, base: u64) -> Option<ShardBases> {
+        self.0.own.bases(base)
+    }
+
+    /// The newest base of each of this server's shards.
+    #[must_use]
+    pub fn newest(&self) -> Vec<(u32, Arc<Base>)> {
+        self.0.own.newest()
+    }
+
+    /// Stops to serve the bases before this one.
+    pub fn release_before(&self, base: u64) {
+        self.0.own.release_before(base);
+    }
+
+    /// Announces that the segments of a base are written, with each shard's result, which other servers may request.
+    pub fn set_written(&self, base: u64, results: Vec<(u32, Vec<u8>)>) {
+        self.0.own.set_written(base, results);
+    }
+
+    /// The bases that this server has.
+    #[must_use]
+    pub fn holdings(&self) -> Vec<Holding> {
+        self.0.own.holdings()
+    }
+
+    /// The other servers of the list.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        let peers = self.0.peers();
+        let one = |peer: &Arc<Peer>| Member {
+            name: peer.name().to_owned(),
+            holdings: peer.holdings(),
+        };
+        peers.iter().map(one).collect()
+    }
+
+    /// True if this server is the first by name among the connected ones that have the newest base of a shard here.
+    #[must_use]
+    pub fn is_first(&self, shard: u32) -> bool {
+        let own = self.holdings();
+        let own = own.iter().filter(|h| h.is_open && h.shard == shard);
+        let Some(base) = own.map(|h| h.base).max() else {
+            return false;
+        };
+        let has = |h: &Holding| h.is_open && (h.shard, h.base) == (shard, base);
+        let mut others = self.members().into_iter();
+        !others.any(|m| *m.name < *self.1 && m.holdings.is_some_and(|all| all.iter().any(has)))
+    }
+
+    /// The result of a merge at a shard that another server has written; `None` if no connected server has one.
+    #[must_use]
+    pub fn merge_result(&self, base: u64, shard: u32, cancel: &CancelToken) -> Option<Vec<u8>> {
+        let request = [(shard, ShardRequest::MergeResult)];
+        let reply = self.0.ask_writers(base, &request, cancel)?;
+        match reply {
+            Reply::Post(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The client of queries over a base.
+    #[must_use]
+    pub fn client(&self, base: u64) -> Arc<dyn ShardClient> {
+        let routes = Arc::clone(&self.0);
+        Arc::new(BaseClient { routes, base })
+    }
+}
+
+impl Far for Members {
+    fn bind(&self, chosen: Option<&[u8]>) -> Result<Option<BoundFar>> {
+        let routes = Arc::clone(&self.0);
+        let (names, servers) = match chosen {
+            Some(chosen) => (chosen.to_vec(), self.servers_of(chosen)?),
+            None => self.choose()?,
+        };
+        Ok(Some((Arc::new(QueryFar { routes, servers }), names)))
+    }
+
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, _: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        let shard = messages.first().map_or(0, |m| m.0);
+        let message = "a message of a query that is not bound to servers".into();
+        Err(Error::Shard { shard, message })
+    }
+}
+
+/// Servers by shard, `None` for this one.
+type Chosen = Vec<Option<Arc<Peer>>>;
+
+impl Members {
+    /// Chooses a connected holder of each shard: this server if it has it. Returns the names, each with its length before
+    /// it, and the servers.
+    fn choose(&self) -> Result<(Vec<u8>, Chosen)> {
+        let own = self.0.own.holdings();
+        let newest = own.iter().filter(|h| h.is_open).map(|h| h.base).max();
+        let base = newest.unwrap_or(0);
+        let shards = self.0.own.bases(base).map_or(0, |bases| bases.len());
+        let cancel = CancelToken::new();
+        let (mut names, mut servers) = (Vec::new(), Chosen::new());
+        for shard in 0..shards as u32 {
+            let server = match self.0.own.holds(base, shard) {
+                true => None,
+                false => Some(self.0.holder_of(base, shard, &cancel)?),
+            };
+            let name = server.as_ref().map_or(&*self.1, |peer| peer.name());
+            names.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+            names.extend_from_slice(&name.as_bytes()[..name.len().min(u8::MAX.into())]);
+            servers.push(server);
+        }
+        Ok((names, servers))
+    }
+
+    /// The servers that a coordinator chose.
+    fn servers_of(&self, mut names: &[u8]) -> Result<Chosen> {
+        let peers = self.0.peers();
+        let mut servers = Chosen::new();
+        while let Some((&length, rest)) = names.split_first() {
+            let shard = servers.len() as u32;
+            let wrong = |message: &str| Error::Shard {
+                shard,
+                message: message.into(),
+            };
+            let name = rest.split_at_checked(length.into());
+            let (name, rest) =
+                name.ok_or_else(|| wrong("a choice of servers that cannot be read"))?;
+            names = rest;
+            if name == self.1.as_bytes() {
+                servers.push(None);
+                continue;
+            }
+            let peer = peers.iter().find(|peer| peer.name().as_bytes() == name);
+            let peer = peer.filter(|peer| peer.outstanding().is_some());
+            let peer = peer
+                .ok_or_else(|| wrong("the server that has it for this query is not connected"))?;
+            servers.push(Some(Arc::clone(peer)));
+        }
+        Ok(servers)
+    }
+}
+
+/// The messages of one query, which is bound to servers.
+struct QueryFar {
+    routes: Arc<Routes>,
+    servers: Chosen,
+}
+
+impl QueryFar {
+    fn server(&self, shard: u32) -> Result<&Option<Arc<Peer>>> {
+        let server = self.servers.get(shard as usize);
+        server.ok_or_else(|| Error::Shard {
+            shard,
+            message: "no such shard".into(),
+        })
+    }
+}
+
+impl Far for QueryFar {
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        for (shard, _) in &messages {
+            self.server(*shard)?;
+        }
+        post_through(messages, |requests| {
+            self.routes.ask_bound(0, requests, cancel, &self.servers)
+        })
+    }
+
+    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
+        match self.server(shard)? {
+            Some(peer) => peer.link(shard, cancel),
+            None => Ok(0),
+        }
+    }
+}
+
+/// Reads the shards of one base.
+struct BaseClient {
+    routes: Arc<Routes>,
+    base: u64,
+}
+
+impl Far for BaseClient {
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+}
+
+impl ShardClient for BaseClient {
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        self.routes.ask(self.base, requests, cancel)
+    }
+
+    #[cfg(feature = "text")]
+    fn has_word_index(&self) -> bool {
+        self.routes.own.has_word_index()
+    }
+
+    #[cfg(feature = "text")]
+    fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        self.routes.own.prepare_search(stop)
+    }
+}

@@ -1,0 +1,237 @@
+//! The shards of this process, as its peers and its own queries read them.
+
+use crate::shards::{Reply, ShardRequest, answer};
+use jindou_graph::shard::Posts;
+use jindou_model::invariant::guarded;
+use jindou_model::sync::{read, write};
+use jindou_model::{Error, Result};
+use jindou_store::Base;
+use std::sync::{Arc, OnceLock, RwLock};
+use tokio::sync::watch;
+
+/// The bases of a store's shards at one merge; `None` for shards that are elsewhere.
+pub type ShardBases = Arc<Vec<Option<Arc<Base>>>>;
+
+/// A shard's base that a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// The shard.
+    pub shard: u32,
+    /// Number of the base: the last snapshot that it contains.
+    pub base: u64,
+    /// True if the base can be read; false if only its segments are written, and the server waits for the other
+    /// shards' statistics.
+    pub is_open: bool,
+}
+
+/// A server's own shards, and the runner of parts of queries at them. A base is served until it is released, so that
+/// queries that began before a merge can end.
+#[derive(Clone)]
+pub struct Own {
+    state: Arc<RwLock<OwnState>>,
+    posts: Arc<OnceLock<Arc<dyn Posts>>>,
+    changed: Arc<watch::Sender<()>>,
+}
+
+#[derive(Default)]
+struct OwnState {
+    /// By number, ascending.
+    bases: Vec<(u64, ShardBases)>,
+    /// Results of merges for the other servers: base, shard, result.
+    written: Vec<(u64, u32, Vec<u8>)>,
+}
+
+impl OwnState {
+    fn of(&self, base: u64) -> Option<&ShardBases> {
+        let found = self.bases.iter().find(|(number, _)| *number == base);
+        found.map(|(_, bases)| bases)
+    }
+}
+
+impl Own {
+    /// Serves no base yet, and runs no parts of queries.
+    pub fn new() -> Self {
+        Self {
+            state: Arc::default(),
+            posts: Arc::default(),
+            changed: Arc::new(watch::Sender::new(())),
+        }
+    }
+
+    /// Runs parts of queries at the shards from now on.
+    pub fn run_parts(&self, posts: Arc<dyn Posts>) {
+        let _ = self.posts.set(posts);
+    }
+
+    /// Serves a base, too.
+    pub fn serve(&self, base: u64, bases: ShardBases) {
+        let mut state = write(&self.state);
+        state.bases.retain(|(number, _)| *number != base);
+        state.bases.push((base, bases));
+        state.bases.sort_unstable_by_key(|(number, _)| *number);
+        drop(state);
+        self.changed.send_replace(());
+    }
+
+    /// Stops to serve the bases before this one.
+    pub fn release_before(&self, base: u64) {
+        write(&self.state).bases.retain(|(n, _)| *n >= base);
+        self.changed.send_replace(());
+    }
+
+    /// Announces that the segments of a base are written, with each shard's result, which other servers may request.
+    pub fn set_written(&self, base: u64, results: Vec<(u32, Vec<u8>)>) {
+        let results = results.into_iter().map(|(shard, r)| (base, shard, r));
+        write(&self.state).written = results.collect();
+        self.changed.send_replace(());
+    }
+
+    /// The bases that this server has.
+    pub fn holdings(&self) -> Vec<Holding> {
+        let state = read(&self.state);
+        let open = state.bases.iter().flat_map(|(base, bases)| {
+            let held = (0..).zip(&**bases).filter(|(_, b)| b.is_some());
+            held.map(|(shard, _)| Holding {
+                shard,
+                base: *base,
+                is_open: true,
+            })
+        });
+        let written = state.written.iter();
+        let written = written.filter(|w| state.of(w.0).is_none());
+        let written = written.map(|&(base, shard, _)| Holding {
+            shard,
+            base,
+            is_open: false,
+        });
+        open.chain(written).collect()
+    }
+
+    /// Notified when the holdings change.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// True if this server has a shard of a base.
+    pub fn holds(&self, base: u64, shard: u32) -> bool {
+        self.base(base, shard).is_some()
+    }
+
+    /// The bases with this number, by shard.
+    pub fn bases(&self, base: u64) -> Option<ShardBases> {
+        read(&self.state).of(base).cloned()
+    }
+
+    fn base(&self, base: u64, shard: u32) -> Option<Arc<Base>> {
+        let state = read(&self.state);
+        state.of(base)?.get(shard as usize)?.clone()
+    }
+
+    /// The shards of the newest base.
+    pub fn newest(&self) -> Vec<(u32, Arc<Base>)> {
+        let state = read(&self.state);
+        let newest = state.bases.last().into_iter();
+        let all = newest.flat_map(|(_, bases)| (0..).zip(&**bases));
+        all.filter_map(|(shard, base)| Some((shard, base.clone()?)))
+            .collect()
+    }
+
+    /// The answer of one of the shards, at a base.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] with the shard's number.
+    pub fn answer(&self, base: u64, shard: u32, request: &ShardRequest) -> Result<Reply> {
+        let failed = |message: String| Error::Shard { shard, message };
+        if matches!(request, ShardRequest::MergeResult) {
+            let state = read(&self.state);
+            let found = state.written.iter().find(|w| (w.0, w.1) == (base, shard));
+            let found = found.map(|(.., result)| Reply::Post(result.clone()));
+            return found.ok_or_else(|| failed(format!("it has not written base {base}")));
+        }
+        // A part names the state that it reads in its message.
+        let posts = self.posts.get();
+        let message = match request {
+            ShardRequest::Post(message) => posts.map(|posts| (posts, message)),
+            _ => None,
+        };
+        // Damaged files give values out of range, which must end this request only.
+        let one = || match message {
+            Some((posts, message)) => posts.take(shard, message).map(Reply::Post),
+            None => match self.base(base, shard) {
+                Some(of) => answer(&of, request),
+                None => Err(failed(format!(
+                    "it does not hold base {base} of this shard"
+                ))),
+            },
+        };
+        guarded(one).map_err(|e| match e {
+            Error::Shard { .. } => e,
+            e => failed(e.to_string()),
+        })
+    }
+
+    /// As [`ShardClient::has_word_index`](crate::shards::ShardClient::has_word_index).
+    #[cfg(feature = "text")]
+    pub fn has_word_index(&self) -> bool {
+        crate::shards::are_indexed(self.newest().iter().map(|s| &s.1))
+    }
+
+    /// As [`ShardClient::prepare_search`](crate::shards::ShardClient::prepare_search).
+    #[cfg(feature = "text")]
+    pub fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        crate::shards::prepare(self.newest().iter().map(|s| &s.1), stop)
+    }
+}
+
+/// The bytes that announce holdings.
+pub fn holdings_to_bytes(holdings: &[Holding]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(holdings.len() * HOLDING);
+    for h in holdings {
+        out.extend_from_slice(&h.shard.to_le_bytes());
+        out.extend_from_slice(&h.base.to_le_bytes());
+        out.push(h.is_open.into());
+    }
+    out
+}
+
+/// Bytes of one holding.
+const HOLDING: usize = 13;
+
+/// The holdings in an announcement; `None` for other bytes.
+pub fn holdings_of_bytes(bytes: &[u8]) -> Option<Vec<Holding>> {
+    let one = |bytes: &[u8]| {
+        let (shard, rest) = bytes.split_first_chunk()?;
+        let (base, rest) = rest.split_first_chunk()?;
+        Some(Holding {
+            shard: u32::from_le_bytes(*shard),
+            base: u64::from_le_bytes(*base),
+            is_open: match rest {
+                [0] => false,
+                [1] => true,
+                _ => return None,
+            },
+        })
+    };
+    bytes.chunks(HOLDING).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn announcements_come_back_and_others_are_refused() {
+        let all = [(3, 7, true), (0, u64::MAX, false)].map(|(shard, base, is_open)| Holding {
+            shard,
+            base,
+            is_open,
+        });
+        let bytes = holdings_to_bytes(&all);
+        assert_eq!(holdings_of_bytes(&bytes).as_deref(), Some(&all[..]));
+        assert_eq!(holdings_of_bytes(&[]), Some(Vec::new()));
+        assert_eq!(holdings_of_bytes(&bytes[1..]), None);
+        let mut bad = bytes;
+        *bad.last_mut().unwrap() = 2;
+        assert_eq!(holdings_of_bytes(&bad), None);
+    }
+}

@@ -1,0 +1,311 @@
+//! The choice of the server that answers a request: this one, or one of the peers that hold the shard. Bases never change, so a request
+//! may be sent again: to another holder if one fails, and to a second one if the first is slow.
+
+use super::MAX_REQUEST;
+use super::own::{Holding, Own};
+use super::peer::{Peer, PendingReply};
+use crate::shards::{Reply, SearchTurns, ShardRequest, wire};
+use jindou_model::sync::{read, write};
+use jindou_model::{CancelToken, Error, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+/// Time after which a request is sent to a second holder as well.
+const SLOW: Duration = Duration::from_millis(200);
+/// Longest wait for a holder of a shard to appear.
+const HOLDER_WAIT: Duration = Duration::from_secs(2);
+/// Interval at which a waiting request looks for a holder.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// This server's shards, and its peers.
+pub struct Routes {
+    pub own: Own,
+    peers: RwLock<Vec<Arc<Peer>>>,
+    /// Changes with every choice, so that equally busy holders take turns.
+    turn: AtomicUsize,
+}
+
+/// One peer's share of a round.
+struct Sent {
+    peer: Arc<Peer>,
+    /// Positions of the requests in the round; at least one.
+    places: Vec<usize>,
+    waiting: PendingReply,
+}
+
+/// A round of requests.
+struct Round<'r> {
+    base: u64,
+    requests: &'r [(u32, ShardRequest)],
+    cancel: &'r CancelToken,
+    /// By shard: the server that a query is bound to, `None` for this one; empty for requests that any holder answers.
+    bound: &'r [Option<Arc<Peer>>],
+    /// Peers that are not asked (again), with the reason.
+    avoided: Vec<(Arc<Peer>, Option<Error>)>,
+}
+
+impl Round<'_> {
+    fn shard(&self, at: usize) -> u32 {
+        self.requests.get(at).map_or(0, |r| r.0)
+    }
+
+    fn avoids(&self, peer: &Arc<Peer>) -> bool {
+        self.avoided.iter().any(|(p, _)| Arc::ptr_eq(p, peer))
+    }
+
+    /// True if a peer must not get the request again: it may have accepted a message to a part of a query.
+    fn is_final(&self, places: &[usize]) -> bool {
+        let mut all = places.iter().filter_map(|&at| self.requests.get(at));
+        all.any(|r| matches!(r.1, ShardRequest::Post(_)))
+    }
+}
+
+impl Routes {
+    pub fn new(own: Own) -> Self {
+        Self {
+            own,
+            peers: RwLock::default(),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn add(&self, peer: Arc<Peer>) {
+        write(&self.peers).push(peer);
+    }
+
+    pub fn remove(&self, peer: &Arc<Peer>) {
+        write(&self.peers).retain(|p| !Arc::ptr_eq(p, peer));
+    }
+
+    pub fn peers(&self) -> Vec<Arc<Peer>> {
+        read(&self.peers).clone()
+    }
+
+    /// Replies to requests for shards of a base, in their order.
+    ///
+    /// # Errors
+    /// As [`ShardClient::ask`](crate::shards::ShardClient::ask).
+    pub fn ask(
+        &self,
+        base: u64,
+        requests: &[(u32, ShardRequest)],
+        cancel: &CancelToken,
+    ) -> Result<Vec<Reply>> {
+        self.ask_bound(base, requests, cancel, &[])
+    }
+
+    /// As [`Self::ask`], of the servers that a query is bound to.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_bound(
+        &self,
+        base: u64,
+        requests: &[(u32, ShardRequest)],
+        cancel: &CancelToken,
+        bound: &[Option<Arc<Peer>>],
+    ) -> Result<Vec<Reply>> {
+        let mut found: Vec<Option<Reply>> = Vec::new();
+        found.resize_with(requests.len(), || None);
+        let mut round = Round {
+            base,
+            requests,
+            cancel,
+            bound,
+            avoided: Vec::new(),
+        };
+        let is_here = |at: &usize| match bound.get(round.shard(*at) as usize) {
+            Some(peer) => peer.is_none(),
+            None => self.own.holds(base, round.shard(*at)),
+        };
+        let (here, far): (Vec<usize>, Vec<usize>) = (0..requests.len()).partition(is_here);
+        let mut sent = self.send(&round, &far, HOLDER_WAIT)?;
+        let mut turns = SearchTurns::new(here.iter().map(|&at| &requests[at].1));
+        for at in here {
+            cancel.check()?;
+            let (shard, request) = &requests[at];
+            found[at] = Some(self.own.answer(base, *shard, &turns.next(request))?);
+        }
+        while let Some(one) = sent.pop() {
+            let (peer, places) = (Arc::clone(&one.peer), one.places.clone());
+            match self.receive(&mut round, one, &mut found) {
+                Ok(()) => {}
+                Err(e @ Error::Shard { .. }) if !round.is_final(&places) => {
+                    round.avoided.push((peer, Some(e)));
+                    sent.extend(self.send(&round, &places, HOLDER_WAIT)?);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The reply of a peer that has written a base, or of this server. A peer keeps the results of its last merge.
+    pub fn ask_writers(
+        &self,
+        base: u64,
+        request: &[(u32, ShardRequest)],
+        cancel: &CancelToken,
+    ) -> Option<Reply> {
+        let (shard, own) = request.first()?;
+        if let Ok(reply) = self.own.answer(base, *shard, own) {
+            return Some(reply);
+        }
+        let all: Vec<&(u32, ShardRequest)> = request.iter().collect();
+        let written = |h: &Holding| (h.shard, h.base) == (*shard, base);
+        for peer in self.peers() {
+            if !peer.holdings().is_some_and(|all| all.iter().any(written)) {
+                continue;
+            }
+            let body = wire::message(base, &all);
+            let sent = peer.send(*shard, body, cancel);
+            let body = sent.and_then(|waiting| waiting.wait(*shard, cancel)).ok();
+            let replies = body.and_then(|body| wire::replies(&body));
+            if let Some(reply) = replies.and_then(|mut all| all.pop()) {
+                return Some(reply);
+            }
+        }
+        None
+    }
+
+    /// Sends the requests at these positions to holders of their shards.
+    fn send(&self, round: &Round<'_>, places: &[usize], patience: Duration) -> Result<Vec<Sent>> {
+        let mut groups: Vec<(Arc<Peer>, Vec<usize>)> = Vec::new();
+        let mut last: Option<(u32, Arc<Peer>)> = None;
+        for &at in places {
+            let shard = round.shard(at);
+            // Requests for one shard stay together.
+            let peer = match &last {
+                Some((of, peer)) if *of == shard => Arc::clone(peer),
+                _ => self.holder(round, shard, patience)?,
+            };
+            last = Some((shard, Arc::clone(&peer)));
+            match groups.iter_mut().find(|g| Arc::ptr_eq(&g.0, &peer)) {
+                Some(group) => group.1.push(at),
+                None => groups.push((peer, vec![at])),
+            }
+        }
+        let one = |(peer, places): (Arc<Peer>, Vec<usize>)| {
+            let shard = places.first().map_or(0, |&at| round.shard(at));
+            let all = places.iter().filter_map(|&at| round.requests.get(at));
+            let body = wire::message(round.base, &all.collect::<Vec<_>>());
+            if body.len() > MAX_REQUEST {
+                return Err(Error::Shard {
+                    shard,
+                    message: format!(
+                        "a request of {} bytes is longer than the {MAX_REQUEST} that servers accept",
+                        body.len()
+                    ),
+                });
+            }
+            let waiting = peer.send(shard, body, round.cancel)?;
+            Ok(Sent {
+                peer,
+                places,
+                waiting,
+            })
+        };
+        groups.into_iter().map(one).collect()
+    }
+
+    /// A connected holder of a shard. Waits for one to appear.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] if there is none.
+    pub fn holder_of(&self, base: u64, shard: u32, cancel: &CancelToken) -> Result<Arc<Peer>> {
+        let round = Round {
+            base,
+            requests: &[],
+            cancel,
+            bound: &[],
+            avoided: Vec::new(),
+        };
+        self.holder(&round, shard, HOLDER_WAIT)
+    }
+
+    /// The holder of a shard that has the fewest requests of this server to answer. Waits for one to appear.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] if there is none; the token's error.
+    fn holder(&self, round: &Round<'_>, shard: u32, patience: Duration) -> Result<Arc<Peer>> {
+        if let Some(Some(peer)) = round.bound.get(shard as usize) {
+            return Ok(Arc::clone(peer));
+        }
+        let begun = Instant::now();
+        loop {
+            let peers = self.peers();
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            let all = (0..peers.len()).map(|i| &peers[(i + turn) % peers.len()]);
+            let fit = all.filter(|p| !round.avoids(p) && p.holds(shard, round.base));
+            let fit = fit.filter_map(|p| Some((p.outstanding()?, p)));
+            if let Some((_, peer)) = fit.min_by_key(|(outstanding, _)| *outstanding) {
+                return Ok(Arc::clone(peer));
+            }
+            round.cancel.check()?;
+            if begun.elapsed() >= patience {
+                return Err(self.no_holder(round, shard));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    #[cold]
+    fn no_holder(&self, round: &Round<'_>, shard: u32) -> Error {
+        let failed = round.avoided.iter().rev().find_map(|(_, e)| e.as_ref());
+        if let Some(Error::Shard { message, .. }) = failed {
+            let message = message.clone();
+            return Error::Shard { shard, message };
+        }
+        let peers = self.peers();
+        // A holder that is down says why.
+        let down = peers.iter().find_map(|p| p.why_down(shard));
+        down.unwrap_or_else(|| Error::Shard {
+            shard,
+            message: match peers.is_empty() {
+                true => "no other server is known that could hold it".into(),
+                false => "no server that is connected holds it".into(),
+            },
+        })
+    }
+
+    /// Waits for a peer's replies; if they take long, other holders are asked as well.
+    fn receive(
+        &self,
+        round: &mut Round<'_>,
+        sent: Sent,
+        found: &mut [Option<Reply>],
+    ) -> Result<()> {
+        let mut instead: Vec<Sent> = Vec::new();
+        let may_repeat = round.bound.is_empty() && !round.is_final(&sent.places);
+        if may_repeat && !sent.waiting.is_done_within(SLOW, round.cancel)? {
+            round.avoided.push((Arc::clone(&sent.peer), None));
+            // Without another holder, this one is waited for.
+            instead = self
+                .send(round, &sent.places, Duration::ZERO)
+                .unwrap_or_default();
+            round.avoided.pop();
+        }
+        let others = || !instead.is_empty() && instead.iter().all(|s| s.waiting.is_done());
+        sent.waiting.park_until_done_or(others, round.cancel)?;
+        if !instead.is_empty() && (!sent.waiting.is_done() || sent.waiting.has_failed()) {
+            for other in instead {
+                self.place(round, other, found)?;
+            }
+            return Ok(());
+        }
+        self.place(round, sent, found)
+    }
+
+    /// Takes a peer's replies once they are there.
+    fn place(&self, round: &Round<'_>, sent: Sent, found: &mut [Option<Reply>]) -> Result<()> {
+        let shard = sent.places.first().map_or(0, |&at| round.shard(at));
+        let body = sent.waiting.wait(shard, round.cancel)?;
+        let replies = wire::replies(&body).filter(|r| r.len() == sent.places.len());
+        let replies = replies.ok_or_else(|| sent.peer.error(shard, "its answer cannot be read"))?;
+        for (at, reply) in sent.places.into_iter().zip(replies) {
+            found[at] = Some(reply);
+        }
+        Ok(())
+    }
+}
