@@ -58,6 +58,20 @@ pub trait Application: Send + Sync + 'static {
     /// If it cannot be written; the local store is then unchanged.
     fn save(&self, base: &Base, snapshot: &Self::Snapshot) -> io::Result<()>;
 
+    /// True if all servers merge the snapshot after this group. Called before the group is applied.
+    fn starts_merge(&self, _: &Group) -> bool {
+        false
+    }
+
+    /// Merges the snapshot after a group that [`Self::starts_merge`], with the remembered requests. Called once the group
+    /// is published; returns when the merge is complete here.
+    ///
+    /// # Errors
+    /// If the merge failed; the local store is then unchanged.
+    fn merge(&self, _: &Base, _: &Self::Snapshot) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Returns the same state based on the files that the last [`Self::save`] wrote, so that the memory of saved data
     /// is released. Cheap if the snapshot already uses these files.
     ///
@@ -71,6 +85,25 @@ pub trait Application: Send + Sync + 'static {
     /// If they cannot be opened.
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>>;
 
+    /// The shards that this server has, for its entry in the list of servers.
+    fn shards(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// The files of the shards of the base with this number that this server should upload now; `None` if the store has
+    /// no shards, or has another base by now.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    fn shard_files(&self, _: u64) -> io::Result<Option<ShardFiles>> {
+        Ok(None)
+    }
+
+    /// The last group in the files of a merge by all servers that was committed since the last call.
+    fn committed_merge(&self) -> Option<u64> {
+        None
+    }
+
     /// Starts to receive the store of a log.
     ///
     /// # Errors
@@ -83,6 +116,9 @@ pub trait Application: Send + Sync + 'static {
     /// Reports something to the operator. Must not take long.
     fn report(&self, report: Report);
 }
+
+/// Shards, each with its files.
+pub type ShardFiles = Vec<(u32, Arc<dyn BaseFiles>)>;
 
 /// State of the local folder.
 #[derive(Clone, Debug)]

@@ -236,6 +236,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     async fn go_on(&mut self) -> Result<(), Stopped> {
         self.upload_next();
+        if self.uploads.is_first() {
+            self.upload_shards(0);
+        }
         self.handle_all()?;
         loop {
             if self.cancel.is_cancelled() {
@@ -350,7 +353,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     /// Lists the servers again, at most once per second.
-    fn refresh_soon(&mut self) {
+    pub(crate) fn refresh_soon(&mut self) {
         let soon = self.refreshed.after(self.refresh_pause);
         self.next_refresh = self.next_refresh.min(soon);
     }

@@ -33,11 +33,11 @@ mod start;
 mod turns;
 mod uploads;
 
-pub use application::{Application, Evaluated, Local, Report};
+pub use application::{Application, Evaluated, Local, Report, ShardFiles};
 pub use bucket::{
     BaseFiles, BaseInBucket, Beginning, Bucket, Examined, Failure, FileInBase, Finding,
-    FirstObject, FoundServer, Identity, Incoming, Limits, Put, Remains, ServerEntry, Survey,
-    read_known, write_known,
+    FirstObject, FoundServer, Identity, Incoming, Limits, Put, Remains, ServerEntry, ShardInBase,
+    Survey, read_known, write_known,
 };
 pub use clock::now;
 pub use driver::{Driver, Stopped};

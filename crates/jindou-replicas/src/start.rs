@@ -32,8 +32,8 @@ pub struct Options {
     pub groups: u32,
     /// Ends the driver within 100 ms.
     pub cancel: CancelToken,
-    /// Id epoch of the log that an empty folder creates if there is none.
-    pub new_log: u64,
+    /// Id epoch of the log that an empty folder creates if there is none; `None` if it must not.
+    pub new_log: Option<u64>,
 }
 
 impl Options {
@@ -48,7 +48,7 @@ impl Options {
             update_bytes: 256 << 20,
             refresh: Duration::from_secs(600),
             cancel: CancelToken::new(),
-            new_log: rand::random(),
+            new_log: Some(rand::random()),
         }
     }
 }
@@ -97,6 +97,7 @@ pub async fn start<A: Application, P: Peers>(
         groups: options.groups,
         newest: number.max(known),
         log: Some(identity),
+        shards: store.shards(),
     };
     let servers = bucket.servers(&me).await;
     let servers = servers.map_err(|e| format!("the list of servers cannot be written: {e}"))?;
@@ -143,7 +144,7 @@ pub async fn start<A: Application, P: Peers>(
 async fn find_or_begin_log<S>(
     bucket: &Bucket,
     local: &Local<S>,
-    new_log: u64,
+    new_log: Option<u64>,
 ) -> Result<Identity, String> {
     if let Some(identity) = bucket.identity().await? {
         return Ok(identity);
@@ -161,7 +162,13 @@ async fn find_or_begin_log<S>(
         ));
     }
     match local {
-        Local::Empty => bucket.begin(new_log, Beginning::Empty).await,
+        Local::Empty => match new_log {
+            Some(log) => bucket.begin(log, Beginning::Empty).await,
+            None => Err(
+                "there is no log at this place yet, and this server cannot begin one, since its folder does not have all of its \
+                 shards: start the servers first that have those of a loaded store".into(),
+            ),
+        },
         Local::Other { loaded, begins, .. } => {
             let beginning = loaded.map_or(Beginning::Changed, Beginning::Loaded);
             bucket.begin(*begins, beginning).await

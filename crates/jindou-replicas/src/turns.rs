@@ -2,12 +2,12 @@
 //! published meanwhile, and evaluations are cancelled when the head is rolled back. A group is applied before any
 //! operation after it starts.
 
-use crate::application::{Application, Evaluated};
+use crate::application::{Application, Evaluated, Report};
 use crate::driver::{Done, Driver, Stopped};
 use crate::evaluations::Evaluations;
 use crate::machine::{Base, Blob, Evaluation, Event, Group, RequestKey, Time};
 use crate::peers::Peers;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub(crate) struct Turns<S> {
     /// then.
     moves: bool,
     held: VecDeque<(u64, RequestKey, Blob)>,
+    /// Groups after which all servers merge, until they are published.
+    merging: BTreeSet<u64>,
     /// The newest groups applied to the head, for spans.
     recent: VecDeque<Arc<Group>>,
     recent_bytes: usize,
@@ -64,6 +66,7 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
             laying: false,
             moves: false,
             held: VecDeque::new(),
+            merging: BTreeSet::new(),
             recent: VecDeque::new(),
             recent_bytes: 0,
         }
@@ -129,8 +132,10 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
     fn together(&mut self, first: Arc<Group>) -> (Vec<Arc<Group>>, Option<u64>) {
         let (mut groups, mut publish, mut bytes) = (vec![first], None, 0);
         while groups.len() < TOGETHER && bytes < TOGETHER_BYTES {
+            // The group that commits a merge waits for it, and the merge begins once this one is published.
+            let merges = (groups.last()).is_some_and(|group| self.merging.contains(&group.number));
             match self.waiting.front() {
-                Some((_, Turn::Lay(group))) => {
+                Some((_, Turn::Lay(group))) if !merges => {
                     bytes += size(group);
                     groups.push(group.clone());
                 }
@@ -175,6 +180,13 @@ fn size(group: &Group) -> usize {
 impl<A: Application, P: Peers> Driver<A, P> {
     /// Queues an operation and executes everything that can be executed.
     pub(crate) fn turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
+        // Of two groups with the same number, the first was rolled back.
+        if let Turn::Take(group) | Turn::Lay(group) = &turn {
+            match self.store.starts_merge(group) {
+                true => self.turns.merging.insert(group.number),
+                false => self.turns.merging.remove(&group.number),
+            };
+        }
         self.turns.push(turn);
         self.take_turns()
     }
@@ -262,6 +274,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 turns.fall();
                 self.store.publish(base.number, &turns.published.1);
                 self.happened.push_back(Event::Downloaded(Some(base)));
+                self.me.shards = self.store.shards();
+                self.refresh_soon();
                 self.move_now();
             }
         }
@@ -269,6 +283,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     fn publish(&mut self, number: u64) -> Result<(), Stopped> {
+        if self.turns.merging.remove(&number)
+            && let Some(snapshot) = self.turns.groups.get(&number).cloned()
+        {
+            self.merge(number, snapshot);
+        }
         let turns = &mut self.turns;
         if let Some(snapshot) = turns.groups.remove(&number) {
             turns.groups = turns.groups.split_off(&number);
@@ -277,7 +296,25 @@ impl<A: Application, P: Peers> Driver<A, P> {
         } else if turns.published.0 != number {
             return Err(Stopped::impossible("a group to publish that was not laid"));
         }
+        if let Some(base) = self.store.committed_merge() {
+            self.upload_shards(base);
+            self.saved(base);
+        }
         Ok(())
+    }
+
+    /// Begins this server's part of a merge by all servers.
+    fn merge(&mut self, number: u64, snapshot: A::Snapshot) {
+        let (base, store) = (self.machine.base(number), self.store.clone());
+        self.spawn(async move {
+            let work = move || store.merge(&base, &snapshot);
+            let failed = match tokio::task::spawn_blocking(work).await {
+                Ok(Ok(())) => return None,
+                Ok(Err(e)) => e.to_string(),
+                Err(e) => e.to_string(),
+            };
+            Some(Done::Report(Report::Disk(failed)))
+        });
     }
 
     /// Handles applied groups. Snapshots up to `publish` become visible to queries.

@@ -1,7 +1,7 @@
 //! Uploads of bases, one at a time. Each requested base is uploaded, or a later one in its place.
 
-use crate::application::{Application, Report};
-use crate::bucket::BaseFiles;
+use crate::application::{Application, Report, ShardFiles};
+use crate::bucket::{BaseFiles, Bucket, Failure};
 use crate::driver::{Done, Driver};
 use crate::machine::{Base, Event};
 use crate::peers::Peers;
@@ -59,6 +59,31 @@ impl Uploads {
             pauses: false,
         }
     }
+
+    /// True if the base that the log begins with is to be uploaded.
+    pub fn is_first(&self) -> bool {
+        let first = self.running == Some(0);
+        first || self.next.as_ref().is_some_and(|next| next.base.number == 0)
+    }
+}
+
+/// Uploads the shards of a base that the bucket does not have. Returns true once the base is complete.
+async fn upload_missing(
+    bucket: &Bucket,
+    (epoch, number, start): (u64, u64, u64),
+    files: ShardFiles,
+) -> Result<bool, Failure> {
+    if bucket.bases(epoch).await?.contains(&number) {
+        return Ok(true);
+    }
+    let there = bucket.shards(epoch, number).await?;
+    for (shard, files) in files {
+        if there.iter().all(|s| s.shard != shard) {
+            let place = (epoch, number, start);
+            bucket.upload_shard(place, shard, files).await?;
+        }
+    }
+    Ok(false)
 }
 
 /// Reason why an upload ended without a base.
@@ -125,6 +150,34 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 Err(report) => Failed::Report(report),
             };
             Some(Done::UploadFailed(upload, failed, begun.elapsed()))
+        });
+    }
+
+    /// Uploads this server's share of the shards of a base, and what other servers should have uploaded and do not.
+    pub(crate) fn upload_shards(&mut self, number: u64) {
+        let (bucket, store) = (self.bucket.clone(), self.store.clone());
+        let place = (self.epoch, number, self.me.start);
+        self.spawn(async move {
+            let mut pause = AGAIN.0;
+            loop {
+                let of = store.clone();
+                let files = tokio::task::spawn_blocking(move || of.shard_files(number)).await;
+                let files = match files {
+                    Ok(Ok(Some(files))) => files,
+                    Ok(Ok(None)) => return None,
+                    Ok(Err(e)) => return Some(Done::Report(Report::Disk(e.to_string()))),
+                    Err(e) => return Some(Done::Report(Report::Disk(e.to_string()))),
+                };
+                match upload_missing(&bucket, place, files).await {
+                    Ok(true) => return None,
+                    Ok(false) => pause = AGAIN.0,
+                    Err(e) => {
+                        store.report(Report::Bucket("uploading a shard", e));
+                        pause = (pause * 2).min(AGAIN.1);
+                    }
+                }
+                tokio::time::sleep(pause).await;
+            }
         });
     }
 

@@ -7,12 +7,14 @@
 
 use super::known::{read_known, write_known};
 use super::past::micros;
+use super::shards::ShardInBase;
 use super::{Bucket, Failure, Lane, PAGE, Put};
 use crate::machine::{Base, Name};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -23,6 +25,10 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 pub trait BaseFiles: Send + Sync + 'static {
     /// Names and lengths.
     fn files(&self) -> Vec<(String, u64)>;
+    /// Number of shards whose files are uploaded by their own holders ([`Bucket::upload_shard`]); 0 if there are none.
+    fn shards(&self) -> u32 {
+        0
+    }
     /// Reads bytes of a file from offset `at`.
     ///
     /// # Errors
@@ -38,6 +44,12 @@ pub trait Incoming<S>: Send + 'static {
     /// # Errors
     /// If it cannot be written.
     fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()>;
+    /// True if the files of this shard are wanted. They are received after the others, with names that begin with
+    /// `shard-N/`.
+    fn wants(&self, shard: u32) -> bool {
+        let _ = shard;
+        true
+    }
     /// Replaces the local store durably by the received one, and opens it.
     ///
     /// # Errors
@@ -59,6 +71,9 @@ pub struct BaseInBucket {
     keys: FileInBase,
     /// The store's files.
     pub files: Vec<FileInBase>,
+    /// The files of shards, in the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<ShardInBase>,
 }
 
 /// A file of a base.
@@ -80,7 +95,8 @@ const ATTEMPTS: u32 = 6;
 impl BaseInBucket {
     /// Total bytes of its files, including the remembered requests.
     pub fn bytes(&self) -> u64 {
-        let files = self.files.iter().chain([&self.keys]);
+        let shards = self.shards.iter().flat_map(|shard| &shard.files);
+        let files = self.files.iter().chain([&self.keys]).chain(shards);
         files
             .flat_map(|file| &file.parts)
             .map(|(bytes, _)| bytes)
@@ -91,19 +107,30 @@ impl BaseInBucket {
         part_name(self.epoch, self.number, self.start, file, part)
     }
 
-    /// The folder that contains its parts.
-    pub(super) fn folder(&self) -> String {
-        let name = self.part(0, 0);
-        name.rsplit_once('/')
-            .map_or_else(String::new, |(folder, _)| folder.to_owned())
+    /// The folders that contain its parts.
+    pub(super) fn folders(&self) -> BTreeSet<String> {
+        let starts = self.shards.iter().map(|shard| shard.start);
+        let starts = starts.chain([self.start]);
+        let names = starts.map(|start| part_name(self.epoch, self.number, start, 0, 0));
+        names
+            .filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned()))
+            .collect()
     }
 
     /// Names and lengths of its parts.
     pub(super) fn all_parts(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         let files = [&self.keys].into_iter().chain(&self.files).enumerate();
-        files.flat_map(move |(index, file)| {
+        let files = files.map(|(index, file)| (self.start, index, file));
+        let shards = self.shards.iter().flat_map(|shard| {
+            let files = shard.files.iter().enumerate();
+            files.map(|(file, parts)| (shard.start, shard.index(file), parts))
+        });
+        files.chain(shards).flat_map(move |(start, index, file)| {
             let parts = file.parts.iter().enumerate();
-            parts.map(move |(part, (length, _))| (self.part(index, part), *length))
+            parts.map(move |(part, (length, _))| {
+                let name = part_name(self.epoch, self.number, start, index, part);
+                (name, *length)
+            })
         })
     }
 
@@ -116,7 +143,7 @@ impl BaseInBucket {
     }
 }
 
-fn part_name(epoch: u64, number: u64, start: u64, file: usize, part: usize) -> String {
+pub(super) fn part_name(epoch: u64, number: u64, start: u64, file: usize, part: usize) -> String {
     format!("parts/{epoch:016x}-{number:016x}-{start:016x}/{file:06}-{part:08}")
 }
 
@@ -155,15 +182,18 @@ impl Bucket {
                 parts: Vec::new(),
             },
             files: Vec::new(),
+            shards: Vec::new(),
         };
         let keys: Arc<dyn BaseFiles> = Arc::new(Memory(write_known(base)));
-        document.keys = self.upload_file(&document, 0, &keys, "", None).await?;
+        let place = |index| (epoch, base.number, start, index);
+        document.keys = self.upload_file(place(0), &keys, "", None).await?;
         for (index, (name, length)) in files.files().into_iter().enumerate() {
             let file = self
-                .upload_file(&document, index + 1, &files, &name, Some(length))
+                .upload_file(place(index + 1), &files, &name, Some(length))
                 .await?;
             document.files.push(file);
         }
+        document.shards = self.all_shards(epoch, base.number, files.shards()).await?;
         document.sum = document.sum().unwrap_or_default();
         let bytes = serde_json::to_vec(&document).map_err(|e| Failure::Refused(e.to_string()))?;
         let name = Name::Base(base.number).text(epoch);
@@ -176,10 +206,9 @@ impl Bucket {
         Ok(())
     }
 
-    async fn upload_file(
+    pub(super) async fn upload_file(
         &self,
-        document: &BaseInBucket,
-        index: usize,
+        (epoch, number, start, index): (u64, u64, u64, usize),
         files: &Arc<dyn BaseFiles>,
         name: &str,
         length: Option<u64>,
@@ -191,7 +220,7 @@ impl Bucket {
             let at = part * PART;
             let size = PART.min(length - at);
             let (files, file) = (files.clone(), name.to_owned());
-            let object = document.part(index, part as usize);
+            let object = part_name(epoch, number, start, index, part as usize);
             async move {
                 let read = move || {
                     let mut bytes = vec![0; size as usize];
@@ -219,7 +248,7 @@ impl Bucket {
     }
 
     /// Creates an object, with retries.
-    async fn repeat(&self, name: &str, bytes: Bytes) -> Result<Put, Failure> {
+    pub(super) async fn repeat(&self, name: &str, bytes: Bytes) -> Result<Put, Failure> {
         let mut attempt = 0;
         loop {
             match self.create_in(Lane::Bulk, name, bytes.clone()).await {
@@ -274,7 +303,7 @@ impl Bucket {
     /// If a part is missing or damaged.
     pub async fn known(&self, document: &BaseInBucket) -> Result<Base, Failure> {
         let mut keys = Vec::new();
-        let mut parts = self.parts(document, 0, &document.keys);
+        let mut parts = self.parts(document, (document.start, 0), &document.keys);
         while let Some(part) = parts.next().await {
             keys.extend_from_slice(&part?);
         }
@@ -292,32 +321,57 @@ impl Bucket {
         mut into: Box<dyn Incoming<S>>,
     ) -> Result<(Base, S), Failure> {
         let base = self.known(document).await?;
-        for (index, file) in document.files.iter().enumerate() {
-            let mut parts = self.parts(document, index + 1, file);
-            let mut part = parts.next().await;
-            loop {
-                let bytes = part.transpose()?.unwrap_or_default();
-                let name = file.name.clone();
-                let write = move || into.write(&name, &bytes).map(|()| into);
-                into = blocking(write).await?;
-                part = parts.next().await;
-                if part.is_none() {
-                    break;
-                }
+        for (i, file) in document.files.iter().enumerate() {
+            let place = (document.start, i + 1);
+            into = self
+                .receive(document, place, (&file.name, file), into)
+                .await?;
+        }
+        for of in &document.shards {
+            // What is wanted may depend on the files before.
+            if !into.wants(of.shard) {
+                continue;
+            }
+            for (i, file) in of.files.iter().enumerate() {
+                let name = format!("shard-{}/{}", of.shard, file.name);
+                let place = (of.start, of.index(i));
+                into = self.receive(document, place, (&name, file), into).await?;
             }
         }
         blocking(move || into.finish(&base).map(|store| (base, store))).await
     }
 
+    /// Receives one file.
+    async fn receive<S: Send + 'static>(
+        &self,
+        document: &BaseInBucket,
+        place: (u64, usize),
+        (name, file): (&str, &FileInBase),
+        mut into: Box<dyn Incoming<S>>,
+    ) -> Result<Box<dyn Incoming<S>>, Failure> {
+        let mut parts = self.parts(document, place, file);
+        let mut part = parts.next().await;
+        loop {
+            let bytes = part.transpose()?.unwrap_or_default();
+            let name = name.to_owned();
+            let write = move || into.write(&name, &bytes).map(|()| into);
+            into = blocking(write).await?;
+            part = parts.next().await;
+            if part.is_none() {
+                return Ok(into);
+            }
+        }
+    }
+
     fn parts<'a>(
         &'a self,
         document: &'a BaseInBucket,
-        index: usize,
+        (start, index): (u64, usize),
         file: &'a FileInBase,
     ) -> impl futures_util::Stream<Item = Result<Bytes, Failure>> + Unpin + 'a {
         let reads = file.parts.iter().enumerate();
         let reads = reads.map(move |(part, (length, hash))| async move {
-            let name = document.part(index, part);
+            let name = part_name(document.epoch, document.number, start, index, part);
             let (bytes, _) = self.reread(&name).await.map_err(|e| match e {
                 Failure::Missing => Failure::Lost(format!("{name} is missing")),
                 failure => failure,

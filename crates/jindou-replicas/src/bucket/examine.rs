@@ -93,7 +93,10 @@ impl Bucket {
             Err(Failure::Lost(_)) => return Ok(Err(vec![finding(name, "is damaged")])),
             Err(failure) => return Err(failure),
         };
-        let (found, _) = self.names(&document.folder(), None, usize::MAX).await?;
+        let mut found = Vec::new();
+        for folder in document.folders() {
+            found.extend(self.names(&folder, None, usize::MAX).await?.0);
+        }
         let there: HashMap<String, u64> = (found.iter())
             .filter_map(|meta| Some((self.name(&meta.location)?, meta.size)))
             .collect();

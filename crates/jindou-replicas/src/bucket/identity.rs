@@ -70,6 +70,9 @@ pub struct ServerEntry {
     /// The log's identity, a copy of `log.json`.
     #[serde(default)]
     pub log: Option<Identity>,
+    /// The shards that it has, if the store is sharded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<u32>,
 }
 
 impl ServerEntry {

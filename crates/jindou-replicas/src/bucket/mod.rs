@@ -17,6 +17,7 @@ mod past;
 mod probe;
 #[cfg(feature = "s3")]
 mod s3;
+mod shards;
 mod staged;
 mod survey;
 
@@ -26,6 +27,7 @@ pub use examine::{Examined, Finding};
 use identity::IDENTITY;
 pub use identity::{Beginning, FirstObject, FoundServer, Identity, Remains, ServerEntry};
 pub use known::{read_known, write_known};
+pub use shards::ShardInBase;
 pub use survey::Survey;
 
 use crate::machine::{Fetch, Fetched, Name, PutResult};
@@ -156,8 +158,12 @@ impl Bucket {
     /// # Errors
     /// If it cannot be created or opened.
     pub fn directory(path: &Path, limits: Limits) -> std::io::Result<Self> {
-        if !path.is_dir() {
-            jindou_model::private::create_folder(path)?;
+        // Servers that start together may both create it.
+        if !path.is_dir()
+            && let Err(e) = jindou_model::private::create_folder(path)
+            && !path.is_dir()
+        {
+            return Err(e);
         }
         let store = Arc::new(Directory::open(path)?);
         Ok(Self::over_folder(store, path, limits))

@@ -1,10 +1,11 @@
 //! Establishing connections: dialling other servers, and accepting their connections.
 
 use super::link::{self, Greeting, answer};
+use super::streams;
 use super::table::{Entry, Table, Unfit, Wanted};
-use super::tls;
+use super::tls::{self, Fingerprint};
 use crate::machine::ServerName;
-use rustls::ServerConfig;
+use rustls::{ClientConfig, ServerConfig};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Largest number of unauthenticated connections, per address and in total.
@@ -29,10 +32,10 @@ const TELL: Duration = Duration::from_secs(5);
 const REFUSED: Duration = Duration::from_secs(1);
 
 /// Reason why a connection could not be established.
-struct Failed {
-    why: String,
+pub(super) struct Failed {
+    pub why: String,
     /// True if the peer rejected this process's certificate.
-    refused: bool,
+    pub refused: bool,
 }
 
 impl From<String> for Failed {
@@ -113,19 +116,10 @@ async fn dial(
 ) -> Result<(), Failed> {
     let mut failed = Failed::from("it has no address".to_owned());
     for address in &entry.addresses {
-        let found = timeout(
-            table.limits.times.greeting,
-            tokio::net::lookup_host(address),
-        )
-        .await;
-        let found = match found {
-            Ok(Ok(found)) => found,
-            Ok(Err(e)) => {
-                failed = format!("{address}: {e}").into();
-                continue;
-            }
-            Err(_) => {
-                failed = format!("{address}: no answer to the question for its address").into();
+        let found = match resolve(table, address).await {
+            Ok(found) => found,
+            Err(why) => {
+                failed = why.into();
                 continue;
             }
         };
@@ -144,6 +138,61 @@ async fn dial(
     Err(failed)
 }
 
+/// The socket addresses of a server's address.
+///
+/// # Errors
+/// One sentence.
+pub(super) async fn resolve(
+    table: &Table,
+    address: &str,
+) -> Result<impl Iterator<Item = SocketAddr>, String> {
+    let limit = table.limits.times.greeting;
+    match timeout(limit, tokio::net::lookup_host(address)).await {
+        Ok(Ok(found)) => Ok(found.collect::<Vec<_>>().into_iter()),
+        Ok(Err(e)) => Err(format!("{address}: {e}")),
+        Err(_) => Err(format!(
+            "{address}: no answer to the question for its address"
+        )),
+    }
+}
+
+/// Dials an address, and checks that the server there is that of the entry. Returns the hash of its certificate, too.
+pub(super) async fn secure(
+    table: &Table,
+    tls: &Arc<ClientConfig>,
+    entry: &Entry,
+    place: SocketAddr,
+) -> Result<(TlsStream<TcpStream>, Fingerprint), Failed> {
+    let stream = timeout(table.limits.times.greeting, TcpStream::connect(place)).await;
+    let stream = stream.map_err(late)?.map_err(wrong)?;
+    set_up(table, &stream);
+    let connector = TlsConnector::from(Arc::clone(tls));
+    let stream = connector.connect(tls::server_name(), stream).await;
+    let stream = stream.map_err(wrong)?;
+    let certificates = stream.get_ref().1.peer_certificates();
+    let shown = certificates.and_then(<[_]>::first);
+    let shown = shown.map(|certificate| tls::fingerprint(certificate));
+    // The list may have changed meanwhile; the entry that was dialled counts.
+    match shown.filter(|shown| Some(*shown) == entry.certificate) {
+        Some(shown) => Ok((stream, shown)),
+        None => Err(Failed::from("it is another server".to_owned())),
+    }
+}
+
+fn late(_: Elapsed) -> Failed {
+    Failed::from("no answer in time".to_owned())
+}
+
+fn wrong(e: std::io::Error) -> Failed {
+    match alert(&e) {
+        true => Failed {
+            why: "it does not know this server's certificate".to_owned(),
+            refused: true,
+        },
+        false => e.to_string().into(),
+    }
+}
+
 async fn dial_place(
     table: &Arc<Table>,
     name: &ServerName,
@@ -152,34 +201,12 @@ async fn dial_place(
     place: SocketAddr,
 ) -> Result<(), Failed> {
     let times = table.limits.times;
-    let late = |_| Failed::from("no answer in time".to_owned());
     let refused = |why: &str| Failed {
         why: why.to_owned(),
         refused: true,
     };
-    let wrong = |e: std::io::Error| match alert(&e) {
-        true => refused("it does not know this server's certificate"),
-        false => e.to_string().into(),
-    };
-    let stream = timeout(times.greeting, TcpStream::connect(place)).await;
-    let stream = stream.map_err(late)?.map_err(wrong)?;
-    set_up(table, &stream);
     let greet = async {
-        let connector = TlsConnector::from(table.client.clone());
-        let mut stream = connector
-            .connect(tls::server_name(), stream)
-            .await
-            .map_err(wrong)?;
-        let shown = stream
-            .get_ref()
-            .1
-            .peer_certificates()
-            .and_then(<[_]>::first);
-        let shown = shown.map(|certificate| tls::fingerprint(certificate));
-        // The list may have changed meanwhile; the entry that was dialled counts.
-        let Some(shown) = shown.filter(|shown| Some(*shown) == entry.certificate) else {
-            return Err(Failed::from("it is another server".to_owned()));
-        };
+        let (mut stream, shown) = secure(table, &table.client, entry, place).await?;
         let mine = Greeting {
             answer: answer::WELCOME,
             name: table.me.clone(),
@@ -189,9 +216,10 @@ async fn dial_place(
         stream.write_all(&mine.write()).await.map_err(wrong)?;
         stream.flush().await.map_err(wrong)?;
         let theirs = Greeting::read(&mut stream).await.map_err(wrong)?;
-        Ok((stream, shown, theirs))
+        Ok::<_, Failed>((stream, shown, theirs))
     };
-    let (stream, shown, theirs) = timeout(times.greeting, greet).await.map_err(late)??;
+    let greeted = timeout(times.greeting, greet).await;
+    let (stream, shown, theirs) = greeted.map_err(late)??;
     let theirs = match theirs {
         Ok(theirs) => theirs,
         Err(version) => {
@@ -254,6 +282,10 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
             .peer_certificates()
             .and_then(<[_]>::first);
         let shown = tls::fingerprint(shown?);
+        if stream.get_ref().1.alpn_protocol() == Some(tls::SHARDS) {
+            streams::accepted(table, shown, stream);
+            return None;
+        }
         let theirs = Greeting::read(&mut stream).await.ok()?;
         Some((stream, shown, theirs))
     };

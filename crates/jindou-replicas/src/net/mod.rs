@@ -5,12 +5,16 @@
 //! bucket can change. A server that is not in the list as last read is rejected, and the list is read again. Both sides
 //! dial; of two connections between the same processes one is kept.
 //!
+//! Servers with shards have further connections between them (`streams.rs`), so that a long list never delays a message
+//! about the log. ALPN tells the two kinds apart.
+//!
 //! Start reading at `table.rs` (known servers, and which connection is kept); then `dial.rs`, `link.rs` and `queue.rs`.
 
 mod dial;
 mod link;
 mod queue;
 mod room;
+mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -21,6 +25,9 @@ use crate::bucket::ServerEntry;
 use crate::machine::{Message, ServerName};
 use crate::peers::{FromPeer, Peers};
 use crate::start::Options;
+use rustls::ClientConfig;
+pub use streams::{AcceptedStream, Streams};
+
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +89,7 @@ pub struct Listener {
     certificate: Certificate,
     address: String,
     limits: Limits,
+    shards: Option<mpsc::Sender<AcceptedStream>>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -119,6 +127,7 @@ pub async fn listen(address: &str, at: Option<&str>, limits: Limits) -> Result<L
         certificate: Certificate::new()?,
         address: format!("{host}:{port}"),
         limits,
+        shards: None,
     })
 }
 
@@ -171,6 +180,13 @@ impl Listener {
         tls::text(&self.certificate.fingerprint)
     }
 
+    /// Sends connections for the data of shards to a channel. Without one they are closed.
+    #[must_use]
+    pub fn with_shards(self, to: mpsc::Sender<AcceptedStream>) -> Self {
+        let shards = Some(to);
+        Self { shards, ..self }
+    }
+
     /// Starts to accept connections and to dial, as the server with this name, in the caller's runtime. No other server
     /// is known before [`Peers::know`] is called.
     ///
@@ -178,13 +194,13 @@ impl Listener {
     /// One sentence.
     pub fn connect(self, name: &str) -> Result<(Connections, mpsc::Receiver<FromPeer>), String> {
         let pinned = Arc::new(Pinned::default());
-        let (client, server) = tls::configurations(&self.certificate, &pinned)?;
+        let tls = tls::configurations(&self.certificate, &pinned)?;
         let (out, incoming) = mpsc::channel(WAITING);
-        let table = Table::new(name.into(), self.limits, pinned, client, out);
+        let table = Table::new(name.into(), self.limits, pinned, tls.log, out, self.shards);
         let table = Arc::new(table);
-        table.spawn(dial::accept(table.clone(), self.listener, server));
+        table.spawn(dial::accept(table.clone(), self.listener, tls.accept));
         table.spawn(ask(table.clone()));
-        Ok((Connections(table), incoming))
+        Ok((Connections(table, tls.shards), incoming))
     }
 }
 
@@ -214,7 +230,14 @@ async fn ask(table: Arc<Table>) {
 }
 
 /// The connections of one server; closed on drop.
-pub struct Connections(Arc<Table>);
+pub struct Connections(Arc<Table>, Arc<ClientConfig>);
+
+impl Connections {
+    /// The way to dial the same servers for the data of shards.
+    pub fn streams(&self) -> Streams {
+        Streams::new(Arc::clone(&self.0), Arc::clone(&self.1))
+    }
+}
 
 impl std::fmt::Debug for Connections {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {

@@ -3,6 +3,7 @@
 use super::Limits;
 use super::queue::{Lost, Queue};
 use super::room::Room;
+use super::streams::AcceptedStream;
 use super::tls::{self, Fingerprint, Pinned};
 use crate::bucket::ServerEntry;
 use crate::machine::{Message, ServerName};
@@ -20,6 +21,8 @@ pub(super) struct Table {
     pub pinned: Arc<Pinned>,
     pub client: Arc<rustls::ClientConfig>,
     pub out: mpsc::Sender<FromPeer>,
+    /// Receives connections for the data of shards; `None` if this server has no shards.
+    pub shards: Option<mpsc::Sender<AcceptedStream>>,
     peers: Mutex<Peers>,
     tasks: Mutex<Option<JoinSet<()>>>,
 }
@@ -101,6 +104,7 @@ impl Table {
         pinned: Arc<Pinned>,
         client: Arc<rustls::ClientConfig>,
         out: mpsc::Sender<FromPeer>,
+        shards: Option<mpsc::Sender<AcceptedStream>>,
     ) -> Self {
         Self {
             me,
@@ -108,6 +112,7 @@ impl Table {
             pinned,
             client,
             out,
+            shards,
             peers: Mutex::default(),
             tasks: Mutex::new(Some(JoinSet::new())),
         }
@@ -209,6 +214,14 @@ impl Table {
             entry.is_some_and(|entry| entry.certificate.as_ref() == Some(certificate))
         });
         of.map(|(name, _)| name.clone())
+    }
+
+    /// Names and entries of the listed servers.
+    pub fn entries(&self) -> Vec<(ServerName, Entry)> {
+        let peers = self.lock();
+        let all = peers.of.iter();
+        let listed = all.filter_map(|(name, peer)| Some((name.clone(), peer.entry.clone()?)));
+        listed.collect()
     }
 
     /// Next step of the task that dials this server.

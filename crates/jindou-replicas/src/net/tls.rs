@@ -201,11 +201,29 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// TLS configurations for dialling and accepting. Sessions are not resumed, so each handshake presents certificates.
+/// ALPN names of the protocols between servers: messages about the log, and requests for the data of shards. Servers
+/// that offer none mean the first.
+const LOG: &[u8] = b"jindou-log";
+pub(super) const SHARDS: &[u8] = b"jindou-shards";
+
+/// TLS configurations of one process. Sessions are not resumed, so each handshake presents certificates.
+pub(super) struct Configurations {
+    /// For dialling, with messages about the log.
+    pub log: Arc<ClientConfig>,
+    /// For dialling, with requests for the data of shards.
+    pub shards: Arc<ClientConfig>,
+    /// For accepting.
+    pub accept: Arc<ServerConfig>,
+}
+
+/// The configurations of a process with this certificate.
+///
+/// # Errors
+/// One sentence.
 pub(super) fn configurations(
     certificate: &Certificate,
     pinned: &Arc<Pinned>,
-) -> Result<(Arc<ClientConfig>, Arc<ServerConfig>), String> {
+) -> Result<Configurations, String> {
     let unfit = |e: Error| format!("the certificate cannot be used: {e}");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Arc::new(Verifier {
@@ -230,7 +248,17 @@ pub(super) fn configurations(
         .map_err(unfit)?;
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
-    Ok((Arc::new(client), Arc::new(server)))
+    server.alpn_protocols = vec![LOG.to_vec(), SHARDS.to_vec()];
+    let with = |protocol: &[u8]| {
+        let mut client = client.clone();
+        client.alpn_protocols = vec![protocol.to_vec()];
+        Arc::new(client)
+    };
+    Ok(Configurations {
+        log: with(LOG),
+        shards: with(SHARDS),
+        accept: Arc::new(server),
+    })
 }
 
 #[cfg(test)]

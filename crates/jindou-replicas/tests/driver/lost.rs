@@ -49,7 +49,7 @@ impl Server {
         let bucket = Bucket::directory(log, limits()).unwrap();
         let mut options = Options::new(name);
         options.settings = settings();
-        options.new_log = EPOCH;
+        options.new_log = Some(EPOCH);
         let (peers, incoming) = Nobody::connect();
         let started = start(tiny.clone(), bucket, peers, incoming, options).await;
         let (handle, driver) = started?;
@@ -569,7 +569,7 @@ async fn what_is_lost_is_written_back_at_the_end() {
             audit_every: Duration::from_secs(3600),
             ..settings()
         };
-        options.new_log = EPOCH;
+        options.new_log = Some(EPOCH);
         let (peers, incoming) = Nobody::connect();
         let tiny = Tiny::default();
         let started = start(tiny.clone(), bucket, peers, incoming, options).await;

@@ -175,7 +175,7 @@ impl World {
         let name = format!("server-{}", server.index);
         let mut options = Options::new(&name);
         options.settings = self.settings.clone();
-        options.new_log = EPOCH;
+        options.new_log = Some(EPOCH);
         let (handle, task) = loop {
             let (store, options) = (store.clone(), options.clone());
             let bucket = self.bucket.clone();

@@ -1,0 +1,77 @@
+//! Connections between the servers of a list for requests that are not about the log: for the data of shards. Their
+//! protocol is not known here.
+
+use super::dial::{resolve, secure};
+use super::table::Table;
+use super::tls::Fingerprint;
+use crate::machine::ServerName;
+use rustls::ClientConfig;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::{client, server};
+
+/// A connection that another server has dialled, and that server's name.
+pub type AcceptedStream = (ServerName, server::TlsStream<TcpStream>);
+
+/// Dials the servers of the list.
+#[derive(Clone)]
+pub struct Streams {
+    table: Arc<Table>,
+    tls: Arc<ClientConfig>,
+}
+
+impl std::fmt::Debug for Streams {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Streams({})", self.table.me)
+    }
+}
+
+impl Streams {
+    pub(super) fn new(table: Arc<Table>, tls: Arc<ClientConfig>) -> Self {
+        Self { table, tls }
+    }
+
+    /// The other servers of the list.
+    pub fn servers(&self) -> Vec<ServerName> {
+        let entries = self.table.entries();
+        entries.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Dials a server.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub async fn dial(&self, name: &ServerName) -> Result<client::TlsStream<TcpStream>, String> {
+        let entries = self.table.entries();
+        let entry = entries.into_iter().find(|(of, _)| of == name);
+        let (_, entry) = entry.ok_or("it is not in the list of servers")?;
+        let mut failed = "it has no address".to_owned();
+        for address in &entry.addresses {
+            let found = match resolve(&self.table, address).await {
+                Ok(found) => found,
+                Err(why) => {
+                    failed = why;
+                    continue;
+                }
+            };
+            for place in found {
+                match secure(&self.table, &self.tls, &entry, place).await {
+                    Ok((stream, _)) => return Ok(stream),
+                    Err(e) => failed = format!("{address}: {}", e.why),
+                }
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// Passes on a connection from a server of the list. It is closed if nothing takes it.
+pub(super) fn accepted(
+    table: &Table,
+    certificate: Fingerprint,
+    stream: server::TlsStream<TcpStream>,
+) {
+    if let (Some(to), Some(name)) = (&table.shards, table.name_of(&certificate)) {
+        let _ = to.try_send((name, stream));
+    }
+}
