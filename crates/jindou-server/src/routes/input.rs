@@ -31,7 +31,7 @@ impl Parameters {
     /// 400 for bytes that are not UTF-8 once they are decoded.
     pub(super) fn of_url(uri: &Uri) -> Result<Self, Problem> {
         let mut p = Self::default();
-        p.add(uri.query().unwrap_or_default().as_bytes())?;
+        form::decoded(uri.query().unwrap_or_default().as_bytes(), &mut p.0)?;
         Ok(p)
     }
 
@@ -67,9 +67,16 @@ impl Parameters {
     /// Adds the parameters of a form.
     ///
     /// # Errors
-    /// As [`Self::of_url`].
+    /// As [`Self::of_url`], and 400 for a parameter that is read before the form.
     pub(super) fn add(&mut self, encoded: &[u8]) -> Result<(), Problem> {
-        form::decoded(encoded, &mut self.0)
+        let before = self.0.len();
+        form::decoded(encoded, &mut self.0)?;
+        match self.0[before..].iter().any(|(k, _)| k == "consistency") {
+            false => Ok(()),
+            true => Err(Problem::bad_request(
+                "consistency is read before the body: give it in the URL or in the header Jindou-Consistency",
+            )),
+        }
     }
 
     pub(super) fn all(&self, name: &str) -> Vec<String> {
