@@ -3,7 +3,7 @@
 use super::check::{
     CheckReport, EdgeSum, WalkedSegment, all_hashes, dictionary, file_name, index, walk,
 };
-use super::{MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS};
+use super::{MANIFEST, NAMED_IN, NAMED_OUT, REPLICA, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS};
 use crate::base::Base;
 use crate::shard::{CLUSTER, Cluster, manifest_of, open_shard, shard_folder};
 use jindou_dictionary::index::Indexes;
@@ -22,6 +22,10 @@ pub(super) fn shards(
     let mut bases = Vec::new();
     for number in 0..cluster.shards {
         let folder = dir.join(shard_folder(number));
+        // A server that follows a log has some of the shards.
+        if !folder.exists() && dir.join(REPLICA).exists() {
+            continue;
+        }
         of_shard(number, report, |own| {
             let manifest = match manifest_of(dir, cluster, number) {
                 Ok(manifest) => manifest,

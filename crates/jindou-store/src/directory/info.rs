@@ -2,11 +2,12 @@
 
 use super::{Manifest, SegmentInfo};
 use crate::base::Base;
+use crate::shard::{Cluster, manifest_of, open_shard, shard_folder};
 use crate::snapshot::Snapshot;
 use jindou_dictionary::index::{Indexes, file_of, name_of};
 use jindou_graph::segment::FinderKind;
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
-use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
+use jindou_model::{Error, MAX_BASE_VERTICES, Result, VertexId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,17 +101,58 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
 /// # Errors
 /// As [`super::open_at`].
 pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
-    let manifest = super::open::current(dir)?.1;
-    let base = super::open_at(dir, indexes)?.0;
+    let Some(cluster) = Cluster::read(dir)? else {
+        let manifest = super::open::current(dir)?.1;
+        return info_of(&super::open_at(dir, indexes)?.0, &manifest);
+    };
+    let mut whole: Option<InfoReport> = None;
+    for shard in 0..cluster.shards {
+        if !dir.join(shard_folder(shard)).exists() {
+            // A server may have some of the shards.
+            continue;
+        }
+        let base = open_shard(dir, &cluster, shard, indexes)?;
+        let own = info_of(&base, &manifest_of(dir, &cluster, shard)?)?;
+        match &mut whole {
+            Some(whole) => whole.add_shard(own),
+            None => whole = Some(own),
+        }
+    }
+    whole.ok_or_else(|| Error::not_a_store(dir, "it has none of the store's shards"))
+}
+
+impl InfoReport {
+    /// Adds the files of another shard of the same store. Counts are those of the whole store in each.
+    fn add_shard(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        for (name, bytes) in other.parts {
+            match self.parts.iter_mut().find(|(of, _)| *of == name) {
+                Some((_, sum)) => *sum += bytes,
+                None => self.parts.push((name, bytes)),
+            }
+        }
+        for (own, other) in self.predicates.iter_mut().zip(other.predicates) {
+            own.bytes = [0, 1].map(|i| own.bytes[i] + other.bytes[i]);
+        }
+    }
+}
+
+/// Reports on an open base.
+fn info_of(base: &Arc<Base>, manifest: &Manifest) -> Result<InfoReport> {
     let s = base.statistics();
     // With the terms of updates that were merged.
-    let all = Snapshot::of_base(Arc::clone(&base));
+    let all = Snapshot::of_base(Arc::clone(base));
     let term = |v: u32| {
         let mut out = Vec::new();
-        all.term(VertexId(v), &mut out);
+        match base.own_data() {
+            // Every shard has the terms of predicates and classes.
+            Some(own) if own.term(v, &mut out) => {}
+            Some(_) => out.extend(all.tail().term(VertexId(v)).unwrap_or_default()),
+            None => drop(all.term(VertexId(v), &mut out)),
+        }
         out
     };
-    let segments = segment_infos(&base);
+    let segments = segment_infos(base);
     let merged_files = manifest.merged.groups.iter().flat_map(|g| &g.files);
     let merged_bytes: u64 = merged_files.map(|f| f.1).sum();
     let mut by_size: Vec<(u32, u64)> = s.classes.iter().map(|(&c, &n)| (c, n)).collect();
@@ -138,13 +180,13 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
             .states()
             .into_iter()
             .map(|(name, state)| {
-                let bytes = file_bytes(&manifest, &file_of(&name));
+                let bytes = file_bytes(manifest, &file_of(&name));
                 (name, state, bytes)
             })
             .collect(),
         merged: manifest.merged.number,
         generations: base.generations() as u64,
-        parts: part_bytes(&base, &manifest, &segments),
+        parts: part_bytes(base, manifest, &segments),
         predicates: predicate_infos(s, &segments, term),
         classes: by_size.into_iter().map(|(c, n)| (term(c), n)).collect(),
     };
