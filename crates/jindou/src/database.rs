@@ -15,7 +15,7 @@ use crate::update::{
 };
 use jindou_cluster::shards::ShardClient;
 use jindou_dictionary::index::Indexes;
-use jindou_engine::ShardWork;
+use jindou_engine::{Hub, ShardWork};
 use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
 use jindou_plan::{Form, PlanCache};
@@ -64,6 +64,8 @@ pub(crate) struct DatabaseState {
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
     pub(crate) shards: Option<ShardHost>,
+    /// Runs parts of queries at shards.
+    pub(crate) hub: Option<Hub>,
     pub(crate) sink: Box<dyn UpdateSink>,
     #[cfg(feature = "text")]
     pub(crate) texts: Arc<crate::search::TailTexts>,
@@ -280,8 +282,8 @@ impl Database {
     /// store without shards.
     #[doc(hidden)]
     pub fn observe_parts(&self, observer: Arc<dyn jindou_engine::Observer>) {
-        if let Some(shards) = &self.inner.shards {
-            shards.hub().observe(observer);
+        if let Some(hub) = &self.inner.hub {
+            hub.observe(observer);
         }
     }
 
@@ -315,6 +317,9 @@ impl Database {
             merges: Merges::default(),
             plans: PlanCache::new(PLANS, PLAN_BYTES),
             runtime,
+            hub: opened
+                .hub
+                .or_else(|| opened.shards.as_ref().map(|s| s.hub().clone())),
             shards: opened.shards,
             sink,
             #[cfg(feature = "text")]
@@ -329,6 +334,7 @@ impl Database {
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
         let opened = OpenedStore {
             shards: None,
+            hub: None,
             writer: Writer::new(snapshot, Ok(journal)),
             recovery: None,
             disk: None,
@@ -343,6 +349,7 @@ impl Database {
         let why = "this is the state of an open transaction, which only the transaction can change";
         let opened = OpenedStore {
             shards: None,
+            hub: None,
             writer: Writer::new(snapshot, Err(why.into())),
             recovery: None,
             disk: None,
@@ -542,7 +549,7 @@ impl Database {
 
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
         let mut settled = self.inner.runtime.settle(options);
-        settled.hub = self.inner.shards.as_ref().map(ShardHost::hub);
+        settled.hub = self.inner.hub.as_ref();
         settled
     }
 

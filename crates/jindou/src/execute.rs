@@ -3,6 +3,7 @@
 //! If the sink accepts rows as text in any order, each worker decodes and formats its own rows, and only finished
 //! pieces of text pass the lock; otherwise decoded rows do.
 
+use crate::again::again_in_place;
 use crate::database::Checksum;
 use crate::default_graph::DefaultGraph;
 use crate::formatted::{GROUP, RowFormatter};
@@ -99,59 +100,23 @@ impl PlanExecution<'_> {
             sharded.charge_to(&options.memory);
         }
         let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, self.cancel));
-        let cancel = &exec.cancel;
-        let _place = place(plan, options, cancel)?;
+        let _place = place(plan, options, &exec.cancel)?;
         let chosen = options.choose(plan, snapshot)?;
         let began = chosen.is_predicted().then(Instant::now);
-        let mut execution = Execution {
+        let execution = Execution {
             plan,
             snapshot,
             options: &exec,
             terms: &terms,
             executor: &chosen.executor,
         };
-        let (rows, ran) = match &plan.form {
-            _ if plan.is_ask() => {
-                let mut count = CountSink::default();
-                let ran = execution.stream(&mut count)?;
-                sink.boolean(count.rows > 0)?;
-                sink.finish()?;
-                (1, ran)
-            }
-            Form::Construct(template) => {
-                if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
-                    execution.executor = &ExecutorChoice::Here;
-                }
-                sink.graph()?;
-                let mut rows =
-                    Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
-                let ran = execution.stream(&mut rows)?;
-                (rows.finish()?, ran)
-            }
-            Form::Describe(_) => {
-                if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
-                    execution.executor = &ExecutorChoice::Here;
-                }
-                sink.graph()?;
-                let mut rows = DescribedVertices::new(&options.memory);
-                let ran = execution.stream(&mut rows)?;
-                let memory = &options.memory;
-                let triples =
-                    Scope::beside_charges(Holder::Rest, memory, cancel).try_run(|| {
-                        let graph = (snapshot, &terms);
-                        graph_forms::describe(rows, described, graph, cancel, memory, sink)
-                    })?;
-                sink.finish()?;
-                (triples, ran)
-            }
-            _ => {
-                sink.solutions(&plan.columns)?;
-                let ran = solutions(&execution, sink)?;
-                (ran.profile.rows, ran)
-            }
+        let answer =
+            |execution, sink: &mut dyn AnswerSink| answer(execution, (options, described), sink);
+        let (rows, executor, ran) = match chosen.executor {
+            ExecutorChoice::Shards(_) => again_in_place(execution, sink, answer)?,
+            _ => answer(execution, sink)?,
         };
-        let there =
-            matches!(execution.executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
+        let there = matches!(executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
         // Templates and descriptions take time that has nothing to do with where the patterns ran.
         if let Some(began) = began
             && matches!(plan.form, Form::Select | Form::Ask)
@@ -180,6 +145,58 @@ impl PlanExecution<'_> {
         execution.stream(out)?;
         Ok(())
     }
+}
+
+/// The rows of an answer, where they were computed, and the measurements.
+type Answered<'a> = (u64, &'a ExecutorChoice, ExecutionOutcome);
+
+/// Writes the answer of a plan into a sink.
+fn answer<'a>(
+    mut execution: Execution<'a>,
+    (options, described): (&Options<'_>, &DefaultGraph),
+    sink: &mut dyn AnswerSink,
+) -> Result<Answered<'a>> {
+    let (plan, snapshot, terms) = (execution.plan, execution.snapshot, execution.terms);
+    let cancel = &execution.options.cancel;
+    let (rows, ran) = match &plan.form {
+        _ if plan.is_ask() => {
+            let mut count = CountSink::default();
+            let ran = execution.stream(&mut count)?;
+            sink.boolean(count.rows > 0)?;
+            sink.finish()?;
+            (1, ran)
+        }
+        Form::Construct(template) => {
+            if !matches!(execution.executor, ExecutorChoice::Shards(_)) {
+                execution.executor = &ExecutorChoice::Here;
+            }
+            sink.graph()?;
+            let mut rows = Construct::new(template, snapshot, terms, &options.memory, cancel, sink);
+            let ran = execution.stream(&mut rows)?;
+            (rows.finish()?, ran)
+        }
+        Form::Describe(_) => {
+            if !matches!(execution.executor, ExecutorChoice::Shards(_)) {
+                execution.executor = &ExecutorChoice::Here;
+            }
+            sink.graph()?;
+            let mut rows = DescribedVertices::new(&options.memory);
+            let ran = execution.stream(&mut rows)?;
+            let memory = &options.memory;
+            let triples = Scope::beside_charges(Holder::Rest, memory, cancel).try_run(|| {
+                let graph = (snapshot, terms);
+                graph_forms::describe(rows, described, graph, cancel, memory, sink)
+            })?;
+            sink.finish()?;
+            (triples, ran)
+        }
+        _ => {
+            sink.solutions(&plan.columns)?;
+            let ran = solutions(&execution, sink)?;
+            (ran.profile.rows, ran)
+        }
+    };
+    Ok((rows, execution.executor, ran))
 }
 
 /// Runs a SELECT's plan into a sink, as text if that is accepted in any order.

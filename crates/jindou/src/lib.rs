@@ -43,6 +43,7 @@
 //! [`Error::Damaged`] that names the file. Other faults go to the handler that was installed before. A program that
 //! handles the signal itself says so first: [`mapped_files::leave_signal_alone`].
 
+mod again;
 mod backup;
 mod blank_nodes;
 pub mod complete;

@@ -60,7 +60,8 @@ pub enum ClusterCommand {
 
 #[derive(ClapArgs, Debug)]
 pub struct StartCluster {
-    /// The store, loaded with --shards; with --log the folder for the servers' copies, one or two or three and so on in it.
+    /// The store, loaded with --shards; with --log that, or the folder for the servers' copies of a store that is not sharded,
+    /// one or two or three and so on in it.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// Servers, at most as many as there are shards.
@@ -69,6 +70,9 @@ pub struct StartCluster {
     /// Log of a store that all servers keep: s3://BUCKET/PREFIX or a directory. They take updates from this machine.
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["files", "fabric"])]
     pub log: Option<String>,
+    /// With --log and a store that was loaded with --shards: servers that have each shard.
+    #[arg(long, value_name = "N", requires = "log", default_value_t = 1)]
+    pub replicas: u32,
     /// Folder for cluster.toml and the certificates (default: `cluster` in the store). Existing ones are reused.
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,

@@ -40,6 +40,23 @@ pub struct Serve {
     /// Address to listen on for the other servers of --log, if it is not --peer-address: 0.0.0.0:7979 behind a forwarded port, say.
     #[arg(long, value_name = "HOST:PORT", requires = "peer_address")]
     pub peer_listen: Option<String>,
+    /// With --log, for a sharded store: the shards that this server has, as in 0,3; by default those in its folder.
+    #[arg(
+        long,
+        value_name = "N,…",
+        requires = "log",
+        value_parser = parse_shard,
+        value_delimiter = ',',
+        conflicts_with = "part"
+    )]
+    pub shards: Option<Vec<u32>>,
+    /// With --log, for a sharded store: this server is number K, from 0, of N among which the shards are distributed: K/N, or
+    /// name/N if the server's name ends with its number.
+    #[arg(long, value_name = "K/N", requires = "log", value_parser = parse_part)]
+    pub part: Option<(Option<u32>, u32)>,
+    /// With --part: number of servers that have each shard.
+    #[arg(long, value_name = "N", requires = "part", default_value_t = 1)]
+    pub replicas: u32,
     /// With --log: longest time for which queries are answered without contact to the log or the other servers.
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_duration)]
     pub max_staleness: Duration,
@@ -202,4 +219,22 @@ pub fn parse_host(s: &str) -> Result<IpAddr, String> {
     four.or(found.first())
         .copied()
         .ok_or_else(|| bad(&"it has none"))
+}
+
+/// Parses a shard's number.
+fn parse_shard(text: &str) -> Result<u32, String> {
+    let wrong = |_| format!("'{text}' is not a shard: write their numbers, as in 0,3");
+    text.parse().map_err(wrong)
+}
+
+/// Parses `K/N` or `name/N`.
+fn parse_part(text: &str) -> Result<(Option<u32>, u32), String> {
+    let wrong = || format!("'{text}' is not a part: write 0/3 for the first of three, or name/3");
+    let (number, of) = text.split_once('/').ok_or_else(wrong)?;
+    let of = of.parse().map_err(|_| wrong())?;
+    match number {
+        _ if of == 0 => Err(wrong()),
+        "name" => Ok((None, of)),
+        number => Ok((Some(number.parse().map_err(|_| wrong())?), of)),
+    }
 }

@@ -5,7 +5,7 @@ use crate::args::{ClusterCommand, FabricArg, StartCluster};
 use crate::remote;
 use crate::say::say;
 use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
-use jindou::replica::{LogBeginning, Repair};
+use jindou::replica::{HeldShards, LogBeginning, LogServer, Repair};
 use jindou::{Error, Result};
 use jindou_model::private;
 use jindou_model::units::grouped;
@@ -13,6 +13,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
 };
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -308,22 +309,43 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
     let stop = stop_on_signal()?;
     let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
     fs::create_dir_all(&a.store).map_err(|e| Error::io(&a.store, e))?;
+    let shards = Servers::shards_in(&a.store)?;
+    if shards.is_none() && a.replicas > 1 {
+        return Err(wrong(
+            "--replicas is for stores that were loaded with --shards; each server of another store has all of it",
+        ));
+    }
+    let folder = |name: &str| match shards {
+        Some(_) => a.store.join("servers").join(name),
+        None => a.store.join(name),
+    };
     let mut running = ServerProcesses(Vec::new());
     let mut servers: Vec<_> = NAMES.iter().zip(http).zip(peers).collect();
     // A log begins with the store of the first server.
     let has_store = |name: &str| {
-        let entries = fs::read_dir(a.store.join(name));
+        let entries = fs::read_dir(folder(name));
         entries.is_ok_and(|mut entries| entries.next().is_some())
     };
     let first = servers.iter().position(|((name, _), _)| has_store(name));
-    if let Some(first) = first {
+    if let Some(first) = first.filter(|_| shards.is_none()) {
         servers[..=first].rotate_right(1);
     }
-    for ((name, http), peer) in servers {
-        let child = Command::new(&program)
-            .arg("serve")
+    for (number, ((name, http), peer)) in (0..).zip(servers) {
+        let mut serve = Command::new(&program);
+        serve.arg("serve");
+        if let Some(shards) = shards {
+            let part = HeldShards::Part {
+                number,
+                of: a.servers as u32,
+                replicas: a.replicas,
+            };
+            link_shards(&a.store, &folder(name), &part.among(shards as u32)?)?;
+            serve.args(["--part", &format!("{number}/{}", a.servers)]);
+            serve.args(["--replicas", &a.replicas.to_string()]);
+        }
+        let child = serve
             .arg("--store")
-            .arg(a.store.join(name))
+            .arg(folder(name))
             .args(["--log", log, "--name", name, "--writable"])
             .args(["--peer-address", &format!("127.0.0.1:{peer}")])
             .args(["--port", &http.to_string()])
@@ -332,14 +354,39 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
         say!(
             "{name}: http://127.0.0.1:{http}/query, process {}, store {}",
             child.id(),
-            a.store.join(name).display()
+            folder(name).display()
         );
         running.0.push(((*name).to_owned(), child));
-        if first.is_some() && running.0.len() == 1 {
+        if shards.is_none() && first.is_some() && running.0.len() == 1 {
             wait_for_log(log, &mut running, &stop);
         }
     }
     watch(running, &stop)
+}
+
+/// Gives a server its shards of a loaded store, in a folder of its own. Files of stores are never written again, so links
+/// are enough. A folder that has a store is left as it is.
+fn link_shards(store: &Path, own: &Path, shards: &[u32]) -> Result<()> {
+    const CLUSTER: &str = "cluster.jd";
+    if own.join(CLUSTER).exists() {
+        return Ok(());
+    }
+    let link = |from: &Path, to: &Path| match fs::hard_link(from, to) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => fs::copy(from, to).map(|_| ()),
+        _ => Ok(()),
+    };
+    let linked = || -> std::io::Result<()> {
+        for shard in shards {
+            let name = format!("shard-{shard}");
+            fs::create_dir_all(own.join(&name))?;
+            for entry in fs::read_dir(store.join(&name))? {
+                let file = entry?.file_name();
+                link(&store.join(&name).join(&file), &own.join(&name).join(&file))?;
+            }
+        }
+        fs::copy(store.join(CLUSTER), own.join(CLUSTER)).map(|_| ())
+    };
+    linked().map_err(|e| Error::io(own, e))
 }
 
 /// Waits until there is a log, or its first server has ended.
@@ -417,16 +464,53 @@ fn log_status(place: &str) -> Result<ExitCode> {
             (true, true) => ": it is late, so it has ended or does not reach the log",
             (true, false) => "",
         };
+        let shards = match server.shards.as_slice() {
+            [] => String::new(),
+            shards => format!(", shards {}", listed(shards)),
+        };
         say!(
-            "{}: {at}, entry written {} s ago{state}",
+            "{}: {at}{shards}, entry written {} s ago{state}",
             server.name,
             age.as_secs()
         );
     }
+    let shards = state.bases.last().map_or(0, |base| base.shards);
+    say_holders(shards, &state.servers);
     say!(
         "A server writes its entry every ten minutes. Ask its own /ready whether it runs and is up to date."
     );
     Ok(ExitCode::SUCCESS)
+}
+
+fn listed(shards: &[u32]) -> String {
+    let all = shards.iter().map(u32::to_string);
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// Says which shards are lost with one more server.
+fn say_holders(shards: u32, servers: &[LogServer]) {
+    let mut holders: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    holders.extend((0..shards).map(|shard| (shard, Vec::new())));
+    for server in servers {
+        for shard in &server.shards {
+            let of = holders.entry(*shard).or_default();
+            of.extend(server.counts.then_some(&*server.name));
+        }
+    }
+    for (shard, names) in &holders {
+        match names[..] {
+            [] => say!("shard {shard}: at no server; queries that need it are refused"),
+            [name] => {
+                say!(
+                    "shard {shard}: at {name} alone; without it, queries that need it are refused"
+                );
+            }
+            _ => {}
+        }
+    }
+    if let Some(fewest) = holders.values().map(Vec::len).min().filter(|n| *n > 1) {
+        say!("each shard is at {fewest} servers or more");
+    }
 }
 
 /// The first names of a list, and how many more there are.

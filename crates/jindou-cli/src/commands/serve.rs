@@ -7,7 +7,7 @@ use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
 use jindou::cluster::servers::ClusterFile;
-use jindou::replica::{Bucket, BucketLimits, Replica, SharedLog, Told};
+use jindou::replica::{Bucket, BucketLimits, HeldShards, Replica, SharedLog, Told};
 use jindou::{
     Access, BackgroundMerges, BackupTarget, Database, Durability, Error, Following, MergePolicy,
     OpenOptions, QueryOptions, Result, UpdateOptions, Verify,
@@ -300,7 +300,9 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
         Some(name) => name.clone(),
         None => host_name()?,
     };
+    let shards = held_shards(a, &name)?;
     let mut log = SharedLog::new(bucket, name);
+    log.shards = shards;
     log.peer_address.clone_from(&a.peer_address);
     log.peer_listen.clone_from(&a.peer_listen);
     log.settings.max_staleness = a.max_staleness;
@@ -311,6 +313,26 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
     log.updates.documents = documents(&a.documents)?;
     log.updates.service = service(&a.service_allow);
     Ok(log)
+}
+
+/// The shards that this server has.
+fn held_shards(a: &Serve, name: &str) -> Result<HeldShards> {
+    let Some((number, of)) = a.part else {
+        let listed = a.shards.clone();
+        return Ok(listed.map_or(HeldShards::InFolder, HeldShards::Listed));
+    };
+    let digits = name.rsplit(|c: char| !c.is_ascii_digit()).next();
+    let of_name = || digits.and_then(|d| d.parse().ok());
+    let number = number.or_else(of_name).ok_or_else(|| {
+        Error::Usage(format!(
+            "--part name/{of} takes the number at the end of the server's name, and \"{name}\" ends with none"
+        ))
+    })?;
+    Ok(HeldShards::Part {
+        number,
+        of,
+        replicas: a.replicas,
+    })
 }
 
 /// Logs what the shared log reports, the same sentence at most every ten seconds.

@@ -140,12 +140,10 @@ impl Snapshot {
     /// Creates the next snapshot from the record that [`Self::apply`] on this very snapshot returned (or that and those
     /// of [`Self::apply_within`], concatenated).
     ///
-    /// A record that commits a merge needs a snapshot of the merged base
-    /// ([`Merging::rebase_shards`](crate::Merging::rebase_shards)).
+    /// A record that commits a merge of other servers leaves the base as it is; see [`Self::commit_merge`].
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a record that is damaged or belongs to another snapshot; [`Error::Conflict`] if it commits
-    /// a merge, and the base is another one.
+    /// [`Error::Damaged`] for a record that is damaged or belongs to another snapshot.
     pub fn replay(&self, record: &[u8]) -> Result<Self> {
         let number = self.next_number()?;
         let mut next = self.clone();

@@ -65,9 +65,21 @@ impl MergeCommitted {
         }
         Ok(None)
     }
+
+    /// The record of a snapshot with this number that commits the merge.
+    #[must_use]
+    pub fn to_record(&self, number: u64) -> Vec<u8> {
+        record::encode_merge_committed(self, number)
+    }
 }
 
 impl Snapshot {
+    /// True if a record starts a merge. False for damaged records.
+    #[must_use]
+    pub fn starts_merge(record: &[u8]) -> bool {
+        record::parts(record).any(|part| matches!(part, Ok((_, RecordPart::MergeStarted(_)))))
+    }
+
     /// The merge that was started and not committed yet, if there is one. Only in sharded stores on several servers.
     #[must_use]
     pub fn open_merge(&self) -> Option<OpenMerge> {
@@ -107,7 +119,23 @@ impl Snapshot {
     pub fn commit_merge(&self, committed: &MergeCommitted) -> Result<(Self, Vec<u8>)> {
         let number = self.next_number()?;
         let next = self.with_merge_committed(committed, number)?;
+        if self.base().merged() != committed.merged {
+            return Err(Error::Conflict(format!(
+                "snapshot {number} uses the base of snapshot {}, which this server has not merged yet",
+                committed.merged
+            )));
+        }
         Ok((next, record::encode_merge_committed(committed, number)))
+    }
+
+    /// The same snapshot without an open merge: for a store that leaves the log in which it was started.
+    #[must_use]
+    pub fn without_open_merge(&self) -> Self {
+        let mut next = self.clone();
+        if next.open_merge().is_some() {
+            next.set_open_merge(None);
+        }
+        next
     }
 
     pub(super) fn with_merge_started(&self, plan: MergePlan, number: u64) -> Result<Self> {
@@ -133,6 +161,7 @@ impl Snapshot {
         Ok(next)
     }
 
+    /// The base need not be the committed one: a store that was restored from the log merges by itself.
     pub(super) fn with_merge_committed(
         &self,
         committed: &MergeCommitted,
@@ -155,12 +184,6 @@ impl Snapshot {
         }
         if committed.shards.len() != own.blocks().shards() as usize {
             return Err(damaged("it commits a merge of another number of shards"));
-        }
-        if self.base().merged() != committed.merged {
-            return Err(Error::Conflict(format!(
-                "snapshot {number} uses the base of snapshot {}, which this server has not merged yet",
-                committed.merged
-            )));
         }
         let mut next = self.successor(number);
         next.set_open_merge(None);

@@ -20,7 +20,7 @@ use jindou_model::{Error, Resource, Result};
 use std::collections::BTreeMap;
 
 /// Most bytes of the merge statistics of all shards together.
-pub(super) const MAX_BYTES: usize = 64 << 20;
+pub(super) const MAX_BYTES: usize = 32 << 20;
 /// Counts of one shard are below this: a segment has less than 2^32 edges. Sums over all shards and predicates are then
 /// below 2^48, the most quads of a store.
 const MAX_COUNT: u64 = 1 << 34;

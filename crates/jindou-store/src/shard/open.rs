@@ -7,6 +7,7 @@ use crate::directory::{
 };
 use jindou_dictionary::index::Indexes;
 use jindou_model::{Error, Result};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ pub fn open_shards_with(
 pub fn manifest_of(dir: &Path, cluster: &Cluster, number: u32) -> Result<Manifest> {
     let folder = dir.join(shard_folder(number));
     let mut what = format!(
-        "the shard is missing; {CLUSTER} lists {} shards",
+        "the shard is missing; {CLUSTER} lists {} shards (a server with some of them is started with --log)",
         cluster.shards
     );
     for name in [MANIFEST, NEXT_MANIFEST] {
@@ -104,6 +105,24 @@ pub fn manifest_of(dir: &Path, cluster: &Cluster, number: u32) -> Result<Manifes
         }
     }
     Err(Error::damaged(folder, what))
+}
+
+impl Cluster {
+    /// Names of the files of a sharded store, with their folders; of the shards that are in the directory.
+    ///
+    /// # Errors
+    /// As [`manifest_of`].
+    pub fn files_in(&self, dir: &Path) -> Result<BTreeSet<String>> {
+        let mut names = BTreeSet::from([CLUSTER.to_owned()]);
+        for number in 0..self.shards {
+            let folder = shard_folder(number);
+            if dir.join(&folder).exists() {
+                let files = manifest_of(dir, self, number)?.names();
+                names.extend(files.iter().map(|name| format!("{folder}/{name}")));
+            }
+        }
+        Ok(names)
+    }
 }
 
 /// Completes or undoes, for these shards, what a process left that ended while it merged: [`NEXT_MANIFEST`] becomes the

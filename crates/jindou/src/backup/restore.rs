@@ -8,6 +8,7 @@ use jindou_log::{Directory, Durability, Log, LogOptions, Ticket};
 use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{Building, CHECKSUMS, LOG, MANIFEST, Manifest};
+use jindou_store::shard::{CLUSTER, Cluster};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -257,10 +258,17 @@ pub(crate) fn appear(
     if (snapshot.number(), snapshot.base().epoch()) != (number, epoch) {
         return Err(wrong());
     }
-    let names = Manifest::of_store(new)?.names();
+    let names = match Cluster::read(new)? {
+        Some(cluster) => cluster.files_in(new)?,
+        None => Manifest::of_store(new)?.names(),
+    };
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-    names.retain(|n| ![MANIFEST, CHECKSUMS].contains(n));
-    names.extend([CHECKSUMS, MANIFEST]);
+    // What makes the other files a store is synced last.
+    names.sort_by_key(|n| {
+        [CHECKSUMS, MANIFEST, CLUSTER]
+            .iter()
+            .position(|last| last == n)
+    });
     building.put_in_place(&names)?;
     Ok(snapshot.quads())
 }

@@ -1,30 +1,130 @@
 //! The store as the driver uses it: evaluates changes over snapshots, lays groups, and shows queries what is committed.
 
-use super::folder::Folder;
 use super::request::{self, SentChange};
 use crate::database::{Database, DatabaseState};
-use crate::update::{Changed, UpdateOptions, UpdateReport, micros};
+use crate::update::{Changed, Held, UpdateOptions, UpdateReport, Verify, micros};
+use jindou_engine::Hub;
 use jindou_model::invariant::guarded;
 use jindou_model::{CancelToken, Error, Result, sync};
 use jindou_replicas::{
     Application, Base, BaseFiles, Blob, Evaluated, Group, Incoming, Local, Report, RequestKey,
+    ShardFiles,
 };
-use jindou_store::Snapshot;
 use jindou_store::delta::stamp;
+use jindou_store::{MergeReport, Snapshot};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// Receives messages for the operator.
 pub type Told = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The local folder of a store that follows a shared log. The methods are those of [`Application`].
+pub(super) trait LogFolder: Send + Sync {
+    fn open(&self) -> Result<Local<Snapshot>>;
+
+    fn follow(&self, log: u64) -> Result<()>;
+
+    /// Applies a record that another server's update made.
+    fn replay(&self, head: &Snapshot, record: &[u8]) -> Result<Snapshot> {
+        head.replay(record)
+    }
+
+    fn empty(&self, _: Option<u64>) -> Result<Snapshot> {
+        Err(not_of_shards())
+    }
+
+    fn save(&self, _: &Base, _: &Snapshot) -> Result<()> {
+        Err(not_of_shards())
+    }
+
+    fn over_saved(&self, snapshot: &Snapshot) -> Result<Snapshot> {
+        Ok(snapshot.clone())
+    }
+
+    fn files(&self, _: u64) -> Result<Option<Arc<dyn BaseFiles>>> {
+        Ok(None)
+    }
+
+    fn receive(self: Arc<Self>, _: u64) -> Result<Box<dyn Incoming<Snapshot>>> {
+        Err(not_of_shards())
+    }
+
+    /// True if the record is the start of a merge by all servers.
+    fn starts_merge(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    /// Does this server's part of a merge that was started, whose base is the snapshot. Returns when it is complete.
+    fn merge(&self, _: &Base, _: &Snapshot) -> Result<()> {
+        Ok(())
+    }
+
+    /// The snapshot in which a merge by all servers is started, over the base with this number, and its record.
+    fn start_merge(&self, _: &Snapshot, _: u64) -> Result<(Snapshot, Vec<u8>)> {
+        Err(not_of_shards())
+    }
+
+    /// The snapshot over the base of a merge with this result, and its record.
+    fn commit_merge(&self, _: &Snapshot, _: &[u8]) -> Result<(Snapshot, Vec<u8>)> {
+        Err(not_of_shards())
+    }
+
+    /// The open merge, if it should be committed now. `seen` is the time since which that is possible.
+    fn due_commit(&self, _: &Snapshot, _: &mut Option<Instant>) -> Result<Option<DueCommit>> {
+        Ok(None)
+    }
+
+    /// The shards that this server has.
+    fn held(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// The files of the shards of the base with this number that this server should upload now; `None` if it has another
+    /// base.
+    fn shard_files(&self, _: u64) -> Result<Option<ShardFiles>> {
+        Ok(None)
+    }
+
+    /// The last group in the files of a merge that was committed since the last call.
+    fn committed_merge(&self) -> Option<u64> {
+        None
+    }
+
+    /// Runs parts of queries at this server's shards.
+    fn hub(&self) -> Option<Hub> {
+        None
+    }
+
+    /// State of the verification of the files of a snapshot that was just opened.
+    fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<Held>;
+
+    /// Takes note of a published snapshot.
+    fn published(&self, _: &Snapshot) {}
+
+    /// Report of the last merge by all servers, of this server's part.
+    fn last_merge(&self) -> MergeReport {
+        MergeReport::default()
+    }
+
+    /// Ends waits.
+    fn stop(&self) {}
+}
+
+/// Number of a base, and the results of its merge.
+pub(super) type DueCommit = (u64, Vec<u8>);
+
+fn not_of_shards() -> Error {
+    Error::Unsupported("not possible for this kind of store with a shared log".into())
+}
 
 /// The store of a database that follows a shared log.
 #[derive(Clone)]
 pub(super) struct Store(pub Arc<Inner>);
 
 pub(super) struct Inner {
-    pub folder: Arc<Folder>,
+    pub folder: Arc<dyn LogFolder>,
     /// The database, once there is one.
     pub database: OnceLock<Weak<DatabaseState>>,
     /// The snapshot for a database that is not there yet.
@@ -75,6 +175,14 @@ impl Store {
                 let made = Some((snapshot, record.to_vec()));
                 Ok(Changed { made, report })
             }
+            SentChange::StartMerge(base) => Ok(Changed {
+                made: Some(self.0.folder.start_merge(head, base)?),
+                report: UpdateReport::default(),
+            }),
+            SentChange::CommitMerge(_, result) => Ok(Changed {
+                made: Some(self.0.folder.commit_merge(head, result)?),
+                report: UpdateReport::default(),
+            }),
         }
     }
 }
@@ -134,13 +242,15 @@ impl Application for Store {
     fn lay(&self, head: &Snapshot, group: &Group) -> io::Result<Snapshot> {
         let mut next = head.clone();
         for record in group.records.iter().filter(|r| !r.bytes.is_empty()) {
-            next = next.replay(&record.bytes).map_err(io::Error::other)?;
+            let replayed = self.0.folder.replay(&next, &record.bytes);
+            next = replayed.map_err(io::Error::other)?;
         }
         Ok(next)
     }
 
     fn publish(&self, number: u64, snapshot: &Snapshot) {
         let snapshot = snapshot.clone().at_group(number);
+        self.0.folder.published(&snapshot);
         match self.database() {
             Some(db) => db.inner.writer.follow(snapshot),
             None => *sync::lock(&self.0.latest) = Some(snapshot),
@@ -158,12 +268,38 @@ impl Application for Store {
         saved.map_err(io::Error::other)
     }
 
+    fn starts_merge(&self, group: &Group) -> bool {
+        let mut records = group.records.iter();
+        records.any(|r| self.0.folder.starts_merge(&r.bytes))
+    }
+
+    fn merge(&self, base: &Base, snapshot: &Snapshot) -> io::Result<()> {
+        let merge = || self.0.folder.merge(base, snapshot);
+        let merged = match self.database() {
+            Some(db) => db.inner.merges.count(merge, |()| 0),
+            None => merge(),
+        };
+        merged.map_err(io::Error::other)
+    }
+
     fn over_saved(&self, snapshot: &Snapshot) -> io::Result<Snapshot> {
         self.0.folder.over_saved(snapshot).map_err(io::Error::other)
     }
 
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>> {
         self.0.folder.files(number).map_err(io::Error::other)
+    }
+
+    fn shards(&self) -> Vec<u32> {
+        self.0.folder.held()
+    }
+
+    fn shard_files(&self, number: u64) -> io::Result<Option<ShardFiles>> {
+        self.0.folder.shard_files(number).map_err(io::Error::other)
+    }
+
+    fn committed_merge(&self) -> Option<u64> {
+        self.0.folder.committed_merge()
     }
 
     fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<Snapshot>>> {

@@ -1,42 +1,34 @@
 //! The local folder of a store that follows a shared log: any store directory, without a log of its own, and notes that say
 //! what of the shared log is in it.
-//!
-//! ```text
-//! replica/B-N.jd  for snapshot N of base B: the log, the newest group in the snapshot, the requests that it knows
-//! replica/begins  the log that this store begins if there is none
-//! ```
-//!
-//! A note is written before the manifest names the snapshot, so that whichever manifest a crash leaves has its note.
 
-use crate::update::note::note_path;
+use super::application::LogFolder;
+use super::notes::{Notes, random, sync};
+use crate::update::{Held, Verify, durable};
 use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, StoreLock};
 use jindou_model::{Error, Progress, Result, private, sync};
 use jindou_replicas::Base as LogBase;
-use jindou_replicas::{BaseFiles, Incoming, Local, read_known, write_known};
+use jindou_replicas::{BaseFiles, Incoming, Local};
 use jindou_store::directory::{
     BaseLocation, LOG, MANIFEST, Manifest, ManifestState, REPLICA, open_after, open_at,
     remove_leftovers,
 };
+use jindou_store::shard::{CLUSTER, Cluster, shard_folder};
 use jindou_store::{Base, LoadOptions, MergeOptions, Merging, Snapshot};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use xxhash_rust::xxh3::xxh3_64;
 
-/// First bytes of a note: a file that says which group of the log the store contains.
-const MAGIC: &[u8; 8] = b"JDREPL1\n";
-/// File with the random number of the log that is created from this store if there is none yet.
-const BEGINS: &str = "begins";
 /// Number of merges whose snapshots may still use the previous base.
 const MERGES: usize = 4;
 
 /// A store directory that follows, or will follow, a shared log.
 pub(super) struct Folder {
     dir: PathBuf,
+    notes: Notes,
     indexes: Indexes,
     load: LoadOptions,
     merge: MergeOptions,
@@ -50,25 +42,6 @@ struct State {
     /// The log, and the number of its newest group in the base.
     log: Option<(u64, u64)>,
     merges: VecDeque<Merging>,
-}
-
-fn sync(path: &Path) -> Result<()> {
-    let synced = File::open(path).and_then(|f| f.sync_all());
-    synced.map_err(|e| Error::io(path, e))
-}
-
-/// Writes a file of the notes' folder, all or nothing.
-fn write_durably(path: &Path, bytes: &[u8]) -> Result<()> {
-    let new = path.with_extension("new");
-    let written = private::create(&new).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    if let Err(e) = written.and_then(|()| std::fs::rename(&new, path)) {
-        let _ = std::fs::remove_file(&new);
-        return Err(Error::io(path, e));
-    }
-    path.parent().map_or(Ok(()), sync)
 }
 
 impl Folder {
@@ -88,6 +61,7 @@ impl Folder {
         Ok(Self {
             _lock: StoreLock::acquire(dir)?,
             dir: dir.to_owned(),
+            notes: Notes::of(dir),
             indexes: indexes.clone(),
             load,
             merge,
@@ -99,26 +73,48 @@ impl Folder {
         })
     }
 
-    fn notes(&self) -> Result<PathBuf> {
-        let notes = self.dir.join(REPLICA);
-        if !notes.exists() {
-            private::create_folder(&notes).map_err(|e| Error::io(&notes, e))?;
-            sync(&self.dir)?;
+    /// Makes the complete folder of a base the store's.
+    fn use_base(
+        &self,
+        place: BaseLocation,
+        log: u64,
+        base: &LogBase,
+        before: Option<&Base>,
+    ) -> Result<Snapshot> {
+        // A merge that ends meanwhile must not remove the new note.
+        let mut state = sync::lock(&self.state);
+        let manifest = Manifest::of_store(&place.folder())?;
+        self.notes
+            .write(place.number(), manifest.holds(), (log, base))?;
+        let uncertain = place.make_current()?;
+        if let Some(e) = uncertain {
+            return Err(e);
         }
-        Ok(notes)
+        let (opened, place) = open_after(&self.dir, &self.indexes, before)?;
+        let _ = place.remove_others();
+        self.notes.remove_others(place.number(), manifest.holds());
+        state.log = Some((log, base.number));
+        state.open = Some((place, Arc::clone(&opened)));
+        state.merges.clear();
+        Ok(Snapshot::of_base(opened).at_group(base.number))
     }
+}
 
-    /// The folder of the base in use, if there is one.
-    pub(super) fn base_folder(&self) -> Option<PathBuf> {
+impl LogFolder for Folder {
+    fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<Held> {
         let state = sync::lock(&self.state);
-        state.open.as_ref().map(|(place, _)| place.folder())
+        // What an empty folder was filled with was verified as it came.
+        match &state.open {
+            Some((place, _)) => durable::trust(verify, &place.folder(), snapshot.base()),
+            None => Ok(Held(Arc::default())),
+        }
     }
 
     /// Opens the folder's store.
     ///
     /// # Errors
     /// Those of opening a store, and [`Error::Unsupported`] for one with shards.
-    pub(super) fn open(&self) -> Result<Local<Snapshot>> {
+    fn open(&self) -> Result<Local<Snapshot>> {
         let place = BaseLocation::find(&self.dir)?;
         if Manifest::read(&place.folder())? == ManifestState::None {
             let entries = std::fs::read_dir(&self.dir).map_err(|e| Error::io(&self.dir, e))?;
@@ -142,7 +138,7 @@ impl Folder {
         let _ = place.remove_others();
         let _ = remove_leftovers(&place.folder());
         let snapshot = Snapshot::of_base(Arc::clone(&base));
-        let note = self.read_note(&place, snapshot.number())?;
+        let note = self.notes.read(place.number(), snapshot.number())?;
         let mut state = sync::lock(&self.state);
         state.log = note.as_ref().map(|(log, base)| (*log, base.number));
         state.open = Some((place, base));
@@ -155,79 +151,17 @@ impl Folder {
             },
             None => Local::Other {
                 loaded: (snapshot.number() == 0).then(|| snapshot.base().epoch()),
-                begins: self.begins()?,
+                begins: self.notes.begins()?,
                 snapshot,
             },
         })
-    }
-
-    /// Id epoch of the log that is created from this store if there is none: a random number, the same at each start.
-    fn begins(&self) -> Result<u64> {
-        let path = self.notes()?.join(BEGINS);
-        if let Ok(text) = private::read(&path)
-            && let Some(log) = std::str::from_utf8(&text)
-                .ok()
-                .and_then(|t| u64::from_str_radix(t.trim(), 16).ok())
-        {
-            return Ok(log);
-        }
-        let log = random();
-        write_durably(&path, format!("{log:016x}\n").as_bytes())?;
-        Ok(log)
-    }
-
-    fn read_note(&self, place: &BaseLocation, snapshot: u64) -> Result<Option<(u64, LogBase)>> {
-        let path = note_path(&self.dir, place.number(), snapshot);
-        let bytes = match private::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Error::io(path, e)),
-        };
-        let damaged = || {
-            Error::damaged(
-                &path,
-                "damaged: it says what of the shared log is in the store; start with an empty folder, which is then filled",
-            )
-        };
-        let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
-        let (sum, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
-        if xxh3_64(rest).to_le_bytes() != *sum {
-            return Err(damaged());
-        }
-        let (log, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
-        let (number, keys) = rest.split_first_chunk().ok_or_else(damaged)?;
-        let base = read_known(u64::from_le_bytes(*number), keys).ok_or_else(damaged)?;
-        Ok(Some((u64::from_le_bytes(*log), base)))
-    }
-
-    fn write_note(&self, place: u64, snapshot: u64, log: u64, base: &LogBase) -> Result<()> {
-        let mut rest = Vec::new();
-        rest.extend_from_slice(&log.to_le_bytes());
-        rest.extend_from_slice(&base.number.to_le_bytes());
-        rest.extend_from_slice(&write_known(base));
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&xxh3_64(&rest).to_le_bytes());
-        bytes.append(&mut rest);
-        self.notes()?;
-        write_durably(&note_path(&self.dir, place, snapshot), &bytes)
-    }
-
-    /// Removes the notes of other states, which are not needed.
-    fn remove_other_notes(&self, place: u64, snapshot: u64) {
-        let kept = note_path(&self.dir, place, snapshot);
-        let entries = std::fs::read_dir(self.dir.join(REPLICA));
-        for entry in entries.into_iter().flatten().flatten() {
-            if entry.path() != kept {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
     }
 
     /// An empty store in an empty folder. With a log it is one on disk that follows it.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn empty(&self, log: Option<u64>) -> Result<Snapshot> {
+    fn empty(&self, log: Option<u64>) -> Result<Snapshot> {
         let Some(log) = log else {
             return Ok(Snapshot::of_base(Base::empty(random(), false)?));
         };
@@ -240,41 +174,18 @@ impl Folder {
         self.use_base(place, log, &LogBase::default(), None)
     }
 
-    /// Makes the complete folder of a base the store's.
-    fn use_base(
-        &self,
-        place: BaseLocation,
-        log: u64,
-        base: &LogBase,
-        before: Option<&Base>,
-    ) -> Result<Snapshot> {
-        // A merge that ends meanwhile must not remove the new note.
-        let mut state = sync::lock(&self.state);
-        let manifest = Manifest::of_store(&place.folder())?;
-        self.write_note(place.number(), manifest.holds(), log, base)?;
-        let uncertain = place.make_current()?;
-        if let Some(e) = uncertain {
-            return Err(e);
-        }
-        let (opened, place) = open_after(&self.dir, &self.indexes, before)?;
-        let _ = place.remove_others();
-        self.remove_other_notes(place.number(), manifest.holds());
-        state.log = Some((log, base.number));
-        state.open = Some((place, Arc::clone(&opened)));
-        state.merges.clear();
-        Ok(Snapshot::of_base(opened).at_group(base.number))
-    }
-
     /// Notes that the store, which followed no log, is this log's without a group.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn follow(&self, log: u64) -> Result<()> {
+    fn follow(&self, log: u64) -> Result<()> {
         let mut state = sync::lock(&self.state);
         let Some((place, base)) = &state.open else {
             return Err(Error::Internal("no store to follow a log".into()));
         };
-        self.write_note(place.number(), base.number(), log, &LogBase::default())?;
+        let nothing = LogBase::default();
+        self.notes
+            .write(place.number(), base.number(), (log, &nothing))?;
         state.log = Some((log, 0));
         Ok(())
     }
@@ -283,14 +194,15 @@ impl Folder {
     ///
     /// # Errors
     /// Those of a merge; the files are then unchanged.
-    pub(super) fn save(&self, base: &LogBase, snapshot: &Snapshot) -> Result<()> {
+    fn save(&self, base: &LogBase, snapshot: &Snapshot) -> Result<()> {
         let mut state = sync::lock(&self.state);
         let snapshot = &state.over(snapshot)?;
         let (Some((place, _)), Some((log, _))) = (&state.open, state.log) else {
             return Err(Error::Internal("no store to save into".into()));
         };
         let (place, folder) = (place.clone(), place.folder());
-        self.write_note(place.number(), snapshot.number(), log, base)?;
+        self.notes
+            .write(place.number(), snapshot.number(), (log, base))?;
         if snapshot.number() > snapshot.base().number() {
             let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
             let progress = Progress::default();
@@ -303,7 +215,7 @@ impl Folder {
             }
         }
         state.log = Some((log, base.number));
-        self.remove_other_notes(place.number(), snapshot.number());
+        self.notes.remove_others(place.number(), snapshot.number());
         Ok(())
     }
 
@@ -311,7 +223,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error::Internal`] for a snapshot of another store.
-    pub(super) fn over_saved(&self, snapshot: &Snapshot) -> Result<Snapshot> {
+    fn over_saved(&self, snapshot: &Snapshot) -> Result<Snapshot> {
         sync::lock(&self.state).over(snapshot)
     }
 
@@ -319,7 +231,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn files(&self, number: u64) -> Result<Option<Arc<dyn BaseFiles>>> {
+    fn files(&self, number: u64) -> Result<Option<Arc<dyn BaseFiles>>> {
         let state = sync::lock(&self.state);
         let (Some((place, _)), Some((_, now))) = (&state.open, state.log) else {
             return Ok(None);
@@ -328,21 +240,15 @@ impl Folder {
             return Ok(None);
         }
         let folder = place.folder();
-        let mut files = Vec::new();
-        for name in Manifest::of_store(&folder)?.names() {
-            let path = folder.join(&name);
-            let file = private::open(&path).map_err(|e| Error::io(&path, e))?;
-            let length = file.metadata().map_err(|e| Error::io(&path, e))?.len();
-            files.push((name, length, file));
-        }
-        Ok(Some(Arc::new(OpenFiles(files))))
+        let names = Manifest::of_store(&folder)?.names();
+        Ok(Some(Arc::new(OpenFiles::open(&folder, names, 0)?)))
     }
 
     /// Begins to receive the store of a log.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn receive(self: Arc<Self>, log: u64) -> Result<Box<dyn Incoming<Snapshot>>> {
+    fn receive(self: Arc<Self>, log: u64) -> Result<Box<dyn Incoming<Snapshot>>> {
         let place = BaseLocation::find(&self.dir)?.next();
         let folder = place.folder();
         if folder.exists() {
@@ -374,24 +280,48 @@ impl State {
     }
 }
 
-fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::time::SystemTime::now())
+/// Files that stay readable when a merge removes them.
+pub(super) struct OpenFiles {
+    files: Vec<(String, u64, File)>,
+    /// Shards whose files are uploaded by their own holders.
+    shards: u32,
 }
 
-/// Files that stay readable when a merge removes them.
-struct OpenFiles(Vec<(String, u64, File)>);
+impl OpenFiles {
+    /// Opens files of a folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn open(
+        folder: &Path,
+        names: impl IntoIterator<Item = String>,
+        shards: u32,
+    ) -> Result<Self> {
+        let mut files = Vec::new();
+        for name in names {
+            let path = folder.join(&name);
+            let file = private::open(&path).map_err(|e| Error::io(&path, e))?;
+            let length = file.metadata().map_err(|e| Error::io(&path, e))?.len();
+            files.push((name, length, file));
+        }
+        Ok(Self { files, shards })
+    }
+}
 
 impl BaseFiles for OpenFiles {
+    fn shards(&self) -> u32 {
+        self.shards
+    }
+
     fn files(&self) -> Vec<(String, u64)> {
-        let files = self.0.iter();
+        let files = self.files.iter();
         files
             .map(|(name, length, _)| (name.clone(), *length))
             .collect()
     }
 
     fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {
-        let found = self.0.iter().find(|(name, ..)| name == file);
+        let found = self.files.iter().find(|(name, ..)| name == file);
         let (.., file) = found.ok_or(std::io::ErrorKind::NotFound)?;
         file.read_exact_at(bytes, at)
     }
@@ -426,12 +356,17 @@ impl Coming {
         if self.file.as_ref().is_none_or(|(of, _)| of != name) {
             self.end_file()?;
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            if name.starts_with('.') || !name.chars().all(plain) || name.is_empty() {
+            let is_name = |n: &str| !n.is_empty() && !n.starts_with('.') && n.chars().all(plain);
+            let (shard, file) = name.split_once('/').unwrap_or(("shard-", name));
+            if !shard.starts_with("shard-") || !is_name(shard) || !is_name(file) {
                 return Err(std::io::Error::other(format!(
                     "{name:?} is not the name of a store's file"
                 )));
             }
-            let file = private::create_new(self.folder.join(name))?;
+            let path = self.folder.join(name);
+            let parent = path.parent().filter(|parent| !parent.exists());
+            parent.map_or(Ok(()), private::create_folder)?;
+            let file = private::create_new(path)?;
             self.names.push(name.to_owned());
             self.file = Some((name.to_owned(), file));
         }
@@ -449,9 +384,18 @@ impl Coming {
         let folder = &self.folder.clone();
         self.end_file().map_err(|e| Error::io(folder, e))?;
         sync(folder)?;
-        let names = Manifest::of_store(folder)?.names();
         let mut got = self.names.clone();
         got.sort_unstable();
+        let names: BTreeSet<String> = match Cluster::read(folder)? {
+            None => Manifest::of_store(folder)?.names(),
+            Some(cluster) => {
+                let shards = (0..cluster.shards).map(|shard| folder.join(shard_folder(shard)));
+                for shard in shards.filter(|shard| shard.exists()) {
+                    sync(&shard)?;
+                }
+                cluster.files_in(folder)?
+            }
+        };
         match got.iter().eq(&names) {
             true => Ok(()),
             false => Err(Error::damaged(
@@ -472,6 +416,10 @@ struct Receiving {
 }
 
 impl Incoming<Snapshot> for Receiving {
+    fn wants(&self, _: u32) -> bool {
+        false
+    }
+
     fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         self.files.write(name, bytes)
     }
@@ -479,6 +427,11 @@ impl Incoming<Snapshot> for Receiving {
     fn finish(mut self: Box<Self>, base: &LogBase) -> std::io::Result<Snapshot> {
         let done = (|| {
             self.files.end()?;
+            if self.place.folder().join(CLUSTER).exists() {
+                return Err(Error::Usage(
+                    "the log's store is sharded: say which shards this server has (--shards or --part)".into(),
+                ));
+            }
             let folder = self.place.folder();
             // It is read once before anything relies on it.
             open_at(&folder, &self.into.indexes)?;

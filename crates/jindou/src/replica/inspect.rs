@@ -50,6 +50,8 @@ pub struct LogBase {
     pub written: Option<u64>,
     /// Its bytes; `None` where its document cannot be read.
     pub bytes: Option<u64>,
+    /// Number of its shards; 0 for a store that is not sharded.
+    pub shards: u32,
 }
 
 /// A server's entry in a log.
@@ -60,6 +62,8 @@ pub struct LogServer {
     pub name: String,
     /// Addresses at which other servers reach it.
     pub addresses: Vec<String>,
+    /// The shards that it has, if the store is sharded.
+    pub shards: Vec<u32>,
     /// The time at which it wrote the entry, which it does every ten minutes.
     pub written: u64,
     /// False if the entry is so much older than the newest one that the other servers consider this one gone.
@@ -87,10 +91,12 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
     let log = identity.epoch;
     let mut bases = Vec::new();
     for number in bucket.bases(log).await? {
+        let document = bucket.base(log, number).await.ok();
         bases.push(LogBase {
             number,
             written: bucket.written(log, Name::Base(number)).await?,
-            bytes: bucket.base(log, number).await.ok().map(|base| base.bytes()),
+            bytes: document.as_ref().map(|base| base.bytes()),
+            shards: document.map_or(0, |base| base.shards.len() as u32),
         });
     }
     let listing = bucket.list(log, 0, true).await?;
@@ -127,6 +133,7 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
         .map(|found| LogServer {
             name: found.entry.name,
             addresses: found.entry.addresses,
+            shards: found.entry.shards,
             written: found.written,
             counts: found.counts,
         })

@@ -7,7 +7,11 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `folder` | the store directory: what of the log is in it, merges, uploads and downloads |
+//! | `folder` | the store directory: merges, uploads and downloads |
+//! | `shards` | the directory of a server that has some of a store's shards: merges at the same snapshot everywhere |
+//! | `parts` | what parts of queries read at such a server |
+//! | `commit` | proposes that such a merge be in use |
+//! | `notes` | what of the log is in a store directory |
 //! | `application` | changes and groups, as the driver hands them over |
 //! | `inspect` | what is in a log |
 //! | `restore` | stores of a log at points in time |
@@ -17,11 +21,15 @@
 //! | `wait` | blocking calls of the driver |
 
 mod application;
+mod commit;
 mod folder;
 mod inspect;
+mod notes;
+mod parts;
 mod repair;
 mod request;
 mod restore;
+mod shards;
 mod sink;
 mod wait;
 
@@ -33,27 +41,33 @@ pub use jindou_replicas::{
 };
 pub use repair::{LogDamage, Repair, diagnose, repair};
 pub use restore::{is_log, restore};
+pub use shards::HeldShards;
 
 use crate::database::Database;
 use crate::runtime::Runtime;
 use crate::update::{
-    Access, Held, OpenOptions, OpenedStore, UpdateOptions, UpdateReport, Writer, durable,
-    follows_log,
+    Access, OpenOptions, OpenedStore, UpdateOptions, UpdateReport, Writer, follows_log,
 };
-use application::{Inner, Store};
+use application::{Inner, LogFolder, Store};
 use folder::Folder;
+use jindou_cluster::servers::{Members, Network, Stream};
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
 use jindou_replicas::{
-    Fresh, Handle, Message, Nobody, Options, Outcome, Peers, Refusal, Request, RequestKey,
+    Driver, Fresh, Handle, Message, Nobody, Options, Outcome, Peers, Refusal, Request, RequestKey,
     ServerEntry, ServerName, net,
 };
+use jindou_store::directory::{Manifest, ManifestState};
+use jindou_store::shard::Cluster;
 use jindou_store::{MergeOptions, Snapshot};
 use request::{Asked, SentChange};
+use shards::ShardFolder;
 use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 use wait::wait_for;
 
 /// The log of a store that several servers keep.
@@ -76,6 +90,8 @@ pub struct SharedLog {
     /// Address (HOST:PORT) that this server listens at, if it differs from `peer_address`, for example because of port
     /// forwarding. Has no effect without `peer_address`.
     pub peer_listen: Option<String>,
+    /// The shards of a sharded store that this server has.
+    pub shards: HeldShards,
     /// True if queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
     /// threads must not block sets it to false and calls [`Replica::ready_for`].
     pub queries_wait: bool,
@@ -96,6 +112,7 @@ impl SharedLog {
             told: Arc::new(|_| {}),
             peer_address: None,
             peer_listen: None,
+            shards: HeldShards::InFolder,
             queries_wait: true,
         }
     }
@@ -121,6 +138,7 @@ pub struct Replica {
     name: ServerName,
     handle: Handle<Snapshot>,
     fresh: Fresh,
+    folder: Arc<dyn LogFolder>,
     queries_wait: bool,
     runtime: Option<tokio::runtime::Runtime>,
     /// Reason why the driver has ended.
@@ -145,6 +163,7 @@ impl Drop for Ends {
 impl Drop for Replica {
     fn drop(&mut self) {
         self.handle.stop();
+        self.folder.stop();
         if let Some(runtime) = self.runtime.take() {
             // The driver notes what only this server may know.
             let begun = Instant::now();
@@ -273,8 +292,16 @@ impl Replica {
         let body = request::write(change, &Asked::of(options)?)?;
         memory.charge(body.len() as u64)?;
         let held = body.len() as u64;
+        let key = match change {
+            // Every server may propose it, and it takes effect once.
+            SentChange::StartMerge(base) => commit::key("merge started", *base),
+            SentChange::CommitMerge(base, _) => commit::key("merge committed", *base),
+            SentChange::Change(_) | SentChange::Record { .. } => {
+                options.request_key().unwrap_or_else(random)
+            }
+        };
         let request = Request {
-            key: RequestKey(options.request_key().unwrap_or_else(random)),
+            key: RequestKey(key),
             fingerprint: options.fingerprint,
         };
         let asked = Instant::now();
@@ -362,11 +389,11 @@ pub(crate) fn open(
     runtime: &Runtime,
 ) -> Result<Database> {
     fold_own_log(dir, options, runtime)?;
-    let load = runtime.load_options();
-    let merge = MergeOptions::default().with_threads(1);
-    let folder = Arc::new(Folder::take(dir, &options.indexes, load, merge)?);
+    let members = Members::new(&log.name);
+    let cluster = Cluster::read(dir)?;
+    let is_empty = cluster.is_none() && Manifest::read(dir)? == ManifestState::None;
     let store = Store(Arc::new(Inner {
-        folder: Arc::clone(&folder),
+        folder: take_folder(dir, log, cluster.as_ref(), (options, runtime), &members)?,
         database: OnceLock::new(),
         latest: Mutex::new(None),
         options: log.updates.clone(),
@@ -384,37 +411,15 @@ pub(crate) fn open(
                 format!("no threads for the log: {e}"),
             )
         })?;
-    let mut settings = Options::new(&log.name);
-    settings.settings = log.settings.clone();
-    let started = {
-        let (store, bucket) = (store.clone(), log.bucket.clone());
-        let (address, name) = (log.peer_address.clone(), log.name.clone());
-        let listen = log.peer_listen.clone();
-        let starting = async move {
-            let (peers, incoming) = match address {
-                None => {
-                    let (peers, incoming) = Nobody::connect();
-                    (Wire::Alone(peers), incoming)
-                }
-                Some(address) => {
-                    let limits = net::Limits::for_updates(settings.update_bytes);
-                    let listener = net::listen(&address, listen.as_deref(), limits).await?;
-                    settings.addresses = vec![listener.address().to_owned()];
-                    settings.certificate = Some(listener.certificate());
-                    let (peers, incoming) = listener.connect(&name)?;
-                    (Wire::Connected(peers), incoming)
-                }
-            };
-            jindou_replicas::start(store, bucket, peers, incoming, settings).await
-        };
-        // The call may come from a task of another runtime, whose threads must not be blocked by this one's way to block.
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        tokio.spawn(async move {
-            let _ = sender.send(starting.await);
-        });
-        receiver.recv()
-    };
-    let (handle, driver) = match started {
+    let hub = store.0.folder.hub();
+    let shards = hub.is_some().then(|| (members, runtime.memory().clone()));
+    let starting = start(store.clone(), log.clone(), shards, is_empty);
+    // The call may come from a task of another runtime, whose threads must not be blocked by this one's way to block.
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    tokio.spawn(async move {
+        let _ = sender.send(starting.await);
+    });
+    let (handle, driver) = match receiver.recv() {
         Ok(Ok(started)) => started,
         Ok(Err(why)) => {
             tokio.shutdown_background();
@@ -428,23 +433,21 @@ pub(crate) fn open(
     };
     let snapshot = sync::lock(&store.0.latest).take();
     let snapshot = snapshot.ok_or_else(|| Error::Internal("no snapshot was published".into()))?;
-    // What an empty folder was filled with was verified as it came.
-    let trust = match folder.base_folder() {
-        Some(folder) => durable::trust(options.verify, &folder, snapshot.base())?,
-        None => Held(Arc::default()),
-    };
+    let trust = store.0.folder.trust(options.verify, &snapshot)?;
     let ended: Arc<Mutex<Option<String>>> = Arc::default();
     let threads = tokio.handle().clone();
     let replica = Replica {
         name: log.name.as_str().into(),
         fresh: handle.fresh().clone(),
         handle,
+        folder: Arc::clone(&store.0.folder),
         queries_wait: log.queries_wait,
         runtime: Some(tokio),
         ended: Arc::clone(&ended),
     };
     let opened = OpenedStore {
         shards: None,
+        hub,
         writer: Writer::new(snapshot, Err("changes go to the shared log".into())),
         recovery: None,
         disk: None,
@@ -459,7 +462,135 @@ pub(crate) fn open(
             ends.1 = stopped.to_string();
         }
     });
+    if db.inner.hub.is_some() {
+        commit::propose_commits(&db)?;
+    }
     Ok(db)
+}
+
+/// Takes the folder of a store, whole or with some of its shards.
+fn take_folder(
+    dir: &Path,
+    log: &SharedLog,
+    cluster: Option<&Cluster>,
+    (options, runtime): (&OpenOptions, &Runtime),
+    members: &Members,
+) -> Result<Arc<dyn LogFolder>> {
+    let merge = MergeOptions::default().with_threads(1);
+    let has_shards = cluster.is_some() || log.shards != HeldShards::InFolder;
+    if !has_shards {
+        let load = runtime.load_options();
+        return Ok(Arc::new(Folder::take(dir, &options.indexes, load, merge)?));
+    }
+    if cluster.is_none() && Manifest::read(dir)? != ManifestState::None {
+        return Err(Error::Usage(format!(
+            "the store at {} is not sharded, so a server cannot have some of its shards; load the data with --shards",
+            dir.display()
+        )));
+    }
+    let has_address = log.peer_address.is_some();
+    let shards = (&log.shards, has_address);
+    let folder = ShardFolder::take(dir, shards, (options, runtime), merge, members.clone())?;
+    Ok(Arc::new(folder))
+}
+
+/// This server's shards, and the memory that requests of other servers are charged to.
+type OwnShards = (Members, MemoryBudget);
+
+/// Connects to the other servers, and begins to follow the log.
+///
+/// # Errors
+/// One sentence.
+async fn start(
+    store: Store,
+    log: SharedLog,
+    shards: Option<OwnShards>,
+    is_empty: bool,
+) -> Result<(Handle<Snapshot>, Driver<Store, Wire>), String> {
+    if is_empty {
+        check_choice(&log).await?;
+    }
+    let mut settings = Options::new(&log.name);
+    settings.settings = log.settings.clone();
+    if shards.is_some() {
+        settings.new_log = None;
+    }
+    let (peers, incoming) = match log.peer_address {
+        None => {
+            let (peers, incoming) = Nobody::connect();
+            (Wire::Alone(peers), incoming)
+        }
+        Some(address) => {
+            let limits = net::Limits::for_updates(settings.update_bytes);
+            let listen = log.peer_listen.as_deref();
+            let mut listener = net::listen(&address, listen, limits).await?;
+            settings.addresses = vec![listener.address().to_owned()];
+            settings.certificate = Some(listener.certificate());
+            let (to, accepted) = mpsc::channel(STREAMS);
+            if shards.is_some() {
+                listener = listener.with_shards(to);
+            }
+            let (peers, incoming) = listener.connect(&log.name)?;
+            if let Some((members, memory)) = shards {
+                let network = Arc::new(LogNetwork(peers.streams()));
+                tokio::spawn(members.run(network, accepted, memory));
+            }
+            (Wire::Connected(peers), incoming)
+        }
+    };
+    jindou_replicas::start(store, log.bucket, peers, incoming, settings).await
+}
+
+/// Checks the shards of a server with an empty folder against the log's newest base.
+///
+/// # Errors
+/// One sentence.
+async fn check_choice(log: &SharedLog) -> Result<(), String> {
+    let Some(identity) = log.bucket.identity().await? else {
+        return Ok(());
+    };
+    // What cannot be read now is read, and reported, later.
+    let Ok(bases) = log.bucket.bases(identity.epoch).await else {
+        return Ok(());
+    };
+    let Some(newest) = bases.last() else {
+        return Ok(());
+    };
+    let Ok(base) = log.bucket.base(identity.epoch, *newest).await else {
+        return Ok(());
+    };
+    let count = base.shards.len() as u32;
+    match (count, &log.shards) {
+        (0, HeldShards::InFolder) => Ok(()),
+        (0, _) => Err("its store is not sharded: leave --shards and --part out".into()),
+        (_, HeldShards::InFolder) => Err(
+            "its store is sharded, and this server's folder is empty: say which shards the server has (--shards or --part)"
+                .into(),
+        ),
+        (_, chosen) => {
+            let held = chosen.among(count).map_err(|e| e.to_string())?;
+            let has_address = log.peer_address.is_some();
+            shards::check_address(count, &held, has_address).map_err(|e| e.to_string())
+        }
+    }
+}
+
+/// Connections of other servers that may wait to be served.
+const STREAMS: usize = 64;
+
+/// The servers of the log's list, as servers of shards reach them.
+struct LogNetwork(net::Streams);
+
+impl Network for LogNetwork {
+    fn servers(&self) -> Vec<String> {
+        let servers = self.0.servers();
+        servers.iter().map(|name| name.to_string()).collect()
+    }
+
+    fn dial(&self, name: &str) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send>> {
+        let (streams, name) = (self.0.clone(), ServerName::from(name));
+        Box::pin(async move { streams.dial(&name).await })
+    }
 }
 
 /// Merges the log of a store that followed no shared log so far into its files.

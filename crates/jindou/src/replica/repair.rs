@@ -5,6 +5,7 @@
 //! anything names. The second gives up the updates in between, at all servers alike, since each that is behind a base
 //! and cannot follow the groups replaces its store by it.
 
+use super::application::LogFolder;
 use super::folder::Folder;
 use super::inspect::existing;
 use super::restore::restore;

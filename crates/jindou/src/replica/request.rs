@@ -78,6 +78,8 @@ enum Kind {
         added: u64,
         removed: u64,
     },
+    StartMerge(u64),
+    CommitMerge(u64),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -172,6 +174,10 @@ pub(crate) enum SentChange<'c> {
         added: u64,
         removed: u64,
     },
+    /// All servers of a sharded store shall merge, over the base with this number.
+    StartMerge(u64),
+    /// The base with this number shall be in use; with the results of its merge.
+    CommitMerge(u64, &'c [u8]),
 }
 
 /// A change as bytes.
@@ -210,6 +216,11 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
                 added: *added,
                 removed: *removed,
             }
+        }
+        SentChange::StartMerge(base) => Kind::StartMerge(*base),
+        SentChange::CommitMerge(base, result) => {
+            payload.extend_from_slice(result);
+            Kind::CommitMerge(*base)
         }
     };
     let (kind, watched) = match &asked.condition {
@@ -255,6 +266,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, Asked)> {
     }
     let change = match kind {
         Kind::If(..) => return Err(damaged()),
+        Kind::StartMerge(base) => return Ok((SentChange::StartMerge(base), asked)),
+        Kind::CommitMerge(base) => return Ok((SentChange::CommitMerge(base, payload), asked)),
         Kind::Update => {
             let text = std::str::from_utf8(payload).map_err(|_| damaged())?;
             Change::Update(text.into())
@@ -331,6 +344,7 @@ enum Failed {
     Precondition(String),
     Service(String, String, bool),
     Document(String, String, bool),
+    Shard(u32, String),
     Cancelled,
     Internal(String),
     Other(String),
@@ -429,6 +443,7 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
                 message,
                 allowed,
             } => Failed::Document(iri.clone(), message.clone(), *allowed),
+            Error::Shard { shard, message } => Failed::Shard(*shard, message.clone()),
             Error::Cancelled => Failed::Cancelled,
             Error::Internal(why) => Failed::Internal(why.clone()),
             other => Failed::Other(other.to_string()),
@@ -515,6 +530,7 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
             message,
             allowed,
         },
+        Failed::Shard(shard, message) => Error::Shard { shard, message },
         Failed::Cancelled => Error::Cancelled,
         Failed::Other(why) => Error::external(why),
     })

@@ -10,6 +10,7 @@ use jindou_model::{CancelToken, Error, Progress, Resource, Result};
 use jindou_replicas::{Base, Beginning, Bucket, Failure, Group, Identity, Incoming, Limits, Name};
 use jindou_store::LoadOptions;
 use jindou_store::directory::{Building, Manifest};
+use jindou_store::shard::Cluster;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -198,15 +199,22 @@ impl Past<'_> {
         let (base, hash, warnings) = self.base_before(to, group, &kept, dir).await?;
         let written = self.written(Name::Group(group)).await?;
         self.progress.phase.store(1, Ordering::Relaxed);
-        let manifest = Manifest::of_store(dir)?;
-        let mut own = manifest.holds();
+        let (store, before) = match Cluster::read(dir)? {
+            Some(cluster) => (cluster.epoch, cluster.merged),
+            None => {
+                let manifest = Manifest::of_store(dir)?;
+                (manifest.epoch, manifest.holds())
+            }
+        };
+        let mut own = before;
         if base < group {
-            own = self.groups((base, hash), group, dir, &manifest).await?;
+            let log = NewLog::begin(dir, store, before)?;
+            own = self.groups((base, hash), group, (log, before)).await?;
         }
         Ok(Written {
             group,
             written,
-            epoch: manifest.epoch,
+            epoch: store,
             own,
             warnings,
         })
@@ -393,7 +401,11 @@ impl Past<'_> {
             Err(Failure::Lost(why)) => return Ok(Err(why)),
             downloaded => downloaded.map_err(|e| self.failed(e))?,
         };
-        for name in Manifest::of_store(dir)?.names() {
+        let names = match Cluster::read(dir)? {
+            Some(cluster) => cluster.files_in(dir)?,
+            None => Manifest::of_store(dir)?.names(),
+        };
+        for name in names {
             let path = dir.join(name);
             let meta = std::fs::metadata(&path).map_err(|e| Error::io(path, e))?;
             self.progress.add(meta.len(), 0);
@@ -401,16 +413,14 @@ impl Past<'_> {
         Ok(Ok(known.hash))
     }
 
-    /// Writes the records of the groups after a base as the store's own log. Gives the number of the last one.
+    /// Writes the records of the groups after a base into the store's own log, after the record with number `own`. Gives
+    /// the number of the last one.
     async fn groups(
         &self,
         (base, hash): (u64, u64),
         last: u64,
-        dir: &Path,
-        manifest: &Manifest,
+        (mut log, mut own): (NewLog, u64),
     ) -> Result<u64> {
-        let mut log = NewLog::begin(dir, manifest.epoch, manifest.holds())?;
-        let mut own = manifest.holds();
         let mut latest: Option<u64> = None;
         let each = |group: Group, written: Option<u64>| -> Result<()> {
             self.cancel.check()?;

@@ -13,7 +13,7 @@ use jindou_model::{CancelToken, Error, Progress, Result};
 use jindou_replicas::Consistency;
 use jindou_store::{MergeOptions, MergeReport, Snapshot};
 use std::any::Any;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Number of groups since the last merge that justify another: a server that starts fetches and applies them, at some
 /// 60 µs each. They must also be at least one in [`GROUPS_SHARE`] quads, so that applying them takes longer than a merge.
@@ -94,7 +94,12 @@ impl UpdateSink for Replica {
         let begun = Instant::now();
         let mut report = MergeReport::default();
         report.edits = db.snapshot().edit_count();
-        if self.save().is_none() {
+        if db.is_sharded() {
+            self.merge_everywhere(db)?;
+            let edits = report.edits;
+            report = self.folder.last_merge();
+            report.edits = edits;
+        } else if self.save().is_none() {
             return Err(match db.inner.merges.last_failure() {
                 Some(why) => Error::external(why),
                 None => Error::Conflict(
@@ -121,6 +126,50 @@ impl UpdateSink for Replica {
                 "reclustering a store with a shared log: stop all servers, export the store, load it with another folder, and start with a new log".into(),
             ),
         })
+    }
+}
+
+/// Longest wait for the servers of a sharded store to merge.
+const ALL_MERGE: Duration = Duration::from_secs(3600);
+/// Interval at which that is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Replica {
+    /// Lets all servers of a sharded store merge, and waits until the new base is in use.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`]; [`Error::External`] with the reason why the merge failed here.
+    fn merge_everywhere(&self, db: &Database) -> Result<()> {
+        let snapshot = db.inner.writer.published();
+        let base = snapshot.base().number();
+        if snapshot.edit_count() == 0 {
+            return Ok(());
+        }
+        if snapshot.open_merge().is_none() {
+            let memory = db.runtime().memory();
+            self.send(
+                &SentChange::StartMerge(base),
+                &UpdateOptions::default(),
+                memory,
+            )?;
+        }
+        let begun = Instant::now();
+        loop {
+            if db.inner.writer.published().base().number() != base {
+                return Ok(());
+            }
+            if let Some(why) = db.inner.merges.last_failure() {
+                return Err(Error::external(why));
+            }
+            if let Some(ended) = self.ended() {
+                return Err(Error::Stale(ended));
+            }
+            if begun.elapsed() >= ALL_MERGE {
+                let why = "another server has not completed its part of the merge";
+                return Err(Error::external(why));
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use crate::runtime::Runtime;
 use jindou_dictionary::index::Indexes;
+use jindou_engine::Hub;
 use jindou_log::{Directory, Durability, Files, Log, LogOptions, Recovery, StoreLock};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
@@ -434,6 +435,8 @@ pub(crate) struct OpenedStore {
     pub trust: Held,
     /// The shards of a sharded store in this process.
     pub shards: Option<ShardHost>,
+    /// Runs parts of queries at shards, if that is not the task of `shards`.
+    pub hub: Option<Hub>,
 }
 
 /// A store directory that is only read.
@@ -522,6 +525,7 @@ pub(super) fn with_log(
             let why = format!("{}: {e}", folder.display());
             return Ok(OpenedStore {
                 shards: None,
+                hub: None,
                 writer: Writer::new(head, Err(why)),
                 recovery: None,
                 disk: None,
@@ -558,6 +562,7 @@ pub(super) fn with_log(
     });
     Ok(OpenedStore {
         shards: None,
+        hub: None,
         writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
         recovery: Some(recovery),
         disk: Some(disk),
@@ -670,6 +675,7 @@ impl StoreContents {
     pub(super) fn into_store(self, why: String, reader: Option<ReadOnlyStore>) -> OpenedStore {
         OpenedStore {
             shards: None,
+            hub: None,
             writer: Writer::new(self.head, Err(why)),
             recovery: self.recovery,
             disk: None,

@@ -48,7 +48,7 @@ mod trust;
 mod writer;
 
 pub use batch::Batch;
-pub(crate) use change::{Change, Changed, QuadChange};
+pub(crate) use change::{Change, QuadChange};
 pub use condition::{Condition, RevisionSet};
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
@@ -56,8 +56,8 @@ pub(crate) use durable::{OpenedStore, WritableStore, alone, check_log, log_in, l
 pub(crate) use follow::Followed;
 pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
+pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
-pub(crate) use merge::{FileLayer, Merges};
 pub(crate) use note::follows_log;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
@@ -69,6 +69,8 @@ pub use target::GraphName;
 pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
+#[cfg(feature = "replicas")]
+pub(crate) use {change::Changed, merge::FileLayer, transaction::ChangeCounts, trust::compare};
 
 use crate::database::{Database, guarded};
 use crate::options::DatasetChoice;
@@ -81,7 +83,7 @@ use jindou_store::Snapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-pub(crate) use transaction::{ChangeCounts, Transaction};
+pub(crate) use transaction::Transaction;
 
 /// Options of an update. The defaults are those of the database's [`Runtime`](crate::Runtime), without a deadline, LOAD
 /// and SERVICE.

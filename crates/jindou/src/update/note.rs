@@ -1,6 +1,7 @@
 //! Notes by which a store directory says that it follows a shared log.
 
 use jindou_store::directory::{BaseLocation, Manifest, ManifestState, REPLICA};
+use jindou_store::shard::Cluster;
 use std::path::{Path, PathBuf};
 
 /// The note of a snapshot of a base.
@@ -13,6 +14,9 @@ pub(crate) fn follows_log(dir: &Path) -> bool {
     let Ok(place) = BaseLocation::find(dir) else {
         return false;
     };
+    if let Ok(Some(cluster)) = Cluster::read(dir) {
+        return note_path(dir, place.number(), cluster.merged).exists();
+    }
     match Manifest::read(&place.folder()) {
         Ok(ManifestState::Store(manifest)) => {
             note_path(dir, place.number(), manifest.holds()).exists()

@@ -69,6 +69,7 @@ pub(crate) fn open_server(
     let snapshot = snapshot_of_shard(first, client)?;
     Ok(OpenedStore {
         shards: Some(host),
+        hub: None,
         writer: Writer::new(snapshot, Err(WHY.into())),
         recovery: None,
         disk: None,

@@ -10,5 +10,7 @@ mod quads;
 mod queries;
 #[cfg(feature = "replicas")]
 mod replicas;
+#[cfg(feature = "replicas")]
+mod shard_servers;
 mod storage;
 mod updates;

@@ -18,7 +18,7 @@ fn open(log: &Path, folder: &Path, name: &str) -> jindou::Result<Database> {
 }
 
 /// The quads, in order, once everything that was acknowledged is there.
-fn quads(db: &Database) -> Vec<String> {
+pub(crate) fn quads(db: &Database) -> Vec<String> {
     if let Some(replica) = db.replica() {
         replica.wait_for(Consistency::Strict).unwrap();
     }
@@ -33,16 +33,16 @@ fn quads(db: &Database) -> Vec<String> {
     rows
 }
 
-fn turtle(text: &str) -> Sources {
+pub(crate) fn turtle(text: &str) -> Sources {
     let source = Sources::builder().text("data.ttl", text.as_bytes(), Format::Turtle);
     source.build().unwrap()
 }
 
-const LOADED: &str =
+pub(crate) const LOADED: &str =
     "@prefix e: <http://e/> . e:a e:p e:b, e:c . e:b a e:Planet . e:c e:name \"c\"@en .";
 
 /// Changes of all kinds.
-fn change(db: &Database, n: usize) -> jindou::Result<(u64, u64, Option<bool>)> {
+pub(crate) fn change(db: &Database, n: usize) -> jindou::Result<(u64, u64, Option<bool>)> {
     let options = UpdateOptions::default();
     let progress = Progress::default();
     let graph = GraphName::Named(format!("http://e/g{}", n % 3));

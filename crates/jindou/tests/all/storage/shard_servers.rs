@@ -428,9 +428,14 @@ impl Service {
         for record in &self.log[old.number() as usize..] {
             old = old.replay(record).unwrap();
         }
+        // The previous base is not enough for a server, and a store with a log of its own keeps its base.
+        assert!(matches!(
+            old.commit_merge(committed),
+            Err(Error::Conflict(_))
+        ));
+        let alone = old.replay(&record).unwrap();
+        assert_eq!((alone.number(), alone.open_merge()), (next.number(), None));
         let record = with_request(rng, &next, record);
-        // The previous base is not enough.
-        assert!(matches!(old.replay(&record), Err(Error::Conflict(_))));
         self.log.push(record);
         self.compare();
         assert_eq!(self.servers[0].head.open_merge(), None);

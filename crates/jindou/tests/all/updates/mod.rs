@@ -14,7 +14,7 @@ use jindou::{
 use jindou_model::{VertexId, term};
 use jindou_store::Snapshot;
 use jindou_testing::Rng;
-use model::Model;
+pub(crate) use model::Model;
 use oxrdf::{Dataset, NamedNode, Quad, Term};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -286,6 +286,26 @@ fn without_label(term: &Term) -> String {
     }
 }
 
+/// A random request of some operations, which was applied to the model.
+pub(crate) fn random_request(rng: &mut Rng, model: &mut Model) -> String {
+    let mut w = Writer {
+        rng,
+        text: String::new(),
+        labels: 0,
+    };
+    for _ in 0..[1, 1, 1, 2, 4][w.rng.below(5)] {
+        w.operation();
+    }
+    let text = w.text;
+    model.run(&text);
+    // Larger ones only make everything slow.
+    if model.0.len() > 300 {
+        *model = Model::default();
+        return "DROP ALL".to_owned();
+    }
+    text
+}
+
 fn random_steps(seed: u64, steps: usize, shards: u32) {
     let mut rng = Rng::new(seed);
     let dir = tempfile::tempdir().unwrap();
@@ -364,22 +384,8 @@ impl RandomRun {
     }
 
     fn update(&mut self) {
-        let mut w = Writer {
-            rng: &mut self.rng,
-            text: String::new(),
-            labels: 0,
-        };
-        for _ in 0..[1, 1, 1, 2, 4][w.rng.below(5)] {
-            w.operation();
-        }
-        self.text = w.text;
         self.before = self.model.clone();
-        self.model.run(&self.text);
-        // Larger ones only make everything slow.
-        if self.model.0.len() > 300 {
-            self.model = Model::default();
-            self.text = "DROP ALL".to_owned();
-        }
+        self.text = random_request(&mut self.rng, &mut self.model);
         let (db, model) = (&self.db, &self.model);
         let options = UpdateOptions::default().with_threads(1);
         let report = match db.update(&self.text, &options) {

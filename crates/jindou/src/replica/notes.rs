@@ -1,0 +1,154 @@
+//! Notes by which a store directory says what of a shared log is in it.
+//!
+//! ```text
+//! replica/B-N.jd  for snapshot N of base B: the log, the newest group in the snapshot, the requests that it knows
+//! replica/B-N.merge  the results of this server's shards in the merge that made base N
+//! replica/begins  the log that this store begins if there is none
+//! ```
+//!
+//! A note is written before the manifest names the snapshot, so that whichever manifest a crash leaves has its note.
+
+use crate::update::note::note_path;
+use jindou_model::{Error, Result, private};
+use jindou_replicas::Base as LogBase;
+use jindou_replicas::{read_known, write_known};
+use jindou_store::directory::REPLICA;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// First bytes of a note: a file that says which group of the log the store contains.
+const MAGIC: &[u8; 8] = b"JDREPL1\n";
+/// File with the random number of the log that is created from this store if there is none yet.
+const BEGINS: &str = "begins";
+
+/// The notes of a store directory.
+pub(super) struct Notes {
+    dir: PathBuf,
+}
+
+pub(super) fn sync(path: &Path) -> Result<()> {
+    let synced = File::open(path).and_then(|f| f.sync_all());
+    synced.map_err(|e| Error::io(path, e))
+}
+
+/// Writes a file of the notes' folder, all or nothing.
+pub(super) fn write_durably(path: &Path, bytes: &[u8]) -> Result<()> {
+    let new = path.with_extension("new");
+    let written = private::create(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    if let Err(e) = written.and_then(|()| std::fs::rename(&new, path)) {
+        let _ = std::fs::remove_file(&new);
+        return Err(Error::io(path, e));
+    }
+    path.parent().map_or(Ok(()), sync)
+}
+
+impl Notes {
+    /// The notes of the store directory `dir`.
+    pub(super) fn of(dir: &Path) -> Self {
+        let dir = dir.to_owned();
+        Self { dir }
+    }
+
+    /// The notes' folder, which is created if it is missing.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn folder(&self) -> Result<PathBuf> {
+        let notes = self.dir.join(REPLICA);
+        if !notes.exists() {
+            private::create_folder(&notes).map_err(|e| Error::io(&notes, e))?;
+            sync(&self.dir)?;
+        }
+        Ok(notes)
+    }
+
+    /// Id epoch of the log that is created from this store if there is none: a random number, the same at each start.
+    pub(super) fn begins(&self) -> Result<u64> {
+        let path = self.folder()?.join(BEGINS);
+        if let Ok(text) = private::read(&path)
+            && let Some(log) = std::str::from_utf8(&text)
+                .ok()
+                .and_then(|t| u64::from_str_radix(t.trim(), 16).ok())
+        {
+            return Ok(log);
+        }
+        let log = random();
+        write_durably(&path, format!("{log:016x}\n").as_bytes())?;
+        Ok(log)
+    }
+
+    /// The log, and what of it is in this snapshot of a base; `None` without a note.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]; [`Error::Io`].
+    pub(super) fn read(&self, base: u64, snapshot: u64) -> Result<Option<(u64, LogBase)>> {
+        let path = note_path(&self.dir, base, snapshot);
+        let bytes = match private::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io(path, e)),
+        };
+        let damaged = || {
+            Error::damaged(
+                &path,
+                "damaged: it says what of the shared log is in the store; start with an empty folder, which is then filled",
+            )
+        };
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
+        let (sum, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        if xxh3_64(rest).to_le_bytes() != *sum {
+            return Err(damaged());
+        }
+        let (log, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        let (number, keys) = rest.split_first_chunk().ok_or_else(damaged)?;
+        let base = read_known(u64::from_le_bytes(*number), keys).ok_or_else(damaged)?;
+        Ok(Some((u64::from_le_bytes(*log), base)))
+    }
+
+    /// Notes that this snapshot of a base contains the groups of `log` up to that of `contained`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn write(
+        &self,
+        base: u64,
+        snapshot: u64,
+        (log, contained): (u64, &LogBase),
+    ) -> Result<()> {
+        let mut rest = Vec::new();
+        rest.extend_from_slice(&log.to_le_bytes());
+        rest.extend_from_slice(&contained.number.to_le_bytes());
+        rest.extend_from_slice(&write_known(contained));
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&xxh3_64(&rest).to_le_bytes());
+        bytes.append(&mut rest);
+        self.folder()?;
+        write_durably(&note_path(&self.dir, base, snapshot), &bytes)
+    }
+
+    /// File with the results of the merge that made a base.
+    pub(super) fn merge_path(&self, base: u64, snapshot: u64) -> PathBuf {
+        note_path(&self.dir, base, snapshot).with_extension("merge")
+    }
+
+    /// Removes the notes of other states, which are not needed.
+    pub(super) fn remove_others(&self, base: u64, snapshot: u64) {
+        let kept = note_path(&self.dir, base, snapshot).with_extension("");
+        let entries = std::fs::read_dir(self.dir.join(REPLICA));
+        for entry in entries.into_iter().flatten().flatten() {
+            if entry.path().with_extension("") != kept {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+pub(super) fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}

@@ -1,0 +1,97 @@
+//! The states of a sharded store over a log that parts of other servers' queries read: the snapshots that were published
+//! last, by number. Equal numbers mean equal states at all servers.
+
+use jindou_cluster::servers::Members;
+use jindou_cluster::shards::snapshot_at_shard;
+use jindou_engine::LocalShards;
+use jindou_graph::Graph;
+use jindou_model::{CancelToken, Error, Result, sync};
+use jindou_store::Snapshot;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Time for which a snapshot is kept after the next one was published.
+const KEPT: Duration = Duration::from_secs(2);
+
+/// Published snapshots, the newest last; the others with the time at which the next one was published.
+type Published = VecDeque<(Snapshot, Option<Instant>)>;
+
+/// Parts of queries at this server's shards.
+#[derive(Clone)]
+pub(super) struct Parts {
+    members: Members,
+    published: Arc<Mutex<Published>>,
+}
+
+impl Parts {
+    pub(super) fn new(members: Members) -> Self {
+        Self {
+            members,
+            published: Arc::default(),
+        }
+    }
+
+    /// Parts may read this snapshot from now on.
+    pub(super) fn publish(&self, snapshot: &Snapshot) {
+        let now = Instant::now();
+        let mut all = sync::lock(&self.published);
+        if let Some((last, until)) = all.back_mut() {
+            if last.number() == snapshot.number()
+                && last.base().number() == snapshot.base().number()
+            {
+                return;
+            }
+            *until = Some(now);
+        }
+        all.retain(|(_, replaced)| replaced.is_none_or(|at| now.duration_since(at) < KEPT));
+        all.push_back((snapshot.clone(), None));
+    }
+}
+
+impl LocalShards for Parts {
+    fn open(
+        &self,
+        shard: u32,
+        state: Option<&dyn Graph>,
+        cancel: CancelToken,
+    ) -> Result<(Arc<dyn Graph>, CancelToken)> {
+        let gone = |message: &str| Error::Shard {
+            shard,
+            message: message.into(),
+        };
+        let newest = sync::lock(&self.published).back().map(|(s, _)| s.clone());
+        let state = match state.and_then(Graph::as_any) {
+            Some(any) => any.downcast_ref::<Snapshot>().cloned(),
+            None => newest,
+        };
+        let state = state.ok_or_else(|| gone("the store is not open yet"))?;
+        let number = state.base().number();
+        let bases = self.members.bases(number);
+        let bases = bases.ok_or_else(|| gone("its files were merged meanwhile"))?;
+        let base = bases.get(shard as usize).cloned().flatten();
+        let base = base.ok_or_else(|| gone("it is not on this server"))?;
+        let snapshot = snapshot_at_shard(Some(&state), base, self.members.client(number))?;
+        snapshot.begin(&cancel);
+        let cancel = cancel.watching(snapshot.watch());
+        Ok((Arc::new(snapshot), cancel))
+    }
+
+    fn name_of(&self, graph: &dyn Graph) -> Option<u64> {
+        let snapshot = graph.as_any()?.downcast_ref::<Snapshot>()?;
+        let all = sync::lock(&self.published);
+        // The writer's snapshots ahead of the log are nowhere else, and may be rolled back.
+        let same = |s: &Snapshot| {
+            let of = |s: &Snapshot| (s.number(), s.version(), s.base().number());
+            of(s) == of(snapshot)
+        };
+        let is_published = all.iter().any(|(s, _)| same(s));
+        is_published.then(|| snapshot.number())
+    }
+
+    fn state(&self, name: u64) -> Option<Arc<dyn Graph>> {
+        let all = sync::lock(&self.published);
+        let found = all.iter().rev().find(|(s, _)| s.number() == name);
+        found.map(|(s, _)| Arc::new(s.clone()) as Arc<dyn Graph>)
+    }
+}

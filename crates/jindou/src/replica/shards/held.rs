@@ -1,0 +1,106 @@
+//! The choice of the shards that a server has.
+
+use jindou_model::{Error, Result};
+use jindou_store::shard::{Cluster, shard_folder};
+use std::path::Path;
+
+/// The shards of a sharded store that a server has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HeldShards {
+    /// All that are in its folder.
+    #[default]
+    InFolder,
+    /// The listed ones.
+    Listed(Vec<u32>),
+    /// The share of one of several servers, if the shards are distributed evenly.
+    Part {
+        /// The server's number, from 0.
+        number: u32,
+        /// Number of servers.
+        of: u32,
+        /// Number of servers that have each shard.
+        replicas: u32,
+    },
+}
+
+impl HeldShards {
+    /// One of the shards, if that is known without the store.
+    pub(super) fn first(&self) -> Option<u32> {
+        match self {
+            Self::InFolder => None,
+            Self::Listed(shards) => shards.first().copied(),
+            Self::Part { number, .. } => Some(*number),
+        }
+    }
+
+    /// The shards' numbers in a folder with the store or a part of it, ascending.
+    ///
+    /// # Errors
+    /// Those of [`Self::among`].
+    pub(super) fn resolve(&self, dir: &Path, cluster: &Cluster) -> Result<Vec<u32>> {
+        let all = 0..cluster.shards;
+        match self {
+            Self::InFolder => Ok(all
+                .filter(|&s| dir.join(shard_folder(s)).exists())
+                .collect()),
+            chosen => chosen.among(cluster.shards),
+        }
+    }
+
+    /// The shards' numbers among all shards of a store, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for shards that the store does not have, twice, or none.
+    pub fn among(&self, shards: u32) -> Result<Vec<u32>> {
+        let all = 0..shards;
+        let held: Vec<u32> = match self {
+            Self::InFolder => all.collect(),
+            Self::Listed(listed) => check_shards(shards, listed)?,
+            &Self::Part {
+                number,
+                of,
+                replicas,
+            } => {
+                if number >= of {
+                    return Err(Error::Usage(format!(
+                        "there is no part {number} of {of}: the first part is 0, the last is {}",
+                        i64::from(of) - 1
+                    )));
+                }
+                if !(1..=of).contains(&replicas) {
+                    return Err(Error::Usage(format!(
+                        "a shard cannot be at {replicas} of {of} servers: use 1 to {of} replicas"
+                    )));
+                }
+                all.filter(|s| (s % of + of - number) % of < replicas)
+                    .collect()
+            }
+        };
+        match held.is_empty() {
+            false => Ok(held),
+            true => Err(Error::Usage(format!(
+                "this server would have none of the store's {shards} shards"
+            ))),
+        }
+    }
+}
+
+/// Checks the shards that an operator names; returns them ascending.
+fn check_shards(count: u32, shards: &[u32]) -> Result<Vec<u32>> {
+    let mut all = shards.to_vec();
+    all.sort_unstable();
+    let wrong = |what: String| Err(Error::Usage(what));
+    if let Some(&last) = all.last()
+        && last >= count
+    {
+        let n = count;
+        return wrong(format!(
+            "the store has no shard {last}: it has {n}, from 0 to {}",
+            n - 1
+        ));
+    }
+    if let Some(pair) = all.windows(2).find(|p| p[0] == p[1]) {
+        return wrong(format!("shard {} is named twice", pair[0]));
+    }
+    Ok(all)
+}

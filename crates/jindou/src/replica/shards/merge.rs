@@ -1,0 +1,268 @@
+//! This server's part of merges by all servers, and their commits.
+
+use super::{LogFolder, ShardFolder};
+use crate::replica::notes::write_durably;
+use jindou_cluster::servers::Holding;
+use jindou_log::{Directory, Files};
+use jindou_model::{Error, Invariant, Progress, Result, private};
+use jindou_replicas::Base as LogBase;
+use jindou_store::directory::BaseLocation;
+use jindou_store::shard::{Cluster, shard_folder};
+use jindou_store::{Base, MergeCommitted, ShardFiles, ShardMerge, ShardResult, Snapshot};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Interval at which a merge looks for what other servers have.
+const LOOK: Duration = Duration::from_millis(20);
+/// Time for which the writer waits for slow holders once each shard of a new base has one.
+const SLOW_HOLDERS: Duration = Duration::from_secs(60);
+/// Longest wait of the log for this server's files of a merge that is committed.
+const OWN_FILES: Duration = Duration::from_secs(3600);
+
+/// The results of a merge as bytes, for other servers: the hash, then the statistics.
+pub(super) fn result_to_bytes(result: &ShardResult) -> Vec<u8> {
+    let mut out = result.hash.to_le_bytes().to_vec();
+    out.extend_from_slice(&result.statistics);
+    out
+}
+
+fn result_of_bytes(bytes: &[u8]) -> Option<ShardResult> {
+    let (hash, statistics) = bytes.split_first_chunk()?;
+    Some(ShardResult {
+        hash: u64::from_le_bytes(*hash),
+        statistics: statistics.to_vec(),
+    })
+}
+
+impl ShardFolder {
+    /// File with the results of this server's shards in the merge that made a base.
+    fn results_path(&self, number: u64) -> Result<PathBuf> {
+        let place = BaseLocation::find(&self.dir)?.number();
+        Ok(self.notes.merge_path(place, number))
+    }
+
+    /// Writes this server's part of the base of a snapshot, and completes it once the results of all shards are known.
+    pub(super) fn write_base(&self, contained: &LogBase, snapshot: &Snapshot) -> Result<()> {
+        let number = snapshot.number();
+        let Some(open) = snapshot.open_merge() else {
+            return Err(Error::Internal("a merge that was not started".into()));
+        };
+        let cluster = self.cluster()?;
+        let bases = self.bases_under(snapshot, &cluster)?;
+        let files = Opened::files(&self.dir, &self.held(), &cluster)?;
+        let (progress, files) = (Progress::default(), files.of(&self.dir));
+        let merge = ShardMerge::write(&files, snapshot, &bases, open.plan, &self.merge, &progress)?;
+        let own = merge
+            .results()
+            .map(|(s, r)| (s, r.clone()))
+            .collect::<Vec<_>>();
+        let bytes = own.iter().map(|(s, r)| (*s, result_to_bytes(r))).collect();
+        self.save_results(number, &own)?;
+        self.members.set_written(number, bytes);
+        let committed = self.all_results(number, cluster.shards, &own)?;
+        let place = BaseLocation::find(&self.dir)?.number();
+        let log = self.state().log;
+        let log = log.invariant("a store that merges by the log follows it");
+        self.notes.write(place, number, (log, contained))?;
+        let merging = merge.finish(&files, &committed, &self.merge)?;
+        merging.remove_replaced_in(&files.shards);
+        self.notes.remove_others(place, number);
+        let bases = Arc::new(merging.bases().to_vec());
+        let base = self.serve(bases, number, contained.number);
+        let others = self.others(&base)?;
+        let mut state = self.state();
+        state.report = merging.report().clone();
+        state.previous = merging.before().number();
+        state.done = Some((Arc::new(merging), others));
+        Ok(())
+    }
+
+    /// The bases that a snapshot reads, by shard.
+    fn bases_under(
+        &self,
+        snapshot: &Snapshot,
+        cluster: &Cluster,
+    ) -> Result<Vec<Option<Arc<Base>>>> {
+        let number = snapshot.base().number();
+        let found = self.members.bases(number);
+        let found = found.filter(|bases| bases.len() == cluster.shards as usize);
+        found.map(|bases| bases.to_vec()).ok_or_else(|| {
+            Error::Internal(format!("base {number} of a snapshot is not open any more"))
+        })
+    }
+
+    /// The results of all shards, from this server, the others, or the log; `None` if a connected server does not have one
+    /// yet, or any more.
+    fn results(
+        &self,
+        number: u64,
+        shards: u32,
+        own: &[(u32, ShardResult)],
+    ) -> Option<MergeCommitted> {
+        if let Some(of_log) = self.committed(number) {
+            return Some(of_log);
+        }
+        let of_shard = |shard: u32| match own.iter().find(|(s, _)| *s == shard) {
+            Some((_, result)) => Some(result.clone()),
+            None => {
+                let bytes = self.members.merge_result(number, shard, &self.stop);
+                bytes.as_deref().and_then(result_of_bytes)
+            }
+        };
+        Some(MergeCommitted {
+            merged: number,
+            shards: (0..shards).map(of_shard).collect::<Option<_>>()?,
+        })
+    }
+
+    /// As [`Self::results`]; waits for them.
+    fn all_results(
+        &self,
+        number: u64,
+        shards: u32,
+        own: &[(u32, ShardResult)],
+    ) -> Result<MergeCommitted> {
+        loop {
+            if let Some(all) = self.results(number, shards, own) {
+                return Ok(all);
+            }
+            self.stop.check()?;
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// The results of a merge that is committed already.
+    pub(super) fn committed(&self, number: u64) -> Option<MergeCommitted> {
+        let state = self.state();
+        state.committed.clone().filter(|c| c.merged == number)
+    }
+
+    /// The snapshot with a committed merge, over the new base, and its record. With `waits`, waits for this server's
+    /// files of it.
+    pub(super) fn commit(
+        &self,
+        head: &Snapshot,
+        committed: &MergeCommitted,
+        waits: bool,
+    ) -> Result<(Snapshot, Vec<u8>)> {
+        let number = committed.merged;
+        if head.base().number() >= number {
+            return head.commit_merge(committed);
+        }
+        let begun = Instant::now();
+        let mut state = self.state();
+        state.committed = Some(committed.clone());
+        loop {
+            let done = state.done.clone();
+            if let Some((merging, others)) = done.filter(|(m, _)| m.base().number() == number) {
+                drop(state);
+                return merging.rebase_shards(head, others)?.commit_merge(committed);
+            }
+            if !waits || begun.elapsed() >= OWN_FILES {
+                let why = "this server has not completed its files of the merge";
+                return Err(Error::external(why));
+            }
+            if let Some(why) = &state.failed {
+                return Err(Error::external(format!("the merge failed here: {why}")));
+            }
+            self.stop.check()?;
+            let waited = self.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The result of the open merge, once each shard of its base is complete at a server, and at all servers
+    /// that are connected, or some time has passed since `seen`.
+    pub(super) fn result_of_merge(
+        &self,
+        number: u64,
+        seen: &mut Option<Instant>,
+    ) -> Result<Option<MergeCommitted>> {
+        let shards = self.cluster()?.shards;
+        let members = self.members.members();
+        let mut all: Vec<Holding> = self.members.holdings();
+        let connected = members.iter().filter_map(|m| m.holdings.as_ref());
+        all.extend(connected.clone().flatten());
+        let is_new = |h: &&Holding| h.is_open && h.base == number;
+        let complete = (0..shards).all(|s| all.iter().filter(is_new).any(|h| h.shard == s));
+        if !complete {
+            return Ok(None);
+        }
+        let is_behind = |held: &Vec<Holding>| {
+            held.iter()
+                .any(|h| !held.iter().filter(is_new).any(|n| n.shard == h.shard))
+        };
+        let since = seen.get_or_insert_with(Instant::now);
+        if connected.clone().any(is_behind) && since.elapsed() < SLOW_HOLDERS {
+            return Ok(None);
+        }
+        let own = self.read_results(number)?;
+        Ok(self.results(number, shards, &own))
+    }
+
+    fn save_results(&self, number: u64, results: &[(u32, ShardResult)]) -> Result<()> {
+        let mut out = number.to_le_bytes().to_vec();
+        for (shard, result) in results {
+            let bytes = result_to_bytes(result);
+            out.extend_from_slice(&shard.to_le_bytes());
+            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            out.extend_from_slice(&bytes);
+        }
+        self.notes.folder()?;
+        write_durably(&self.results_path(number)?, &out)
+    }
+
+    /// The results of this server's shards of a base; none if the file is missing or has others.
+    pub(super) fn read_results(&self, number: u64) -> Result<Vec<(u32, ShardResult)>> {
+        let path = self.results_path(number)?;
+        let bytes = match private::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io(path, e)),
+        };
+        let mut all = Vec::new();
+        let Some(mut rest) = bytes.strip_prefix(&number.to_le_bytes()) else {
+            return Ok(all);
+        };
+        while let Some((shard, after)) = rest.split_first_chunk()
+            && let Some((length, after)) = after.split_first_chunk()
+            && let Ok(length) = usize::try_from(u64::from_le_bytes(*length))
+            && let Some((result, after)) = after.split_at_checked(length)
+        {
+            let result = result_of_bytes(result);
+            all.extend(result.map(|r| (u32::from_le_bytes(*shard), r)));
+            rest = after;
+        }
+        Ok(all)
+    }
+}
+
+/// The file layers of the shards in a folder.
+struct Opened {
+    root: Directory,
+    shards: Vec<Option<Directory>>,
+}
+
+impl Opened {
+    fn files(dir: &Path, held: &[u32], cluster: &Cluster) -> Result<Self> {
+        let open = |folder: &Path| Directory::open(folder).map_err(|e| Error::io(folder, e));
+        let shards = (0..cluster.shards).map(|s| {
+            let held = held.contains(&s);
+            held.then(|| open(&dir.join(shard_folder(s)))).transpose()
+        });
+        Ok(Self {
+            root: open(dir)?,
+            shards: shards.collect::<Result<_>>()?,
+        })
+    }
+
+    fn of<'f>(&'f self, dir: &'f Path) -> ShardFiles<'f> {
+        let shard = |files: &'f Option<Directory>| files.as_ref().map(|f| f as &dyn Files);
+        ShardFiles {
+            dir,
+            root: &self.root,
+            shards: self.shards.iter().map(shard).collect(),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The local folder of a sharded store that follows a shared log: some of its shards. The others are on other servers of
+//! the log, which merge at the same snapshot.
+//!
+//! ```text
+//! merge started (record)    ─► each server writes the segments of its shards, and announces their results
+//!                           ─► with the results of all shards it completes the new base, and serves it, too
+//! merge committed (record)  ─► proposed by the writer once the base is complete everywhere: snapshots are from now on over it
+//! ```
+//!
+//! Results are in the committed record, too: a server that comes back later completes its base with them.
+
+mod held;
+mod merge;
+mod receive;
+
+pub use held::HeldShards;
+
+use super::application::{DueCommit, LogFolder};
+use super::folder::{Coming, OpenFiles};
+use super::notes::{Notes, random};
+use super::parts::Parts;
+use crate::runtime::Runtime;
+use crate::update::{Held, OpenOptions, Trust, Verify, compare};
+use jindou_cluster::servers::{Members, ShardBases};
+use jindou_cluster::shards::{ShardSession, snapshot_of_shard};
+use jindou_dictionary::index::Indexes;
+use jindou_engine::Hub;
+use jindou_graph::shard::{Far, OtherShards};
+use jindou_log::StoreLock;
+use jindou_model::{CancelToken, Error, Invariant, Result, private, sync};
+use jindou_replicas::Base as LogBase;
+use jindou_replicas::{BaseFiles, Incoming, Local, ShardFiles};
+use jindou_store::directory::{BaseLocation, MANIFEST, Manifest, ManifestState};
+use jindou_store::shard::{
+    CLUSTER, Cluster, manifest_of, open_shards_with, shard_folder, tidy_shards,
+};
+use jindou_store::{Base, MergeCommitted, MergeOptions, MergePlan, MergeReport, Merging, Snapshot};
+use merge::result_to_bytes;
+use receive::{INCOMING, ReceivedShards};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Instant;
+
+/// A store directory with some shards of a store.
+pub(super) struct ShardFolder {
+    dir: PathBuf,
+    notes: Notes,
+    /// The operator's choice of shards.
+    shards: HeldShards,
+    /// True if other servers can reach this one.
+    has_address: bool,
+    indexes: Indexes,
+    merge: MergeOptions,
+    members: Members,
+    parts: Parts,
+    hub: Hub,
+    /// The hub's way to other servers, which it holds weakly.
+    _far: Arc<dyn Far>,
+    /// Ends waits when the server stops.
+    stop: CancelToken,
+    _lock: StoreLock,
+    state: Mutex<State>,
+    /// Notified when the state changes.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Shards that this server serves, ascending.
+    held: Vec<u32>,
+    /// The newest complete base here, and the last group that it contains.
+    newest: Option<(Arc<Base>, u64)>,
+    /// Id epoch of the log.
+    log: Option<u64>,
+    /// The last group of a base that was committed since that was last asked for.
+    committed_group: Option<u64>,
+    /// The merge that is complete here and not published yet, and the way from this server's base to the others.
+    done: Option<(Arc<Merging>, Arc<dyn OtherShards>)>,
+    /// Number of the base before the newest, which queries may still read.
+    previous: u64,
+    /// Results of all shards of the merge that is committed, from the log.
+    committed: Option<MergeCommitted>,
+    /// Report of the last merge here.
+    report: MergeReport,
+    /// Reason why the last merge failed here.
+    failed: Option<String>,
+}
+
+impl ShardFolder {
+    /// Takes the folder, for these of its shards.
+    ///
+    /// # Errors
+    /// [`Error::InUse`]; those of [`HeldShards::resolve`]; [`Error::Io`].
+    pub(super) fn take(
+        dir: &Path,
+        (shards, has_address): (&HeldShards, bool),
+        (options, runtime): (&OpenOptions, &Runtime),
+        merge: MergeOptions,
+        members: Members,
+    ) -> Result<Self> {
+        if !dir.exists() {
+            private::create_folder(dir).map_err(|e| Error::io(dir, e))?;
+        }
+        let cluster = Cluster::read(dir)?;
+        let held = cluster.map(|cluster| shards.resolve(dir, &cluster));
+        let held = held.transpose()?.unwrap_or_default();
+        let home = held.first().copied().or_else(|| shards.first());
+        let home = home.ok_or_else(|| Error::Usage("this server would have no shard".into()))?;
+        let parts = Parts::new(members.clone());
+        let hub = Hub::new(
+            Box::new(parts.clone()),
+            home,
+            runtime.memory().clone(),
+            Arc::clone(runtime.pool()),
+            runtime.threads(),
+        );
+        let far = members.far();
+        hub.connect(&far);
+        members.run_parts(Arc::new(hub.clone()));
+        Ok(Self {
+            _lock: StoreLock::acquire(dir)?,
+            dir: dir.to_owned(),
+            notes: Notes::of(dir),
+            shards: shards.clone(),
+            has_address,
+            indexes: options.indexes.clone(),
+            merge,
+            members,
+            parts,
+            hub,
+            _far: far,
+            stop: CancelToken::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Checks that a shard's folder is not of another load.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    fn refuse_foreign(&self, cluster: &Cluster, shard: u32) -> Result<()> {
+        let folder = self.dir.join(shard_folder(shard));
+        match Manifest::read(&folder)? {
+            ManifestState::Store(of) if of.epoch != cluster.epoch => Err(Error::Usage(format!(
+                "{} is of another load than {CLUSTER} next to it, and nothing was changed: remove the folder, and the server \
+                 receives the shard from the log",
+                folder.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Last group in the newest base.
+    fn group_of_newest(&self) -> Option<u64> {
+        self.state().newest.as_ref().map(|(_, group)| *group)
+    }
+
+    /// Opens and serves the base that `cluster.jd` describes, and reads its note.
+    fn open_base(
+        &self,
+        cluster: &Cluster,
+        held: Vec<u32>,
+    ) -> Result<(Option<(u64, LogBase)>, Snapshot)> {
+        tidy_shards(&self.dir, cluster, &held)?;
+        let bases = open_shards_with(&self.dir, cluster, &held, &self.indexes)?;
+        let place = BaseLocation::find(&self.dir)?.number();
+        let note = self.notes.read(place, cluster.merged)?;
+        let group = note.as_ref().map_or(0, |(_, base)| base.number);
+        self.state().held = held;
+        let own = self.serve(Arc::new(bases), cluster.merged, group);
+        let results = self.read_results(cluster.merged)?;
+        let bytes = results.iter().map(|(s, r)| (*s, result_to_bytes(r)));
+        self.members.set_written(cluster.merged, bytes.collect());
+        let snapshot = snapshot_of_shard(own, self.members.client(cluster.merged))?;
+        if let Some((log, _)) = &note {
+            self.state().log = Some(*log);
+        }
+        Ok((note, snapshot))
+    }
+
+    fn cluster(&self) -> Result<Cluster> {
+        let cluster = Cluster::read(&self.dir)?;
+        cluster.ok_or_else(|| Error::not_a_store(&self.dir, "not a sharded store"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        sync::lock(&self.state)
+    }
+
+    /// The way from this server's shard to the others of a base.
+    fn others(&self, base: &Arc<Base>) -> Result<Arc<dyn OtherShards>> {
+        let client = self.members.client(base.number());
+        let session = ShardSession::new(Arc::clone(base), client);
+        let session = session.ok_or_else(|| Error::Internal("a base is no shard".into()))?;
+        Ok(Arc::new(session))
+    }
+
+    /// Serves a complete base to this server's queries and to other servers, and makes it the newest.
+    fn serve(&self, bases: ShardBases, number: u64, group: u64) -> Arc<Base> {
+        let own = bases.iter().flatten().next().cloned();
+        let own = own.invariant("a server of shards has at least one");
+        self.members.serve(number, bases);
+        self.state().newest = Some((Arc::clone(&own), group));
+        own
+    }
+}
+
+/// Checks that a server with these of `count` shards can reach the others.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(super) fn check_address(count: u32, held: &[u32], has_address: bool) -> Result<()> {
+    match has_address || held.len() == count as usize {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "this server has {} of the store's {count} shards, and needs an address at which the servers with the others reach it \
+             (--peer-address HOST:PORT)",
+            held.len()
+        ))),
+    }
+}
+
+impl LogFolder for ShardFolder {
+    fn held(&self) -> Vec<u32> {
+        self.state().held.clone()
+    }
+
+    fn open(&self) -> Result<Local<Snapshot>> {
+        let Some(cluster) = Cluster::read(&self.dir)? else {
+            return Ok(Local::Empty);
+        };
+        let held = self.shards.resolve(&self.dir, &cluster)?;
+        check_address(cluster.shards, &held, self.has_address)?;
+        for &shard in &held {
+            self.refuse_foreign(&cluster, shard)?;
+        }
+        // A shard that is new here, or that was not merged with the others, is fetched with all of them, so that all are of
+        // the same base.
+        let has = |shard: &u32| manifest_of(&self.dir, &cluster, *shard).is_ok();
+        if !held.iter().all(has) {
+            return Ok(Local::Empty);
+        }
+        let (group, snapshot) = self.open_base(&cluster, held)?;
+        Ok(match group {
+            Some((log, base)) => Local::Following {
+                log,
+                snapshot: snapshot.at_group(base.number),
+                base,
+            },
+            None => Local::Other {
+                loaded: (cluster.merged == 0).then_some(cluster.epoch),
+                begins: self.notes.begins()?,
+                snapshot: snapshot.without_open_merge(),
+            },
+        })
+    }
+
+    fn empty(&self, _: Option<u64>) -> Result<Snapshot> {
+        // Nothing reads it: the server is not ready before it has received its shards.
+        Ok(Snapshot::of_base(Base::empty(random(), false)?))
+    }
+
+    fn files(&self, number: u64) -> Result<Option<Arc<dyn BaseFiles>>> {
+        if self.group_of_newest() != Some(number) {
+            return Ok(None);
+        }
+        let shards = self.cluster()?.shards;
+        let files = OpenFiles::open(&self.dir, [CLUSTER.to_owned()], shards)?;
+        Ok(Some(Arc::new(files)))
+    }
+
+    fn shard_files(&self, number: u64) -> Result<Option<ShardFiles>> {
+        if self.group_of_newest() != Some(number) {
+            return Ok(None);
+        }
+        let cluster = self.cluster()?;
+        let mut all: ShardFiles = Vec::new();
+        for shard in self
+            .held()
+            .into_iter()
+            .filter(|s| self.members.is_first(*s))
+        {
+            let folder = self.dir.join(shard_folder(shard));
+            let mut names = manifest_of(&self.dir, &cluster, shard)?.names();
+            // A crash may have left the manifest under its other name.
+            names.insert(MANIFEST.to_owned());
+            all.push((shard, Arc::new(OpenFiles::open(&folder, names, 0)?)));
+        }
+        Ok(Some(all))
+    }
+
+    fn committed_merge(&self) -> Option<u64> {
+        self.state().committed_group.take()
+    }
+
+    fn receive(self: Arc<Self>, log: u64) -> Result<Box<dyn Incoming<Snapshot>>> {
+        let folder = self.dir.join(INCOMING);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
+        }
+        private::create_folder(&folder).map_err(|e| Error::io(&folder, e))?;
+        Ok(Box::new(ReceivedShards {
+            into: self,
+            log,
+            files: Coming::into(folder),
+        }))
+    }
+
+    fn follow(&self, log: u64) -> Result<()> {
+        let place = BaseLocation::find(&self.dir)?.number();
+        let merged = self.cluster()?.merged;
+        self.notes
+            .write(place, merged, (log, &LogBase::default()))?;
+        self.state().log = Some(log);
+        Ok(())
+    }
+
+    fn replay(&self, head: &Snapshot, record: &[u8]) -> Result<Snapshot> {
+        match MergeCommitted::of_record(record)? {
+            Some(committed) => Ok(self.commit(head, &committed, true)?.0),
+            None => head.replay(record),
+        }
+    }
+
+    fn starts_merge(&self, record: &[u8]) -> bool {
+        Snapshot::starts_merge(record)
+    }
+
+    fn merge(&self, contained: &LogBase, snapshot: &Snapshot) -> Result<()> {
+        let newest = self.state().newest.clone();
+        if newest.is_some_and(|(base, _)| base.number() >= snapshot.number()) {
+            return Ok(());
+        }
+        self.state().failed = None;
+        let written = self.write_base(contained, snapshot);
+        if let Err(e) = &written {
+            self.state().failed = Some(e.to_string());
+        }
+        self.changed.notify_all();
+        written
+    }
+
+    fn start_merge(&self, head: &Snapshot, base: u64) -> Result<(Snapshot, Vec<u8>)> {
+        if head.base().number() != base {
+            return Err(Error::Conflict("the store was merged meanwhile".into()));
+        }
+        let plan = MergePlan::next(head.base(), self.merge.generations);
+        let started = head.start_merge(plan)?;
+        started.ok_or_else(|| {
+            Error::Conflict("another merge is in progress; try again when it is done".into())
+        })
+    }
+
+    fn commit_merge(&self, head: &Snapshot, bytes: &[u8]) -> Result<(Snapshot, Vec<u8>)> {
+        let committed = MergeCommitted::of_record(bytes)?
+            .ok_or_else(|| Error::Internal("the commit of a merge cannot be read".into()))?;
+        self.commit(head, &committed, false)
+    }
+
+    fn due_commit(
+        &self,
+        snapshot: &Snapshot,
+        seen: &mut Option<Instant>,
+    ) -> Result<Option<DueCommit>> {
+        let Some((base, _)) = self.state().newest.clone() else {
+            return Ok(None);
+        };
+        let number = base.number();
+        let is_open = snapshot
+            .open_merge()
+            .is_some_and(|open| open.started <= base.number());
+        if !is_open {
+            *seen = None;
+            return Ok(None);
+        }
+        let due = self.result_of_merge(number, seen)?;
+        Ok(due.map(|committed| (number, committed.to_record(number))))
+    }
+
+    fn published(&self, snapshot: &Snapshot) {
+        self.parts.publish(snapshot);
+        let mut state = self.state();
+        let is_over = |merging: &Merging| merging.base().number() == snapshot.base().number();
+        if state.done.as_ref().is_some_and(|(m, _)| is_over(m)) {
+            (state.done, state.committed) = (None, None);
+            state.committed_group = state.newest.as_ref().map(|(_, group)| *group);
+            let previous = state.previous;
+            drop(state);
+            self.members.release_before(previous);
+        }
+    }
+
+    fn hub(&self) -> Option<Hub> {
+        Some(self.hub.clone())
+    }
+
+    fn trust(&self, verify: Verify, _: &Snapshot) -> Result<Held> {
+        let mut bytes = 0;
+        for (shard, base) in self.members.newest() {
+            if verify != Verify::Off {
+                let folder = self.dir.join(shard_folder(shard));
+                bytes += compare(&folder, &base, None, &|| false)?;
+            }
+        }
+        Ok(match verify {
+            Verify::Off => Held(Arc::default()),
+            _ => Held(Trust::of_verified(bytes)),
+        })
+    }
+
+    fn last_merge(&self) -> MergeReport {
+        self.state().report.clone()
+    }
+
+    fn stop(&self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,398 @@
+//! Servers that each have some shards of one store, over one log in a directory.
+
+use crate::quads;
+use crate::replicas::{self, LOADED, change, turtle};
+use crate::updates::{Model, random_request};
+use jindou::replica::{self, Bucket, BucketLimits, Consistency, HeldShards, SharedLog};
+use jindou::{
+    Answer, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions, Progress,
+    QueryOptions, RestoreTo, ShardMode, Sharding, UpdateOptions,
+};
+use jindou_store::shard::shard_folder;
+use jindou_testing::Rng;
+use oxrdf::Quad;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Servers with numbers and names, their folders, and the log.
+struct Servers {
+    dir: TempDir,
+    shards: u32,
+    open: Vec<Option<Database>>,
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+impl Servers {
+    /// Loads a store in shards with blocks of one id, and starts `count` servers, each of which has the files of its
+    /// shards alone.
+    fn start(text: &str, shards: u32, count: u32, replicas: u32) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let loaded = dir.path().join("loaded");
+        let sharding = Sharding::new(shards).with_block_shift(Some(0));
+        let options = LoadOptions::default().with_sharding(Some(sharding));
+        Database::load(&loaded, &turtle(text), &options, &Progress::default()).unwrap();
+        let mut servers = Self {
+            dir,
+            shards,
+            open: Vec::new(),
+        };
+        for number in 0..count {
+            let own = servers.folder(number);
+            std::fs::create_dir_all(&own).unwrap();
+            std::fs::copy(loaded.join("cluster.jd"), own.join("cluster.jd")).unwrap();
+            for shard in (0..shards).filter(|s| (s % count + count - number) % count < replicas) {
+                copy(
+                    &loaded.join(shard_folder(shard)),
+                    &own.join(shard_folder(shard)),
+                );
+            }
+            servers.open.push(None);
+        }
+        // Each needs the others.
+        std::thread::scope(|scope| {
+            let all = (0..count).map(|n| {
+                scope.spawn({
+                    let servers = &servers;
+                    move || servers.server(n, HeldShards::InFolder)
+                })
+            });
+            let all: Vec<_> = all.collect();
+            all.into_iter()
+                .map(|t| t.join().unwrap().unwrap())
+                .collect::<Vec<_>>()
+        })
+        .into_iter()
+        .enumerate()
+        .for_each(|(n, db)| servers.open[n] = Some(db));
+        servers
+    }
+
+    fn folder(&self, number: u32) -> PathBuf {
+        self.dir.path().join(format!("server-{number}"))
+    }
+
+    fn server(&self, number: u32, shards: HeldShards) -> jindou::Result<Database> {
+        let log = self.dir.path().join("log");
+        let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
+        let mut log = SharedLog::new(bucket, format!("server-{number}"));
+        log.peer_address = Some("127.0.0.1:0".into());
+        log.shards = shards;
+        log.told = Arc::new(move |text| println!("server-{number}: {text}"));
+        Database::open_with(self.folder(number), &OpenOptions::default().with_log(log))
+    }
+
+    /// A server that has received its shards and the groups since.
+    fn joined(&self, number: u32, shards: HeldShards) -> Database {
+        let server = self.again(number, &shards);
+        let replica = server.replica().unwrap();
+        let is_ready = replica.wait_until_ready(Duration::from_secs(60));
+        assert!(is_ready, "{:?}", replica.ended());
+        server
+    }
+
+    fn of(&self, number: usize) -> &Database {
+        self.open[number].as_ref().unwrap()
+    }
+
+    fn stop(&mut self, number: usize) {
+        self.open[number] = None;
+    }
+
+    fn start_again(&mut self, number: usize) {
+        self.open[number] = Some(self.again(number as u32, &HeldShards::InFolder));
+    }
+
+    /// A server that may have run before: its folder is free a moment after it was closed.
+    fn again(&self, number: u32, shards: &HeldShards) -> Database {
+        let begun = Instant::now();
+        loop {
+            match self.server(number, shards.clone()) {
+                Ok(server) => return server,
+                Err(Error::InUse { .. }) if begun.elapsed() < Duration::from_secs(20) => {}
+                Err(e) => panic!("{e}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Database> {
+        self.open.iter().flatten()
+    }
+}
+
+/// All files of the shard that two folders have in common are the same.
+fn assert_same_files(a: &Path, b: &Path) {
+    let names = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(a), names(b), "{}", a.display());
+    for name in names(a) {
+        let [one, two] = [a, b].map(|dir| std::fs::read(dir.join(&name)).unwrap());
+        assert!(
+            one == two,
+            "{} in {} and {}",
+            name.display(),
+            a.display(),
+            b.display()
+        );
+    }
+}
+
+#[test]
+fn servers_with_some_shards_are_one_store() {
+    let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
+    let mut servers = Servers::start(LOADED, 3, 3, 2);
+    for n in 0..48 {
+        let server = servers.of(n % 3);
+        let replica = server.replica().unwrap();
+        replica.wait_for(Consistency::Strict).unwrap();
+        let got = change(server, n).unwrap();
+        assert_eq!(got, change(&oracle, n).unwrap(), "change {n}");
+        if n % 5 == 0 {
+            for server in servers.all() {
+                assert_eq!(
+                    replicas::quads(server),
+                    replicas::quads(&oracle),
+                    "after change {n}"
+                );
+            }
+        }
+        if n % 12 == 7 {
+            let merge = (MergeOptions::default(), Progress::default());
+            servers.of(n % 3).merge(&merge.0, &merge.1).unwrap();
+            for server in servers.all() {
+                assert_eq!(
+                    replicas::quads(server),
+                    replicas::quads(&oracle),
+                    "merged after change {n}"
+                );
+            }
+            for shard in 0..servers.shards {
+                let holders = (0..3).map(|s| servers.folder(s).join(shard_folder(shard)));
+                let holders: Vec<_> = holders.filter(|dir| dir.exists()).collect();
+                assert_same_files(&holders[0], &holders[1]);
+            }
+        }
+        if n % 9 == 8 {
+            // Both others have all shards between them.
+            let gone = n / 9 % 3;
+            servers.stop(gone);
+            for server in servers.all() {
+                assert_eq!(
+                    replicas::quads(server),
+                    replicas::quads(&oracle),
+                    "without {gone}, after change {n}"
+                );
+            }
+            servers.start_again(gone);
+            assert_eq!(
+                replicas::quads(servers.of(gone)),
+                replicas::quads(&oracle),
+                "{gone} again, after {n}"
+            );
+        }
+    }
+}
+
+/// Waits until the log has a complete base of at least this group.
+fn wait_for_base(servers: &Servers, group: u64) {
+    let place = servers.dir.path().join("log");
+    let begun = Instant::now();
+    loop {
+        let contents = replica::inspect(place.to_str().unwrap()).unwrap();
+        if contents.bases.iter().any(|base| base.number >= group) {
+            return;
+        }
+        let waited = begun.elapsed();
+        assert!(waited < Duration::from_secs(60), "{:?}", contents.bases);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn shards_come_from_the_log() {
+    let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
+    let mut servers = Servers::start(LOADED, 4, 3, 1);
+    wait_for_base(&servers, 0);
+    for n in 0..8 {
+        change(servers.of(n % 3), n).unwrap();
+        change(&oracle, n).unwrap();
+    }
+    // Another server takes over two shards, with nothing but the log.
+    let fourth = servers.joined(3, HeldShards::Listed(vec![1, 2]));
+    assert_eq!(replicas::quads(&fourth), replicas::quads(&oracle));
+    servers.open.push(Some(fourth));
+    servers.stop(1);
+    servers.stop(2);
+    let part = HeldShards::Part {
+        number: 1,
+        of: 2,
+        replicas: 2,
+    };
+    servers.open[1] = Some(servers.joined(1, part.clone()));
+    for server in servers.all() {
+        assert_eq!(replicas::quads(server), replicas::quads(&oracle));
+    }
+    for n in 8..12 {
+        change(servers.of(1), n).unwrap();
+        change(&oracle, n).unwrap();
+    }
+    let merge = (MergeOptions::default(), Progress::default());
+    servers.of(0).merge(&merge.0, &merge.1).unwrap();
+    wait_for_base(&servers, 12);
+    change(servers.of(3), 12).unwrap();
+    change(&oracle, 12).unwrap();
+    // A shard that was not merged with the others is received again, also without a choice of shards.
+    servers.stop(0);
+    let shard = servers.folder(0).join(shard_folder(0));
+    std::fs::remove_dir_all(&shard).unwrap();
+    copy(
+        &servers.dir.path().join("loaded").join(shard_folder(0)),
+        &shard,
+    );
+    servers.open[0] = Some(servers.joined(0, HeldShards::InFolder));
+    assert_eq!(replicas::quads(servers.of(0)), replicas::quads(&oracle));
+    // A moment of the past.
+    let restored = servers.dir.path().join("restored");
+    let log = servers.dir.path().join("log");
+    let back = replica::restore(
+        log.to_str().unwrap(),
+        &restored,
+        RestoreTo::Newest,
+        &CancelToken::new(),
+        &Progress::default(),
+    );
+    assert_eq!(back.unwrap().snapshot, servers.of(3).snapshot_number());
+    let own = Database::open(&restored).unwrap();
+    assert_eq!(replicas::quads(&own), replicas::quads(&oracle));
+    // It goes on by itself.
+    change(&own, 13).unwrap();
+    own.merge(&merge.0, &merge.1).unwrap();
+    drop(own);
+    // All disks are lost.
+    for number in [0, 1, 3] {
+        servers.stop(number);
+    }
+    for number in 0..4 {
+        std::fs::remove_dir_all(servers.folder(number)).unwrap();
+    }
+    let one = servers.joined(0, part);
+    assert_eq!(replicas::quads(&one), replicas::quads(&oracle));
+}
+
+/// A random query's number of rows at a server, by fork-join and in place.
+fn check_query(server: &Database, model: &Model, rng: &mut Rng, at: &str) {
+    let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
+    let query = jindou_testing::query(rng, &all);
+    let Ok(want) = jindou_testing::answer(&all, &query.oracle) else {
+        return;
+    };
+    for mode in [ShardMode::Fork, ShardMode::InPlace] {
+        let options = QueryOptions::default()
+            .with_threads(1)
+            .with_shard_mode(mode);
+        let rows = match server.query_with(&query.text, &options) {
+            Ok(Answer::Boolean(_)) => 1,
+            Ok(answer) => answer.solutions().len(),
+            Err(e) => panic!("{at}, {mode:?}: {e}\n{}", query.text),
+        };
+        assert_eq!(rows, want.bag().len(), "{at}, {mode:?}: {}", query.text);
+    }
+}
+
+/// The number of shards that ran a part of a query.
+fn parts(server: &Database) -> usize {
+    let options = QueryOptions::default()
+        .with_threads(1)
+        .with_shard_mode(ShardMode::Fork);
+    let text = "SELECT * { ?a <http://e/p0> ?b . ?b <http://e/p1> ?c }";
+    let plan = server.plan(text, &options).unwrap();
+    server.checksum(&plan, &options).unwrap().shards.len()
+}
+
+/// Random updates and queries at three servers, with merges in between and servers that stop and start.
+fn random_servers(seed: u64, steps: usize) {
+    let mut rng = Rng::new(seed);
+    let (mut model, mut lines) = (Model::default(), String::new());
+    for q in jindou_testing::quads(&mut rng)
+        .into_iter()
+        .filter(|q| q.graph_name.is_default_graph())
+    {
+        let _ = writeln!(lines, "{q} .");
+        model.0.insert(&q);
+    }
+    let shards = 2 + rng.below(5) as u32;
+    let mut servers = Servers::start(&lines, shards, 3, 2);
+    let options = UpdateOptions::default().with_threads(1);
+    for step in 0..steps {
+        let at = format!("seed {seed}, step {step}");
+        let text = random_request(&mut rng, &mut model);
+        let server = servers.of(rng.below(3));
+        let done = server.update(&text, &options);
+        done.unwrap_or_else(|e| panic!("{at}: {e}\n{text}"));
+        let server = servers.of(rng.below(3));
+        let replica = server.replica().unwrap();
+        replica.wait_for(Consistency::Strict).unwrap();
+        let got = quads::all_quads(server);
+        assert!(
+            quads::same(&got, &model.0),
+            "{at}: {} quads instead of {}\n{text}",
+            got.len(),
+            model.0.len()
+        );
+        match rng.below(16) {
+            0..8 => check_query(server, &model, &mut rng, &at),
+            8 | 9 => {
+                let merged = server.merge(&MergeOptions::default(), &Progress::default());
+                merged.unwrap_or_else(|e| panic!("{at}: {e}"));
+            }
+            10 => {
+                let gone = rng.below(3);
+                servers.stop(gone);
+                servers.start_again(gone);
+            }
+            _ => {}
+        }
+    }
+    // Parts of queries run at other servers, once these know one another.
+    let begun = Instant::now();
+    for server in servers.all() {
+        while parts(server) != shards as usize {
+            assert!(begun.elapsed() < Duration::from_secs(20), "no parts ran");
+            let text = "INSERT DATA { <http://e/v0> <http://e/p0> <http://e/v1> . <http://e/v1> <http://e/p1> <http://e/v2> }";
+            server.update(text, &options).unwrap();
+        }
+    }
+}
+
+#[test]
+fn random_updates_and_queries_of_servers_agree_with_a_set_of_quads() {
+    for seed in 0..2 {
+        random_servers(seed, 60);
+    }
+}
+
+#[test]
+#[ignore = "long: some 10 minutes"]
+fn many_random_updates_and_queries_of_servers() {
+    let seed = std::env::var("JINDOU_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    let first: u64 = seed.unwrap_or(1000);
+    for seed in first..first + 20 {
+        random_servers(seed, 400);
+    }
+}
