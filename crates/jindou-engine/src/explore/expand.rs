@@ -65,20 +65,6 @@ fn fill_single(
     w
 }
 
-/// Appends a row for each element of a list, all from one row of the input.
-#[inline]
-fn put_list(list: &[u32], row: u32, to: &mut [u32], index: &mut [u32]) {
-    if list.len() <= SHORT {
-        for (&v, (t, i)) in list.iter().zip(to.iter_mut().zip(index.iter_mut())) {
-            *t = v;
-            *i = row;
-        }
-    } else {
-        to[..list.len()].copy_from_slice(list);
-        index[..list.len()].fill(row);
-    }
-}
-
 /// The two shortest lists of a row and their positions, shorter one first; `None` if a list must be merged first.
 #[inline]
 fn two_shortest<'l>(
@@ -388,8 +374,16 @@ impl<'a> ExpandStep<'a> {
                     index[w] = row;
                     w += usize::from(inside(v));
                 }
+            } else if n <= SHORT {
+                let places = to[w..].iter_mut().zip(index[w..].iter_mut());
+                for (&v, (t, i)) in rest[..n].iter().zip(places) {
+                    *t = v;
+                    *i = row;
+                }
+                w += n;
             } else {
-                put_list(&rest[..n], row, &mut to[w..], &mut index[w..]);
+                to[w..w + n].copy_from_slice(&rest[..n]);
+                index[w..w + n].fill(row);
                 w += n;
             }
             self.work += n;
