@@ -58,6 +58,14 @@ impl ShardAnswer<'_> {
         ids.iter().map(|&id| self.key(id)).collect()
     }
 
+    fn object_terms(&self, predicate: u32) -> u8 {
+        match self.base.object_terms(PredicateId(predicate)) {
+            ObjectTerms::Any => 0,
+            ObjectTerms::Texts => 1,
+            ObjectTerms::Resources => 2,
+        }
+    }
+
     fn answer(&self, request: &ShardRequest) -> Result<Reply> {
         Ok(match request {
             ShardRequest::Lists {
@@ -125,11 +133,7 @@ impl ShardAnswer<'_> {
                 more: false,
             },
             ShardRequest::ObjectTerms { predicate } => {
-                Reply::Objects(match self.base.object_terms(PredicateId(*predicate)) {
-                    ObjectTerms::Any => 0,
-                    ObjectTerms::Texts => 1,
-                    ObjectTerms::Resources => 2,
-                })
+                Reply::Objects(self.object_terms(*predicate))
             }
             #[cfg(feature = "text")]
             ShardRequest::Words {

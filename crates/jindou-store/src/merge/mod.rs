@@ -391,23 +391,8 @@ impl MergeOutput<'_> {
                 edges += default.edge_count() + named.edge_count() + edited;
             }
         }
-        let need = keys * segments::BYTES_A_KEY;
-        if need > self.options.memory {
-            return Err(Error::limit(
-                Resource::Memory,
-                format!(
-                    "merging a predicate with {keys} keys needs {} MiB, more than the {} MiB allowed; raise the limit",
-                    (need >> 20) + 1,
-                    self.options.memory >> 20
-                ),
-            ));
-        }
+        let threads = self.segment_threads(keys, edges)?;
         let tail = snapshot.tail();
-        // An edge of the default graph has 4 bytes, one of a named graph 9 at most; a key at most 12.
-        let room = 9 * edges + 12 * keys + 2 * tail.bytes() as u64;
-        need_room(&self.dir, room, "merging")?;
-        let fits = self.options.memory.checked_div(need).unwrap_or(u64::MAX);
-        let threads = (self.options.threads.max(1) as u64).min(fits.max(1)).min(4) as usize;
         let last_id = match tail.len() {
             0 => snapshot.base().vertices(),
             n => FIRST_TAIL_ID + (n - 1),
@@ -476,6 +461,30 @@ impl MergeOutput<'_> {
             files.push((file_of(&group, name), len));
         }
         Ok(files)
+    }
+
+    /// The number of threads that memory allows where a predicate has at most `keys` keys; all have `edges` edges.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where the memory is too little for one thread, or the disk has too little room.
+    fn segment_threads(&self, keys: u64, edges: u64) -> Result<usize> {
+        let need = keys * segments::BYTES_A_KEY;
+        if need > self.options.memory {
+            return Err(Error::limit(
+                Resource::Memory,
+                format!(
+                    "merging a predicate with {keys} keys needs {} MiB, more than the {} MiB allowed; raise the limit",
+                    (need >> 20) + 1,
+                    self.options.memory >> 20
+                ),
+            ));
+        }
+        // An edge of the default graph has 4 bytes, one of a named graph 9 at most; a key at most 12.
+        let room = 9 * edges + 12 * keys + 2 * self.snapshot.tail().bytes() as u64;
+        need_room(&self.dir, room, "merging")?;
+        let fits = self.options.memory.checked_div(need).unwrap_or(u64::MAX);
+        Ok((self.options.threads.max(1) as u64).min(fits.max(1)).min(4) as usize)
     }
 
     /// Writes the groups' hashes, and gives the base its manifest. Returns names of files that are no longer needed.
