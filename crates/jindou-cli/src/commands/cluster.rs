@@ -364,8 +364,8 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
     watch(running, &stop)
 }
 
-/// Gives a server its shards of a loaded store, in a folder of its own. Files of stores are never written again, so links
-/// are enough. A folder that has a store is left as it is.
+/// Gives a server its shards of a loaded store, in a folder of its own. A store's files never change after they are
+/// written, so they are hard-linked, not copied. A folder that already has a store is left as it is.
 fn link_shards(store: &Path, own: &Path, shards: &[u32]) -> Result<()> {
     const CLUSTER: &str = "cluster.jd";
     if own.join(CLUSTER).exists() {

@@ -227,7 +227,7 @@ fn status(folder: &Path, file: &str) -> (bool, String) {
     (o.status.success(), String::from_utf8(o.stdout).unwrap())
 }
 
-/// Opens connections that send noise, with and without an end.
+/// Opens connections that send arbitrary bytes; some then close their sending side.
 fn send_noise(address: &str) -> Vec<TcpStream> {
     let mut held = Vec::new();
     for i in 0..20_usize {

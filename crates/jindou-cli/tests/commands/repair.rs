@@ -237,12 +237,12 @@ fn note(path: &Path, newest: u64) {
     std::fs::write(path, format!("{before}\"newest\":{newest}{after}")).unwrap();
 }
 
-/// An object of a kind of which the log has one.
+/// The only file in a folder of the log.
 fn only_in(log: &Path, folder: &str) -> PathBuf {
     files(&log.join(folder)).pop().unwrap()
 }
 
-/// A name, what happens to the log, and parts of the report.
+/// A damage to the log: its name, the function that does it, and texts that the report must contain.
 type Case = (&'static str, fn(&Path), &'static [&'static str]);
 
 const CASES: [Case; 11] = [

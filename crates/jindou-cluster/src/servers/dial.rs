@@ -1,4 +1,4 @@
-//! Connections that this server dials: their handshakes, and keeping them up.
+//! Outgoing connections to other servers: the handshake, and connecting again after a failure.
 
 use super::frame::{self, FrameKind, Hello};
 use super::lane;
@@ -46,7 +46,7 @@ async fn dial(
         let tcp = TcpStream::connect(&entry.address)
             .await
             .map_err(|e| format!("{UNREACHABLE}: {e}"))?;
-        // Requests are small, and callers wait for them.
+        // Without Nagle's algorithm: requests are small, and callers wait for the answers.
         let _ = tcp.set_nodelay(true);
         let name = ServerName::try_from(entry.name.clone()).map_err(|e| e.to_string())?;
         let stream = TlsConnector::from(Arc::clone(tls))
@@ -126,7 +126,7 @@ pub async fn state_of(
     dial(entry, tls, hello).await.map(|found| found.1)
 }
 
-/// Keeps a connection to a peer up; never returns.
+/// Connects to a peer, and again whenever the connection is lost; never returns.
 pub async fn keep_up(
     peer: Arc<Peer>,
     entry: ServerEntry,

@@ -49,7 +49,8 @@ pub enum FrameKind {
     /// Has, in place of the message number, the nonce that must precede everything sent to this side over UCX; 0 if UCX
     /// is no longer accepted here.
     Lane,
-    /// The shards and bases that the answering side has, after the greeting and whenever that changes.
+    /// The shards and bases that a server holds. The server that accepted the connection sends it after the greeting,
+    /// and again after each change.
     Holdings,
 }
 

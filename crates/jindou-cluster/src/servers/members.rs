@@ -19,7 +19,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 
-/// Interval at which the list of servers is looked at.
+/// Interval between two readings of the list of servers.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A connection that another server has dialled.

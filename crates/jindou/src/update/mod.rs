@@ -63,7 +63,7 @@ pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 #[cfg(feature = "cluster")]
 pub(crate) use servers::open_server;
-pub(crate) use shards::{ShardHost, open, open_shards_at};
+pub(crate) use shards::{ShardHost, open, open_shards_at, shard_hub};
 pub(crate) use sink::{LocalSink, SinkTurn, UpdateSink, WholeStoreWork};
 pub use target::GraphName;
 pub(crate) use trust::Held;

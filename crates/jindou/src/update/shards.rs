@@ -2,6 +2,7 @@
 
 use super::durable::{self, Access, OpenOptions, OpenedStore, StoreContents, TRIES};
 use super::trust::{Held, Trust, Verify, compare};
+use crate::runtime::Runtime;
 use jindou_cluster::shards::{
     NearShards, ShardClient, ShardSession, snapshot_at_shard, snapshot_of_shard,
 };
@@ -85,18 +86,18 @@ pub(crate) struct ShardHost {
     parts: LocalParts,
 }
 
+/// Coordinates queries over shards at shard `home`, with the memory and threads of a runtime.
+pub(crate) fn shard_hub(parts: Box<dyn LocalShards>, home: u32, runtime: &Runtime) -> Hub {
+    let (memory, pool) = (runtime.memory().clone(), Arc::clone(runtime.pool()));
+    Hub::new(parts, home, memory, pool, runtime.threads())
+}
+
 impl ShardHost {
     /// Queries are coordinated at shard `home`.
     pub(crate) fn new(home: u32, options: &OpenOptions) -> Self {
         let parts = LocalParts::default();
         let runtime = options.runtime.clone().unwrap_or_default();
-        let hub = Hub::new(
-            Box::new(parts.clone()),
-            home,
-            runtime.memory().clone(),
-            Arc::clone(runtime.pool()),
-            runtime.threads(),
-        );
+        let hub = shard_hub(Box::new(parts.clone()), home, &runtime);
         Self { hub, parts }
     }
 

@@ -20,7 +20,7 @@ use super::folder::{Coming, OpenFiles};
 use super::notes::{Notes, random};
 use super::parts::Parts;
 use crate::runtime::Runtime;
-use crate::update::{Held, OpenOptions, Trust, Verify, compare};
+use crate::update::{Held, OpenOptions, Trust, Verify, compare, shard_hub};
 use jindou_cluster::servers::{Members, ShardBases};
 use jindou_cluster::shards::{ShardSession, snapshot_of_shard};
 use jindou_dictionary::index::Indexes;
@@ -107,13 +107,7 @@ impl ShardFolder {
         let home = held.first().copied().or_else(|| shards.first());
         let home = home.ok_or_else(|| Error::Usage("this server would have no shard".into()))?;
         let parts = Parts::new(members.clone());
-        let hub = Hub::new(
-            Box::new(parts.clone()),
-            home,
-            runtime.memory().clone(),
-            Arc::clone(runtime.pool()),
-            runtime.threads(),
-        );
+        let hub = shard_hub(Box::new(parts.clone()), home, runtime);
         let far = members.far();
         hub.connect(&far);
         members.run_parts(Arc::new(hub.clone()));
