@@ -86,6 +86,7 @@ impl Parser<'_, '_> {
         };
         let takes = match (least, most) {
             (a, b) if a == b => count(a),
+            (a, usize::MAX) => format!("at least {}", count(a)),
             (a, b) => format!("{a} to {}", count(b)),
         };
         let d = self.diagnostic(
