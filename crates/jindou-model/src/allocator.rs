@@ -1,10 +1,10 @@
-//! An allocator that reports to scopes the memory that their threads take and give back.
+//! A global allocator that reports the memory that threads allocate and free to their scopes.
 
 use crate::scope::{gave, took};
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// Global allocator that wraps another one, by default the system's, and counts for [`Scope`](crate::Scope)s. Outside
-/// of scopes it only costs a thread one look at a thread-local pointer.
+/// of scopes it only reads a thread-local pointer.
 ///
 /// ```
 /// use jindou_model::Tracked;
@@ -27,19 +27,19 @@ impl Tracked {
 }
 
 impl<A> Tracked<A> {
-    /// Wraps this allocator.
+    /// Wraps the allocator `inner`.
     #[must_use]
     pub const fn over(inner: A) -> Self {
         Self { inner }
     }
 }
 
-// SAFETY: every call goes to the inner allocator as it came, and its answer goes back as it is. Counting neither allocates nor
-// unwinds.
+// SAFETY: every call and its result are passed on unchanged between the caller and the inner allocator. Counting
+// neither allocates nor unwinds.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracked<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps this function's contract, which is the inner one's.
+        // SAFETY: the caller fulfils the contract of this function, which is that of the inner allocator.
         let piece = unsafe { self.inner.alloc(layout) };
         if !piece.is_null() {
             took(layout.size());
@@ -76,11 +76,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracked<A> {
     }
 }
 
-/// Largest allocation in bytes that [`BySize`] requests from the allocator for small ones.
+/// Largest size in bytes of an allocation that [`BySize`] requests from the allocator for small ones.
 const SMALL: usize = 4096;
 
-/// Global allocator that combines two: one for pieces of up to 4 KiB, such as a plan's nodes, and by default the
-/// system's for larger ones, whose memory is returned as described at [`set_up_allocator`](crate::set_up_allocator).
+/// Global allocator that combines two: one for allocations of up to 4 KiB, such as a plan's nodes, and one for larger
+/// ones, by default the system's, whose memory returns to the system as [`set_up_allocator`](crate::set_up_allocator)
+/// describes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BySize<S, L = System> {
     small: S,
@@ -88,7 +89,7 @@ pub struct BySize<S, L = System> {
 }
 
 impl<S> BySize<S> {
-    /// Uses this allocator for small pieces, and the system's for others.
+    /// Uses this allocator for small allocations, and the system's for others.
     #[must_use]
     pub const fn new(small: S) -> Self {
         Self {
@@ -98,12 +99,13 @@ impl<S> BySize<S> {
     }
 }
 
-// SAFETY: each piece is given back to the allocator that it came from, since its layout, which the caller must repeat, says which.
-// A piece that is resized across the border is allocated again, copied and freed, as the default of `realloc` does it.
+// SAFETY: memory is always freed by the allocator that it came from, since that depends only on the layout, which
+// callers must pass again. A piece that is resized across the boundary is allocated again, copied and freed, as the
+// default implementation of `realloc` does.
 unsafe impl<S: GlobalAlloc, L: GlobalAlloc> GlobalAlloc for BySize<S, L> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps this function's contract, which is both allocators'.
+        // SAFETY: the caller fulfils the contract of this function, which is that of both allocators.
         unsafe {
             match layout.size() <= SMALL {
                 true => self.small.alloc(layout),
@@ -114,7 +116,7 @@ unsafe impl<S: GlobalAlloc, L: GlobalAlloc> GlobalAlloc for BySize<S, L> {
 
     #[inline]
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
-        // SAFETY: as above; `piece` came from the allocator that its size names.
+        // SAFETY: as above; `piece` came from the allocator for its size.
         unsafe {
             match layout.size() <= SMALL {
                 true => self.small.dealloc(piece, layout),
@@ -136,8 +138,8 @@ unsafe impl<S: GlobalAlloc, L: GlobalAlloc> GlobalAlloc for BySize<S, L> {
 
     #[inline]
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: as above. The new layout is valid: the caller promises that `new_size` fits the alignment. Both pieces have the
-        // bytes that are copied, and are apart.
+        // SAFETY: as above. The new layout is valid, since the caller promises that `new_size` fits the alignment. Both
+        // pieces are at least as long as the copied bytes, and do not overlap.
         unsafe {
             match (layout.size() <= SMALL, new_size <= SMALL) {
                 (true, true) => self.small.realloc(piece, layout, new_size),

@@ -1,5 +1,5 @@
-//! Quads on their way from a parser or generator into a loader: some thousands at a time, as spans
-//! over one buffer, so that no term costs an allocation or a virtual call.
+//! Batches of some thousands of quads, which a parser or generator passes to a loader. Terms are spans of one buffer,
+//! so that no term costs an allocation or a virtual call.
 
 use crate::prefixes::PrefixPlace;
 use crate::{CancelToken, Result};
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A term's canonical bytes ([`crate::term`]) inside [`QuadBatch::bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
     /// Length in bytes; 0 in the graph position means the default graph.
     pub len: u32,
 }
 
-/// Some quads. `bytes` may be the input text itself: an N-Triples IRI without its closing `>` and a
-/// plain literal without its closing quote already are canonical bytes, so most terms need no copy.
-/// Terms that do (escapes, datatypes) are appended after the text.
+/// A batch of quads. `bytes` may be the input text itself: an N-Triples IRI without its closing `>` and a plain literal
+/// without its closing quote are canonical bytes already, so most terms need no copy. Other terms (with escapes or
+/// datatypes) are appended after the text.
 #[derive(Default, Debug)]
 pub struct QuadBatch {
-    /// Text and appended terms; at most `u32::MAX` bytes.
+    /// The text and appended terms; at most `u32::MAX` bytes.
     pub bytes: Vec<u8>,
-    /// Subject, predicate, object, graph. Equal spans in consecutive quads mean equal terms (a
-    /// hint); different spans may be equal terms as well.
+    /// Subject, predicate, object and graph of each quad. Equal spans in consecutive quads mean equal terms, which
+    /// loaders use to skip lookups; different spans may also be equal terms.
     pub quads: Vec<[Span; 4]>,
 }
 
@@ -33,7 +33,7 @@ impl QuadBatch {
         &self.bytes[span.start as usize..span.start as usize + span.len as usize]
     }
 
-    /// Appends a term's canonical bytes.
+    /// Appends a term's canonical bytes and returns their span.
     pub fn push_term(&mut self, canonical: &[u8]) -> Span {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(canonical);
@@ -43,7 +43,7 @@ impl QuadBatch {
         }
     }
 
-    /// Removes the content, but keeps the memory.
+    /// Removes all quads, but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.quads.clear();
@@ -55,7 +55,8 @@ pub trait QuadSink {
     /// Processes the batch's content; the batch may be cleared and reused afterwards.
     fn batch(&mut self, batch: &QuadBatch) -> Result<()>;
 
-    /// Takes a prefix that a document declares, without its colon, with an absolute IRI. Most sinks have no use for it.
+    /// Receives a prefix that a document declares: its place, its name without the colon, and its absolute IRI. The
+    /// default ignores it.
     ///
     /// # Errors
     /// As [`Self::batch`].
@@ -65,10 +66,10 @@ pub trait QuadSink {
     }
 }
 
-/// A source that can be loaded: files, standard input, a generator. `run` is called once on each of `workers` threads,
-/// at the same time; together the calls deliver every quad exactly once.
+/// A source that can be loaded: files, standard input, a generator. A load calls `run` once on each of `workers`
+/// threads at the same time; together the calls deliver every quad exactly once.
 pub trait QuadSource: Sync {
-    /// Delivers this worker's share. Returns early with the sink's error.
+    /// Delivers the share of `worker`, which is below `workers`. If the sink returns an error, returns it at once.
     fn run(
         &self,
         worker: usize,
@@ -77,20 +78,20 @@ pub trait QuadSource: Sync {
         progress: &Progress,
     ) -> Result<()>;
 
-    /// Total input in the unit that [`Progress::done`] counts, if known.
+    /// Total size of the input, in the unit of [`Progress::done`]; `None` if unknown.
     fn size_hint(&self) -> Option<u64> {
         None
     }
 }
 
-/// A source that ends with an error once a token is cancelled.
+/// A source that ends with an error when a token is cancelled.
 pub struct CancellableSource<'c, S> {
     source: S,
     cancel: &'c CancelToken,
 }
 
 impl<'c, S: QuadSource> CancellableSource<'c, S> {
-    /// A source, and the token that is checked before each batch.
+    /// Wraps a source; the token is checked before each batch.
     pub fn new(source: S, cancel: &'c CancelToken) -> Self {
         Self { source, cancel }
     }
@@ -133,13 +134,13 @@ impl QuadSink for CancellableSink<'_> {
 /// Progress of a running load; written by workers, read by a progress bar.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Input consumed (bytes for files, universities for LUBM …), against `size_hint`.
+    /// Input consumed so far, in a unit of the source (bytes for files, universities for LUBM).
     pub done: AtomicU64,
     /// Quads read so far.
     pub quads: AtomicU64,
-    /// Bad statements skipped (`--lenient`).
+    /// Invalid statements skipped so far (`--lenient`).
     pub skipped: AtomicU64,
-    /// Phase number of the load, 0 = reading; named by the store.
+    /// Number of the load's current phase, which the store names; 0 is reading.
     pub phase: AtomicU64,
     /// Progress within the phase, in thousandths.
     pub phase_permille: AtomicU64,

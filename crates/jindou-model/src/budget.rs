@@ -1,40 +1,40 @@
-//! Memory budgets that every path of a query and a load charges.
+//! Memory budgets, to which queries and loads charge the memory that they allocate.
 
 use crate::{Error, Limit, Resource, Result, scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Holder of some of a budget's bytes, as named in a refusal.
+/// The kind of use that some of a budget's bytes are charged for; error messages name the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holder {
-    /// Everything without a name of its own: batches of rows, texts in progress.
+    /// Everything that has no name of its own, such as batches of rows and texts being written.
     Rest,
-    /// Build sides of hash joins, with their tables.
+    /// Stored sides of hash joins, with their tables.
     HashJoin,
     /// Searches of property paths.
     Path,
     /// Groups and their aggregates.
     GroupBy,
-    /// Groups that only count.
+    /// Groups with counts only.
     Count,
     /// Rows to sort.
     OrderBy,
     /// Distinct rows seen so far.
     Distinct,
-    /// Rows of a part that runs once for each outer row.
+    /// Rows of a part of a query that runs once for each outer row.
     Correlated,
-    /// Terms made by expressions.
+    /// Terms that expressions compute.
     Terms,
     /// Inline data.
     Values,
     /// Answers of other endpoints.
     Service,
-    /// Rows made by another executor.
+    /// Rows that another executor, such as a GPU, has computed.
     Offload,
-    /// Lists sent by other shards.
+    /// Neighbour lists sent by other shards.
     Shards,
-    /// A text, its algebra and its plan.
+    /// A query's text, algebra and plan.
     Text,
 }
 
@@ -55,10 +55,10 @@ impl Holder {
         Self::Shards,
         Self::Text,
     ];
-    // Budgets count by a holder's index in this list.
+    // Budgets index their counters by the holder's number, so the list must be complete.
     const _WHOLE: () = assert!(Self::ALL.len() == Self::Text as usize + 1);
 
-    /// The name in messages.
+    /// The name in error messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,69 +80,70 @@ impl Holder {
     }
 }
 
-/// The exhausted budget: a query's own, or the one that it is a part of.
+/// The budget that is exhausted: the one that was charged, or the whole that it is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     Own,
     Whole,
 }
 
-/// A byte budget shared by all operators of one query, or all phases of one load.
+/// A limit of bytes that all operators of one query, or all phases of one load, share.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     inner: Arc<BudgetInner>,
 }
 
-/// Most bytes that a part reserves from its parent in advance: enough for a small query.
+/// Largest number of bytes that a part charges to its whole in advance: enough for a small query.
 const ADVANCE: u64 = 64 << 10;
-/// Largest share (1/n) of a small budget that is reserved in advance for one part.
+/// A part charges at most 1/1024 of the whole's limit in advance.
 const ADVANCE_SHARE: u64 = 1024;
-/// Once more than this share (1/n) of a budget is used, nothing is reserved in advance, since parts that use nothing
-/// must not keep others from the rest.
+/// Once more than 1/8 of a whole is used, parts charge nothing in advance: parts that use nothing must not take memory
+/// from others.
 const ADVANCED_SHARE: u64 = 8;
-/// Divisor for the last bytes of a whole, which parts that leave them do not get unless they are small.
+/// The last 1/16 of a whole is the *reserve*: among [modest parts](MemoryBudget::modest_part), only small ones may use
+/// it.
 const LAST_SHARE: u64 = 16;
-/// Largest share (1/n) of a budget that a small part uses.
+/// A part is small while it uses at most 1/256 of the whole's limit.
 const SMALL_SHARE: u64 = 256;
 
 #[derive(Debug)]
 struct BudgetInner {
     limit: u64,
     used: AtomicU64,
-    /// Largest amount before any release so far; the overall peak may be the present `used`.
+    /// Largest `used` before any release so far. The actual peak is the larger of this and the present `used`.
     peak: AtomicU64,
-    /// The share of each [`Holder`] in `used`.
+    /// Bytes in `used` by [`Holder`].
     held: [AtomicU64; Holder::ALL.len()],
-    /// Bytes of small parts that were taken from the last sixteenth, which other parts leave free.
+    /// Bytes of the reserve that small parts use.
     reserve: AtomicU64,
-    /// The budget that this one's bytes are charged to as well.
+    /// The budget that this one is a part of, if any; bytes are charged to both.
     whole: Option<ParentBudget>,
 }
 
-/// The budget that another one is a part of. It was charged `advance` for the part in advance, and is charged for the
-/// part's use above that, so small queries do not contend for its counters.
+/// The whole that a budget is a part of. The part charged `advance` to it when it was created, and charges its use
+/// above that, so that small queries do not contend for the whole's counters.
 #[derive(Debug)]
 struct ParentBudget {
     budget: MemoryBudget,
     advance: u64,
-    /// True if the part leaves the last bytes of the whole to small parts.
+    /// True for a [modest part](MemoryBudget::modest_part), which leaves the reserve to small parts.
     leaves: bool,
-    /// Bytes of this part in the whole's `reserve`; they are charged to the whole as well.
+    /// Bytes of the whole's reserve that this part uses; they are also in the whole's `used`.
     from_reserve: AtomicU64,
 }
 
 impl ParentBudget {
-    /// Bytes charged to the whole when the part uses this many.
+    /// Bytes that are charged to the whole when the part uses `used` bytes.
     fn charged(&self, used: u64) -> u64 {
         used.max(self.advance)
     }
 
-    /// True for a part that leaves the last bytes to small ones, and is small with this use.
+    /// True for a modest part that is small when it uses `used` bytes.
     fn is_small(&self, used: u64) -> bool {
         self.leaves && used <= self.budget.inner.limit / SMALL_SHARE
     }
 
-    /// Bytes of the whole that may be taken for the part, without the reserve.
+    /// Limit of the whole for this part, without the reserve if the part is modest.
     fn open(&self) -> u64 {
         let limit = self.budget.inner.limit;
         match self.leaves {
@@ -151,14 +152,15 @@ impl ParentBudget {
         }
     }
 
-    /// True if this many more bytes fit into the reserve.
+    /// True if `bytes` fit into the reserve when `reserved` bytes of it are used already.
     fn reserve_fits(&self, reserved: u64, bytes: u64) -> bool {
         let last = self.budget.inner.limit / LAST_SHARE;
         reserved.saturating_add(bytes) <= last
     }
 
-    /// Charges the part's bytes to the whole. Those of a small part may come from the reserve. Memory that was measured
-    /// after it was allocated is charged whether it fits or not, so large parts may temporarily exceed their limit.
+    /// Charges the part's bytes to the whole; a small part may use the reserve. `after` is the part's use with these
+    /// bytes. If `held`, the bytes are allocated already and charged even if they do not fit, so large parts may
+    /// temporarily exceed their limit.
     fn charge(&self, bytes: u64, held: bool, after: u64) -> std::result::Result<(), Full> {
         let is_small = self.is_small(after);
         if !is_small {
@@ -183,7 +185,7 @@ impl ParentBudget {
         Ok(())
     }
 
-    /// Takes up to this many of the part's bytes out of the reserve.
+    /// Frees up to `bytes` of the reserve that the part uses; they remain charged to the whole.
     fn leave_reserve(&self, bytes: u64) {
         if self.from_reserve.load(Ordering::Relaxed) == 0 {
             return;
@@ -203,7 +205,7 @@ impl ParentBudget {
 }
 
 impl Drop for BudgetInner {
-    /// Releases the bytes charged to the whole when a part's last owner is dropped.
+    /// Releases the bytes charged to the whole when the part's last clone is dropped.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
             whole.give_back(whole.charged(*self.used.get_mut()));
@@ -218,18 +220,18 @@ impl MemoryBudget {
         Self::build(limit, None)
     }
 
-    /// A budget of `limit` bytes that is a part of this one: bytes charged to the part are charged to the whole as
-    /// well, and rejected if either is exhausted. For many queries that share a process. While less than an eighth of
-    /// the whole is used, it is charged for the part's first bytes in advance: 64 KiB, or a thousandth of its limit if
-    /// that is less.
+    /// A budget of `limit` bytes that is a part of this one, the *whole*: bytes charged to the part are also charged to
+    /// the whole, and rejected if either is exhausted. Meant for many queries that share a process. While less than an
+    /// eighth of the whole is used, the part charges some bytes in advance: 64 KiB, or a thousandth of the whole's
+    /// limit if that is less.
     #[must_use]
     pub fn part(&self, limit: u64) -> Self {
         self.part_that(limit, false)
     }
 
-    /// As [`Self::part`], but once the part uses more than a 256th of the whole, it leaves the last sixteenth free. So
+    /// As [`Self::part`], but if the part uses more than a 256th of the whole, it cannot use the last sixteenth. So
     /// small queries are answered while a few large ones use all that they can, even in moments when these exceed their
-    /// limits. If parts of the other kind fill the whole, such as bodies being received, small ones may exceed its
+    /// limits. If ordinary parts (such as bodies being received) fill the whole, small modest parts may exceed its
     /// limit by up to that sixteenth.
     #[must_use]
     pub fn modest_part(&self, limit: u64) -> Self {
@@ -273,13 +275,12 @@ impl MemoryBudget {
         Self::new(u64::MAX)
     }
 
-    /// Charges `bytes`, or returns an error if the limit is reached (and charges nothing).
+    /// Charges `bytes`, or returns an error and charges nothing if they do not fit.
     pub fn charge(&self, bytes: u64) -> Result<()> {
         self.charge_for(Holder::Rest, bytes)
     }
 
-    /// Charges `bytes` on behalf of a holder. The error names the holder with the most bytes, which need not be this
-    /// one.
+    /// Charges `bytes` for a holder. The error names the holder with the most bytes, which may be another one.
     pub fn charge_for(&self, holder: Holder, bytes: u64) -> Result<()> {
         if !self.try_charge(bytes) {
             let own = self.used().saturating_add(bytes) > self.inner.limit;
@@ -292,13 +293,13 @@ impl MemoryBudget {
         Ok(())
     }
 
-    /// True for the same budget.
+    /// True if both are clones of one budget.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Charges bytes that are already held, whether they fit or not, and returns the budget that they exceed, if any.
-    /// Neither allocates nor blocks, since allocators call it.
+    /// Charges bytes that are allocated already, whether they fit or not. Returns the budget whose limit they exceed,
+    /// if any. Neither allocates nor blocks, since allocators call it.
     pub(crate) fn take_measured(&self, holder: Holder, bytes: u64) -> Option<Full> {
         if let Some(held) = self.held(holder) {
             held.fetch_add(bytes, Ordering::Relaxed);
@@ -314,7 +315,7 @@ impl MemoryBudget {
         self.give_back(bytes);
     }
 
-    /// True if this many more bytes would fit at present. Charges nothing.
+    /// True if `bytes` would fit at present. Charges nothing.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
         let after = self.used().saturating_add(bytes);
@@ -327,13 +328,12 @@ impl MemoryBudget {
             })
     }
 
-    /// The error of a charge that did not fit; `bytes` were requested on behalf of the holder, in addition to the
-    /// present use.
+    /// The error for `bytes` that did not fit in addition to the present use; `full` is the exhausted budget.
     #[cold]
     pub(crate) fn refusal(&self, full: Full, holder: Holder, bytes: u64) -> Error {
         if let (Some(parent), Full::Whole) = (&self.inner.whole, full) {
             let whole = &parent.budget;
-            // On its own it would not fit either.
+            // If the charge does not fit into the whole even without other parts, retrying later does not help.
             let after = self.used().saturating_add(bytes);
             if after > parent.open() {
                 return whole.refusal(Full::Own, holder, bytes);
@@ -352,7 +352,7 @@ impl MemoryBudget {
         };
         let named = Holder::ALL.into_iter().filter_map(with);
         let most = named.max_by_key(|(_, held)| *held);
-        // A holder of less than this is not the reason.
+        // A holder of less than an eighth is not named as the reason.
         let most = most.filter(|(_, held)| *held >= self.inner.limit / 8);
         let who = most.map_or(String::new(), |(most, held)| {
             format!("; {} would hold {} of it", most.name(), size(held))
@@ -366,13 +366,13 @@ impl MemoryBudget {
         )
     }
 
-    /// The counter of a holder; [`Holder::Rest`] has no name and needs none.
+    /// The counter of a holder; `None` for [`Holder::Rest`], which errors do not name.
     fn held(&self, holder: Holder) -> Option<&AtomicU64> {
         let counter = || &self.inner.held[holder as usize];
         (holder != Holder::Rest).then(counter)
     }
 
-    /// Charges `bytes` if they fit; false otherwise.
+    /// Charges `bytes` and returns true, or returns false if they do not fit.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
         let taken = self.take(bytes, false, self.inner.limit).is_ok();
@@ -382,15 +382,16 @@ impl MemoryBudget {
         taken
     }
 
-    /// Charges `bytes` to this budget and to the whole, or to neither. Bytes that do not fit here are never requested
-    /// from the whole, and bytes that do not fit there are never charged here, so they never cause other charges to
-    /// fail. Takes one compare-and-swap per budget, and only this budget's while its bytes were reserved in advance.
+    /// Charges `bytes` to this budget and to its whole, or to neither. A charge that fails in one of them never
+    /// occupies bytes of the other, so it cannot make other charges fail. Takes one compare-and-swap per budget, or a
+    /// single one if the bytes were charged to the whole in advance.
     ///
-    /// `limit` is this budget's, or less. Bytes that are already `held` are charged in any case; the error is the same.
+    /// `limit` is this budget's limit or less. Bytes that are allocated already (`held`) are charged in any case; the
+    /// error is the same.
     fn take(&self, bytes: u64, held: bool, limit: u64) -> std::result::Result<(), Full> {
         let used = &self.inner.used;
         let mut before = used.load(Ordering::Relaxed);
-        // Bytes charged to the whole by this call.
+        // Bytes that this call has charged to the whole so far.
         let mut paid = 0;
         let mut full = None;
         let taken = loop {
@@ -430,7 +431,7 @@ impl MemoryBudget {
         full.map_or(Ok(()), Err)
     }
 
-    /// Charges bytes to the whole for a part that then uses `after` itself.
+    /// Charges bytes to the whole for this part, whose own use is `after` with these bytes.
     fn charge_whole(&self, bytes: u64, held: bool, after: u64) -> std::result::Result<(), Full> {
         let whole = self.inner.whole.as_ref();
         whole.map_or(Ok(()), |whole| whole.charge(bytes, held, after))
@@ -442,7 +443,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Releases `bytes` of a holder.
+    /// Releases `bytes` that were charged for a holder.
     pub fn release_for(&self, holder: Holder, bytes: u64) {
         if let Some(held) = self.held(holder) {
             held.fetch_sub(bytes, Ordering::Relaxed);
@@ -458,7 +459,7 @@ impl MemoryBudget {
 
     fn give_back(&self, bytes: u64) {
         let before = self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
-        // The use only grows from one release to the next, so its peaks are seen here.
+        // Between two releases the use only grows, so it suffices to record the peak here.
         if before > self.inner.peak.load(Ordering::Relaxed) {
             self.inner.peak.fetch_max(before, Ordering::Relaxed);
         }

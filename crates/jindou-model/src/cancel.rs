@@ -1,4 +1,4 @@
-//! Cancellation and deadlines, which every path of a query and a load checks.
+//! Cancellation and deadlines, which queries and loads check.
 
 use crate::{Error, Result, scope, sync};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// A condition outside a query that ends it when it fails, such as that the files it reads are intact.
+/// A condition that must hold while a query runs, such as that the files it reads are intact; the query ends if it
+/// fails.
 pub trait Watch: std::fmt::Debug + Send + Sync {
     /// Ok to continue, or the error to return. Called once per batch, so it must take well below a microsecond.
     ///
@@ -15,8 +16,8 @@ pub trait Watch: std::fmt::Debug + Send + Sync {
     fn check(&self) -> Result<()>;
 }
 
-/// Tells a running query to stop: because it was cancelled, because its deadline passed, or because its data cannot be
-/// read any more. Cheap to clone; checked once per batch, never once per row.
+/// Tells a running query to stop, because it was cancelled, its deadline passed, or its [`Watch`] failed. Cheap to
+/// clone. Checked once per batch, never once per row.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     flag: Arc<Flag>,
@@ -27,7 +28,7 @@ pub struct CancelToken {
 #[derive(Debug, Default)]
 struct Flag {
     is_set: AtomicBool,
-    /// Threads that sleep until it is set, or something else wakes them.
+    /// Threads that sleep until the flag is set or another thread wakes them.
     sleepers: Mutex<Vec<Thread>>,
 }
 
@@ -44,13 +45,14 @@ impl CancelToken {
         Self::default()
     }
 
-    /// A token that also ends `limit` from now; without a deadline if the clock does not reach that far.
+    /// A token whose deadline is `limit` from now; no deadline if that is beyond the range of the clock.
     #[must_use]
     pub fn with_deadline(limit: Duration) -> Self {
         Self::new().limited(limit)
     }
 
-    /// The same cancellation flag with a deadline `limit` from now; without one if the clock does not reach that far.
+    /// A token with the same cancellation flag and a deadline `limit` from now; no deadline if that is beyond the range
+    /// of the clock.
     #[must_use]
     pub fn limited(&self, limit: Duration) -> Self {
         Self {
@@ -59,7 +61,7 @@ impl CancelToken {
         }
     }
 
-    /// The same token that also ends when `watch` fails.
+    /// The same token, whose [check](Self::check) also fails when `watch` does.
     #[must_use]
     pub fn watching(self, watch: Arc<dyn Watch>) -> Self {
         Self {
@@ -77,7 +79,7 @@ impl CancelToken {
         }
     }
 
-    /// Asks all holders of a clone to stop at the next batch.
+    /// Makes all clones of this token report cancellation, and wakes the threads that sleep on one.
     pub fn cancel(&self) {
         self.flag.is_set.store(true, Ordering::SeqCst);
         for thread in &*self.flag.sleepers() {
@@ -85,13 +87,13 @@ impl CancelToken {
         }
     }
 
-    /// Sleeps until this thread is unparked, the token is cancelled or its deadline passes; not at all if `ready`
+    /// Sleeps until this thread is unparked, the token is cancelled or its deadline passes. Does not sleep if `ready`
     /// returns true. May wake spuriously, like [`std::thread::park`].
     pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
         self.park_at_most(None, ready);
     }
 
-    /// As [`Self::park_unless`], for this time at most.
+    /// As [`Self::park_unless`], for at most `limit`; `None` for no limit.
     pub fn park_at_most(&self, limit: Option<Duration>, ready: impl FnOnce() -> bool) {
         let this = std::thread::current();
         self.flag.sleepers().push(this.clone());
@@ -107,26 +109,27 @@ impl CancelToken {
         }
     }
 
-    /// True once cancelled (deadlines are ignored: the clock is not read).
+    /// True if the token was cancelled. Ignores the deadline, so that the clock need not be read.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.flag.is_set.load(Ordering::Relaxed)
     }
 
-    /// True once cancelled or past the deadline. Neither allocates nor blocks nor checks the watch, since allocators
-    /// call it.
+    /// True if the token was cancelled or its deadline has passed. Neither allocates nor blocks nor checks the watch,
+    /// since allocators call it.
     pub(crate) fn is_over(&self) -> bool {
         self.is_cancelled() || self.deadline.is_some_and(|(at, _)| Instant::now() >= at)
     }
 
-    /// Time until the deadline; `None` without one.
+    /// Time until the deadline; `None` without a deadline.
     #[must_use]
     pub fn left(&self) -> Option<Duration> {
         self.deadline
             .map(|(at, _)| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Ok to continue, or the error to return. Reads the clock if there is a deadline (about 25 ns).
+    /// Ok to continue, or the error to return if the token was cancelled, its deadline passed, or its watch failed.
+    /// Reads the clock if there is a deadline (about 25 ns).
     pub fn check(&self) -> Result<()> {
         scope::checked();
         if self.is_cancelled() {

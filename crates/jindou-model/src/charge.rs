@@ -1,4 +1,4 @@
-//! Charges to a budget that release themselves, and returning memory to the system.
+//! Charges that release their bytes on drop, and returning free memory to the system.
 
 use crate::{Holder, MemoryBudget, Result, scope};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// A charge of nothing yet, on behalf of `holder`.
+    /// A charge of 0 bytes for `holder`.
     #[must_use]
     pub fn new(holder: Holder, budget: &MemoryBudget) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl Charge {
         }
     }
 
-    /// A charge of bytes that were already charged.
+    /// Wraps bytes that are charged to the budget already.
     pub(crate) fn charged(holder: Holder, budget: &MemoryBudget, bytes: u64) -> Self {
         Self {
             budget: budget.clone(),
@@ -38,7 +38,7 @@ impl Charge {
         self.bytes
     }
 
-    /// The budget.
+    /// The budget that is charged.
     #[must_use]
     pub fn budget(&self) -> &MemoryBudget {
         &self.budget
@@ -46,8 +46,7 @@ impl Charge {
 
     /// Changes the charge to `bytes`.
     ///
-    /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses: then the charge is unchanged.
+    /// # Errors [`Error::Limit`](crate::Error::Limit) if they do not fit into the budget; then the charge is unchanged.
     pub fn set(&mut self, bytes: u64) -> Result<()> {
         if bytes > self.bytes {
             self.budget.charge_for(self.holder, bytes - self.bytes)?;
@@ -76,17 +75,17 @@ impl Drop for Charge {
 /// Smallest number of bytes that a [`TextRoom`] charges at a time.
 const BLOCK: u64 = 64 << 10;
 
-/// Memory of growing texts, charged to a budget before they grow, in blocks, so that short texts cost few charges.
-/// Counts the written bytes as [work](scope::worked).
+/// Memory of texts that grow, charged to a budget before they grow, in blocks, so that short texts need few charges.
+/// Also counts written bytes as [work](scope::worked).
 #[derive(Debug)]
 pub struct TextRoom {
     charge: Charge,
-    /// Bytes that the texts have taken.
+    /// Bytes that the texts occupy; at most the charge.
     held: u64,
 }
 
 impl TextRoom {
-    /// Room for texts of `holder`.
+    /// A room without texts.
     #[must_use]
     pub fn new(holder: Holder, budget: &MemoryBudget) -> Self {
         Self {
@@ -95,7 +94,7 @@ impl TextRoom {
         }
     }
 
-    /// Reserves capacity for `more` bytes in a text, all of whose memory is counted here.
+    /// Reserves capacity for `more` bytes in a text whose memory this room counts.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) if the budget is exhausted, and those of [`scope::worked`].
@@ -112,7 +111,7 @@ impl TextRoom {
     fn grow(&mut self, text: &mut Vec<u8>, more: usize) -> Result<()> {
         let had = text.capacity();
         let want = text.len().saturating_add(more);
-        // The old and the new text exist together for a moment.
+        // While it is copied, both the old and the new buffer exist, so both are charged.
         let room = match want < 2 * had {
             true if had < BLOCK as usize => 2 * had,
             true => want.max(had + had / 2),
@@ -124,14 +123,13 @@ impl TextRoom {
         Ok(())
     }
 
-    /// Counts bytes that are held for texts otherwise.
+    /// Counts bytes that texts occupy without [`Self::reserve`].
     ///
-    /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses.
+    /// # Errors [`Error::Limit`](crate::Error::Limit) if they do not fit into the budget.
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         let held = self.held.saturating_add(bytes);
         if held > self.charge.bytes() {
-            // Blocks grow with what is held.
+            // Blocks are proportional to the use, so that large texts need few charges, too.
             let block = BLOCK.max(held / 16);
             if self.charge.set(held.saturating_add(block)).is_err() {
                 self.charge.set(held)?;
@@ -141,12 +139,12 @@ impl TextRoom {
         Ok(())
     }
 
-    /// Counts bytes that are no longer held.
+    /// Counts bytes that texts no longer occupy. They remain charged for later texts.
     pub fn release(&mut self, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
     }
 
-    /// Takes over the texts of another room.
+    /// Counts the texts of another room here.
     ///
     /// # Errors
     /// As [`Self::take`].
@@ -156,21 +154,21 @@ impl TextRoom {
         self.take(held)
     }
 
-    /// Bytes charged at present.
+    /// Bytes charged at present, which may be more than the texts occupy.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.charge.bytes()
     }
 }
 
-/// Released bytes from which it is worthwhile to return memory to the system.
+/// Number of released bytes from which a [`trim`] is worthwhile.
 pub const WORTH_TRIMMING: u64 = 16 << 20;
-/// Shortest time between two trims, in milliseconds: each walks the allocator's free lists.
+/// Shortest time between two trims, in milliseconds, since each walks the allocator's free lists.
 const APART: u64 = 100;
 
-/// Returns free memory to the system, unless that was done a moment ago. Allocators keep freed memory for the next
-/// allocation, so that after a query of hundreds of megabytes other processes cannot use it. Takes some milliseconds
-/// per gigabyte. Returns false if nothing was done.
+/// Returns free memory to the system, unless that was done less than 100 ms ago. Allocators keep freed memory for later
+/// allocations, so after a query of hundreds of megabytes other processes could not use it. Takes some milliseconds per
+/// gigabyte. Returns false if nothing was done.
 pub fn trim() -> bool {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -197,12 +195,12 @@ fn release_free_pages() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn release_free_pages() {}
 
-/// Configures the allocator for a server: large pieces return to the system as soon as they are freed, whatever was
-/// freed before, and threads share a few heaps instead of having some each, whose free pages would be unusable
-/// elsewhere. Must be called once, before threads start.
+/// Configures glibc's allocator for a server. Large allocations return to the system as soon as they are freed; by
+/// default, glibc raises that size with each one freed. Threads share eight heaps instead of having several each, since
+/// free pages of one heap cannot be used in another. Must be called once, before threads start.
 pub fn set_up_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: the calls only set numbers of the allocator's, before other threads use it.
+    // SAFETY: the calls only set parameters of the allocator, before other threads use it.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 512 << 10);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 4 << 20);

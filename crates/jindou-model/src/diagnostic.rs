@@ -1,16 +1,17 @@
-//! Errors in the text of a query or an update: place, reason and likely remedy, for people and for editors.
+//! Errors in the text of a query or an update, with position, reason and suggested remedies, for people and for
+//! editors.
 
 use crate::scope;
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-/// Kind of an error, for programs; the message is for people.
+/// Kind of an error, for programs that handle it; the message is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DiagnosticKind {
-    /// A token that is not allowed there.
+    /// A token that is not allowed at this position.
     Unexpected,
     /// A character or an escape that is not part of SPARQL.
     Character,
@@ -20,7 +21,7 @@ pub enum DiagnosticKind {
     Bracket,
     /// A string without an end.
     String,
-    /// A prefix without a declaration.
+    /// A prefix that is not declared.
     UnknownPrefix,
     /// Text between `<` and `>`, or a prefixed name, that is not a valid IRI.
     Iri,
@@ -30,7 +31,7 @@ pub enum DiagnosticKind {
     UpdateNotQuery,
     /// A query in place of an update.
     QueryNotUpdate,
-    /// No text, or only a prologue.
+    /// An empty text, or only a prologue.
     Empty,
     /// Triples without a dot between them.
     MissingDot,
@@ -42,7 +43,7 @@ pub enum DiagnosticKind {
     Aggregate,
     /// A variable that is assigned twice.
     Redefined,
-    /// A blank node's label in two scopes, or where none is allowed.
+    /// A label of a blank node in two scopes, or where none is allowed.
     BlankNode,
     /// A row of VALUES with too many or too few values, or a repeated variable.
     Values,
@@ -52,25 +53,25 @@ pub enum DiagnosticKind {
     NotConstant,
     /// A number out of range.
     Number,
-    /// A call of an unknown function, or with a wrong number of arguments: valid SPARQL that cannot run here.
+    /// A call of an unknown function or with a wrong number of arguments: valid SPARQL, but the query cannot run.
     Function,
-    /// Another construct that SPARQL does not have, or not in this place.
+    /// Another construct that SPARQL does not have, or does not allow here.
     NotSparql,
 }
 
-/// A remedy.
+/// A suggested remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Suggestion {
     /// The remedy as a sentence.
     pub text: String,
-    /// Text to write in place of certain bytes, if both are known.
+    /// The change of the text that the remedy consists of; `None` if it is only described.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Replacement>,
 }
 
 impl Suggestion {
-    /// A remedy in words only.
+    /// A remedy that is only described.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
@@ -79,7 +80,7 @@ impl Suggestion {
         }
     }
 
-    /// Adds a suggested replacement for these bytes.
+    /// Adds the change of the text: the bytes in `range` are replaced by `with`.
     #[must_use]
     pub fn replacing(mut self, range: Range<usize>, with: impl Into<String>) -> Self {
         self.replacement = Some(Replacement {
@@ -123,10 +124,10 @@ pub struct Diagnostic {
     pub end_line: u64,
     /// Column after the last character.
     pub end_column: u64,
-    /// A description of the token at this position.
+    /// Description of the token at this position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// Tokens or constructs that would be allowed there, described for people.
+    /// Description of the tokens or constructs that would be allowed at this position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// Remedies, the likeliest first.
@@ -136,14 +137,14 @@ pub struct Diagnostic {
     excerpt: (String, String),
 }
 
-/// Most characters of a line in an excerpt.
+/// Largest number of characters of a line in an excerpt.
 const WIDTH: usize = 96;
-/// Largest number of these characters before the position.
+/// Largest number of them before the position.
 const BEFORE: usize = 40;
 
 impl Diagnostic {
-    /// An error at the bytes in `range`, which are extended to whole characters of `text`. O(length of the text before
-    /// it).
+    /// An error at the bytes in `range`, which is extended to whole characters of `text`. O(length of the text before
+    /// them).
     #[must_use]
     pub fn new(
         text: &str,
@@ -174,7 +175,7 @@ impl Diagnostic {
         }
     }
 
-    /// An error that will not be shown: without line, column and excerpt. O(1).
+    /// An error that will not be shown, without line, column and excerpt. O(1).
     #[must_use]
     pub fn unplaced(range: Range<usize>, kind: DiagnosticKind, message: impl Into<String>) -> Self {
         Self {
@@ -222,13 +223,13 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All errors that were found in a text, in its order; at least one.
+/// All errors that were found in a text, at least one, in the order of their positions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// This error and others.
+    /// Collects errors in any order.
     #[must_use]
     pub fn new(first: Diagnostic, others: impl IntoIterator<Item = Diagnostic>) -> Self {
         let mut all = vec![first];
@@ -255,7 +256,7 @@ impl Diagnostics {
         self.0.iter().all(|d| d.kind == DiagnosticKind::Function)
     }
 
-    /// The line above all errors: the text is not SPARQL, or cannot be run here.
+    /// The headline above all errors, which says that the text is not SPARQL or that it cannot be run.
     #[doc(hidden)]
     #[must_use]
     pub fn headline(&self) -> &'static str {
@@ -266,7 +267,7 @@ impl Diagnostics {
         }
     }
 
-    /// A copy of these errors with their positions in `text`, given those in `longer`, which ends with it.
+    /// A copy of these errors, whose positions are in `longer`, with positions in `text`, which is the end of `longer`.
     #[doc(hidden)]
     #[must_use]
     pub fn moved(&self, text: &str, longer: &str) -> Self {
@@ -318,7 +319,7 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Line and column of a byte. A line ends with LF, CR LF or CR. O(bytes before it). An arbitrary position once the
+/// Line and column of a byte, from 1. A line ends with LF, CR LF or CR. O(bytes before it). Line 1, column 1 if the
 /// [scope] is over.
 #[must_use]
 pub fn place(text: &str, at: usize) -> (u64, u64) {
@@ -335,7 +336,7 @@ pub fn place(text: &str, at: usize) -> (u64, u64) {
     (line, text[from..at].chars().count() as u64 + 1)
 }
 
-/// The last bytes of the line ends in a range of a text.
+/// Offsets of the last bytes of the line ends in a range of a text.
 fn line_ends(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
     let from = range.start;
@@ -344,8 +345,9 @@ fn line_ends(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
         .filter(|&i| bytes[i] == b'\n' || bytes.get(i + 1) != Some(&b'\n'))
 }
 
-/// The line at the position, shortened around it, and the markers below it. Tabs stay tabs, so that the markers are
-/// aligned; other control characters, and those that change the direction of writing, are escaped.
+/// The line at the position, shortened around it, and a second line with markers below the range. Tabs are kept in
+/// both, so that the markers are aligned; other control characters, and those that change the direction of writing, are
+/// escaped.
 fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
     let bytes = text.as_bytes();
     let from = memchr::memrchr2(b'\n', b'\r', &bytes[..start]).map_or(0, |i| i + 1);
@@ -385,7 +387,7 @@ fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
         }
     }
     if !marks.contains('^') {
-        // A place between characters, or after the last one.
+        // An empty range between two characters, or after the last one.
         let at = text[first..start]
             .chars()
             .fold(usize::from(first > from), |n, c| {

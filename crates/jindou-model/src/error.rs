@@ -1,11 +1,11 @@
-//! Errors that reach a user: the problem, its place, and the remedy.
+//! Errors that reach a user, with the problem, its position and the remedy.
 
 use crate::Holder;
 use crate::diagnostic::Diagnostics;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Place of an error in an input. Lines and columns count from 1; columns count characters.
+/// Position of an error in an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// The file, or `<stdin>`.
@@ -39,11 +39,12 @@ pub enum Resource {
     Disk,
     /// A GPU's memory.
     Device,
-    /// Numbers for terms, rows, snapshots.
+    /// Ids and other numbers for terms, rows or snapshots.
     Numbers,
     /// Threads of the system.
     Threads,
-    /// Length, nesting or number of parts of a text (a query, an update, a document): another text is needed.
+    /// Length, nesting or number of parts of a text (a query, an update, a document): only a different text can
+    /// succeed.
     Form,
     /// Length of an answer.
     Answer,
@@ -55,15 +56,15 @@ pub enum Resource {
 pub struct Limit {
     /// The exhausted resource.
     pub resource: Resource,
-    /// The amount of the resource, if it is a number.
+    /// The size of the limit; `None` if it is not a number.
     pub limit: Option<u64>,
-    /// For memory: the holder of most of it, with the bytes that it would hold; `None` if no holder dominates.
+    /// For memory: the use with the most bytes, and these bytes; `None` if no use dominates.
     pub holder: Option<(Holder, u64)>,
     message: String,
 }
 
 impl Limit {
-    /// A limit of a resource, with a sentence for people.
+    /// A reached limit of a resource, with a message for people.
     pub fn new(resource: Resource, message: impl Into<String>) -> Self {
         Self {
             resource,
@@ -80,14 +81,14 @@ impl Limit {
         self
     }
 
-    /// Sets the operator or client that holds most of the resource.
+    /// Sets the use that has the most bytes, with these bytes.
     #[must_use]
     pub fn held_by(mut self, holder: Option<(Holder, u64)>) -> Self {
         self.holder = holder;
         self
     }
 
-    /// Replaces the message by one made from it.
+    /// Replaces the message by the result of `message` for it.
     #[must_use]
     pub fn told(mut self, message: impl FnOnce(&str) -> String) -> Self {
         self.message = message(&self.message);
@@ -105,7 +106,7 @@ impl fmt::Display for Limit {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bad RDF.
+    /// Invalid RDF.
     #[error("{at}: {message}{}", .text.as_ref().map(|t| format!("\n  in: {t}")).unwrap_or_default())]
     Syntax {
         /// File, line, column.
@@ -115,13 +116,13 @@ pub enum Error {
         /// The offending text, shortened.
         text: Option<String>,
     },
-    /// A text that is not valid SPARQL or calls unknown functions, with all errors that were found.
+    /// A text that is not valid SPARQL or calls unknown functions, with all errors found in it.
     #[error("{}\n{}", .0.headline(), .0)]
     Sparql(Box<Diagnostics>),
     /// A query that cannot be run as it is; the message includes the position in the query, if there is one.
     #[error("the query cannot be run: {0}")]
     Query(String),
-    /// Valid, but not supported by this version.
+    /// A valid query or request that this version does not support.
     #[error("not supported: {0}")]
     Unsupported(String),
     /// A file or folder could not be read or written.
@@ -132,21 +133,21 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A query that required a GPU did not run there, for this reason.
+    /// A query that was required to run on a GPU could not run there, for this reason.
     #[error("not supported on a GPU: {0}")]
     Gpu(String),
-    /// The format of an RDF document is unknown: neither its name nor anything else indicates it.
+    /// The format of an RDF document is unknown: it was not given, and the document's name does not indicate it.
     #[error("{name}: cannot tell the RDF format from the name, and no format was given")]
     UnknownFormat {
         /// Name of the document.
         name: String,
     },
-    /// A store or a log that another process, or another part of this one, has open for writing.
+    /// A store or a log that another process, or another part of this process, has open for writing.
     #[error("{}: {message}", .path.display())]
     InUse {
-        /// Its path.
+        /// Path of the store or the log.
         path: PathBuf,
-        /// Description of the present user, and of the remedy.
+        /// Description of the process that has it open, and of the remedy.
         message: String,
     },
     /// A file of a store, a log or a backup that is missing, truncated, or has changed since it was written.
@@ -173,7 +174,7 @@ pub enum Error {
         /// The version that this program reads.
         supported: u64,
     },
-    /// Something other than a store, or only a part of one, at the path of a store.
+    /// The path of a store has something else, or only a part of a store.
     #[error("{}: {message}", .path.display())]
     NotAStore {
         /// The path.
@@ -181,13 +182,13 @@ pub enum Error {
         /// Description of what was found there, and of the remedy.
         message: String,
     },
-    /// A change to a database that cannot be changed, for this reason.
+    /// A change to a database that cannot be changed, for the reason in the message.
     #[error("{0}")]
     ReadOnly(String),
-    /// A call that cannot be carried out as it was made: an argument, option, setting or configuration file is wrong.
+    /// An argument, option, setting or configuration file is wrong.
     #[error("{0}")]
     Usage(String),
-    /// An error of a caller's own code: of a source, a sink, a function or an index.
+    /// An error of the caller's own code, such as a source, a sink, a function or an index.
     #[error(transparent)]
     External(Box<dyn std::error::Error + Send + Sync>),
     /// The path has no store.
@@ -196,19 +197,19 @@ pub enum Error {
         /// The path that was searched.
         path: PathBuf,
     },
-    /// A store exists already and was not to be replaced.
+    /// A store exists already, and replacing it was not requested.
     #[error("a store already exists at {}", .path.display())]
     StoreExists {
-        /// Its path.
+        /// Path of the store.
         path: PathBuf,
     },
     /// A fixed limit was reached.
     #[error("{0}")]
     Limit(Limit),
-    /// A shared limit is used up by others; retrying later may succeed.
+    /// A shared limit is used up by other clients; retrying later may succeed.
     #[error("{0}; try again later")]
     Busy(Limit),
-    /// The deadline passed; the time limit.
+    /// The deadline passed; the duration is the time limit.
     #[error("the query passed its time limit of {0:?}")]
     Timeout(std::time::Duration),
     /// A change that conflicts with the current state.
@@ -217,13 +218,13 @@ pub enum Error {
     /// A change whose condition on the current state does not hold.
     #[error("{0}")]
     Precondition(String),
-    /// A request with the key of another one.
+    /// A request with the idempotency key of a different request.
     #[error("{0}")]
     KeyReused(String),
-    /// An endpoint named by SERVICE may not be contacted, cannot be reached, or gave no answer.
+    /// An endpoint named by SERVICE may not be contacted, cannot be reached, or did not answer as required.
     #[error("SERVICE <{endpoint}>: {message}")]
     Service {
-        /// Its IRI.
+        /// IRI of the endpoint.
         endpoint: String,
         /// Description of the failure.
         message: String,
@@ -233,7 +234,7 @@ pub enum Error {
     /// A document named by LOAD may not be read, cannot be reached, or is not RDF.
     #[error("LOAD <{iri}>: {message}")]
     Document {
-        /// Its IRI.
+        /// IRI of the document.
         iri: String,
         /// Description of the failure.
         message: String,
@@ -243,24 +244,24 @@ pub enum Error {
     /// A shard of a store could not be read, so there is no answer.
     #[error("shard {shard} of the store could not be read: {message}")]
     Shard {
-        /// Its number.
+        /// Number of the shard.
         shard: u32,
         /// Description of the failure.
         message: String,
     },
-    /// A snapshot that may be older than the query allows, for this reason.
+    /// The available snapshot may be older than the query allows, for the reason in the message.
     #[error("{0}")]
     Stale(String),
-    /// Unknown outcome: the update may or may not have been executed; a retry with the same key tells.
+    /// Unknown outcome: the update may or may not have been executed. Repeating it with the same idempotency key tells.
     #[error("{0}")]
     OutcomeUnknown(String),
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// The reader disconnected (a closed pipe).
+    /// The reader of the results disconnected (a closed pipe).
     #[error("the reader of the results disconnected")]
     SinkClosed,
-    /// A bug in Jindou; the message belongs in the report.
+    /// A bug in Jindou. The message should be included in a bug report.
     #[error("internal error: {0} (please report it)")]
     Internal(String),
 }
@@ -274,12 +275,12 @@ impl Error {
         }
     }
 
-    /// A limit of a resource, with a sentence for people.
+    /// A reached limit of a resource, with a message for people.
     pub fn limit(resource: Resource, message: impl Into<String>) -> Self {
         Self::Limit(Limit::new(resource, message))
     }
 
-    /// A store or a log in use.
+    /// A store or a log that is in use.
     pub fn in_use(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self::InUse {
             path: path.into(),
@@ -296,7 +297,7 @@ impl Error {
         }
     }
 
-    /// A path that holds no store.
+    /// A path without a store.
     pub fn not_a_store(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self::NotAStore {
             path: path.into(),
@@ -304,7 +305,7 @@ impl Error {
         }
     }
 
-    /// An error of a caller's own code, or a sentence that describes one.
+    /// An error of the caller's own code, or a message that describes one.
     pub fn external(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::External(source.into())
     }
@@ -327,8 +328,8 @@ impl Error {
         }
     }
 
-    /// True if the cause is the state of the files at a store's path: they are damaged, in use, of another version, or
-    /// not a store's.
+    /// True if the error is about the files at a store's path: they are damaged, in use, of another version, or not a
+    /// store.
     #[must_use]
     pub fn is_of_store(&self) -> bool {
         matches!(
@@ -340,8 +341,8 @@ impl Error {
         )
     }
 
-    /// A copy of the error for another caller that it concerns. Errors of the system and of callers keep their kind and
-    /// text.
+    /// A copy of the error, for a second caller that waits for the same work. Errors of the system and of callers,
+    /// which cannot be cloned, become errors of the same kind with the same text.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         match self {
@@ -420,7 +421,7 @@ impl Error {
         }
     }
 
-    /// The exhausted resource, if that is the cause.
+    /// The exhausted resource if the error is a limit; otherwise `None`.
     #[must_use]
     pub fn resource(&self) -> Option<Resource> {
         match self {
@@ -430,5 +431,5 @@ impl Error {
     }
 }
 
-/// Shorthand used everywhere.
+/// `Result` with [`enum@Error`] as its default error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! Ids and the meaning of their ranges (the design's data model; OSDI '16 §4.1 names the vertex and predicate ids).
+//! Ids of vertices and predicates (OSDI '16 §4.1), and what the ranges of vertex ids mean.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -8,10 +8,10 @@ use bytemuck::{Pod, Zeroable};
 /// |---|---|
 /// | 0 | no vertex: unbound, and in a graph column the default graph |
 /// | `1 ..= MAX_BASE_VERTICES` | numbered at bulk load, clustered by class and characteristic set |
-/// | `FIRST_TAIL_ID ..` | brought by updates after the load |
-/// | `FIRST_QUERY_ID ..` | made by one query (an expression's result), never stored |
+/// | `FIRST_TAIL_ID ..` | added by updates after the load |
+/// | `FIRST_QUERY_ID ..` | created by one query (the result of an expression), never stored |
 ///
-/// This newtype is the place for widening the id; hot arrays hold plain `u32`.
+/// Columns and segments store plain `u32`; this type marks single ids in interfaces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct VertexId(pub u32);
@@ -22,29 +22,29 @@ pub struct VertexId(pub u32);
 #[repr(transparent)]
 pub struct PredicateId(pub u32);
 
-/// Stands for no vertex; the value of an unbound slot in an id column.
+/// The id of no vertex; the value of an unbound slot in a column of ids.
 pub const NO_VERTEX: u32 = 0;
 /// The default graph in a graph column.
 pub const DEFAULT_GRAPH: u32 = 0;
 /// Highest id that a bulk load may assign.
 pub const MAX_BASE_VERTICES: u32 = FIRST_TAIL_ID - 1;
-/// First id of the tail: terms added by updates.
+/// First id of the tail, whose terms updates added.
 pub const FIRST_TAIL_ID: u32 = 0xE000_0000;
 /// First id that a query may assign to a term that it computes.
 pub const FIRST_QUERY_ID: u32 = 0xF000_0000;
 
-/// The end of an edge that is the key of a segment.
+/// The direction of a segment: which end of its edges is the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Direction {
-    /// Key = subject, neighbours = objects.
+    /// Keys are subjects, neighbours are objects.
     Out = 0,
-    /// Key = object, neighbours = subjects.
+    /// Keys are objects, neighbours are subjects.
     In = 1,
 }
 
 impl Direction {
-    /// The other direction.
+    /// The opposite direction.
     #[must_use]
     pub const fn reverse(self) -> Self {
         match self {

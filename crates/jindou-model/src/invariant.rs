@@ -1,11 +1,11 @@
-//! States that the code excludes, and the handling of work that reaches one nevertheless.
+//! Conditions that hold unless the code is wrong, and the handling of work in which one is violated.
 //!
 //! [`invariant!`](crate::invariant!) and [`Invariant::invariant`] panic, and so does indexing out of range. [`guarded`]
 //! encloses the work of each query, update and request: it turns a panic into an [`Error::Internal`] with the panic's
-//! text and place, and counts it. A server's log also has the backtrace, written by its panic hook.
+//! message and source location, and counts it. A server's panic hook also writes the backtrace to the log.
 //!
-//! A value that was read from a file is never an invariant: a file may be damaged, and pages that fail read as zeros until the query is
-//! ended.
+//! A property of data read from a file is never an invariant: the file may be damaged, and pages that cannot be read
+//! contain zeros until the query is ended.
 
 use crate::{Error, Result};
 use std::any::Any;
@@ -22,7 +22,7 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Panics unless a condition holds that the code should guarantee: `invariant!(a <= b, "runs ascend")`. The message
+/// Panics unless the condition holds, which the code should guarantee: `invariant!(a <= b, "runs ascend")`. The message
 /// states the condition.
 #[macro_export]
 macro_rules! invariant {
@@ -42,12 +42,12 @@ pub fn violated(what: fmt::Arguments<'_>) -> ! {
     panic!("internal invariant violated: {what}")
 }
 
-/// Values that exist unless the code is wrong.
+/// Optional values that exist unless the code is wrong.
 pub trait Invariant {
     /// The type of the value.
     type Value;
 
-    /// The value; panics if there is none. The message states what holds.
+    /// The value; panics if there is none. The message `what` states the condition that was violated.
     #[track_caller]
     fn invariant(self, what: &str) -> Self::Value;
 }
@@ -64,9 +64,9 @@ impl<T> Invariant for Option<T> {
     }
 }
 
-/// Runs the work of one query, update or request. A panic ends only that work, with an [`Error::Internal`].
+/// Runs the work of one query, update or request. If it panics, only this work ends, with an [`Error::Internal`].
 ///
-/// The first call adds a panic hook to the process, which records the source location and calls the previous hook.
+/// The first call installs a panic hook in the process, which records the source location and calls the previous hook.
 ///
 /// # Errors
 /// The errors of `work`; [`Error::Internal`] if it panics.
@@ -75,7 +75,8 @@ pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
 }
 
-/// The error for a caught panic, with its text, and its source location if it happened on this thread. Counts it.
+/// The error for a caught panic, with its message, and its source location if it happened on this thread. Also counts
+/// it.
 #[must_use]
 pub fn error_of(panic: &(dyn Any + Send)) -> Error {
     ENDED.fetch_add(1, Ordering::Relaxed);
@@ -95,11 +96,11 @@ pub fn ended() -> u64 {
     ENDED.load(Ordering::Relaxed)
 }
 
-/// Makes panics record their source location from here on.
+/// Installs the hook that records source locations of panics, once.
 #[inline]
 fn note_places() {
     static HOOK: Once = Once::new();
-    // A hook cannot be set while its thread panics.
+    // Setting a hook on a thread that is panicking would panic again.
     if HOOK.is_completed() || std::thread::panicking() {
         return;
     }
@@ -111,7 +112,7 @@ fn set_hook() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string);
-        // A thread that is ending has no such variable any more.
+        // A thread that is ending may have dropped the variable already.
         let _ = PLACE.try_with(|p| p.try_borrow_mut().map(|mut p| *p = place));
         before(panic);
     }));

@@ -1,26 +1,26 @@
-//! Resolution of IRI references against a base: RFC 3986, section 5.2, on IRIs as RFC 3987 has them.
+//! Resolution of IRI references against a base IRI, by RFC 3986, section 5.2, applied to IRIs (RFC 3987).
 //!
-//! `oxiri` parses and checks IRIs, but leaves the dot segments of a base's path and those behind an authority in place, so that
-//! its own `resolve` must not be used.
+//! `oxiri` parses and checks IRIs, but its `resolve` must not be used: it does not remove dot segments from a base's
+//! path or after an authority.
 
 use oxiri::{Iri, IriParseError, IriRef};
 use std::ops::Deref;
 
-/// Reason why a reference has no IRI.
+/// Reason why a reference cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// The reference is not one.
+    /// The reference is not a valid IRI reference.
     #[error(transparent)]
     Reference(#[from] IriParseError),
-    /// Without an authority, such a path would be read as one.
+    /// The path begins with `//` and there is no authority, so the path would be read as an authority.
     #[error("the path would begin with //, which only follows an authority")]
     TwoSlashes,
 }
 
-/// Resolves a reference. An absolute IRI is returned unchanged, with its dot segments.
+/// Resolves a reference. An absolute IRI is returned unchanged, including its dot segments.
 ///
 /// # Errors
-/// The fault in the reference, or in the resulting IRI.
+/// An invalid reference, or a resulting IRI that would be ambiguous.
 pub fn resolve<B: Deref<Target = str>>(
     base: &Iri<B>,
     reference: &str,
@@ -30,7 +30,7 @@ pub fn resolve<B: Deref<Target = str>>(
     Ok(made)
 }
 
-/// Appends the IRI that a reference means. Leaves `out` as it was if there is an error.
+/// Appends the IRI that a reference resolves to. If there is an error, `out` is unchanged.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -80,7 +80,7 @@ pub fn resolve_into<B: Deref<Target = str>>(
     Ok(())
 }
 
-/// A path without the dot segments of its own.
+/// A path with its dot segments removed.
 #[must_use]
 pub fn without_dots(path: &str) -> String {
     let mut made = String::with_capacity(path.len());
@@ -94,7 +94,7 @@ pub fn has_dots(path: &str) -> bool {
     path.split('/').any(|s| matches!(s, "." | ".."))
 }
 
-/// Appends the path that two parts make, without dot segments (RFC 3986, section 5.2.4).
+/// Appends the concatenation of two paths, with dot segments removed (RFC 3986, section 5.2.4).
 fn push_path(before: &str, path: &str, out: &mut String) {
     if !has_dots(before) && !has_dots(path) {
         out.push_str(before);
@@ -104,14 +104,14 @@ fn push_path(before: &str, path: &str, out: &mut String) {
     let start = out.len();
     let whole = [before, path].concat();
     let mut rest = whole.as_str();
-    // Without a slash before them they have nothing to lead away from.
+    // Dot segments at the start of a relative path have no segment before them to remove.
     while let Some(after) = rest.strip_prefix("../").or(rest.strip_prefix("./")) {
         rest = after;
     }
     if matches!(rest, "." | "..") {
         return;
     }
-    // Each segment with the slash before it.
+    // Handles one segment at a time, with the slash before it.
     while !rest.is_empty() {
         let first = rest.chars().next().map_or(0, char::len_utf8);
         let end = rest[first..].find('/').map_or(rest.len(), |at| first + at);
@@ -142,7 +142,7 @@ mod tests {
         resolve(&base, reference).unwrap_or_else(|e| format!("error: {e}"))
     }
 
-    /// The examples of RFC 3986, section 5.4, the abnormal ones as a strict parser has them.
+    /// The examples of RFC 3986, section 5.4; for the abnormal ones, the results of a strict parser.
     const EXAMPLES: [(&str, &str); 42] = [
         ("g:h", "g:h"),
         ("g", "http://a/b/c/g"),
@@ -208,7 +208,7 @@ mod tests {
             ("http://h/a/b/../c/", "../../p", "http://h/p"),
             ("http://h/a/./b/", "//g/k/../m", "http://g/m"),
             ("http://h/a/./b/", "//g/..", "http://g/"),
-            // Without a path of its own a reference has the base's as it is.
+            // A reference without a path takes the base's path unchanged, with its dot segments.
             ("http://h/a/./b/", "", "http://h/a/./b/"),
             ("http://h/a/./b/", "#f", "http://h/a/./b/#f"),
             ("http://h/a/./b/?q", "?r", "http://h/a/./b/?r"),
@@ -235,8 +235,8 @@ mod tests {
         assert!(resolve_into(&base, "a b", &mut out).is_err() && out == "<");
     }
 
-    /// Bases, references and IRIs as resolved by `urijoin` of Python's `uritools` 7.0; `JINDOU_REFERENCES` names
-    /// another file of them.
+    /// Bases, references and resolved IRIs, computed by `urijoin` of Python's `uritools` 7.0. The variable
+    /// `JINDOU_REFERENCES` may name another file of this form.
     #[test]
     fn references_as_another_implementation_resolves_them() {
         let own = include_str!("../tests/data/references.tsv");

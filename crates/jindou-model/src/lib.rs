@@ -1,6 +1,6 @@
-//! The types that all crates of Jindou share: ids, the canonical bytes of a term, batches of quads on their way into a
-//! store, errors and limits, the machine's resources, and the creation of files. This crate knows nothing of the
-//! content of files, of plans or of engines.
+//! The types that all crates of Jindou share: ids, the canonical bytes of a term, batches of quads for loading, errors
+//! and limits, the machine's resources, and the creation of files. The content of files, plans and their execution are
+//! the business of other crates.
 
 mod allocator;
 mod batch;

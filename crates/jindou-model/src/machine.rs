@@ -1,15 +1,14 @@
-//! The machine's resources, as far as this process may use them.
+//! Memory and processors that this process may use.
 
 use std::path::{Path, PathBuf};
 
-/// Assumed memory of a machine that does not report it.
+/// Memory assumed for a machine that does not report it, in bytes.
 const UNKNOWN: u64 = 4 << 30;
 
-/// Memory and processors that this process may use. Reading them takes some system calls: a program does it once.
+/// Memory and processors that this process may use. Detecting them takes some system calls, so a program does it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Bytes of memory: the machine's, or the part of it that the control groups of this process (cgroups v1 or v2)
-    /// allow.
+    /// Bytes of memory: the machine's, or less if the control groups of this process (cgroups v1 or v2) limit it.
     pub memory: u64,
     /// Processors that this process can run on at once, considering quotas of control groups; at least 1.
     pub cores: usize,
@@ -25,7 +24,7 @@ impl Machine {
         }
     }
 
-    /// Bytes of memory that are free now, or hold files that the system may drop; at most [`Self::memory`].
+    /// Bytes of memory that are free now, or contain cached files that the system can drop; at most [`Self::memory`].
     #[must_use]
     pub fn available(&self) -> u64 {
         let now = bytes_of(Path::new("/proc/meminfo"), "MemAvailable:");
@@ -39,15 +38,15 @@ pub fn read_after_others() {
     set_priority(3 << 13);
 }
 
-/// Sets the class and the priority of this thread's reads, as `ioprio_set` takes them.
+/// Sets the class and the priority of this thread's disk accesses, encoded as `ioprio_set` expects.
 #[cfg(target_os = "linux")]
 fn set_priority(priority: libc::c_int) {
     const OF_A_THREAD: libc::c_int = 1;
-    // SAFETY: the call takes no pointers; 0 is the calling thread. A refusal changes nothing.
+    // SAFETY: the call takes no pointers; 0 means the calling thread. If the call fails, nothing changes.
     unsafe { libc::syscall(libc::SYS_ioprio_set, OF_A_THREAD, 0, priority) };
 }
 
-/// The smallest limit given by the files below `root`.
+/// The smallest of the machine's memory and the limits of control groups, read from files below `root`.
 fn memory_under(root: &Path) -> u64 {
     let of_machine = total(&root.join("proc/meminfo"));
     let limits = of_machine.into_iter().chain(of_groups(root));
@@ -59,7 +58,7 @@ fn total(meminfo: &Path) -> Option<u64> {
     bytes_of(meminfo, "MemTotal:")
 }
 
-/// The value in bytes of a `meminfo` line with this name.
+/// The value in bytes of the line of a `meminfo` file that begins with this name.
 fn bytes_of(meminfo: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(meminfo).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix(name))?;
@@ -67,13 +66,13 @@ fn bytes_of(meminfo: &Path, name: &str) -> Option<u64> {
     Some(kib.checked_mul(1024)?).filter(|bytes| *bytes > 0)
 }
 
-/// Limits of the control groups of this process, and of the groups around them.
+/// Memory limits of the control groups of this process and of all groups that contain them.
 fn of_groups(root: &Path) -> Vec<u64> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
     let mut limits = Vec::new();
     for line in groups.lines() {
-        // hierarchy:controllers:path; version 2 has hierarchy 0 and no controllers.
+        // A line is `hierarchy:controllers:path`; in version 2 the hierarchy is 0 and there are no controllers.
         let mut parts = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next())
         else {
@@ -103,10 +102,10 @@ enum CgroupVersion {
     Two,
 }
 
-/// Mount point of a hierarchy.
+/// A mount of a hierarchy of control groups.
 struct Mount {
     at: String,
-    /// The group at its top: `/`, except in containers that only see a part.
+    /// The group that is mounted: `/`, or another one in containers that see only a part of the hierarchy.
     group: String,
 }
 
@@ -132,7 +131,7 @@ impl Mount {
     }
 }
 
-/// A path in `mountinfo`, which writes white space and backslashes as `\040` and so on.
+/// A path with the escapes of `mountinfo` undone, which writes white space and backslashes as `\040` and so on.
 fn unescaped(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
@@ -153,10 +152,11 @@ fn unescaped(path: &str) -> String {
     out + rest
 }
 
-/// The folder of a group below a mount's top, and all folders above it up to the top.
+/// The folder of a group, and all folders above it up to the mount point `top`. `mounted` is the group at the mount
+/// point.
 fn folders(top: &Path, mounted: &str, group: &str) -> Vec<PathBuf> {
-    // In a container the path may be that of the host, whose folders do not exist here: then the top is the process's
-    // own group.
+    // In a container the group's path may be the host's, which does not exist here. Then the mount point is the folder
+    // of the process's own group.
     let own = group
         .strip_prefix(mounted.trim_end_matches('/'))
         .unwrap_or(group)
@@ -172,10 +172,10 @@ fn folders(top: &Path, mounted: &str, group: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// The limit in a file: `max`, zero and numbers beyond any machine's memory mean none.
+/// The limit in a file; `None` for `max`, zero, and numbers beyond any machine's memory.
 fn limit_in(file: &Path) -> Option<u64> {
     let limit: u64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
-    // Version 1 writes the largest number of pages for "no limit"; a limit of zero would not let anything run.
+    // Version 1 has a huge number if there is no limit; with a limit of zero nothing could run.
     (1..1 << 50).contains(&limit).then_some(limit)
 }
 
@@ -190,7 +190,7 @@ mod tests {
     const ONE: &str = "33 30 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
         35 30 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
 
-    /// The memory reported by a machine with these files.
+    /// The memory that is detected if the machine has these files.
     fn memory_of(files: &[(&str, &str)]) -> u64 {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(with("max\n", "3221225472\n", "max\n"), 3 * GIB);
         assert_eq!(with("max\n", "max\n", "4294967296"), 4 * GIB);
         assert_eq!(with("max\n", "max\n", "max\n"), 16 * GIB);
-        // More than the machine has, nothing at all, and text that is not a number.
+        // Limits above the machine's memory, limits of zero, and texts that are not numbers are ignored.
         assert_eq!(with("68719476736\n", "0\n", "-1\n"), 16 * GIB);
         assert_eq!(with("99999999999999999999\n", "much", ""), 16 * GIB);
     }
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_container_sees_a_part_of_the_hierarchy() {
-        // Its own group is the top of the mount, and the path is the host's.
+        // The process's own group is at the mount point, but its path is the host's.
         for (mounted, group) in [
             ("/docker/abc", "/docker/abc"),
             ("/docker/abc", "/elsewhere"),

@@ -1,6 +1,6 @@
-//! Hints to the memory system: prefetches and huge pages. All may be ignored without harm.
+//! Hints to the memory system: prefetches and huge pages. The system may ignore them.
 
-/// Asks for the cache line at `p`. Any address is allowed: a prefetch never faults.
+/// Prefetches the cache line at `p`. Any address is allowed: a prefetch never faults.
 #[inline(always)]
 fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -19,7 +19,7 @@ pub fn prefetch_at<T>(slice: &[T], i: usize) {
     prefetch(slice.as_ptr().wrapping_add(i));
 }
 
-/// Asks the kernel to back a vector's whole capacity with huge pages: a random read then seldom misses the TLB. Does
+/// Asks the kernel to back a vector's whole capacity with huge pages, so that random reads rarely miss the TLB. Does
 /// nothing below 4 MiB.
 pub fn advise_huge<T>(v: &Vec<T>) {
     const PAGE: usize = 4096;
@@ -32,8 +32,8 @@ pub fn advise_huge<T>(v: &Vec<T>) {
     let last = (start + len) / PAGE * PAGE;
     #[cfg(target_os = "linux")]
     if last > first {
-        // SAFETY: MADV_HUGEPAGE changes how pages are backed, never their content; the range lies
-        // inside one live allocation, and an error (unsupported) is of no consequence.
+        // SAFETY: MADV_HUGEPAGE changes how pages are backed, never their content. The range is inside one live
+        // allocation. A failure (say, an unsupported call) has no consequence.
         unsafe {
             libc::madvise(
                 first as *mut libc::c_void,
@@ -46,12 +46,12 @@ pub fn advise_huge<T>(v: &Vec<T>) {
     let _ = (first, last);
 }
 
-/// A vector of zeros, backed by huge pages if it is large and the kernel agrees: random reads and writes then seldom
-/// miss the TLB. Apart from that it equals `vec![0; len]`: pages are allocated when they are first written.
+/// A vector of zeros, like `vec![0; len]`, backed by huge pages if it is large and the kernel agrees, so that random
+/// reads and writes rarely miss the TLB. Pages are allocated when they are first written.
 #[must_use]
 pub fn huge_zeroed<T: bytemuck::Zeroable>(len: usize) -> Vec<T> {
-    // The allocator takes large zeroed memory untouched from the kernel, so that the advice comes
-    // before the first page fault.
+    // The allocator gets large zeroed memory from the kernel without touching it, so the advice precedes the first page
+    // fault.
     let v: Vec<T> = bytemuck::allocation::zeroed_vec(len);
     advise_huge(&v);
     v

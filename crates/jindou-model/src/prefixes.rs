@@ -1,32 +1,33 @@
-//! The prefixes of a store: those that its data declares, and those that were set by hand.
+//! The prefixes of a store: those that its data declares, and those that were set explicitly.
 //!
-//! The first declaration in the data wins over later ones, a prefix that was set wins over the data's, and all of them win over the
-//! common prefixes, which are not kept here. Everything is bounded, so that no document can make a store large by its prefixes.
+//! A prefix that was set takes precedence over one that the data declares, and both over the common prefixes, which are
+//! not stored here. Of several declarations in the data, the first counts. Numbers and lengths are limited, so that no
+//! document can enlarge a store by its prefixes.
 
 use crate::diagnostic::shortened;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest number of prefixes of data that a store keeps, and of those that can be set.
+/// Largest number of prefixes that data can declare in a store, and of prefixes that can be set.
 pub const MOST_PREFIXES: usize = 4096;
-/// Longest name of a prefix that is kept, in bytes.
+/// Longest name of a prefix that is stored, in bytes.
 pub const LONGEST_PREFIX: usize = 256;
-/// Longest IRI of a prefix that is kept, in bytes.
+/// Longest IRI of a prefix that is stored, in bytes.
 pub const LONGEST_NAMESPACE: usize = 2048;
 
-/// Characters of a wrong name or IRI that a message quotes.
+/// Number of characters of an invalid name or IRI that an error message quotes.
 const MOST_SHOWN: usize = 100;
 
 /// Origin of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PrefixOrigin {
-    /// A document that was loaded declared it.
+    /// Declared by a loaded document.
     Data,
-    /// Set for the store by hand.
+    /// Set for the store explicitly.
     Set,
-    /// Common prefixes are known everywhere.
+    /// A common prefix, which every store has.
     Common,
 }
 
@@ -45,16 +46,16 @@ impl PrefixOrigin {
 /// A change of a store's prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrefixChange {
-    /// A document declares a prefix: without effect if the data has one of that name.
+    /// A document declares a prefix (name, IRI). No effect if the data has already declared this name.
     Declare(Box<str>, Box<str>),
-    /// A prefix is set by hand.
+    /// A prefix is set explicitly (name, IRI).
     Set(Box<str>, Box<str>),
-    /// The prefix that was set is removed, or the data's if none was set.
+    /// Removes the prefix of this name that was set, or, if none was set, the one that the data declared.
     Remove(Box<str>),
 }
 
-/// True if the name may precede the colon of a prefixed name (`PN_PREFIX` in SPARQL and Turtle), the empty name
-/// included, and is not too long to be kept.
+/// True if the name can precede the colon of a prefixed name (`PN_PREFIX` in SPARQL and Turtle) and is not too long.
+/// The empty name is allowed.
 #[must_use]
 pub fn is_prefix_name(name: &str) -> bool {
     let base = |c: char| {
@@ -74,13 +75,13 @@ pub fn is_prefix_name(name: &str) -> bool {
         && !name.ends_with('.')
 }
 
-/// Returns true for an absolute IRI, unless it is too long to be kept.
+/// True for an absolute IRI that is not too long.
 #[must_use]
 pub fn is_namespace(iri: &str) -> bool {
     iri.len() <= LONGEST_NAMESPACE && oxrdf::NamedNode::new(iri).is_ok()
 }
 
-/// The prefixes of a store, by name. Each table has a version of its own.
+/// The prefixes of a store, by name, and a version that identifies them.
 #[derive(Clone, Debug, Default)]
 pub struct PrefixTable {
     data: BTreeMap<Box<str>, Box<str>>,
@@ -89,7 +90,7 @@ pub struct PrefixTable {
 }
 
 impl PartialEq for PrefixTable {
-    /// Compares the prefixes, not the versions.
+    /// Compares the prefixes and ignores the versions.
     fn eq(&self, other: &Self) -> bool {
         self.data == other.data && self.set == other.set
     }
@@ -97,17 +98,17 @@ impl PartialEq for PrefixTable {
 
 impl Eq for PrefixTable {}
 
-/// The last version that a table of this process got. Empty tables have version 0.
+/// The highest version that a table of this process has. Empty tables have version 0.
 static VERSIONS: AtomicU64 = AtomicU64::new(0);
 
 impl PrefixTable {
-    /// No prefix.
+    /// A table without prefixes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Checks that a prefix, given without its colon, can be set.
+    /// Checks that a prefix can be set. `name` is without its colon.
     ///
     /// # Errors
     /// [`Error::Usage`] for a name that cannot precede a colon, an IRI that is not absolute, and names and IRIs that
@@ -129,19 +130,19 @@ impl PrefixTable {
         Ok(())
     }
 
-    /// A number that no other table of this process has, unless both have the same prefixes.
+    /// The version of the table. Tables of this process with the same version have the same prefixes.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Returns true without a prefix.
+    /// Returns true if there are no prefixes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.data.is_empty() && self.set.is_empty()
     }
 
-    /// Number of names.
+    /// Number of different names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.data.len()
@@ -152,7 +153,7 @@ impl PrefixTable {
                 .count()
     }
 
-    /// The IRI of a prefix.
+    /// The IRI of a prefix; `None` unless it was set or declared (common prefixes are not in the table).
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.set
@@ -161,7 +162,7 @@ impl PrefixTable {
             .map(|iri| &**iri)
     }
 
-    /// The prefixes in effect with their IRIs and origins, by name.
+    /// The prefixes in effect with their IRIs and origins, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, PrefixOrigin)> {
         let mut all: BTreeMap<&str, (&str, PrefixOrigin)> = BTreeMap::new();
         for (list, origin) in [
@@ -174,26 +175,26 @@ impl PrefixTable {
             .map(|(name, (iri, origin))| (name, iri, origin))
     }
 
-    /// The names in effect, some of them twice.
+    /// The names of prefixes; a name that is both set and declared occurs twice.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.set.keys().chain(self.data.keys()).map(|name| &**name)
     }
 
-    /// Prefixes that the data declares, whether set otherwise or not, by name.
+    /// Prefixes that the data declares, also if their names are set explicitly, ordered by name.
     pub fn data(&self) -> impl Iterator<Item = (&str, &str)> {
         self.data.iter().map(|(name, iri)| (&**name, &**iri))
     }
 
-    /// Prefixes that were set, by name.
+    /// Prefixes that were set explicitly, ordered by name.
     pub fn set(&self) -> impl Iterator<Item = (&str, &str)> {
         self.set.iter().map(|(name, iri)| (&**name, &**iri))
     }
 
-    /// The changes that have an effect if they are applied in order.
+    /// Of the changes, those that have an effect if all are applied in order.
     #[doc(hidden)]
     #[must_use]
     pub fn effective(&self, changes: impl IntoIterator<Item = PrefixChange>) -> Vec<PrefixChange> {
-        // An upload mostly declares what is there: nothing is copied then.
+        // Most uploads declare only known prefixes; then the table is not copied.
         let mut next: Option<Self> = None;
         let mut out = Vec::new();
         for change in changes {
@@ -206,7 +207,7 @@ impl PrefixTable {
         out
     }
 
-    /// The table after these changes. For the store.
+    /// A new table, with a new version, after these changes in order.
     #[doc(hidden)]
     #[must_use]
     pub fn with<'c>(&self, changes: impl IntoIterator<Item = &'c PrefixChange>) -> Self {
@@ -256,11 +257,11 @@ impl PrefixTable {
     }
 }
 
-/// Place of a declaration: the number of its document, and of the declaration in it.
+/// Position of a declaration: the number of its document, and its number in the document.
 pub type PrefixPlace = [u64; 2];
 
-/// Declarations of several documents, which arrive in any order: for each name the first one by its position, and the
-/// first [`MOST_PREFIXES`] of all.
+/// Declarations of several documents, which may arrive in any order. Keeps the first declaration of each name by its
+/// position, and, of these, the first [`MOST_PREFIXES`].
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredPrefixes {
     by_name: HashMap<Box<str>, (PrefixPlace, Box<str>)>,
@@ -269,11 +270,11 @@ pub struct DeclaredPrefixes {
     left_out: bool,
 }
 
-/// Bytes of a declaration besides its texts: its places in both tables.
+/// Bytes that a declaration occupies in both tables in addition to its texts.
 const DECLARATION: usize = 160;
 
 impl DeclaredPrefixes {
-    /// Notes a declaration. One that no query could write, or that is too long, is left out.
+    /// Adds a declaration. Ignores names that cannot occur in a query, and names and IRIs that are too long.
     pub fn declare(&mut self, place: PrefixPlace, name: &str, iri: &str) {
         if let Some((before, known)) = self.by_name.get_mut(name) {
             if place < *before && is_namespace(iri) {
@@ -305,25 +306,25 @@ impl DeclaredPrefixes {
         }
     }
 
-    /// Bytes on the heap, about.
+    /// Approximate bytes on the heap.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns true if there were more than are kept.
+    /// Returns true if declarations were dropped because there were too many.
     #[must_use]
     pub fn are_left_out(&self) -> bool {
         self.left_out
     }
 
-    /// Returns true without a declaration.
+    /// Returns true if there are no declarations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_place.is_empty()
     }
 
-    /// The declarations in the order of their places.
+    /// The declarations as changes, ordered by position.
     #[must_use]
     pub fn into_changes(mut self) -> Vec<PrefixChange> {
         let names = self.by_place.into_values();

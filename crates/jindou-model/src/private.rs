@@ -1,6 +1,6 @@
-//! Files and folders with users' data: only their owner may read, write or list them, whatever the umask is. A umask
-//! can remove permissions, but never add any. Files are written in place, never through a symbolic link, and only
-//! regular files are read or written: opening a pipe would wait for its other end.
+//! Files and folders with users' data, which only their owner may read, write or list, whatever the umask is. (A umask
+//! can remove permissions, but not add any.) Writing does not follow symbolic links, and only regular files are read or
+//! written, since opening a pipe would wait for the process at its other end.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,8 +11,8 @@ const FILE: u32 = 0o600;
 /// Permissions of a folder.
 const FOLDER: u32 = 0o700;
 
-/// Options that create files with the permissions 0600; an existing file keeps its own. They follow no link and do not
-/// wait for a pipe.
+/// Options that create files with the permissions 0600; an existing file keeps its own. Opening with them follows no
+/// symbolic link and does not wait for a pipe.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -24,7 +24,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file with [`options`], with a clear error for anything but a regular file.
+/// Opens a file with [`options`]. Fails with a clear message if it is not a regular file.
 fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let refused = |what: &str| {
         let why =
@@ -43,10 +43,9 @@ fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Opens a file for reading. A symbolic link is followed.
+/// Opens a file for reading; follows symbolic links.
 ///
-/// # Errors
-/// The file system's errors; also if it is not a regular file, in which case it does not wait.
+/// # Errors The file system's errors, and an error if it is not a regular file.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -62,7 +61,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     }
 }
 
-/// A file's whole content, opened as by [`open`].
+/// A file's whole content.
 ///
 /// # Errors
 /// The errors of [`open`].

@@ -1,9 +1,9 @@
-//! The frame of a command: a quiet end when the reader is gone, and exit statuses for errors.
+//! Behaviour that all commands share: ending when the reader of the output is gone, and exit statuses for errors.
 
 use crate::Error;
 
-/// Makes the program end quietly when the reader of its output does (`jindou info | head`), where `println!` would
-/// panic.
+/// Makes the program end without a message when the reader of its output ends (`jindou info | head`); by default,
+/// `println!` would panic.
 pub fn end_with_the_reader() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -16,7 +16,7 @@ pub fn end_with_the_reader() {
     }));
 }
 
-/// The exit status for a failed command: that of an interrupt, that of `timeout`, or 1.
+/// The exit status for a failed command: 130 as for an interrupt, 124 as that of `timeout`, or 1 for other errors.
 #[must_use]
 pub fn exit_status(e: &Error) -> u8 {
     match e {

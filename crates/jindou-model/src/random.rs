@@ -1,7 +1,7 @@
-//! Repeatable random numbers for measurements and tests. Not suitable for secrets.
+//! Reproducible pseudo-random numbers for measurements and tests. Not suitable for secrets.
 
-/// The next number of a sequence, SplitMix64 (Steele, Lea, Flood 2014): every state gives a different number, and all
-/// 64 bits are equally good.
+/// The next number of a sequence, by SplitMix64 (Steele, Lea, Flood 2014). Different states yield different numbers,
+/// and all 64 bits are equally random.
 #[inline]
 pub fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -15,7 +15,7 @@ pub fn splitmix64(state: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first numbers of the authors' program for the seed 1234567.
+    /// The first numbers that the authors' program prints for the seed 1234567.
     #[test]
     fn the_published_sequence() {
         let mut state = 1_234_567;

@@ -1,15 +1,15 @@
-//! Memory and time of work whose allocations are too numerous and too varied to be charged one by one: parsing,
+//! Limits on memory and time for work whose allocations are too many and too varied to be charged one by one: parsing,
 //! planning, compiling.
 //!
-//! A [`Scope`] belongs to a query. Allocations of a thread while it runs inside the scope are counted by the program's
-//! global allocator, [`Tracked`](crate::Tracked), and charged to the query's budget in steps of 64 KiB. An allocator
-//! cannot refuse without ending the process, so allocations that do not fit are charged anyway, and this is remembered:
-//! every loop of such work calls [`is_over`] or [`look`], and gives up. Between two such calls it allocates little, or
-//! large pieces that it has not written to yet.
+//! A [`Scope`] belongs to a query. The program's global allocator, [`Tracked`](crate::Tracked), counts the allocations
+//! of a thread while it runs inside the scope, and charges them to the query's budget in steps of 64 KiB. An allocator
+//! cannot fail without ending the process. So allocations that do not fit are charged anyway, and the scope records
+//! that it is over: every loop of such work calls [`is_over`] or [`look`], and ends early if so. Between two such calls
+//! the work must allocate little, or large pieces that it has not written to yet.
 //!
-//! Work that charges some of its memory itself, in advance, runs inside a scope [alongside these
-//! charges](Scope::beside_charges): its charges to the same budget are offset against its allocations, so that the
-//! scope charges only the difference.
+//! Some work also charges part of its memory itself, in advance. It runs inside a scope [alongside these
+//! charges](Scope::beside_charges), which are subtracted from its allocations, so that the scope charges only the
+//! difference.
 
 use crate::budget::Full;
 use crate::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
@@ -18,26 +18,26 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
-/// Net bytes allocated after which a thread reports to its scope.
+/// Net number of allocated bytes after which a thread reports to its scope.
 const STEP: isize = 64 << 10;
-/// Bytes allocated in total after which a thread checks the clock.
+/// Number of allocated bytes, ignoring freed ones, after which a thread checks the clock.
 const CLOCK: usize = 1 << 20;
 
-/// Factor between a text's length and the assumed memory for parsing and planning it, if nothing is measured: more than
-/// nearly all texts need.
+/// If nothing is measured, parsing and planning a text is assumed to need this many times its length in bytes, which is
+/// more than nearly all texts need.
 const FACTOR: u64 = 256;
-/// Bytes that are added for any text.
+/// Bytes that are added to that for any text.
 const LEAST: u64 = 16 << 10;
-/// Divisor for the charge by length: the share that is kept for the result.
+/// Share (1/n) of the charge by length that is kept for the result after the work.
 const KEPT_SHARE: u64 = 8;
 
-/// Reasons why a scope is over, in [`ScopeShared::over`].
+/// Values of [`ScopeShared::over`]: not over, cancelled or timed out, own budget exhausted, whole budget exhausted.
 const GOING: u8 = 0;
 const ENDED: u8 = 1;
 const FULL: u8 = 2;
 const WHOLE_FULL: u8 = 3;
 
-/// Work for one query, on one thread or several, whose memory is measured and whose time is limited. Cheap to clone.
+/// Work for one query, on one or several threads, whose memory is measured and whose time is limited. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Scope {
     shared: Arc<ScopeShared>,
@@ -48,46 +48,48 @@ struct ScopeShared {
     budget: MemoryBudget,
     holder: Holder,
     cancel: CancelToken,
-    /// True if charges to the budget are offset against allocations.
+    /// True if the query's own charges to the budget are subtracted from its allocations.
     beside_charges: bool,
-    /// Bytes allocated minus bytes freed. Negative while bytes are freed that were not allocated here, or that were
-    /// charged and are not allocated yet.
+    /// Bytes allocated minus bytes freed, and minus the query's own charges if `beside_charges`. Negative while the
+    /// work has freed more than it allocated, or has charged bytes that it has not allocated yet.
     ///
-    /// If it is positive, the budget is charged for this number: before it grows, and released after it shrinks.
+    /// While it is positive, this number of bytes is charged to the budget: before it grows, and released after it
+    /// shrinks.
     net: AtomicI64,
-    /// The part that was charged for a text's length because nothing is measured.
+    /// Bytes that were charged for a text's length because nothing is measured.
     by_length: u64,
     over: AtomicU8,
 }
 
-/// State of a thread.
+/// State and counters of a thread, for the scope and the query that it works for.
 struct ThreadState {
-    /// The scope that the thread is in; null outside of all. Points into an [`Arc`] that lives until the thread has
-    /// left.
+    /// The scope that the thread is inside, or null. Points into an [`Arc`] that lives until the thread has left the
+    /// scope.
     scope: Cell<*const ScopeShared>,
-    /// Bytes that have not been reported to the scope.
+    /// Bytes allocated minus bytes freed that have not been reported to the scope yet.
     pending: Cell<isize>,
     /// Bytes allocated since the last check of the clock.
     work: Cell<usize>,
-    /// Bytes [worked on](worked) since the last check of the token.
+    /// Bytes of text [worked on](worked) since the last check of the token.
     text: Cell<usize>,
-    /// Token of the query that the thread works for; null without one. Points to a token that lives until the thread
-    /// has left [`Scope::run`] or [`timed`].
+    /// Token of the query that the thread works for, or null. Points to a token that lives until the thread has left
+    /// [`Scope::run`] or [`timed`].
     token: Cell<*const CancelToken>,
-    /// Counters of a thread so far: checks of tokens, checks of the measured memory, scopes entered and left, and bytes
-    /// charged minus those released.
+    /// Counters since the thread began ([`ThreadAccount`]): checks of tokens, checks of the measured memory, scopes
+    /// entered or left, and bytes charged minus bytes released.
     checks: Cell<u64>,
     looks: Cell<u64>,
     stay: Cell<u64>,
     charged: Cell<i64>,
-    /// Bytes charged minus those released when the current scope was entered.
+    /// Value of `charged` when the current scope was entered.
     charged_before: Cell<i64>,
     /// True if the allocator has checked the clock since the last call of [`was_over`].
     has_looked: Cell<bool>,
 }
 
 thread_local! {
-    // Constant and without a destructor: reading it never allocates, and is allowed until the thread's end.
+    // Initialized at compile time and without a destructor, so that accessing it never allocates, and is allowed until
+    // the thread has ended.
     static LOCAL: ThreadState = const {
         ThreadState {
             scope: Cell::new(ptr::null()),
@@ -125,7 +127,7 @@ pub(crate) fn gave(size: usize) {
     });
 }
 
-/// Counts bytes that the thread has charged to a budget, or released.
+/// Counts bytes that the thread has charged to a budget; negative if it has released them.
 pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     LOCAL.with(|local| {
         local.charged.set(local.charged.get() + bytes as i64);
@@ -145,8 +147,8 @@ pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     });
 }
 
-/// Bytes of the heap that an allocation takes, including the allocator's overhead: glibc's rule, which is close to that
-/// of other allocators.
+/// Heap bytes that an allocation takes, including the allocator's overhead. This is glibc's rule; that of other
+/// allocators is similar.
 #[inline(always)]
 fn piece(size: usize) -> isize {
     const OWN: usize = 8;
@@ -157,7 +159,7 @@ fn piece(size: usize) -> isize {
 }
 
 impl ThreadState {
-    /// Counts that a scope is entered, or entered again.
+    /// Counts that a scope is entered or left.
     fn turn(&self) {
         self.stay.set(self.stay.get() + 1);
         self.charged_before.set(self.charged.get());
@@ -183,18 +185,20 @@ impl ThreadState {
         }
     }
 
-    /// Looks at the token of the thread's query.
+    /// Checks the token of the thread's query.
     #[cold]
     #[inline(never)]
     fn check(&self) -> Result<()> {
-        // SAFETY: both pointers are null or point to what outlives the stay that set them.
+        // SAFETY: each pointer is null, or points to a value that outlives the `Stay` or the call of `timed` that set
+        // it.
         let (scope, token) = unsafe { (self.scope.get().as_ref(), self.token.get().as_ref()) };
         match (scope, token) {
             (Some(shared), _) => shared.look(),
             (None, Some(token)) => token.check(),
             (None, None) => Ok(()),
         }?;
-        // After an error the next call looks again: work that cannot return it is given up, and its caller finds it.
+        // After an error `text` is not reset, so the next call checks again: work that cannot return errors ends early,
+        // and its caller's check then gets the error.
         self.text.set(0);
         Ok(())
     }
@@ -204,7 +208,7 @@ impl ThreadState {
     #[inline(never)]
     fn tell(&self) {
         let scope = self.scope.get();
-        // SAFETY: `scope` is null or points to the scope whose `run` is on this thread's stack, which holds it.
+        // SAFETY: `scope` is null, or points to a scope whose `run` is on this thread's stack and owns it.
         let Some(shared) = (unsafe { scope.as_ref() }) else {
             return;
         };
@@ -219,8 +223,8 @@ impl ThreadState {
     }
 }
 
-/// Stay of a thread in a scope, or outside of all. Stays are dropped on the thread that made them, in reverse order:
-/// they never leave [`inside`].
+/// The time that a thread spends inside a scope, or outside of all; restores the previous state on drop. Never leaves
+/// [`inside`], so a thread drops its own ones in reverse order.
 struct Stay {
     scope: *const ScopeShared,
     pending: isize,
@@ -229,9 +233,9 @@ struct Stay {
 }
 
 impl Stay {
-    /// Outside of all scopes, the thread still works for the same query.
+    /// Enters a scope; null means none, in which case the thread still works for the same query.
     fn begin(scope: *const ScopeShared) -> Self {
-        // SAFETY: a scope that is entered lives until the stay ends.
+        // SAFETY: a scope that is entered lives until it is left.
         let token = unsafe { scope.as_ref() }.map(|shared| ptr::from_ref(&shared.cancel));
         LOCAL.with(|local| {
             local.turn();
@@ -258,7 +262,7 @@ impl Drop for Stay {
     }
 }
 
-/// Runs work for a query without a scope, whose time [`worked`] limits.
+/// Runs work for a query outside of any scope; [`worked`] checks the token meanwhile.
 pub fn timed<T>(cancel: &CancelToken, run: impl FnOnce() -> T) -> T {
     struct Restored(*const CancelToken);
     impl Drop for Restored {
@@ -277,11 +281,11 @@ pub fn timed<T>(cancel: &CancelToken, run: impl FnOnce() -> T) -> T {
 }
 
 /// Counts bytes of text that the thread has read, compared, converted or written for its query, and checks the query's
-/// token after every mebibyte. Called for each block of a text that may be long, *before* the work, with a multiple of
-/// the block's length if the work is slower than copying.
+/// token after every mebibyte. Called for each block of a text that may be long, *before* the work. If the work is
+/// slower than copying, callers pass a multiple of the block's length.
 ///
 /// # Errors
-/// As [`look`], or those of the token for a query without a scope.
+/// As [`look`]; for a query without a scope, the errors of its token.
 #[inline]
 pub fn worked(bytes: usize) -> Result<()> {
     LOCAL.with(|local| {
@@ -305,7 +309,7 @@ fn looked() {
     LOCAL.with(|local| local.looks.set(local.looks.get().wrapping_add(1)));
 }
 
-/// Statistics of a thread, for tools that look for memory that is not charged and for long work without checks.
+/// Counters of a thread, for tools that search for memory that is not charged and for long work without checks.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ThreadAccount {
@@ -313,27 +317,27 @@ pub struct ThreadAccount {
     pub has_token: bool,
     /// Number of checks of tokens so far.
     pub checks: u64,
-    /// Number of times so far that the thread would have noticed that the memory it took is too much.
+    /// Number of times so far that the thread would have noticed if its memory had exceeded a limit.
     pub looks: u64,
-    /// Changes whenever the thread enters or leaves a scope, or [the outside](outside).
+    /// Changes whenever the thread enters or leaves a scope, or a call of [`outside`].
     pub stay: u64,
     /// Bytes charged minus bytes released so far, to any budget.
     pub charged: i64,
-    /// The same when the current scope was entered.
+    /// The value of `charged` when the current scope was entered.
     pub charged_before: i64,
-    /// The scope that the thread is in.
+    /// State of the scope that the thread is inside, if any.
     pub scope: Option<ScopeAccount>,
 }
 
-/// Account of a scope.
+/// State of a scope.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ScopeAccount {
-    /// Bytes charged in excess of the budget's limit, since they were allocated already.
+    /// Bytes by which the budget's limit is exceeded, since they were allocated before they were charged.
     pub beyond_limit: i64,
 }
 
-/// The account of this thread. Neither allocates nor blocks.
+/// The counters of this thread. Neither allocates nor blocks.
 #[must_use]
 pub fn account() -> ThreadAccount {
     LOCAL.with(|local| {
@@ -355,7 +359,7 @@ pub fn account() -> ThreadAccount {
 
 fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     if LOCAL.with(|local| local.scope.get()) == scope {
-        // What happens outside is one stay each, also for a query that has no scope.
+        // Each call of [`outside`] counts as entering and leaving, also if the thread is in no scope.
         LOCAL.with(ThreadState::turn);
         let done = run();
         LOCAL.with(ThreadState::turn);
@@ -365,12 +369,12 @@ fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Runs work whose allocations are charged to no scope, since they are charged elsewhere or outlive the query.
+/// Runs work whose allocations are not counted for the scope, since they are charged elsewhere or outlive the query.
 pub fn outside<T>(run: impl FnOnce() -> T) -> T {
     inside(ptr::null(), run)
 }
 
-/// Wraps a function for another thread, which then runs it inside the scope of the calling thread.
+/// Wraps a function that another thread will call, so that it runs inside the scope of the present thread.
 pub fn carry<T>(run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let scope = Scope::current();
     move || match scope {
@@ -379,7 +383,7 @@ pub fn carry<T>(run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     }
 }
 
-/// Runs work that takes this many bytes in addition to its allocations, such as a thread's stack.
+/// Runs work that needs `bytes` in addition to its allocations, such as a thread's stack; charges them meanwhile.
 pub fn beside<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     let Some(scope) = Scope::current() else {
         return run();
@@ -396,7 +400,7 @@ pub fn beside<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// A number of bytes, limited so that counters can hold it some thousand times.
+/// A number of bytes, limited so that the counters can add thousands of them without overflow.
 fn clamped(bytes: u64) -> isize {
     bytes.min(1 << 50) as isize
 }
@@ -408,15 +412,15 @@ fn with_current<T>(ask: impl FnOnce(&ScopeShared) -> T) -> Option<T> {
     shared.map(ask)
 }
 
-/// True once the thread's scope has no memory or no time left, or its result is no longer needed. Reads the clock
-/// (about 25 ns). If it returns true, the caller skips the remaining work, which then ends with the error of [`look`].
+/// True if the thread's scope has no memory or no time left, or its query was cancelled. Reads the clock (about 25 ns).
+/// If it returns true, the caller skips the remaining work; a later [`look`] returns the error.
 #[must_use]
 pub fn is_over() -> bool {
     with_current(ScopeShared::is_over).unwrap_or(false)
 }
 
-/// As [`is_over`], without reading the clock, which the allocator does every mebibyte. For loops in which any iteration
-/// may allocate much memory, but few do.
+/// As [`is_over`] without reading the clock, which the allocator does after every mebibyte. For loops each iteration of
+/// which may allocate much memory, but few do.
 #[inline]
 #[must_use]
 pub fn was_over() -> bool {
@@ -430,25 +434,25 @@ pub fn was_over() -> bool {
     with_current(|s| s.over.load(Ordering::Relaxed) != GOING).unwrap_or(false)
 }
 
-/// Returns an error if the work [is over](is_over).
+/// Returns an error if the thread's scope [is over](is_over).
 ///
 /// # Errors
-/// [`Error::Limit`] and [`Error::Busy`] when there is no memory left, of the query's or of all queries', and those of
+/// [`Error::Limit`] if the query's own memory is exhausted, [`Error::Busy`] if that of all queries is, and those of
 /// [`CancelToken::check`].
 pub fn look() -> Result<()> {
     with_current(ScopeShared::look).unwrap_or(Ok(()))
 }
 
-/// Checks that memory is available before a large allocation is made and written to.
+/// Checks that memory is available. Called before a large piece is allocated and written to.
 ///
 /// # Errors
-/// As [`look`], and also if this many more bytes are not available.
+/// As [`look`], and also if `bytes` more are not available.
 pub fn look_for(bytes: u64) -> Result<()> {
     with_current(|s| s.look_for(bytes)).unwrap_or(Ok(()))
 }
 
-/// Makes a value and returns the number of bytes that it keeps: measured, or its share of the scope's charge by length.
-/// 0 outside of scopes.
+/// Makes a value and also returns the number of bytes that remain allocated: measured, or, if nothing is measured, the
+/// share of the scope's charge by length that is kept for the result. 0 outside of scopes.
 pub fn measure<T>(make: impl FnOnce() -> T) -> (T, u64) {
     let taken = || {
         let known = with_current(|s| s.net.load(Ordering::Relaxed));
@@ -461,8 +465,8 @@ pub fn measure<T>(make: impl FnOnce() -> T) -> (T, u64) {
     (made, grown + by_length / KEPT_SHARE)
 }
 
-/// True if the program's global allocator is [`Tracked`](crate::Tracked). Otherwise scopes only limit time, and charge
-/// by length ([`Scope::for_text`]).
+/// True if the program's global allocator is [`Tracked`](crate::Tracked). Otherwise scopes limit time only, and charge
+/// memory by the length of texts ([`Scope::for_text`]).
 #[must_use]
 pub fn is_measured() -> bool {
     const UNKNOWN: u8 = 0;
@@ -475,7 +479,7 @@ pub fn is_measured() -> bool {
             &MemoryBudget::unlimited(),
             &CancelToken::new(),
         );
-        // The compiler must not see that the value is unused.
+        // `black_box`, so that the compiler does not remove the allocation.
         let piece = probe.run(|| std::hint::black_box(Box::new(std::hint::black_box(0u64))));
         let seen = probe.bytes() > 0;
         drop(piece);
@@ -485,7 +489,7 @@ pub fn is_measured() -> bool {
 }
 
 impl Scope {
-    /// A scope for work for which `holder` takes memory from a budget, until the token ends it.
+    /// A scope whose memory is charged to a budget for `holder`, and whose work ends when the token says so.
     #[must_use]
     pub fn new(holder: Holder, budget: &MemoryBudget, cancel: &CancelToken) -> Self {
         Self {
@@ -501,7 +505,7 @@ impl Scope {
         }
     }
 
-    /// A scope in which all charges to the budget are offset against allocations.
+    /// As [`Self::new`]; charges that the work itself makes to the budget are subtracted from its allocations.
     #[must_use]
     pub fn beside_charges(holder: Holder, budget: &MemoryBudget, cancel: &CancelToken) -> Self {
         let mut scope = Self::new(holder, budget, cancel);
@@ -511,8 +515,9 @@ impl Scope {
         scope
     }
 
-    /// A scope for parsing and planning a text of this many bytes. If memory is not measured, it charges 256 times the
-    /// length, which is more than nearly all texts need, and an eighth of that for the result of [`make`](Self::make).
+    /// A scope for parsing and planning a text of `length` bytes. If memory is not measured, it charges 256 times the
+    /// length during the work, which is more than nearly all texts need, and an eighth of that for the result of
+    /// [`make`](Self::make).
     ///
     /// # Errors
     /// As [`look`].
@@ -531,14 +536,15 @@ impl Scope {
         Ok(scope)
     }
 
-    /// The scope that this thread is in.
+    /// The scope that this thread is inside; `None` outside of all.
     #[must_use]
     pub fn current() -> Option<Self> {
         let scope = LOCAL.with(|local| local.scope.get());
         if scope.is_null() {
             return None;
         }
-        // SAFETY: the pointer is that of an `Arc` that is alive (see `ThreadState::scope`), whose count grows by the one made here.
+        // SAFETY: the pointer comes from an `Arc` that is alive (see `ThreadState::scope`); the count is increased for
+        // the new one.
         let shared = unsafe {
             Arc::increment_strong_count(scope);
             Arc::from_raw(scope)
@@ -546,26 +552,26 @@ impl Scope {
         Some(Self { shared })
     }
 
-    /// Runs work inside the scope: memory that this thread allocates meanwhile is charged to the scope, and memory that
-    /// it frees is released. The scope that the thread was in before is suspended.
+    /// Runs work inside the scope: memory that this thread allocates meanwhile is charged, and memory that it frees is
+    /// released. A scope that the thread was inside before is suspended.
     pub fn run<T>(&self, run: impl FnOnce() -> T) -> T {
         inside(Arc::as_ptr(&self.shared), run)
     }
 
-    /// Runs work like [`Self::run`], unless the scope is over before or afterwards.
+    /// As [`Self::run`]; returns an error if the scope is over before or after the work.
     ///
     /// # Errors
     /// As [`look`], and the function's own errors.
     pub fn try_run<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.look()?;
         let done = self.run(run);
-        // Work that ended early at a look need not have returned an error.
+        // Work that ended early because the scope was over need not have returned an error itself.
         self.look()?;
         done
     }
 
-    /// Runs work like [`Self::try_run`], and ends the scope: returns the result, and a charge for the memory that it
-    /// keeps.
+    /// As [`Self::try_run`], and ends the scope: returns the result, and a charge for the memory that remains
+    /// allocated.
     ///
     /// # Errors
     /// As [`Self::try_run`].
@@ -574,7 +580,7 @@ impl Scope {
         Ok((made, self.take()))
     }
 
-    /// Returns an error if the work is over.
+    /// Returns an error if the scope is over.
     ///
     /// # Errors
     /// As [`look`].
@@ -582,40 +588,40 @@ impl Scope {
         self.shared.look()
     }
 
-    /// [`was_over`] for this scope, from any thread.
+    /// As the function [`was_over`] for this scope, which the thread need not be inside.
     #[must_use]
     pub fn was_over(&self) -> bool {
         self.shared.over.load(Ordering::Relaxed) != GOING
     }
 
-    /// Bytes taken and not given back, as reported by threads that are not inside.
+    /// Bytes allocated and not freed; what threads inside the scope have not reported yet is missing.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.shared.net.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Ends the work: bytes that it allocated and did not free are transferred to the charge.
+    /// Ends the scope: the bytes that are still allocated are transferred to a charge.
     fn take(&self) -> Charge {
         let shared = &self.shared;
         let net = shared.net.swap(0, Ordering::AcqRel);
         let bytes = u64::try_from(net).unwrap_or(0);
         let mut charge = Charge::charged(shared.holder, &shared.budget, bytes);
         let unkept = shared.by_length / KEPT_SHARE * (KEPT_SHARE - 1);
-        // A smaller charge always fits.
+        // Reducing a charge cannot fail.
         let _ = charge.set(bytes.saturating_sub(unkept));
         charge
     }
 }
 
 impl ScopeShared {
-    /// Adds or subtracts bytes. Called inside the allocator.
+    /// Adds bytes to `net`, negative ones for freed memory, and charges or releases them. Called inside the allocator.
     fn add(&self, bytes: isize) {
         if bytes == 0 {
             return;
         }
         let held = |net: i64| u64::try_from(net).unwrap_or(0);
         let mut before = self.net.load(Ordering::Relaxed);
-        // Charged by this call.
+        // Bytes that this call has charged so far.
         let mut paid = 0;
         let after = loop {
             let after = before + bytes as i64;
@@ -679,7 +685,7 @@ impl ScopeShared {
         if self.budget.has_room(bytes) {
             return Ok(());
         }
-        // Charging and releasing gives the same refusal as any other charge.
+        // They do not fit: charging them yields the right error. If they fit now, the charge is released again.
         self.budget.charge_for(self.holder, bytes)?;
         self.budget.release_for(self.holder, bytes);
         Ok(())

@@ -1,8 +1,9 @@
-//! Setters for structs of options, all of the same form.
+//! A macro for the setters of structs of options, which all have the same form.
 
-/// Defines methods `with_FIELD` inside an `impl` of options: each takes the options by value, sets the field, and
-/// returns them. `with_threads: threads = impl Into<Option<usize>>` names the method, its field, and the type of its
-/// argument, which must be `Into` the field's. Comments before it follow the sentence that names the field.
+/// Defines methods `with_FIELD` inside an `impl` of options. Each takes the options by value, sets a field, and returns
+/// the options. In `with_threads: threads = impl Into<Option<usize>>`, the method, its field, and the type of its
+/// argument are named; the argument must be `Into` the field's type. A doc comment before it is appended to the
+/// generated one.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {

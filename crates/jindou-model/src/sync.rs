@@ -1,5 +1,5 @@
-//! Locks that ignore poisoning. The data that they guard is consistent between any two changes, so a panic of one
-//! holder must not spread to the next: it is reported where it happened.
+//! Locks that ignore poisoning. The guarded data is consistent after each change, so a panic of one thread that holds
+//! the lock need not affect others; it is reported where it happens.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,9 +1,9 @@
-//! The canonical bytes of a term: its identity in every dictionary, run and hash.
+//! The canonical bytes of a term, by which dictionaries, runs and hashes identify it.
 //!
-//! The first byte is a tag, the rest is content, unescaped UTF-8. Two terms are the same if and only if their bytes are
-//! equal (language tags are converted to lower case first, since they compare without case). Literals of one well-known
-//! datatype share their tag, so in byte order each datatype is one interval, and all numeric datatypes together are one
-//! interval ([`NUMERIC_TAGS`]), which allows value columns to be plain arrays.
+//! The first byte is a tag, the rest is content in unescaped UTF-8. Two terms are the same exactly if their bytes are
+//! equal (language tags are converted to lower case, since their case is not significant). Literals of one well-known
+//! datatype share their tag. In byte order, each datatype is therefore an interval, and so are all numeric datatypes
+//! together ([`NUMERIC_TAGS`]), so that columns of values can be plain arrays.
 //!
 //! | tag | content |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | `(` | an RDF 1.2 triple term: three parts, each a 4-byte little-endian length and canonical bytes |
 //! | `0x80 ..` | lexical form of the well-known datatype with that code ([`DATATYPES`]) |
 //!
-//! In N-Triples text an IRI and a plain literal, cut before the closing delimiter, already have this form, so the
-//! loader copies nothing for them.
+//! In N-Triples text, an IRI and a plain literal without the closing delimiter already have this form, so the loader
+//! does not copy them.
 
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
@@ -25,7 +25,7 @@ use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 pub const IRI: u8 = b'<';
 /// Tag of a blank node.
 pub const BLANK: u8 = b'_';
-/// Tag of a simple string.
+/// Tag of an `xsd:string`.
 pub const STRING: u8 = b'"';
 /// Tag of a language-tagged string.
 pub const LANG: u8 = b'@';
@@ -44,8 +44,8 @@ pub const TEMPORAL_TAGS: std::ops::RangeInclusive<u8> = 0x91..=0x9B;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// Local names in the XSD namespace of the datatypes with a code; code = `0x80` + index. Part of the
-/// store format: append only.
+/// Local names in the XSD namespace of the datatypes with a code, which is `0x80` plus the index. Stores contain these
+/// codes, so the list may only be extended at its end.
 pub const DATATYPES: [&str; 28] = [
     "integer",
     "decimal",
@@ -87,14 +87,14 @@ pub fn datatype_code(iri: &str) -> Option<u8> {
         .map(|i| FIRST_DATATYPE + i as u8)
 }
 
-/// The datatype IRI of a code.
+/// The datatype IRI of a code; `None` if no datatype has the code.
 #[must_use]
 pub fn datatype_iri(code: u8) -> Option<String> {
     let local = DATATYPES.get(code.checked_sub(FIRST_DATATYPE)? as usize)?;
     Some(format!("{XSD}{local}"))
 }
 
-/// Appends an IRI.
+/// Appends the canonical bytes of an IRI.
 pub fn push_iri(iri: &str, out: &mut Vec<u8>) {
     out.push(IRI);
     out.extend_from_slice(iri.as_bytes());
@@ -106,7 +106,7 @@ pub fn push_blank(label: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(label.as_bytes());
 }
 
-/// Appends a typed literal; `xsd:string` becomes a simple string.
+/// Appends a typed literal; with `xsd:string`, a string with its own tag.
 pub fn push_typed(lexical: &str, datatype: &str, out: &mut Vec<u8>) {
     if datatype == xsd::STRING.as_str() {
         out.push(STRING);
@@ -120,7 +120,7 @@ pub fn push_typed(lexical: &str, datatype: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(lexical.as_bytes());
 }
 
-/// Appends a language-tagged string; `tag` may be in any case and may end in `--ltr` or `--rtl`.
+/// Appends a language-tagged string. `tag` may be in any case, and may end in `--ltr` or `--rtl` for a base direction.
 pub fn push_lang(lexical: &str, tag: &str, out: &mut Vec<u8>) {
     out.push(LANG);
     out.extend(tag.bytes().map(|b| b.to_ascii_lowercase()));
@@ -128,7 +128,7 @@ pub fn push_lang(lexical: &str, tag: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(lexical.as_bytes());
 }
 
-/// Appends any term. Recurses as deep as triple terms nest.
+/// Appends any term. Recursive, to the depth of nested triple terms.
 pub fn push_term(term: &Term, out: &mut Vec<u8>) {
     match term {
         Term::NamedNode(n) => push_iri(n.as_str(), out),
@@ -157,7 +157,7 @@ pub fn push_literal(literal: &Literal, out: &mut Vec<u8>) {
     out.extend_from_slice(literal.value().as_bytes());
 }
 
-/// Appends a literal up to its text, which comes last.
+/// Appends the canonical bytes of a literal except for its lexical form, which comes last.
 pub fn push_literal_head(literal: &Literal, out: &mut Vec<u8>) {
     if let Some(lang) = literal.language() {
         out.push(LANG);
@@ -200,7 +200,7 @@ pub enum Parts<'a> {
     Triple([&'a [u8]; 3]),
 }
 
-/// Splits canonical bytes into parts; `None` if they are damaged. O(length) for the UTF-8 check.
+/// Splits canonical bytes into parts; `None` if they are invalid. O(length), since the UTF-8 is checked.
 #[must_use]
 pub fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     let (&tag, rest) = bytes.split_first()?;
@@ -235,11 +235,12 @@ pub fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
-/// Deepest nesting of triple terms: deeper ones can neither be written, made, stored nor decoded, so that a reader's
-/// stack does not depend on the data.
+/// Deepest nesting of triple terms. Terms nested more deeply cannot be parsed, created, stored or decoded, so that the
+/// stack which readers need does not depend on the data.
 pub const MAX_TRIPLE_NESTING: usize = 64;
 
-/// Nesting depth of triple terms in canonical bytes; 0 for other terms. Only objects can be triple terms. O(levels).
+/// Nesting depth of triple terms in canonical bytes; 0 for other terms. Only the object of a triple term can be a
+/// triple term. O(levels).
 #[must_use]
 pub fn triple_nesting(mut bytes: &[u8]) -> usize {
     let mut levels = 0;
@@ -252,7 +253,7 @@ pub fn triple_nesting(mut bytes: &[u8]) -> usize {
     levels
 }
 
-/// The term with these canonical bytes; `None` if they are damaged.
+/// The term with these canonical bytes; `None` if they are invalid or nested too deeply.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<Term> {
     decode_at(bytes, 0)

@@ -1,8 +1,8 @@
-//! Sizes and durations as people write them on a command line or in a request.
+//! Sizes and durations as people write them in command lines and requests.
 
 use std::time::Duration;
 
-/// Number of bytes from `512M`, `8G`, `8GiB`, `1.5g` or `1000000`; a kibibyte has 1,024.
+/// Parses a number of bytes such as `512M`, `8G`, `8GiB`, `1.5g` or `1000000`. Units are powers of 1,024.
 ///
 /// # Errors
 /// A sentence that explains how sizes are written.
@@ -22,7 +22,7 @@ pub fn parse_size(s: &str) -> Result<u64, String> {
     }
 }
 
-/// Digits of a number in groups of three: `144,426`.
+/// A number with its digits in groups of three: `144,426`.
 #[must_use]
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -36,11 +36,11 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// Most significant digits; further ones would not matter, and fewer cannot overflow where `humantime` adds the last
-/// second without a check.
+/// Largest number of digits in a duration. More would not matter, and with fewer, `humantime`, which adds without
+/// checks, cannot overflow.
 const MOST_DIGITS: usize = 15;
 
-/// Duration from `500ms`, `30s`, `2m`, `1h30m`, `1.5s` or `10` (seconds).
+/// Parses a duration such as `500ms`, `30s`, `2m`, `1h30m`, `1.5s` or `10` (seconds).
 ///
 /// # Errors
 /// A sentence that explains how durations are written.

@@ -1,4 +1,5 @@
-//! Asking the indexes of a graph: filters as questions, answers as ids to start at.
+//! Questions to the indexes of a graph: whether an index can answer a filter, how many rows pass, and which ids an
+//! exploration can start from.
 
 use crate::condition::CompiledCondition;
 use crate::expression::{Expr, varies};
@@ -8,28 +9,29 @@ use jindou_graph::Graph;
 use jindou_syntax::algebra::{Expression, Function, Variable};
 use std::sync::Arc;
 
-/// Largest number of ids from an index that an exploration starts at. A plan should not hold more; the index still
-/// tests the condition.
+/// Largest number of ids from an index that an exploration starts from, so that plans stay small. If more ids pass, the
+/// index is still used to test the condition.
 const MOST_IDS: usize = 1 << 16;
 /// An index's answer is used as a start only if it has at most one in this many of the graph's ids; a larger one is not
 /// selective enough.
 const SHARE: u32 = 4;
-/// Deepest nesting of calls.
+/// Deepest nesting of calls in a question.
 const MAX_DEPTH: usize = 8;
 /// Largest constant in bytes that is passed to an index, since questions own their constants.
 const MAX_CONSTANT: usize = 4 << 10;
 
-/// Smallest share of rows that an index is assumed to leave: the few terms that pass may occur in most rows.
+/// Smallest estimate for the share of rows that pass a condition: even if few terms pass, most rows may hold these
+/// terms.
 const LEAST: f64 = 1e-3;
 
-/// A question that an index of the graph knew an answer to when a plan was made.
+/// A filter as a question that an index of the graph was able to answer when the plan was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexQuestion {
     /// The question.
     pub call: Call,
-    /// Estimated share of the rows for which it holds.
+    /// Estimated share of the rows for which the condition holds.
     pub share: f64,
-    /// Estimated share of the rows that the index does not settle.
+    /// Estimated share of the rows that the index cannot decide, so that the expression is evaluated.
     pub unsettled: f64,
 }
 
@@ -51,7 +53,7 @@ impl Condition {
 }
 
 impl GeneralExpression {
-    /// Share of the rows for which the condition is evaluated; the index has decided the others.
+    /// Share of the rows for which the expression is evaluated; the index decides the others.
     pub(crate) fn costly_share(&self) -> f64 {
         self.asked.as_ref().map_or(1.0, |a| a.unsettled)
     }
@@ -70,7 +72,7 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
     if let Some(QuestionPart::Call(call)) = part(&g.expression, variable, &mut parts, 0)
         && let Some(probe) = vocabulary.probe(&Question::Holds(&call))
     {
-        // Nothing else is known about an expression.
+        // The index's estimate for all terms is used: for expressions, nothing better is known.
         let estimate = probe.estimate();
         let share = estimate.passing as f64 / (estimate.of as f64).max(1.0);
         let share = share.clamp(LEAST, 1.0);
@@ -83,7 +85,7 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
 }
 
 /// The share of some terms for which a comparison holds, according to an index; `None` if no index can answer. `ids`
-/// are a sample of the values that are compared.
+/// are a sample of these terms.
 pub(crate) fn share(question: &Question<'_>, ids: &[u32], graph: &dyn Graph) -> Option<f64> {
     let mut probe = graph.vocabulary().probe(question)?;
     let mut verdicts = vec![Verdict::Unsettled; ids.len()];
@@ -97,7 +99,7 @@ pub(crate) fn share(question: &Question<'_>, ids: &[u32], graph: &dyn Graph) -> 
     if passing > 0.0 {
         return Some(passing / settled);
     }
-    // No hit in the sample does not mean none; the share among all terms is then more informative.
+    // That no sampled term passes does not mean that none does; the share among all terms is then more informative.
     let estimate = probe.estimate();
     let rare = estimate.passing as f64 / (estimate.of as f64).max(1.0);
     Some(rare.clamp(LEAST, 0.5 / settled))
@@ -138,8 +140,8 @@ fn part(
     }
 }
 
-/// The ids that a filter leaves among a graph's own terms, if an index lists them and they are few; also the index's
-/// own description. Terms that updates added are not among them.
+/// The filter's slot, the ids of the graph's own terms that pass the filter, and the index's description of itself.
+/// `None` unless an index lists the ids and they are few. Terms that updates added are not listed.
 pub(crate) fn few(c: &Condition, graph: &dyn Graph) -> Option<(Slot, Vec<u32>, String)> {
     let vocabulary = graph.vocabulary();
     if !vocabulary.has_indexes() {
@@ -155,7 +157,7 @@ pub(crate) fn few(c: &Condition, graph: &dyn Graph) -> Option<(Slot, Vec<u32>, S
     (ids.len() <= limit).then(|| (slot, ids, probe.explain()))
 }
 
-/// A filter that is tested, with the ids that it leaves if they are few.
+/// The filter as a test, together with the ids that pass it if they are few.
 pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> CompiledCondition {
     let Some((slot, ids, why)) = few(&c, graph) else {
         return CompiledCondition::Test(c);
@@ -163,13 +165,13 @@ pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> CompiledCondition
     if let Condition::General(g) = &mut c
         && let Some(asked) = &mut g.asked
     {
-        // Nearly all of the remaining ids pass.
+        // Only listed ids reach the test, and nearly all of them pass.
         asked.share = 1.0;
     }
     CompiledCondition::Narrowed(slot, ids, why, c)
 }
 
-/// Marks a part of a filter, given as an expression, for a scope.
+/// Compiles the part `e` of the filter `scope` to a general expression, marked if an index can answer it ([`mark`]).
 pub(crate) fn general(
     e: &Arc<Expression>,
     scope: &Expr,

@@ -1,4 +1,4 @@
-//! Plans by query text: a bounded cache that keeps those which are requested again.
+//! Plans by query text, in a bounded cache that evicts rarely requested ones first.
 
 use crate::{Plan, PlanOptions};
 use jindou_graph::Graph;
@@ -6,7 +6,8 @@ use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Equivalent, Lifecycle, OptionsBuilder, Weighter};
 use std::sync::Arc;
 
-/// Shards of the cache, each with its own lock. A plan that takes a quarter of the capacity still fits into one.
+/// Number of shards of the cache, each with a lock and a part of the capacity. Any plan that is cached fits into a
+/// shard, since [`PlanCache::insert`] accepts at most a quarter of the capacity.
 const SHARDS: usize = 4;
 
 /// The query and the options that a plan depends on.
@@ -18,7 +19,7 @@ pub struct CacheKey<'a> {
     pub options: PlanOptions,
 }
 
-/// A key as stored; its hash is that of the [`CacheKey`].
+/// A key that owns its text; it hashes like the [`CacheKey`], so that lookups need not copy the text.
 #[derive(PartialEq, Eq, Hash)]
 struct CachedKey {
     text: Box<str>,
@@ -35,7 +36,7 @@ fn bytes_of(text: &str, plan: &Plan) -> u64 {
     (text.len() as u64).saturating_add(plan.heap_bytes())
 }
 
-/// Weighs a plan by its bytes and its text's, with a minimum that bounds the number of plans.
+/// Weighs a plan by the bytes of the plan and its text. The minimum weight bounds the number of plans.
 #[derive(Clone)]
 struct PlanWeigher {
     least: u64,
@@ -47,8 +48,8 @@ impl Weighter<CachedKey, Arc<Plan>> for PlanWeigher {
     }
 }
 
-/// Keeps evicted plans until the cache's lock is free: plans may be large, and many small ones may be evicted for a
-/// large one.
+/// Collects evicted plans, which are dropped after the cache's lock is released: dropping large plans, or many small
+/// ones that make room for a large one, takes time.
 #[derive(Clone)]
 struct DropUnlocked;
 
@@ -63,7 +64,7 @@ impl Lifecycle<CachedKey, Arc<Plan>> for DropUnlocked {
 /// Plans of recent queries. Safe to share; a lookup takes the read lock of one of a few shards. Plans that were
 /// requested only once are evicted before those that were requested again (CLOCK-PRO).
 pub struct PlanCache {
-    /// `None` for a cache that keeps nothing.
+    /// `None` for a cache without capacity.
     plans: Option<Cache<CachedKey, Arc<Plan>, PlanWeigher, DefaultHashBuilder, DropUnlocked>>,
     bytes: u64,
 }
@@ -194,8 +195,8 @@ mod tests {
         assert_eq!(texts.iter().filter(|t| held(t)).count(), 4);
     }
 
-    /// Any number of queries: one that is requested all the time is kept, and neither count nor bytes exceed their
-    /// bounds.
+    /// A query that is requested all the time stays cached among many that are requested once, and neither the number
+    /// of plans nor their bytes exceed the bounds.
     #[test]
     fn many_queries_asked_once_do_not_displace_one_that_is_asked_for_again() {
         let light = plan("");
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(cache.get_if(&other, |_| true), Some(plan("b")));
     }
 
-    /// Intervals of ids, inline data, constants and names of operators below others.
+    /// The weight of a plan includes intervals of ids, inline data, constants, and the names in nested operators.
     #[test]
     fn plans_are_weighed_whole() {
         let step = |kind| Step {
@@ -270,7 +271,7 @@ mod tests {
         assert!((140_000..240_000).contains(&heavy.heap_bytes()));
     }
 
-    /// Deeper than any stack.
+    /// Nesting that would overflow any stack if plans were dropped recursively.
     #[test]
     fn a_deep_plan_ends_without_recursion() {
         let mut deep = (*plan("")).clone();

@@ -1,4 +1,4 @@
-//! FILTER expressions → [`Condition`]s, and intervals where a filter itself determines the ids.
+//! FILTER expressions → [`Condition`]s, or sets of ids if the filter by itself determines them.
 
 use crate::ask;
 use crate::expression::Expr;
@@ -16,27 +16,27 @@ pub(crate) enum CompiledCondition {
     True,
     /// No row passes, for this reason.
     False(String),
-    /// The slot is one of these ids; nothing else needs a test.
+    /// The slot holds one of these ids; this replaces the filter.
     OneOf(Slot, Vec<u32>),
     /// A condition to test when its slots are bound.
     Test(Condition),
-    /// As [`Self::Test`]. Of the ids of the graph's own terms, only those in the list can pass, according to the named
-    /// index.
+    /// As [`Self::Test`], together with the only ids of the graph's own terms that can pass according to an index, and
+    /// the index's description.
     Narrowed(Slot, Vec<u32>, String, Condition),
 }
 
-/// Up to this number of members, an IN compares each by rank; more are looked up in a set. Also the largest number of
-/// operands of `&&` or `||` that become separate conditions.
+/// Up to this number of members, IN compares each member by its value rank; beyond it, members are looked up in a set.
+/// Also the largest number of operands of `&&` or `||` that become separate conditions.
 const MANY: usize = 64;
 
 pub(crate) struct ConditionCompiler<'a> {
     pub snapshot: &'a WatchedSnapshot<'a>,
     /// Slots that can only hold IRIs and blank nodes: subjects, predicates and graphs.
     pub resources: u128,
-    /// Slots that are bound in every row; `None` if all are. The cheap forms cannot handle unbound slots.
+    /// Slots that are bound in every row; `None` if all are. Only general expressions handle unbound slots.
     pub certain: Option<&'a SlotSet>,
-    /// Slots that hold only terms of the store, since patterns bound them. Others (VALUES, BIND, SERVICE) may hold a
-    /// term that the store lacks; such a constant must then be compared as a term.
+    /// True if all slots hold only terms of the store, since patterns bound them. VALUES, BIND and SERVICE may bind
+    /// terms that the store lacks, so a constant that the store lacks must then be compared as a term.
     pub stored: bool,
 }
 
@@ -51,13 +51,14 @@ impl ConditionCompiler<'_> {
             Condition::Or(list) if list.is_empty() => {
                 CompiledCondition::False("a FILTER is never true".into())
             }
-            // Elsewhere rows come from operators, and nothing starts.
+            // Only explorations can start from listed ids. If `stored` is false, the rows come from other operators.
             c if self.stored => ask::narrowed(c, self.snapshot.graph()),
             c => CompiledCondition::Test(c),
         }
     }
 
-    /// `?x = <iri>`, `sameTerm(?x, constant)`, `?x IN (<iri>, …)`: a set of ids.
+    /// Compiles `?x = <iri>`, `sameTerm(?x, constant)` and `?x IN (<iri>, …)` to a set of ids; `None` for other
+    /// filters.
     fn one_of(&self, e: &Expression, scope: &Expr) -> Option<CompiledCondition> {
         let mut ids = vec![];
         let slot = match e {
@@ -102,14 +103,15 @@ impl ConditionCompiler<'_> {
         self.id(&iri.canonical())
     }
 
-    /// The id of a term; `Some(None)` if no slot can hold it, `None` if a slot might although the store lacks it.
+    /// The id of a term. `Some(None)` if the store lacks it and so no slot can hold it; `None` if the store lacks it,
+    /// but a slot may hold it nevertheless ([`Self::stored`]).
     fn id(&self, canonical: &Canonical) -> Option<Option<u32>> {
         let id = self.snapshot.lookup(canonical).map(|v| v.0);
         (id.is_some() || self.stored).then_some(id)
     }
 
-    /// Compiles a condition; `And([])` is true, `Or([])` is false. Levels below `MAX_INLINE` are left to a general
-    /// expression.
+    /// Compiles a condition; `And([])` is true, `Or([])` is false. Below `MAX_INLINE` levels, the rest becomes one
+    /// general expression.
     fn condition(&self, e: &Arc<Expression>, scope: &Expr, depth: usize) -> Condition {
         const MAX_INLINE: usize = 64;
         let general = || self.general(e, scope);
@@ -209,8 +211,8 @@ impl ConditionCompiler<'_> {
         }
     }
 
-    /// Compiles `a && b && …` or `a || b || …`. In a long chain, all parts that only an expression can compute become
-    /// one expression: separately, each would have a memory and variables of its own.
+    /// Compiles `a && b && …` or `a || b || …`. In a long chain, all operands that need a general expression become a
+    /// single one, since each general expression has variables and a cache of its own.
     fn chain(&self, e: &Arc<Expression>, scope: &Expr, depth: usize) -> Condition {
         let or = matches!(**e, Expression::Or(..));
         let pair = |e: &Arc<Expression>| match &**e {
@@ -242,7 +244,7 @@ impl ConditionCompiler<'_> {
                 c => known.push(c),
             }
         }
-        // A balanced tree, since code that walks it may recurse.
+        // Balanced, so that recursion over the tree is shallow.
         while general.len() > 1 {
             let mut parts = general.into_iter();
             let mut next = vec![];
@@ -259,7 +261,7 @@ impl ConditionCompiler<'_> {
         all(known)
     }
 
-    /// A comparison of a variable with a literal whose datatype has an order that ranks keep.
+    /// Compiles a comparison of a variable with a literal of a datatype whose values are ordered by value ranks.
     fn compare(
         &self,
         a: &Expression,
@@ -281,7 +283,7 @@ impl ConditionCompiler<'_> {
         self.resources.checked_shr(u32::from(slot)).unwrap_or(0) & 1 == 1
     }
 
-    /// The slot of a variable that is certain to be bound.
+    /// The slot of a variable, if it is bound in every row.
     fn slot(&self, v: &Variable, scope: &Expr) -> Option<Slot> {
         let slot = scope.slot(v)?;
         self.certain.is_none_or(|c| c.has(slot)).then_some(slot)
@@ -324,8 +326,8 @@ fn flip(r: Relation) -> Relation {
     }
 }
 
-/// Returns true for literals whose value is compared by rank or without an expression: strings, numbers except NaN,
-/// booleans, dates, times and durations.
+/// Returns true for literals that can be compared without a general expression: strings, numbers except NaN, booleans,
+/// dates, times and durations.
 pub(crate) fn well_formed(bytes: &[u8]) -> bool {
     match value(bytes) {
         Some(Value::Number(n)) => !n.to_f64().is_nan(),
@@ -371,12 +373,12 @@ impl Condition {
     }
 }
 
-/// Guesses the share of rows that pass.
+/// Estimates the share of rows that pass.
 pub(crate) fn selectivity(c: &Condition) -> f64 {
     selectivity_by(c, &mut |_, _| None)
 }
 
-/// Guesses as [`selectivity`] does, but takes the share of comparisons of slots whose values are known from `known`.
+/// Estimates as [`selectivity`] does, but `known` may give the share for a comparison of a slot; `None` if it cannot.
 pub(crate) fn selectivity_by(
     c: &Condition,
     known: &mut dyn FnMut(Slot, &Question<'_>) -> Option<f64>,

@@ -1,11 +1,11 @@
-//! Costs of the operators above the exploration, in nanoseconds of one core per row, and estimates of the rows that
-//! they leave.
+//! Costs of the operators above explorations, in nanoseconds of one core per row, and the number of rows that they are
+//! estimated to return.
 
 use crate::{ApplyKind, Condition, JoinKind, Match, MatchBy};
 
-/// Passing on a row.
+/// Passing a row on to the next operator.
 pub(crate) const OUT: f64 = 1.0;
-/// Inserting a row into a hash table, looking one up, adding one to its group.
+/// Inserting a row into a hash table, looking up a row, and adding a row to its group.
 pub(crate) const HASH_BUILD: f64 = 15.0;
 pub(crate) const HASH_PROBE: f64 = 10.0;
 pub(crate) const GROUP: f64 = 10.0;
@@ -13,7 +13,7 @@ pub(crate) const GROUP: f64 = 10.0;
 pub(crate) const VALUE: f64 = 15.0;
 /// One comparison in a sort.
 pub(crate) const SORT: f64 = 4.0;
-/// An expression on decoded terms.
+/// Evaluating an expression on decoded terms.
 pub(crate) const EXPRESSION: f64 = 100.0;
 /// One vertex visited by a path's search.
 pub(crate) const PATH: f64 = 20.0;
@@ -31,15 +31,15 @@ pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
     } else {
         (right, left)
     };
-    // A key of the small side is rarely unique there: half of its digits are assumed to be.
+    // Keys of the smaller side are assumed to have small^0.75 distinct values; each further key halves the result.
     large * small / small.powf(0.75).max(1.0) * 0.5_f64.powi(keys as i32 - 1)
 }
 
 /// Assumed share of pairs for which `<` or a similar comparison is true.
 const IN_ORDER: f64 = 0.33;
 
-/// Rows and own cost of a join on this many shared slots, and by these comparisons or one of this many. The right side
-/// is held.
+/// Rows of a join, and its cost without its inputs. Rows match if they agree on `shared` slots, satisfy all `matches`,
+/// and, unless `either` is 0, satisfy at least one of `either` comparisons. The right side is stored.
 pub(crate) fn matching(
     kind: JoinKind,
     left: f64,
@@ -51,7 +51,7 @@ pub(crate) fn matching(
     let orders = matches.iter().filter(is_order).count();
     let keys = shared + matches.len() - orders + either.min(1);
     let share = IN_ORDER.powi(orders as i32);
-    // Each comparison of an alternative has a table of its own.
+    // Each of the alternative comparisons has a hash table of its own.
     let tables = either.max(1) as f64;
     let matched = joined(left, right, keys) * share * tables;
     let by_value = either > 0 || matches.iter().any(|m| m.by != MatchBy::Term);
@@ -66,7 +66,7 @@ pub(crate) fn matching(
         own += right * SORT * (2.0 + right).log2();
     }
     let found = match kind {
-        // One partner is enough.
+        // The search for a row's partners ends at the first one.
         JoinKind::Semi | JoinKind::Anti | JoinKind::Mark(_) if keys == 0 => matched.min(left),
         _ => matched,
     };
@@ -84,7 +84,7 @@ fn survivors(kind: JoinKind, left: f64, matched: f64) -> f64 {
     }
 }
 
-/// Rows and own cost of running an inner part that finds this many rows for all outer rows together.
+/// Rows of an `Apply`, and its cost without its inputs; the inner part finds `found` rows for all outer rows together.
 pub(crate) fn apply(kind: ApplyKind, outer: f64, found: f64) -> (f64, f64) {
     let rows = match kind {
         ApplyKind::Inner => found,

@@ -1,5 +1,5 @@
-//! Facts about one edge of a query, gathered before any order is tried: counts of its segments, exact lists of
-//! constants, and a few sampled lists.
+//! Facts about one edge of a query (a triple pattern), read before the planner tries orders: counts of its segments,
+//! neighbour lists of constants, and a few sampled lists.
 
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, ResolvedTerm};
@@ -9,31 +9,33 @@ use jindou_graph::Graph;
 use jindou_graph::segment::{GraphScope, Segment};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
 
-/// Segments up to this many bytes stay in a core's cache.
+/// Segments up to this size are assumed to stay in a core's cache.
 const CACHED_BYTES: f64 = 2e6;
 
-/// One direction of one edge.
+/// One end of an edge: the vertices that can be there, and their neighbours along the edge.
 pub(crate) struct EdgeSide {
-    /// Keys: distinct vertices at this end, in the edge's graphs.
+    /// Number of distinct vertices at this end, in the edge's graphs.
     pub keys: f64,
-    /// Number of keys that are also in the set `within` of this end's slot, and true if it is exact; `None` if unknown.
+    /// Number of these that are also in the set `within` of this end's slot, and whether it is exact; `None` if
+    /// unknown.
     pub overlap: Option<(f64, bool)>,
-    /// Longest neighbour list.
+    /// Length of the longest neighbour list.
     pub longest: f64,
-    /// Number of neighbours of this end, if it is a constant.
+    /// Number of neighbours of this end if it is a constant, otherwise 0.
     pub list: f64,
-    /// Mean number of neighbours of the candidates at this end that have any, if it was sampled.
+    /// Mean number of neighbours of the vertices at this end that are candidates of its slot; `None` if it was not
+    /// sampled.
     pub mean: Option<f64>,
-    /// Share of this end's neighbours that are in `within` of the far slot.
+    /// Share of the neighbours that are in the set `within` of the slot at the other end; `None` if unknown.
     pub inside: Option<f64>,
 }
 
 /// Facts about an edge with a known predicate.
 pub(crate) struct EdgeInfo {
     pub edges: f64,
-    /// `[Out]`: the subject's side.
+    /// By direction: `[Out]` describes the subject's end, `[In]` the object's.
     pub sides: [EdgeSide; 2],
-    /// Small enough to stay in a core's cache.
+    /// True if the segments are small enough to stay in a core's cache.
     pub cached: bool,
 }
 
@@ -83,17 +85,17 @@ struct EdgeReader<'a> {
     edge: &'a Edge,
     views: [Edges<'a>; 2],
     scope: GraphScope<'a>,
-    /// Fraction of the named edges that the scope sees, assuming that all graphs are equally large.
+    /// Share of all edges in named graphs that are in graphs of the scope, assuming that all graphs are equally large.
     named_share: f64,
-    /// Candidates of each slot.
+    /// Sets of ids that each slot is restricted to.
     within: &'a [Option<IdFilter>],
-    /// Number of candidates of each slot, including ids that updates added.
+    /// Number of candidates of each slot, including vertices that updates added.
     ids: &'a [f64],
 }
 
 impl EdgeReader<'_> {
-    /// Estimated number of edges or keys in the edge's graphs, given the numbers of the default graph and of all named
-    /// graphs.
+    /// Estimated number of edges or keys in the edge's graphs, given the numbers for the default graph and for all
+    /// named graphs together.
     fn seen(&self, default: f64, named: f64) -> f64 {
         let default = match self.scope.sees(DEFAULT_GRAPH) {
             true => default,
@@ -116,7 +118,7 @@ impl EdgeReader<'_> {
         }
     }
 
-    /// One side of the edge, which has `edges` edges in its graphs.
+    /// Facts about one end of the edge; `edges` is the number of its edges in its graphs.
     fn side(&self, direction: Direction, edges: f64, longest: u32) -> EdgeSide {
         let v = &self.views[direction as usize];
         // A patched segment is sampled without its patch.
@@ -129,7 +131,7 @@ impl EdgeReader<'_> {
             Direction::In => (self.edge.object, self.edge.subject),
         };
         let list = match node {
-            // Nothing is known about a parameter: a list of mean length is assumed.
+            // The value of a parameter is unknown: a list of mean length is assumed.
             ResolvedTerm::Const(c) if is_parameter(c) => {
                 let keys: f64 = v.key_counts().map(f64::from).iter().sum();
                 edges / keys.max(1.0)
@@ -172,8 +174,8 @@ impl EdgeReader<'_> {
         }
     }
 
-    /// Number of keys of a segment and its patch that are candidates of a slot, and true if it is exact; `None` if any
-    /// key is.
+    /// Number of keys of a segment and its patch that are candidates of a slot, and whether it is exact; `None` if the
+    /// slot has no restriction.
     fn overlap(
         &self,
         slot: Slot,
@@ -185,11 +187,11 @@ impl EdgeReader<'_> {
         let (n, exact) = intervals::overlap(segment, &w.intervals);
         let exact = exact && w.is_exact();
         let share = n / f64::from(segment.key_count.max(1));
-        // Vertices that updates added may all be keys.
+        // All vertices that updates added may be keys.
         let ids = self.ids.get(usize::from(slot)).copied().unwrap_or(0.0);
         let beyond = (ids - intervals::count(&w.intervals)).max(0.0);
         let n = n + beyond.min(f64::from(segment.key_count));
-        // Intervals of the base's keys say nothing about ids beyond the base.
+        // Keys of the base say nothing about vertices beyond the base.
         let beyond = intervals::from(&w.intervals, FIRST_TAIL_ID);
         let more = if segment.key_count == 0 {
             more_keys.min(intervals::count(&w.intervals))
@@ -200,7 +202,8 @@ impl EdgeReader<'_> {
     }
 }
 
-/// Number of edges at a constant over all its predicates; only the first of a long list of predicates are counted.
+/// Number of edges at a constant over all predicates. If it has many predicates, only some are counted, and the sum is
+/// scaled up.
 pub(crate) fn any_list(snapshot: &dyn Graph, c: u32, d: Direction) -> f64 {
     const COUNTED: usize = 64;
     if is_parameter(c) {

@@ -1,4 +1,4 @@
-//! Moves → steps: writes the order that the search found as the plan that executors read.
+//! Moves → steps: turns the order that the search found into the steps that executors run.
 
 use crate::condition::for_each_slot;
 use crate::model::{
@@ -20,7 +20,7 @@ pub(crate) struct StepEmitter<'a> {
     pub slots: &'a mut Vec<String>,
     pub steps: Vec<Step>,
     state: SearchState,
-    /// Slots bound before the first step: then there is no start.
+    /// Slots bound by the rows that the steps extend; empty if the exploration starts by itself.
     given: u128,
     /// True if the steps extend existing rows.
     goes_on: bool,
@@ -44,7 +44,7 @@ impl<'a> StepEmitter<'a> {
         }
     }
 
-    /// Writes all moves; returns the estimated rows and cost.
+    /// Converts all moves to steps; returns the estimated rows and cost.
     pub(crate) fn run(&mut self, moves: &[SearchMove]) -> (f64, f64) {
         for m in moves {
             let mut subs = vec![];
@@ -63,7 +63,7 @@ impl<'a> StepEmitter<'a> {
                             direction: *d,
                             predicate: match edge.predicate {
                                 ResolvedPredicate::Slot(p) => PredicateRef::Slot(p),
-                                // A known predicate does not reach this arm: it is checked as an edge.
+                                // Edges with a known predicate are checked by `SubStepKind::Check` instead.
                                 ResolvedPredicate::Known(_) => continue,
                             },
                             far: FarEnd::Known(operand(other)),
@@ -229,7 +229,7 @@ impl<'a> StepEmitter<'a> {
         );
     }
 
-    /// The part of `within` that must still be tested for a slot that is bound along an edge.
+    /// The part of `within` that must still be tested when edge `e` binds a slot; `None` if the edge implies it.
     fn beyond(&self, within: Option<IdFilter>, e: usize, slot: Slot) -> Option<IdFilter> {
         if self.is_redundant(e, slot) {
             return None;
@@ -243,7 +243,7 @@ impl<'a> StepEmitter<'a> {
         })
     }
 
-    /// Returns true if everything that the edge reaches at the slot's end is in the slot's intervals.
+    /// Returns true if all vertices that the edge has at the slot's end are in the slot's intervals.
     fn is_redundant(&self, e: usize, slot: Slot) -> bool {
         let Some(info) = &self.model.info[e] else {
             return false;
@@ -304,7 +304,8 @@ impl<'a> StepEmitter<'a> {
         self.push(kind, filters, sub, why);
     }
 
-    /// The slot to bind: itself, or a hidden one that must be equal to it if this step already binds it.
+    /// The slot to bind. If this step binds `slot` already (`taken`), a hidden slot instead, with a filter that both
+    /// are equal.
     fn fresh(&mut self, slot: Slot, taken: &mut u128, filters: &mut Vec<Condition>) -> Slot {
         if *taken >> slot & 1 == 0 {
             *taken |= 1 << slot;
@@ -382,7 +383,7 @@ impl<'a> StepEmitter<'a> {
         match edge.predicate {
             ResolvedPredicate::Slot(p) if self.state.bound >> p & 1 == 1 => PredicateRef::Slot(p),
             ResolvedPredicate::Slot(p) => PredicateRef::Bind(self.fresh(p, taken, filters)),
-            // Only patterns with a predicate variable get here.
+            // Never reached: only patterns with a predicate variable get here.
             ResolvedPredicate::Known(_) => PredicateRef::Slot(0),
         }
     }
@@ -402,7 +403,7 @@ impl<'a> StepEmitter<'a> {
         }
     }
 
-    /// The graph of an edge whose graph variable, if any, is bound.
+    /// The graph of an edge; its graph variable, if it has one, is bound already.
     fn graph(&self, edge: &Edge, bound: u128) -> GraphRef {
         match &edge.graph {
             PatternGraph::Fixed(g) => g.clone(),
@@ -428,7 +429,8 @@ impl<'a> StepEmitter<'a> {
         self.push(StepKind::Restrict { slot, within }, vec![], sub, why);
     }
 
-    /// Returns true if the previous step bound the slot as a graph of `FROM NAMED`, and nothing else is required of it.
+    /// Returns true if the previous step already restricted the slot to the graphs of `FROM NAMED`, and `within`
+    /// requires no more than that.
     fn is_graph_list(&self, slot: Slot, within: &IdFilter) -> bool {
         let Some(named) = &self.model.resolved.named else {
             return false;
@@ -516,7 +518,7 @@ fn operand(node: ResolvedTerm) -> Operand {
     }
 }
 
-/// Anchor and far end of an edge walked in one direction.
+/// The terms at the end where a walk in this direction starts, and at the end where it arrives.
 fn ends(edge: &Edge, direction: Direction) -> (ResolvedTerm, ResolvedTerm) {
     match direction {
         Direction::Out => (edge.subject, edge.object),

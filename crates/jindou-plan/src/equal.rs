@@ -1,10 +1,9 @@
-//! Filters that equate two variables and so connect parts that nothing else connects.
+//! Filters that equate two variables, and so connect patterns that share no variable.
 //!
-//! `sameTerm(?a, ?b)`, and `?a = ?b` where it holds only for the same term, merge two slots into one. That is so where one
-//! of them is an IRI or blank node, since it is a subject; or where both are strings, since all objects of their
-//! predicates are strings ([`unified`]), so
-//! that the search explores through it. Any other `?a = ?b` between groups of patterns without a shared slot
-//! ([`components`]) is a join on values.
+//! `sameTerm(?a, ?b)` merges the two slots into one, so that the search explores through it. So does `?a = ?b` where it
+//! holds only for the same term ([`unified`]): if one of the variables is certainly an IRI or blank node (a subject,
+//! say), or if both are certainly strings, since all objects of their predicates are. Any other `?a = ?b` between
+//! groups of patterns without a shared slot ([`components`]) becomes a join on values.
 
 use crate::Slot;
 use crate::build::Built;
@@ -18,7 +17,7 @@ use jindou_syntax::algebra::{Expression, Variable};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The two slots that `=` relates; the third field is true for `sameTerm`. The slots differ.
+/// The two different slots that the filter equates, if it has that form; the third field is true for `sameTerm`.
 pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
     let (a, b, by) = keyed::sides(&f.expression)?;
     let same = match by {
@@ -33,15 +32,15 @@ pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
     (a != b && !f.per_row).then_some((a, b, same))
 }
 
-/// A group with merged slots, the slot that each removed one is a copy of, and the filters that still have to be
-/// tested.
+/// A group with merged slots, the removed slots with expressions for their values, and the conditions that still have
+/// to be tested.
 type Given = (Bgp, Copies, Vec<Arc<Expr>>);
 
 /// Slots that were removed from a group, each with the expression for its value.
 type Copies = Vec<(Slot, Arc<Expr>)>;
 
-/// Merges two slots of a group wherever a filter admits only one and the same term for both; also returns what each
-/// removed slot is a copy of. `None` if there is no such filter.
+/// Merges two slots of a group wherever a filter requires both to hold the same term; also returns the removed slots
+/// with their values. `None` if there is no such filter.
 pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)> {
     let mut out: Option<(Bgp, Copies)> = None;
     loop {
@@ -51,7 +50,7 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
         }
         let identical = identical(&at.patterns, snapshot, None);
         let bound: SlotSet = at.patterns.iter().flat_map(LogicalPattern::slots).collect();
-        // Predicates and graphs keep their slots: patterns treat them specially.
+        // Slots of predicates and graphs cannot be removed, since patterns treat them specially.
         let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
         let next = at.filters.iter().enumerate().find_map(|(i, f)| {
             let (a, b, same) = pair(f)?;
@@ -73,8 +72,8 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
     }
 }
 
-/// Replaces slots of the group by slots of the rows that it extends, if a condition requires both to be the same term.
-/// `None` if there is no such condition.
+/// Replaces slots of the group by slots of the rows that it extends, wherever a condition requires both to hold the
+/// same term. `None` if there is no such condition.
 pub(crate) fn given(
     group: &Bgp,
     conditions: &[Arc<Expr>],
@@ -112,14 +111,14 @@ pub(crate) fn given(
         let (group, copies, _) = out.get_or_insert_with(|| (group.clone(), vec![], vec![]));
         rename(group, own, row);
         copies.push((own, Arc::new(copy(row))));
-        // Each slot of the row replaces one of the group.
+        // From here on, `row` is a slot of the group: no second one may be replaced by it.
         bound.remove(own);
         bound.insert(row);
     }
     out.map(|(group, copies, _)| (group, copies, rest))
 }
 
-/// Replaces a slot by another one at the ends of patterns and in filters.
+/// Replaces slot `gone` by `keep` at the ends of patterns and in filters.
 fn rename(group: &mut Bgp, gone: Slot, keep: Slot) {
     for p in &mut group.patterns {
         for end in [&mut p.subject, &mut p.object] {
@@ -142,7 +141,7 @@ fn read(f: &mut Arc<Expr>, gone: Slot, keep: Slot) {
     }
 }
 
-/// An expression with the other slot's term.
+/// An expression whose value is the term in slot `of`.
 pub(crate) fn copy(of: Slot) -> Expr {
     let v = Variable::new_unchecked("same");
     Expr::plain(v.clone().into(), [(v, of)])
@@ -160,12 +159,12 @@ fn fixed(p: &LogicalPattern) -> impl Iterator<Item = Slot> {
     predicate.into_iter().chain(graph)
 }
 
-/// Slots by the terms that they hold wherever the patterns match.
+/// Slots for which the patterns guarantee which kinds of terms they hold.
 pub(crate) struct Identical {
     /// Slots of IRIs and blank nodes, which equal only the same term.
     nodes: SlotSet,
-    /// Slots of IRIs, blank nodes and strings of `xsd:string` or with a language: two of them are equal only if they are
-    /// the same term.
+    /// Slots of IRIs, blank nodes, and strings of type `xsd:string` or with a language tag: two of them are equal only
+    /// if they are the same term.
     pub texts: SlotSet,
 }
 
@@ -176,7 +175,7 @@ impl Identical {
     }
 }
 
-/// The slots of patterns by the terms that they hold. Objects are considered only if they are in `asked`.
+/// Classifies the slots of patterns. Objects are considered only if they are in `asked`, or all if it is `None`.
 pub(crate) fn identical(
     patterns: &[LogicalPattern],
     snapshot: &dyn Graph,
@@ -212,11 +211,11 @@ pub(crate) fn identical(
     Identical { nodes, texts }
 }
 
-/// Splits a group into parts that share no slot, each with the filters that it decides by itself; also returns the
-/// filters over several parts.
-/// With `by_graph`, patterns in the same graph count as connected.
+/// Splits a group into parts that share no slot, each with the filters that read only its slots; also returns the
+/// filters over several parts. With `by_graph`, patterns with the same graph variable count as connected.
 pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Arc<Expr>>) {
-    // A disjoint-set forest over the patterns. The root of a tree is its last pattern, and so are parts ordered.
+    // A disjoint-set forest over the patterns. The root of a tree is its last pattern, which determines the order of
+    // parts.
     let mut parents: Vec<usize> = (0..group.patterns.len()).collect();
     let mut first_with: FxHashMap<Slot, usize> = FxHashMap::default();
     for (i, p) in group.patterns.iter().enumerate() {
@@ -251,7 +250,7 @@ pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Arc<Expr
         let mut known = slots
             .iter()
             .map(|s| first_with.get(&s).map(|p| part_of[*p]));
-        // What reads nothing is decided anywhere.
+        // A filter that reads no slot goes to the first part.
         let part = known.next().unwrap_or(Some(0));
         match part.filter(|_| known.all(|k| k == part)) {
             Some(part) if part < parts.len() => parts[part].filters.push(f.clone()),

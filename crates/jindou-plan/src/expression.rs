@@ -16,9 +16,9 @@ pub(crate) struct Expr {
     pub per_row: bool,
     pub base_iri: Option<BaseIri>,
     pub functions: Functions,
-    /// See [`Self::weight`].
+    /// Result of [`Self::weight`], once computed.
     weight: OnceLock<usize>,
-    /// Slots of the variables, once one of many is looked up.
+    /// Slots by variable; built when a variable of a long list is first looked up.
     by_name: OnceLock<Arc<FxHashMap<Variable, Slot>>>,
 }
 
@@ -41,7 +41,8 @@ impl Expr {
         }
     }
 
-    /// Wraps an expression without calls of functions that vary, that need a base, or that are named by an IRI.
+    /// Wraps an expression that calls no function whose value varies from row to row, that needs a base IRI, or that is
+    /// named by an IRI.
     pub(crate) fn plain(
         expression: Expression,
         variables: impl IntoIterator<Item = (Variable, Slot)>,
@@ -96,7 +97,7 @@ impl Expr {
         }
     }
 
-    /// A part of the expression as an independent expression.
+    /// The part `e` of the expression as an independent [`Expr`].
     pub(crate) fn only(&self, e: &Expression) -> Self {
         let part = self.part(&Arc::new(e.shared()));
         Self::new(
@@ -108,7 +109,7 @@ impl Expr {
         )
     }
 
-    /// A part of the expression, by itself.
+    /// The part `e` of the expression, with only the variables that it reads.
     pub(crate) fn part(&self, e: &Arc<Expression>) -> GeneralExpression {
         if Arc::ptr_eq(e, &self.expression) {
             return self.general();
@@ -139,7 +140,7 @@ impl Expr {
 #[derive(Default)]
 pub(crate) struct Variables {
     pub list: Vec<(Variable, Slot)>,
-    /// Variables met so far, once there are many.
+    /// The variables in `list`; used once the list is too long to be searched.
     met: FxHashSet<Variable>,
 }
 
@@ -167,7 +168,7 @@ impl Variables {
     }
 }
 
-/// Returns true for functions whose value changes from row to row.
+/// Returns true for functions whose value may differ between calls with equal arguments (RAND, UUID, …).
 pub(crate) fn varies(f: &Function) -> bool {
     f.definition().is_some_and(|d| !d.deterministic)
 }
@@ -207,8 +208,9 @@ pub(crate) fn each_part<'a>(e: &'a Expression, mut visit: impl FnMut(&'a Express
     }
 }
 
-/// Rebuilds the expression with `f` applied to each direct subexpression; `None` if that changes nothing, so that the
-/// old one can be shared. `f` returns a new part, or `None` for one that stays. Patterns of EXISTS are not looked into.
+/// Rebuilds the expression with `f` applied to each direct subexpression; patterns of EXISTS are left as they are. `f`
+/// returns a new part, or `None` to keep the old one. `None` if no part changes, so that the old expression can be
+/// shared.
 ///
 /// # Errors
 /// Those of `f`.
@@ -291,7 +293,8 @@ pub fn map_parts<E>(
 /// Parts of an expression between two checks of the clock.
 const PARTS: usize = 1 << 12;
 
-/// Calls `f` with the expression and everything inside it, except patterns of EXISTS. Gives up once the [scope] is over.
+/// Calls `f` with the expression and everything inside it, except patterns of EXISTS. Stops early if the [scope] is
+/// over.
 pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
     let mut stack = vec![e];
     let mut seen = 0;
@@ -305,7 +308,7 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
     }
 }
 
-/// Members of an IN that weigh as much as one part of an expression.
+/// Number of constants in an IN that weigh as much as one part of an expression.
 const MEMBERS: usize = 16;
 
 /// True if planning and testing an expression once more has at most this weight ([`Expr::weight`]). O(`most`).
@@ -318,7 +321,7 @@ pub(crate) fn weighs_at_most(e: &Expression, most: usize) -> bool {
 fn weight_until(e: &Expression, most: usize) -> usize {
     let mut weight = 0;
     let mut stack = vec![e];
-    // One look for each list: it is read to its end.
+    // The clock is read once per part; a list of constants is read to its end in between.
     while weight <= most
         && !scope::is_over()
         && let Some(e) = stack.pop()
@@ -339,7 +342,8 @@ fn weight_until(e: &Expression, most: usize) -> usize {
     weight
 }
 
-/// The conjuncts of a filter: a row is kept if all are true, whether the others are false or errors.
+/// The operands of a filter's `&&`, at any depth. A row passes if all of them are true: a false one and an error both
+/// reject the row.
 pub(crate) fn conjuncts(e: &Arc<Expression>) -> Vec<&Arc<Expression>> {
     let mut out = vec![];
     let mut stack = vec![e];

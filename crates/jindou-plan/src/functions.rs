@@ -13,26 +13,26 @@ use std::sync::Arc;
 /// Largest number of arguments of a registered function.
 pub const MAX_ARGUMENTS: usize = 8;
 
-/// An argument of a function, as the store holds it: reading it allocates nothing.
+/// An argument of a function, borrowed in the store's own form, so that reading it allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument<'a> {
     canonical: &'a [u8],
 }
 
 impl<'a> Argument<'a> {
-    /// A term from its canonical bytes.
+    /// The argument that is the term with these canonical bytes.
     #[must_use]
     pub fn new(canonical: &'a [u8]) -> Self {
         Self { canonical }
     }
 
-    /// The term in parts, borrowed.
+    /// The term's parts, borrowed; `None` if the bytes are not a valid term.
     #[must_use]
     pub fn parts(self) -> Option<Parts<'a>> {
         term::parts(self.canonical)
     }
 
-    /// The IRI, if it is one.
+    /// The IRI; `None` for other terms.
     #[must_use]
     pub fn iri(self) -> Option<&'a str> {
         match self.parts()? {
@@ -41,7 +41,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// The lexical form of a literal.
+    /// The lexical form of a literal; `None` for other terms.
     #[must_use]
     pub fn lexical(self) -> Option<&'a str> {
         match self.parts()? {
@@ -52,7 +52,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// The text of a string, with or without a language tag.
+    /// The text of a string, with or without a language tag; `None` for other terms.
     #[must_use]
     pub fn text(self) -> Option<&'a str> {
         match self.parts()? {
@@ -61,14 +61,14 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// The term, copied.
+    /// An owned copy of the term; `None` if the bytes are not a valid term.
     #[must_use]
     pub fn to_term(self) -> Option<Term> {
         term::decode(self.canonical)
     }
 }
 
-/// A function that a program registers under an IRI. Several threads call it at once.
+/// A function that a program registers under an IRI. Several threads may call it at the same time.
 pub trait Function: Send + Sync {
     /// The numbers of arguments that the function accepts, at most [`MAX_ARGUMENTS`]. Called once, at registration;
     /// queries that call the function with other numbers are rejected.
@@ -85,7 +85,7 @@ pub trait Function: Send + Sync {
     }
 }
 
-/// A closure, and the numbers of arguments that it accepts.
+/// A closure as a [`Function`], with the numbers of arguments that it accepts.
 struct Closure<F>(RangeInclusive<usize>, F);
 
 impl<F> Function for Closure<F>
@@ -122,15 +122,15 @@ pub enum FunctionLookup {
     Registered(Arc<dyn Function>),
 }
 
-/// The functions that queries may call by IRI: the casts, and the registered ones. Cheap to clone; clones are equal,
-/// and so are two values without registered functions.
+/// The functions that queries may call by IRI: the casts, and the registered ones. Cheap to clone. Two values are equal
+/// if one is a clone of the other, or if both have no registered functions.
 #[derive(Clone, Default)]
 pub struct Functions {
     registered: Option<Arc<BTreeMap<String, RegisteredFunction>>>,
 }
 
 impl Functions {
-    /// The casts alone.
+    /// Only the casts, without registered functions.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -243,7 +243,7 @@ impl Functions {
         })
     }
 
-    /// Returns true for a function whose value may differ from row to row.
+    /// Returns true for a function whose value may differ between calls with equal arguments.
     #[must_use]
     pub fn varies(&self, iri: &str) -> bool {
         self.entry(iri).is_some_and(|e| !e.deterministic)
@@ -270,7 +270,8 @@ impl Eq for Functions {}
 
 impl Hash for Functions {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The holder of the hash keeps the functions alive, so that no others can get their addresses.
+        // Equality and hash use the map's address. It is not reused while a key with this hash exists, since that key
+        // owns the map.
         self.registered.as_ref().map(Arc::as_ptr).hash(state);
     }
 }

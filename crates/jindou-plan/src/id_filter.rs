@@ -1,9 +1,9 @@
-//! The vertices that a variable can be: intervals of ids, and a way to decide for vertices that updates touched.
+//! The set of vertices that a variable can be: intervals of ids, and conditions to look up for vertices that updates
+//! changed.
 //!
-//! Ids are clustered, so the instances of a class and the keys of a predicate are a few intervals of the base. An
-//! update leaves the intervals as they are: they become a hint with exceptions (docs/internals/graph.md, "Ids"). A
-//! vertex that no patch of the conditions marks dirty is inside exactly if the intervals contain it; for dirty vertices
-//! the class is looked up.
+//! Ids are clustered, so the instances of a class and the keys of a predicate are a few intervals of the base. Updates
+//! do not change the intervals; they mark vertices as dirty in patches (docs/internals/graph.md, "Ids"). For a vertex
+//! that no patch of the conditions marks, the intervals decide. For a dirty vertex, the class or the edge is looked up.
 
 use crate::{GraphRef, Intervals, intervals};
 use jindou_graph::Edges;
@@ -12,14 +12,13 @@ use jindou_graph::segment::{GraphScope, Patch};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
 use std::borrow::Cow;
 
-/// The vertices that a variable can be. The conditions hold for any snapshot of one base that has patches where the
-/// conditions expect them.
+/// The set of vertices that a variable can be. It is valid for every snapshot of one base in which the same predicates
+/// have patches ([`crate::Validity`]).
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct IdFilter {
-    /// Ids that all members have in the base.
+    /// The ids that satisfy all conditions in the base.
     pub intervals: Intervals,
-    /// The conditions whose intersection the intervals are, if updates touched any of them; otherwise empty, and the
-    /// intervals are exact.
+    /// The single conditions, if updates changed the data of any of them. Empty if the intervals are exact.
     pub members: Vec<Member>,
 }
 
@@ -28,20 +27,20 @@ pub struct IdFilter {
 pub struct Member {
     /// Ids that satisfy the condition in the base.
     pub intervals: Intervals,
-    /// Edges that decide for touched vertices; `None`: the intervals are exact.
+    /// The edges to look up for vertices that updates changed; `None` if the intervals are exact.
     pub touched: Option<TouchedBy>,
 }
 
-/// "The vertex has an edge": the condition after a [`Member`] whose predicate updates touched.
+/// The condition of a [`Member`] as "the vertex has an edge of this predicate", for a predicate that updates changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TouchedBy {
     /// The predicate.
     pub predicate: PredicateId,
-    /// `Out`: the vertex is the subject.
+    /// `Out` if the vertex is the subject of the edge, `In` if it is the object.
     pub direction: Direction,
     /// The graphs that are read; never `Bind` or `Slot`.
     pub graph: GraphRef,
-    /// The far end, if it must be a certain vertex: a class.
+    /// For a class, the vertex that must be at the other end of the edge; otherwise `None`, and any edge counts.
     pub neighbour: Option<u32>,
 }
 
@@ -53,15 +52,16 @@ impl TouchedBy {
         (snapshot.edges(self.predicate, self.direction), scope)
     }
 
-    /// False if a vertex that the patch marks cannot satisfy the condition. The edge of a class is looked up, since no
-    /// later step does that; whether a key has an edge is left to the step that reads it. O(log edits + log degree).
+    /// False if a vertex that the patch marks as dirty cannot satisfy the condition. The edge to a class is looked up,
+    /// since no later step does that. Whether a key has any edge is not looked up, since the step that reads its edges
+    /// finds out. O(log edits + log degree).
     #[inline]
     #[must_use]
     pub fn may_hold(&self, view: &Edges<'_>, scope: GraphScope<'_>, v: u32) -> bool {
         self.may_hold_counting(view, scope, v, &mut 0)
     }
 
-    /// As [`Self::may_hold`]; `looked` as in [`Edges::contains_counting`].
+    /// As [`Self::may_hold`]; adds to `looked` as [`Edges::contains_counting`] does.
     #[inline]
     pub fn may_hold_counting(
         &self,
@@ -97,8 +97,8 @@ impl TouchedBy {
         }
     }
 
-    /// Calls `brought` with vertices that edits may have added and `took` with those that they may have removed, each
-    /// in a few ascending runs. O(edits).
+    /// Calls `brought` with vertices that may satisfy the condition since edits added edges, and `took` with those that
+    /// may no longer satisfy it since edits removed edges. The vertices come in a few ascending runs. O(edits).
     fn changed(
         &self,
         snapshot: &dyn Graph,
@@ -117,13 +117,13 @@ impl TouchedBy {
                 removed.flatten().for_each(|&e| took(e as u32));
                 named_removed.flatten().for_each(|e| took(e[1]));
             }
-            // Removed keys may stay: their edges are looked for anyway.
+            // A key without edges left may stay in the set, since the step that reads its edges finds none.
             None => p.for_each_added_key(brought),
         }
     }
 
-    /// Estimated number of vertices that edits may have added, in the base and in the tail, for the planner. O(log
-    /// edits).
+    /// Estimated numbers of vertices that edits may have added to the set, those of the base and those of the tail.
+    /// O(log edits).
     fn brought(&self, snapshot: &dyn Graph) -> [f64; 2] {
         let Some(p) = self.deciding(snapshot).patch() else {
             return [0.0; 2];
@@ -143,7 +143,7 @@ impl TouchedBy {
 }
 
 impl IdFilter {
-    /// Exactly these ids.
+    /// The set of exactly these ids, in every snapshot.
     #[must_use]
     pub fn exactly(intervals: Intervals) -> Self {
         Self {
@@ -163,7 +163,7 @@ impl IdFilter {
         }
     }
 
-    /// Returns true if no vertex is inside in any snapshot.
+    /// Returns true if the set is empty in every snapshot.
     pub(crate) fn is_never(&self) -> bool {
         self.is_exact() && self.intervals.is_empty()
     }
@@ -174,7 +174,7 @@ impl IdFilter {
         self.members.is_empty()
     }
 
-    /// Intersects with another filter.
+    /// Intersects with another condition.
     pub(crate) fn and(&mut self, member: Member) {
         if self.is_exact() && member.touched.is_some() {
             self.members.push(Member {
@@ -188,8 +188,8 @@ impl IdFilter {
         }
     }
 
-    /// Removes the conditions that a vertex has the edges which `is_known` names, since it is reached along them;
-    /// `None` if nothing is left. Exact conditions stay: they are cheap.
+    /// Removes conditions on the existence of edges for which `is_known` is true: the vertex is reached along such an
+    /// edge. Conditions on classes and exact conditions stay. `None` if no condition remains.
     pub(crate) fn forget(self, is_known: impl Fn(&TouchedBy) -> bool) -> Option<Self> {
         if self.is_exact() {
             return Some(self);
@@ -201,9 +201,10 @@ impl IdFilter {
         Self::all(self.members.into_iter().filter(is_kept))
     }
 
-    /// Removes touched keys that narrow little: looking at vertices marked by updates would cost more than it saves.
+    /// Removes inexact conditions on keys that exclude few ids: looking up dirty vertices would cost more than it
+    /// saves.
     pub(crate) fn pruned(self) -> Self {
-        /// Conditions are dropped if that lets at most this many times as many ids pass.
+        /// A condition is removed if at most this many times as many ids pass without it.
         const LITTLE: f64 = 1.25;
         let mut it = self;
         let mut at = 0;
@@ -225,17 +226,17 @@ impl IdFilter {
         it
     }
 
-    /// Vertices that satisfy all conditions; `None` if there are none.
+    /// Vertices that satisfy all these conditions; `None` without conditions.
     fn all(mut members: impl Iterator<Item = Member>) -> Option<Self> {
         let mut all = Self::one(members.next()?);
         members.for_each(|m| all.and(m));
         Some(all)
     }
 
-    /// Approximate number of ids inside. O(intervals + members log edits).
+    /// Approximate number of ids in the set. O(intervals + members log edits).
     pub(crate) fn count(&self, snapshot: &dyn Graph) -> f64 {
-        // Vertices that edits added to one condition must satisfy the others as well: new vertices must have been added
-        // to all.
+        // Vertices of the base that edits added: estimated by the condition with most of them. Vertices of the tail
+        // have to satisfy all conditions: estimated by the condition with fewest.
         let (mut base, mut tail) = (0.0, f64::from(snapshot.vertices()));
         for m in &self.members {
             let touched = m.touched.as_ref();
@@ -251,7 +252,8 @@ impl IdFilter {
         intervals::count(&ids) + base + f64::max(tail - known, 0.0)
     }
 
-    /// The intervals without ids that have no term yet: an index leaves them open for terms of updates.
+    /// The intervals without ids that have no term yet: an index returns intervals that include the ids of future
+    /// terms.
     #[must_use]
     pub fn of_terms(&self, snapshot: &dyn Graph) -> Cow<'_, [[u32; 2]]> {
         intervals::of_terms(&self.intervals, snapshot)
@@ -264,7 +266,7 @@ impl IdFilter {
         touched.map(|t| t.edits(snapshot)).sum()
     }
 
-    /// Returns true if the vertex is inside.
+    /// Returns true if the vertex is in the set.
     #[must_use]
     pub fn holds(&self, snapshot: &dyn Graph, v: u32) -> bool {
         if self.is_exact() {
@@ -284,16 +286,16 @@ impl IdFilter {
         self.members.iter().map(test).collect()
     }
 
-    /// The ids inside in this snapshot. O(intervals + exceptions × (log edits + log intervals)), or O(instances ×
-    /// those) for a class with fewer instances.
+    /// The ids in the set in this snapshot. O(intervals + exceptions × (log edits + log intervals)), or, for a class
+    /// with few instances, O(instances × (log edits + log intervals)).
     #[must_use]
     pub fn exact(&self, snapshot: &dyn Graph) -> Intervals {
         let tests = self.tests(snapshot);
         if let Some(found) = self.of_smallest_class(&tests, snapshot) {
             return found;
         }
-        // A new vertex is in no interval, so every condition must have gained it: the lists are intersected, nothing is
-        // looked up.
+        // If no interval contains vertices of the tail, such a vertex is in the set only if edits added it to every
+        // condition: the lists of added vertices are intersected, without lookups.
         let apart = !self.members.iter().any(|m| reaches_tail(&m.intervals));
         let mut flips = if apart {
             self.tail(&tests, snapshot)
@@ -303,8 +305,8 @@ impl IdFilter {
         let mut gone = vec![];
         for (i, m) in self.members.iter().enumerate() {
             let Some(by) = &m.touched else { continue };
-            // Where only the default graph counts, an edit tells the current state; otherwise another graph may have
-            // the edge.
+            // If only the default graph counts, an edit tells whether the edge exists now. Otherwise another graph may
+            // have the edge.
             let is_sure = tests[i].reads_default_alone();
             by.changed(
                 snapshot,
@@ -332,7 +334,8 @@ impl IdFilter {
 }
 
 impl IdFilter {
-    /// Instances, among the members that are inside, of the smallest class, if they are fewer than the edits.
+    /// Intersects the instances of the smallest class with the set, if the class has fewer instances than there are
+    /// edits.
     fn of_smallest_class(
         &self,
         tests: &[MemberLookup<'_>],
@@ -358,12 +361,12 @@ impl IdFilter {
         ))
     }
 
-    /// Vertices of the tail that are inside, where no interval contains any, in ascending order. O(edits of the
+    /// Vertices of the tail in the set, in ascending order, provided that no interval contains any. O(edits of the
     /// members).
     fn tail(&self, tests: &[MemberLookup<'_>], snapshot: &dyn Graph) -> Vec<u32> {
         let mut lists: Vec<Vec<u32>> = vec![];
         for m in &self.members {
-            // Exact intervals without a vertex of the tail.
+            // The intervals are exact, and contain no vertex of the tail.
             let Some(by) = &m.touched else { return vec![] };
             let mut list = vec![];
             let keep = |v| {
@@ -390,7 +393,8 @@ impl IdFilter {
                 at.peek() == Some(&v)
             });
         }
-        // Where other graphs count as well, an edit alone does not make an edge visible.
+        // If other graphs count as well, an edit alone does not tell whether an edge is visible, so the vertices are
+        // looked up.
         let mut unsure = tests.iter().filter(|t| !t.reads_default_alone()).peekable();
         if unsure.peek().is_some() {
             let unsure: Vec<_> = unsure.collect();
@@ -400,7 +404,7 @@ impl IdFilter {
     }
 }
 
-/// A member with its data in the snapshot.
+/// A condition, with the edges and the patch that it reads in the snapshot.
 struct MemberLookup<'s> {
     intervals: &'s [[u32; 2]],
     touched: Option<(&'s TouchedBy, Edges<'s>, &'s Patch, GraphScope<'s>)>,
@@ -432,7 +436,8 @@ fn inside(list: &[[u32; 2]], v: u32) -> bool {
     list.get(at).is_some_and(|r| r[0] <= v)
 }
 
-/// The intervals with some ids removed and others added. Both lists are ascending. O(both).
+/// The intervals, in which each of the ids changes from inside to outside or the other way round. `ids` are ascending.
+/// O(runs + ids).
 fn flipped(runs: &[[u32; 2]], ids: &[u32]) -> Intervals {
     let mut out = Intervals::with_capacity(runs.len() + ids.len());
     let mut push = |a: u32, b: u32| match out.last_mut() {

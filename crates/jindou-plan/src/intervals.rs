@@ -1,4 +1,4 @@
-//! Sets of vertex ids as ascending, disjoint, half-open intervals, and the number of a segment's keys in them.
+//! Sets of vertex ids as ascending, disjoint, half-open intervals, and how many keys of a segment they contain.
 
 use crate::Intervals;
 use jindou_graph::Graph;
@@ -6,20 +6,21 @@ use jindou_graph::segment::{KeyFinder, RankBlock, Segment, folded};
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID};
 use std::borrow::Cow;
 
-/// Number of intervals above which an overlap is estimated from this many of them instead of counted.
+/// Number of intervals up to which an overlap is counted. Of more intervals, this many are sampled.
 const MAX_COUNTED: usize = 512;
 
 /// All ids that terms added by updates have or may get.
 const TAIL: [u32; 2] = [FIRST_TAIL_ID, FIRST_QUERY_ID];
 
-/// Intervals of some ids of the base, and of all ids that terms added by updates have or may get.
+/// Intervals of the given ids of the base, and of all ids that terms added by updates have or may get.
 pub(crate) fn of_base(ids: Vec<u32>) -> Intervals {
     let mut out = of_ids(ids);
     out.push(TAIL);
     out
 }
 
-/// Intervals without ids that have no term yet: ends [`TAIL`] where the graph's terms end. O(1) except for a copy.
+/// Intervals without ids that have no term yet: [`TAIL`] is cut off after the graph's last term. O(1), unless the
+/// intervals have to be copied.
 pub(crate) fn of_terms<'a>(all: &'a [[u32; 2]], graph: &dyn Graph) -> Cow<'a, [[u32; 2]]> {
     match all.split_last() {
         Some((last, rest)) if last[1] == TAIL[1] => {
@@ -35,7 +36,7 @@ pub(crate) fn of_terms<'a>(all: &'a [[u32; 2]], graph: &dyn Graph) -> Cow<'a, [[
     }
 }
 
-/// Intervals without [`TAIL`], for looking at a few of them.
+/// Intervals without [`TAIL`], which would distort a sample.
 pub(crate) fn without_open_end(all: &[[u32; 2]]) -> &[[u32; 2]] {
     match all.split_last() {
         Some((last, rest)) if last[1] == TAIL[1] => rest,
@@ -43,7 +44,7 @@ pub(crate) fn without_open_end(all: &[[u32; 2]]) -> &[[u32; 2]] {
     }
 }
 
-/// Intersection of both. O(a + b).
+/// Intersection of two sets. O(a + b).
 pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
     let mut out = Intervals::new();
     let (mut i, mut j) = (0, 0);
@@ -67,12 +68,12 @@ pub(crate) fn count(a: &[[u32; 2]]) -> f64 {
     n as f64
 }
 
-/// Ids from `first` on.
+/// Number of ids that are at least `first`.
 pub(crate) fn from(a: &[[u32; 2]], first: u32) -> f64 {
     count(&intersect(a, &[[first, u32::MAX]]))
 }
 
-/// Intervals of some ids, which are sorted here.
+/// Intervals of some ids, in any order.
 pub(crate) fn of_ids(mut ids: Vec<u32>) -> Intervals {
     ids.sort_unstable();
     let mut out = Intervals::new();
@@ -86,7 +87,7 @@ pub(crate) fn of_ids(mut ids: Vec<u32>) -> Intervals {
     out
 }
 
-/// Keys of a segment that finds them by intervals.
+/// Keys of a segment whose finder consists of intervals; `None` for other finders.
 pub(crate) fn of_keys(segment: &Segment<'_>) -> Option<Intervals> {
     match segment.finder {
         KeyFinder::Empty => Some(Intervals::new()),
@@ -177,7 +178,7 @@ mod tests {
             let both: BTreeSet<u32> = a.intersection(&b).copied().collect();
             prop_assert_eq!(set(&intersect(&ia, &ib)), both);
             prop_assert_eq!(count(&ia), a.len() as f64);
-            // Keys spread by `scale` make intervals, bitmaps and directories.
+            // With a larger `scale` the keys are sparser, so that the segment uses intervals, a bitmap or a directory.
             let mut builder = SegmentBuilder::new(false);
             for &k in &b {
                 builder.push(k * scale, 1, 0);

@@ -1,4 +1,4 @@
-//! The order of joined parts: groups of patterns, VALUES, sub-queries, unions, paths.
+//! The order in which parts of a join (groups of patterns, VALUES, sub-queries, unions, paths) are joined.
 
 mod many;
 
@@ -15,15 +15,15 @@ use rustc_hash::FxHashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Number of parts up to which every remaining part is tried at every position.
+/// Largest number of parts that are tried as the next one at each position of the order.
 const MAX_TRIED: usize = 10;
-/// Number of parts from which only one is tried at each position.
+/// Number of parts above which one order is chosen without trying others ([`many`]).
 const MANY: usize = 64;
-/// Assumed later cost of a row, roughly in nanoseconds of one core.
+/// Assumed cost of processing a row of the join later on, roughly in nanoseconds of one core.
 const ROW_AHEAD: f64 = 8.0;
-/// Largest set of terms in a filter that is used as the ends of a path.
+/// Largest set of IRIs in a filter that becomes VALUES for an end of a path.
 const MAX_GIVEN: usize = 256;
-/// Number of cheapest parts that are tried as the first one if there are paths.
+/// Number of cheapest parts, each of which is tried as the first one, if there are paths.
 const STARTS: usize = 3;
 
 fn score(b: &Built) -> f64 {
@@ -31,9 +31,9 @@ fn score(b: &Built) -> f64 {
 }
 
 impl PlanBuilder<'_> {
-    /// Joins all parts: starts with the smallest and always adds the cheapest, either by going on from the rows or by
-    /// hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part with a slot of
-    /// another connects them as a shared slot does.
+    /// Joins all parts: starts with the cheapest and then always adds the part with the lowest score, either by
+    /// extending the rows or by a hash join. A filter is tested as soon as its slots are bound. A filter that equates
+    /// slots of two parts connects them, as a shared slot does.
     pub(crate) fn join(&mut self, parts: &[LogicalNode], mut filters: Vec<Arc<Expr>>) -> Built {
         let (mut parts, over) = connected(constants(parts));
         filters.extend(over);
@@ -51,7 +51,7 @@ impl PlanBuilder<'_> {
             .collect();
         let mut order: Vec<usize> = (0..rest.len()).collect();
         order.sort_by(|&a, &b| score(&rest[a].1).total_cmp(&score(&rest[b].1)));
-        // The end of a path says little about where it had better begin.
+        // The estimate for a path by itself says little about the end from which it should be followed.
         order.truncate(if has_path { STARTS } else { 1 });
         let Some((&last, others)) = order.split_last() else {
             return unit();
@@ -90,7 +90,7 @@ impl PlanBuilder<'_> {
                 twice.add(&once.and(&b.possible));
                 once.add(&b.possible);
             }
-            // Slots that parts other than this one may bind.
+            // Slots that other parts may bind when they are joined later.
             let later = |b: &Built| twice.or(&once.minus(&b.possible));
             let links = |b: &Built, at: &Built| {
                 let mut comparisons = filters.iter().filter_map(|f| f.0.as_ref()).peekable();
@@ -137,7 +137,7 @@ impl PlanBuilder<'_> {
         self.filter(at, &filters)
     }
 
-    /// Joins with a part; also returns the positions of the filters that are then settled.
+    /// Joins with a part; also returns the positions of the filters that need no further test.
     fn next_by(
         &mut self,
         at: &Built,
@@ -146,7 +146,7 @@ impl PlanBuilder<'_> {
         later: &SlotSet,
         filters: &Filters,
     ) -> (Built, Vec<usize>) {
-        // The smaller side is held.
+        // The right side is stored, so it is the smaller one.
         let (left, right) = if at.rows < built.rows {
             (built, at)
         } else {
@@ -159,7 +159,8 @@ impl PlanBuilder<'_> {
         let is_equality = |i: &usize| filters[*i].0.as_ref().is_some_and(|c| !c.is_order());
         let mut best = linked(left, right);
         if best.as_ref().is_some_and(|b| !b.1.iter().any(is_equality)) {
-            // Two bounds of one column are better than one bound of each of two columns.
+            // A sorted right side can be searched by a lower and an upper bound of one column, but not by bounds of two
+            // columns.
             let other = linked(right, left);
             if let (Some(a), Some(b)) = (&best, &other)
                 && score(&b.0) < score(&a.0)
@@ -181,7 +182,8 @@ impl PlanBuilder<'_> {
             }
             Some((linked, used)) => {
                 let plain = self.next(at, node, built);
-                // Conditions tested afterwards drop most of its rows.
+                // The filters are tested on the rows of this plan afterwards and drop most of them, so its rows count
+                // little.
                 if plain.cost + plain.rows * cost::OUT < score(&linked) {
                     return (plain, vec![]);
                 }
@@ -192,7 +194,7 @@ impl PlanBuilder<'_> {
     }
 
     fn next(&mut self, at: &Built, node: &LogicalNode, built: &Built) -> Built {
-        // The smaller side is held.
+        // The right side is stored, so it is the smaller one.
         let hashed = if at.rows < built.rows {
             hash_join(built.clone(), at.clone(), JoinKind::Inner, None)
         } else {
@@ -213,10 +215,10 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Filters, each with its comparison, if it is one.
+/// Filters, each with the comparison that it consists of, if it can be a join key.
 type Filters = Vec<(Option<KeyedCondition>, Arc<Expr>)>;
 
-/// A part of a join: one of the query's, or one composed of some of them.
+/// A part of a join: a node of the query, or one that was made from nodes of the query.
 pub(crate) enum JoinPart<'a> {
     Given(&'a LogicalNode),
     Made(Box<LogicalNode>),
@@ -239,14 +241,14 @@ impl Deref for JoinPart<'_> {
     }
 }
 
-/// Parts of a join as in the query.
+/// The parts of a join, unchanged.
 pub(crate) fn given(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
     parts.iter().map(JoinPart::Given).collect()
 }
 
-/// Parts of a join that contains paths: groups of patterns are cut where no variable connects them (being in the same
-/// graph does not count), since a path may connect them and their product is not to be built first. Also returns the
-/// filters over several parts.
+/// Splits the groups of patterns of a join that contains paths into connected groups: a path may connect them, and
+/// their product should not be built first. Being in the same graph does not count as connected. Also returns the
+/// filters over several groups. A join without paths is unchanged.
 pub(crate) fn connected(parts: Vec<JoinPart<'_>>) -> (Vec<JoinPart<'_>>, Vec<Arc<Expr>>) {
     let mut over = vec![];
     if !parts.iter().any(|p| p.has_path()) {
@@ -273,7 +275,7 @@ pub(crate) fn connected(parts: Vec<JoinPart<'_>>) -> (Vec<JoinPart<'_>>, Vec<Arc
     (out, over)
 }
 
-/// VALUES for the ends of paths which a filter restricts to certain IRIs and nothing else binds.
+/// VALUES for ends of paths that a filter restricts to certain IRIs, unless another part may bind them.
 fn given_ends(parts: &[JoinPart<'_>], filters: &[Arc<Expr>]) -> Vec<LogicalNode> {
     let mut given = SlotSet::default();
     let mut out = vec![];
@@ -292,7 +294,7 @@ fn given_ends(parts: &[JoinPart<'_>], filters: &[Arc<Expr>]) -> Vec<LogicalNode>
     out
 }
 
-/// A slot and the IRIs of which its value must be one for a filter to be true.
+/// For a filter that is true only if a slot holds one of some IRIs: the slot and the IRIs.
 fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
     let (v, list) = match &*f.expression {
         Expression::Equal(a, b) | Expression::SameTerm(a, b) => match (&**a, &**b) {
@@ -323,7 +325,7 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
     Some((f.slot(v)?, rows))
 }
 
-/// Turns VALUES of one variable that a group of patterns binds into a condition on the group.
+/// Replaces VALUES of one variable by a condition on a group of patterns that binds the variable.
 fn constants(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
     let mut out = given(parts);
     for (i, p) in parts.iter().enumerate() {
@@ -356,8 +358,8 @@ fn constants(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
     out
 }
 
-/// The condition "the slot is one of these terms", in the form that becomes intervals; `None` for rows that are not a
-/// set of terms or do not have such a form.
+/// The condition "the slot is one of these terms", in a form that the planner turns into intervals. `None` for rows
+/// that contain a duplicate, an unbound value, or terms for which there is no such form.
 fn one_of(slot: Slot, rows: &[Row]) -> Option<Expr> {
     let v = Variable::new_unchecked("value");
     let mut terms = vec![];

@@ -1,13 +1,13 @@
-//! Conditions that compare the two sides of a join, each side by an expression over its own rows: keys to match by
-//! instead of a test of every pair.
+//! Conditions that compare an expression over one side of a join with an expression over the other side. The join
+//! matches rows by these keys, instead of testing every pair of rows.
 //!
-//! `?a = ?b`, `sameTerm(?a, ?b)`, `STR(?a) = STR(?b)`, `?a IN (?b)`, `YEAR(?a) = YEAR(?b)` and the like. An expression
-//! other than a variable first becomes a hidden column of its side. A row whose expression is an error or unbound
-//! matches nothing, just as the comparison would not be true for it.
+//! Examples are `?a = ?b`, `sameTerm(?a, ?b)`, `STR(?a) = STR(?b)`, `?a IN (?b)` and `YEAR(?a) = YEAR(?b)`. An
+//! expression other than a variable first becomes a hidden column of its side. A row whose expression is an error or
+//! unbound matches nothing, since the comparison would not be true either.
 //!
 //! Each alternative of a condition (`?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`) is a key of its own. An alternative that
-//! reads one side only (`?a = ?b || ?a = 1`) becomes a column that is bound where the alternative is true, and matches
-//! every row of the other side.
+//! reads one side only (`?a = 1` in `?a = ?b || ?a = 1`) becomes a column of this side that is bound to true where the
+//! alternative holds; it is matched with a column of the other side that is always true.
 
 mod choices;
 mod columns;
@@ -23,13 +23,13 @@ use jindou_model::scope;
 use jindou_syntax::algebra::{Expression, Variable};
 use std::sync::Arc;
 
-/// Largest number of variables of a condition that is considered.
+/// Largest number of variables of a condition that can be a join key.
 const FEW: usize = 32;
-/// Largest condition, in parts, in which a value is substituted for a variable.
+/// Largest number of parts of a condition in which a variable is replaced by its value ([`through`]).
 const MOST_PARTS: usize = 256;
-/// Largest value, in parts, that is substituted for the variable it is bound to.
+/// Largest number of parts of a value that replaces the variable that BIND binds to it.
 const SMALL: usize = 16;
-/// Largest number of occurrences that are substituted.
+/// Largest number of occurrences of the variable that are replaced.
 const USES: usize = 4;
 
 /// One side of a comparison.
@@ -37,12 +37,12 @@ const USES: usize = 4;
 pub(crate) struct ComparisonSide {
     value: Expr,
     slots: SlotSet,
-    /// The variable's slot, or the column that the value gets.
+    /// The slot of the expression if it is a variable, otherwise the hidden column for its value.
     key: Slot,
     is_variable: bool,
 }
 
-/// An equality or an ordering comparison of two expressions, neither of them constant.
+/// An equality or an ordering comparison of two expressions, neither of which is constant.
 #[derive(Clone, Debug)]
 struct ComparedPair {
     left: ComparisonSide,
@@ -53,28 +53,29 @@ struct ComparedPair {
 /// An alternative of a condition.
 #[derive(Clone, Debug)]
 struct Alternative {
-    /// Equalities that must hold for the alternative to be true. For a condition that is a single comparison, that
-    /// comparison.
+    /// Equalities that must all hold for the alternative to be true. If the whole condition is one comparison, this is
+    /// it, also if it compares by order.
     pairs: Vec<ComparedPair>,
-    /// The column that is bound where the alternative is true.
+    /// The column that is bound exactly where the alternative is true; `None` if the alternative reads no slot, or if
+    /// the whole condition is one comparison.
     whole: Option<ComparisonSide>,
     /// True if the alternative is exactly one equality.
     is_pair: bool,
 }
 
-/// A condition that is true only where two expressions are equal, or one of several such pairs is; or one that compares
-/// two expressions by order.
+/// A condition as alternatives of which at least one is true whenever the condition is. Each alternative can be a join
+/// key; if the condition is a single comparison by order, that is the only one.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyedCondition {
     choices: Vec<Alternative>,
-    /// A column that is the same in all rows.
+    /// A column that is true in all rows, to be compared with [`Alternative::whole`].
     always: Option<ComparisonSide>,
 }
 
-/// Comparisons of the two sides of a join of which at least one is true if the condition is.
+/// Comparisons of the two sides of a join. At least one of them is true for every pair that satisfies the condition.
 struct LinkedComparisons<'c> {
     either: Vec<OrientedComparison<'c>>,
-    /// True if the condition is equivalent to the comparisons.
+    /// True if every pair for which one of them is true also satisfies the condition, which then needs no further test.
     is_exact: bool,
 }
 
@@ -95,12 +96,12 @@ impl OrientedComparison<'_> {
     }
 }
 
-/// The two expressions that a condition compares, where the condition is true exactly if the comparison is.
+/// The two expressions that a condition compares, if the condition is nothing but one comparison.
 pub(crate) fn sides(e: &Expression) -> Option<(&Expression, &Expression, MatchBy)> {
     use Expression as E;
     let order = MatchBy::Order;
     let mut e = e;
-    // `!(?a != ?b)`
+    // A double negation changes nothing; `!` over anything else is not a comparison.
     while let E::Not(inner) = e {
         let E::Not(inner) = &**inner else { return None };
         e = inner;
@@ -145,7 +146,7 @@ pub(crate) fn comparison(e: Expression, by: MatchBy, with: Variable) -> Expressi
     }
 }
 
-/// Slots that an expression of the condition reads.
+/// Slots that an expression reads; `scope` maps its variables to slots.
 pub(crate) fn slots_of(e: &Expression, scope: &Expr) -> SlotSet {
     let mut out = SlotSet::default();
     walk(e, &mut |e| {
@@ -158,7 +159,7 @@ pub(crate) fn slots_of(e: &Expression, scope: &Expr) -> SlotSet {
     out
 }
 
-/// Slots on the two sides of each comparison or alternative of a condition. Neither side is empty.
+/// For each comparison in a condition that may be a join key, the slots that its two operands read; both are non-empty.
 pub(crate) fn slots_compared(f: &Expr) -> Vec<(SlotSet, SlotSet)> {
     let mut out = vec![];
     if f.per_row || f.variables.len() > FEW {
@@ -184,7 +185,7 @@ pub(crate) fn slots_compared(f: &Expr) -> Vec<(SlotSet, SlotSet)> {
     out
 }
 
-/// The two expressions that a condition equates.
+/// The two expressions that a condition equates; `None` for other conditions.
 fn equality(e: &Expression) -> Option<(&Expression, &Expression, MatchBy)> {
     sides(e).filter(|s| !matches!(s.2, MatchBy::Order(_)))
 }
@@ -254,8 +255,8 @@ pub(crate) fn compared(root: &LogicalNode) -> SlotSet {
     out
 }
 
-/// The condition with a variable replaced by the value that it is bound to, if that makes it a comparison of the two
-/// sides of a join. The value must be deterministic and small, since each condition gets a copy.
+/// The condition with variable `to` replaced by the value that it is bound to, if the result may be a join key. The
+/// value must be deterministic and small, since it is copied into each condition.
 pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     if f.per_row || value.per_row || !compares(f) {
         return None;
@@ -272,11 +273,11 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     let is_to = |v| f.slot(v) == Some(to);
     walk(&f.expression, &mut |e| match e {
         Expression::Variable(v) if is_to(v) => uses += 1,
-        // A value is not a variable.
+        // BOUND needs a variable and cannot take a value.
         Expression::Bound(v) if is_to(v) => fits = false,
         _ => {}
     });
-    // Names are those of the query; inner scopes may use the same names for other slots.
+    // Variables are replaced by name, but inner scopes may use the same name for another slot.
     let clash = value
         .variables
         .iter()
@@ -309,7 +310,7 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     compares(&out).then_some(out)
 }
 
-/// The expression with the variable replaced by a value; `None` if the variable does not occur. Recurses.
+/// The expression with the variable replaced by a value; `None` if the variable does not occur. Recursive.
 fn replaced(e: &Expression, variable: &Variable, value: &Expression) -> Option<Expression> {
     if matches!(e, Expression::Variable(v) if v == variable) {
         return Some(value.shared());
@@ -318,8 +319,8 @@ fn replaced(e: &Expression, variable: &Variable, value: &Expression) -> Option<E
     map_parts(e, &mut part).ok().flatten()
 }
 
-/// Returns true if the expression's values are IRIs, blank nodes, or strings of `xsd:string` or with a language: where
-/// both sides of `=` are such terms, they are equal only if they are the same term.
+/// Returns true if the expression's values are IRIs, blank nodes, or strings of type `xsd:string` or with a language
+/// tag: two such values are equal only if they are the same term.
 pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
     match e {
         Expression::NamedNode(_) => true,
@@ -332,8 +333,8 @@ pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
 }
 
 impl ComparisonSide {
-    /// True if the expression can be computed from the rows of one side of a join: slots that the other side, or a part
-    /// that is joined `later`, might also bind are certain to be bound in them.
+    /// True if the expression can be computed from the rows `own` of one side of a join. Its slots that the other side,
+    /// or a part that is joined `later`, might also bind must be bound in every row of `own`.
     fn is_of(&self, own: &Built, other: &Built, later: &SlotSet) -> bool {
         let added = |s| other.possible.has(s) || later.has(s);
         self.slots.meets(&own.possible)
@@ -349,7 +350,7 @@ impl ComparedPair {
         later: &SlotSet,
     ) -> Option<OrientedComparison<'c>> {
         let (a, b) = (&self.left, &self.right);
-        // Otherwise both would be tested before the join.
+        // If one side binds all slots of the comparison, it is a filter on that side.
         let apart = |l: &ComparisonSide, r: &ComparisonSide| {
             !l.slots.is_within(&right.certain) && !r.slots.is_within(&left.certain)
         };
@@ -406,7 +407,7 @@ impl KeyedCondition {
         equates.then_some(out)
     }
 
-    /// An alternative that reads one side only.
+    /// The comparison for an alternative that reads only one side: its column is compared with one that is always true.
     fn on_one_side<'c>(
         &'c self,
         choice: &'c Alternative,
@@ -429,8 +430,7 @@ impl KeyedCondition {
         })
     }
 
-    /// True if the comparison can be used for joining two inputs: they have no common slot, or they have one and the
-    /// comparison is an equality, which makes the join more selective.
+    /// True if the condition contains an equality that can be used for joining the two inputs.
     pub(crate) fn links(&self, left: &Built, right: &Built, later: &SlotSet) -> bool {
         !self.is_order() && self.between(left, right, later).is_some()
     }
@@ -441,7 +441,7 @@ impl KeyedCondition {
     }
 }
 
-/// The comparison with its sides exchanged.
+/// The comparison for exchanged operands.
 pub(crate) fn flipped(by: MatchBy) -> MatchBy {
     match by {
         MatchBy::Order(r) => MatchBy::Order(match r {

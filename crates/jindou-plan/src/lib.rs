@@ -1,4 +1,4 @@
-//! SPARQL text → algebra → a cost-based exploration plan. Statistics in, [`Plan`] out.
+//! SPARQL text → algebra → [`Plan`], an exploration and operators above it, chosen by estimated cost from statistics.
 //!
 //! ```text
 //! text ──parse──► algebra ──logical──► patterns, filters, modifiers over slots

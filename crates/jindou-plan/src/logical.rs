@@ -1,5 +1,5 @@
-//! A query as a tree over slots, and the rewritings that hold for any data: joins are flattened, joined patterns become
-//! one group, filters sink as deep as their slots are certain to be bound.
+//! A query as a tree over slots, and the rewritings that are valid for any data: nested joins become one join, joined
+//! patterns become one group, and filters are pushed down as far as their slots are certain to be bound.
 
 mod copied;
 mod sink;
@@ -56,14 +56,14 @@ impl LogicalPattern {
     }
 }
 
-/// Joined patterns, and filters over their slots. Conditions are shared by all places that test them, never copied.
+/// Joined patterns, and filters over their slots. Conditions that are tested in several groups are shared, not copied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bgp {
     pub patterns: Vec<LogicalPattern>,
     pub filters: Vec<Arc<Expr>>,
-    /// Positions of patterns by hash, filled on first use if there are many.
+    /// Positions in `patterns` by the pattern's hash, used if there are many.
     places: FxHashMap<u64, usize>,
-    /// Number of patterns that are in `places`.
+    /// Number of patterns that `places` includes.
     placed: usize,
 }
 
@@ -106,7 +106,7 @@ impl Bgp {
     }
 }
 
-/// Adds the patterns that are not there yet.
+/// Adds the patterns of `more` that `to` lacks.
 pub(crate) fn add_new(to: &mut Vec<LogicalPattern>, more: &[LogicalPattern]) {
     if more.len() <= 4 || to.len() + more.len() <= FEW {
         for p in more {
@@ -137,7 +137,7 @@ pub(crate) struct PathNode {
 #[derive(Debug)]
 pub(crate) enum NodeKind {
     Bgp(Bgp),
-    /// The named graphs, one per row.
+    /// One row per named graph, with the graph in this slot.
     Graphs(Slot),
     /// One empty row if the named graph exists.
     HasGraph(Canonical),
@@ -168,7 +168,8 @@ pub(crate) enum NodeKind {
         to: Slot,
         value: Arc<Expr>,
     },
-    /// `body` with the slots of a row of `input` bound: EXISTS, LATERAL, a group evaluated for each graph.
+    /// For each row of `input`, the solutions of `body` with that row's values: EXISTS, LATERAL, a group evaluated per
+    /// graph.
     Apply {
         input: Box<LogicalNode>,
         body: Box<LogicalNode>,
@@ -200,7 +201,7 @@ pub(crate) enum NodeKind {
     Project(Box<LogicalNode>),
 }
 
-/// A part of the query.
+/// A node of the logical tree.
 #[derive(Debug)]
 pub(crate) struct LogicalNode {
     pub kind: NodeKind,
@@ -208,21 +209,21 @@ pub(crate) struct LogicalNode {
     pub certain: SlotSet,
     /// Slots of variables in scope that a solution may bind.
     pub possible: SlotSet,
-    /// Every slot that is mentioned anywhere inside.
+    /// All slots that the node mentions, also those that are not in scope.
     pub uses: SlotSet,
     pub(crate) size: RepeatCost,
-    /// For a join: the last known position of its group of patterns.
+    /// For a join: the position of its group of patterns, which may have become outdated.
     pub(crate) group: Option<usize>,
 }
 
-/// Work of a part of the query; limits how often conditions may be repeated in the part.
+/// Size of a part of the query; limits how often conditions may be copied into its branches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RepeatCost {
-    /// Nodes.
+    /// Number of nodes.
     nodes: usize,
-    /// Weight of the conditions that were pushed down to more than one place.
+    /// Total weight of the additional copies of conditions that were pushed down into several branches.
     repeated: usize,
-    /// True if the part may be connected with others only by a path.
+    /// True if the part contains a property path, which may be all that connects it with other parts.
     has_path: bool,
 }
 
@@ -237,7 +238,7 @@ impl RepeatCost {
 }
 
 impl LogicalNode {
-    /// Creates a node with the size of its inputs; a join's or a union's size is set by its creator.
+    /// Creates a node with the size of its inputs; callers set the size of a join or a union.
     fn new(kind: NodeKind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
         let inside = match &kind {
             NodeKind::Join(_)
@@ -291,7 +292,7 @@ impl LogicalNode {
         self.size.nodes
     }
 
-    /// True if the part may be connected with others only by a path.
+    /// True if the part contains a property path, which may be all that connects it with other parts.
     pub(crate) fn has_path(&self) -> bool {
         self.size.has_path
     }
@@ -310,7 +311,7 @@ impl LogicalNode {
         matches!(&self.kind, NodeKind::Bgp(b) if b.patterns.is_empty() && b.filters.is_empty())
     }
 
-    /// Creates a group of patterns; `hidden` slots (the graph's) are bound but not in scope.
+    /// Creates a group of patterns; slots in `hidden` (a graph variable) are bound but not in scope.
     pub(crate) fn bgp(patterns: Vec<LogicalPattern>, hidden: SlotSet) -> Self {
         let uses: SlotSet = patterns.iter().flat_map(LogicalPattern::slots).collect();
         // The graph variable may also be an end of a pattern; then it is in scope.
@@ -382,7 +383,8 @@ impl LogicalNode {
         let mut all = vec![];
         for b in branches {
             match b.kind {
-                // Slots that the whole binds (the graph that it is in) are bound by each part.
+                // Slots that are certain in the whole union (such as the variable of a GRAPH around it) are certain in
+                // each branch.
                 NodeKind::Union(inner) => all.extend(inner.into_iter().map(|mut part| {
                     part.certain.add(&b.certain);
                     part.possible.add(&b.certain);
@@ -411,8 +413,8 @@ impl LogicalNode {
         Self::new(NodeKind::Union(all), certain, possible, uses).sized(size)
     }
 
-    /// Joins both sides, in any order: joins are flat, and all patterns among their parts are one group. An operator
-    /// that only adds to or drops rows of one side moves above the join where that is equivalent.
+    /// Joins both sides: nested joins become one, and all their patterns become one group. If the top operator of a
+    /// side only adds to or drops that side's rows, it moves above the join where that is equivalent.
     pub(crate) fn join(left: Self, right: Self) -> Self {
         if left.is_unit() {
             return right;
@@ -428,7 +430,8 @@ impl LogicalNode {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
-        // Taken from the sides, not from the parts: a part in GRAPH ?g does not have ?g in scope, the whole has.
+        // The union of the parts' slots would not do: the variable of a GRAPH around a join is in scope of the join but
+        // not of its parts.
         let (mut certain, mut possible, mut uses) = (
             std::mem::take(&mut left.certain),
             std::mem::take(&mut left.possible),
@@ -447,7 +450,8 @@ impl LogicalNode {
             NodeKind::Join(list) => list,
             _ => vec![side],
         };
-        // The left side's own list: a long join is built part by part, and its parts must not be moved for each.
+        // Extends the left side's list in place: long joins are built part by part, and must not be copied for each
+        // part.
         let mut group = left.group;
         let mut parts = list(left);
         for part in list(right) {
@@ -463,14 +467,14 @@ impl LogicalNode {
         whole
     }
 
-    /// Adds a part to a join. `group` is the position of the join's patterns, if it has any.
+    /// Adds a part to a join. `group` is the last known position of the join's group of patterns, if it has one.
     fn add_to(self, parts: &mut Vec<Self>, group: &mut Option<usize>) {
         let NodeKind::Bgp(new) = self.kind else {
             parts.push(self);
             return;
         };
         let is_group = |p: &Self| matches!(p.kind, NodeKind::Bgp(_));
-        // A condition may have turned it into something else.
+        // The position is outdated if a condition has replaced the group by another node.
         if !group.is_some_and(|at| parts.get(at).is_some_and(is_group)) {
             *group = parts.iter().position(is_group);
         }
@@ -498,9 +502,10 @@ impl LogicalNode {
         }
     }
 
-    /// `left` ⋈ `other` with `left`'s top operator moved above the join, if that is equivalent.
+    /// `self` ⋈ `other` with the top operator of `self` moved above the join. `Err` with both nodes if that is not
+    /// equivalent.
     fn lift_over(self, other: Self) -> Result<Self, Box<(Self, Self)>> {
-        // Slots that the operator reads or adds, and those of its input that are certain to be bound.
+        // Slots that the operator reads or adds, and the operator's input.
         let (reads, input) = match &self.kind {
             NodeKind::LeftJoin {
                 left,
@@ -535,7 +540,7 @@ impl LogicalNode {
         if !same {
             return Err(Box::new((self, other)));
         }
-        // Includes slots that only the whole has in scope: the graph's variable.
+        // Added to the lifted node below, since `self` may have the variable of a GRAPH around it in scope.
         let size = self.size.and(other.size);
         let (certain, possible, uses) = (self.certain, self.possible, self.uses);
         let mut lifted = match self.kind {
@@ -572,7 +577,7 @@ impl LogicalNode {
         for c in &condition {
             uses.add(&c.slots());
         }
-        // A condition over the right side alone may be tested inside it.
+        // A condition that reads only the right side is tested inside the right side.
         let (inside, condition): (Vec<_>, Vec<_>) = condition.into_iter().partition(|c| {
             let slots = c.slots();
             !c.per_row && !slots.is_empty() && slots.is_within(&right.certain)
@@ -665,7 +670,7 @@ impl LogicalNode {
         Self::new(kind, certain, possible, uses)
     }
 
-    /// Takes at most `limit` of the node's rows, after the first `offset` of them.
+    /// Skips `offset` of the node's rows, then returns at most `limit` (`None`: all).
     pub(crate) fn slice(self, offset: u64, limit: Option<u64>) -> Self {
         self.above(|inner| NodeKind::Slice {
             inner,
@@ -674,7 +679,7 @@ impl LogicalNode {
         })
     }
 
-    /// Puts a node above that keeps the slots in scope.
+    /// Puts an operator that has the same slots in scope above the node.
     pub(crate) fn above(self, kind: impl FnOnce(Box<Self>) -> NodeKind) -> Self {
         let (certain, possible, uses) = (
             self.certain.clone(),
@@ -693,7 +698,7 @@ impl LogicalNode {
         Self::new(NodeKind::Project(Box::new(self)), certain, possible, uses)
     }
 
-    /// Adds the graph variable, which names the graphs of the solutions, to the scope.
+    /// Adds the graph variable of an enclosing GRAPH to the scope; solutions bind it to their graph.
     pub(crate) fn in_graph(mut self, g: Slot) -> Self {
         self.certain.insert(g);
         self.possible.insert(g);

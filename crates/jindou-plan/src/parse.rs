@@ -1,4 +1,4 @@
-//! SPARQL text → algebra through [`jindou_syntax`], with its faults turned into this project's errors.
+//! SPARQL text → algebra by [`jindou_syntax`], whose parse failures become errors of [`jindou_model`].
 
 use jindou_model::{Error, Result};
 use jindou_syntax::algebra::Query;

@@ -1,7 +1,7 @@
 //! The plan: what the planner decides and an executor (CPU, GPU, remote) carries out.
 //!
-//! A plan belongs to one base, since it holds vertex ids: it carries the id epoch. Within that base it is valid for
-//! snapshots of the shape that it was made for ([`Validity`]). For any other snapshot the query must be planned again.
+//! A plan contains vertex ids, so it belongs to one base. Within that base it is valid for some snapshots
+//! ([`Validity`]); for others the query must be planned again.
 //!
 //! ```text
 //! Operator tree            see `operator`
@@ -19,7 +19,8 @@ use jindou_model::{Direction, PredicateId};
 use jindou_syntax::algebra::{BaseIri, Canonical, Expression, QueryDataset, Variable};
 use std::sync::Arc;
 
-/// A column of the history table: one per variable, hidden ones (blank nodes, helpers) included.
+/// The number of a variable in a plan, and of its column in the history table. Blank nodes and values that only the
+/// plan needs have slots, too (*hidden* slots).
 pub type Slot = u16;
 
 /// A known end of an edge.
@@ -38,22 +39,23 @@ pub enum GraphRef {
     Default,
     /// One named graph.
     Named(u32),
-    /// All named graphs merged: an edge in several of them counts once. (A graph variable that nothing reads does
-    /// **not** use this: it keeps one row per graph.)
+    /// All named graphs merged: an edge in several of them counts once. (A graph variable does **not** use this, even
+    /// if nothing reads it: it yields one row per graph.)
     AnyNamed,
-    /// The default graph and all named ones merged.
+    /// The default graph and all named graphs merged.
     Union,
-    /// Several graphs merged: ascending ids, 0 for the default graph.
+    /// Several graphs merged: ascending ids, where 0 is the default graph.
     Set(Vec<u32>),
     /// The named graph that an earlier step bound to this slot.
     Slot(Slot),
-    /// The edge's graph is bound to this slot by this step; only graphs in the list if there is one
-    /// (`FROM NAMED`), never the default graph. One row for each graph that has the edge.
+    /// This step binds the slot to the edge's graph, which is a named graph, and one of the list if there is one (`FROM
+    /// NAMED`). One row for each graph that has the edge.
     Bind(Slot, Option<Vec<u32>>),
 }
 
 impl GraphRef {
-    /// Scope to read with; `None` for a slot, where the scope depends on the row. `Bind` reads its graphs.
+    /// The scope to read with; `None` for `Slot`, whose scope depends on the row. For `Bind`, the graphs that it may
+    /// bind.
     #[must_use]
     pub fn scope(&self) -> Option<GraphScope<'_>> {
         Some(match self {
@@ -67,12 +69,12 @@ impl GraphRef {
     }
 }
 
-/// The neighbours of a known vertex along one predicate: candidates for the other end.
+/// The neighbour list of a known vertex along one predicate; its members are the candidates for the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeList {
     /// The known end: the segment's key.
     pub anchor: Operand,
-    /// The segment.
+    /// The predicate.
     pub predicate: PredicateId,
     /// `Out`: the anchor is the subject.
     pub direction: Direction,
@@ -83,89 +85,90 @@ pub struct EdgeList {
 /// Intervals `[start, end)` of vertex ids, ascending, disjoint.
 pub type Intervals = Vec<[u32; 2]>;
 
-/// Where the first variable's values come from.
+/// Source of the values of the first variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartSource {
-    /// One row without columns: everything that the next steps need is a constant.
+    /// One row without columns, for later steps that need only constants.
     Unit,
     /// Exactly the vertices of `Step::Start::within` (which is then `Some`).
     IdFilter,
     /// The neighbour list of a constant (instances of a class, …).
     List(EdgeList),
-    /// The index vertex of a predicate: the keys of its segment. With graphs chosen or a patch the keys are a
-    /// superset; the executor keeps those that have a neighbour in `graph` (never `Bind`).
+    /// The index vertex of a predicate: the keys of its segment. If not all graphs are read, or the segment has a
+    /// patch, these are a superset; the executor then drops keys without a neighbour in `graph`.
     Keys {
         /// The predicate.
         predicate: PredicateId,
-        /// `Out`: its subjects.
+        /// `Out` for its subjects, `In` for its objects.
         direction: Direction,
         /// The graphs; never `GraphRef::Bind` or `GraphRef::Slot`.
         graph: GraphRef,
     },
-    /// All named graphs (that hold a quad), or those of the list that hold one.
+    /// All named graphs that contain a quad; if there is a list, only those in it.
     Graphs(Option<Vec<u32>>),
 }
 
 /// The predicate position of a pattern with a predicate variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredicateRef {
-    /// Bound by this step, to the predicate's term.
+    /// This step binds the slot to the predicate's term.
     Bind(Slot),
-    /// Bound before: only edges of that predicate (a term that is not a predicate has none).
+    /// The slot is bound already: only edges of that predicate match. A term that is not a predicate has no edges.
     Slot(Slot),
 }
 
-/// The far end in a pattern with a predicate variable.
+/// The end of an edge or path that is opposite to the known end, or either end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarEnd {
-    /// Bound by this step.
+    /// This step binds the slot.
     Bind(Slot),
-    /// Known.
+    /// The end is known already.
     Known(Operand),
 }
 
 /// Kinds of steps, by what they do to each row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepKind {
-    /// Makes the first rows. Always step 0, and only there.
+    /// Creates the first rows. Always step 0, and only there.
     Start {
-        /// The slot to fill; `None` only for `StartSource::Unit`.
+        /// The slot to bind; `None` only for `StartSource::Unit`.
         to: Option<Slot>,
         /// The values.
         source: StartSource,
-        /// Exact extra condition: only these vertices (classes, predicates' keys).
+        /// Additional condition: the value must be one of these vertices (instances of classes, keys of predicates).
         within: Option<IdFilter>,
     },
-    /// Binds `to` to every vertex that is in **all** lists (the shortest drives; sorted lists intersect) and in
-    /// `within`. A list whose graph is `Bind` must be the only one; its rows are (neighbour, graph).
+    /// Binds `to` to each vertex that is in **all** lists and in `within`; several lists are intersected, starting with
+    /// the shortest. A list whose graph is `Bind` must be the only one; a row then has a neighbour and its graph.
     Expand {
         /// The new slot.
         to: Slot,
-        /// At least one.
+        /// The lists, at least one.
         lists: Vec<EdgeList>,
-        /// Exact extra condition.
+        /// Additional condition, as in `Start`.
         within: Option<IdFilter>,
     },
-    /// Keeps rows whose edge `list.anchor` – `other` exists. `GraphRef::Bind` gives one row for each graph that has it.
+    /// Keeps rows for which the edge between `list.anchor` and `other` exists. With `GraphRef::Bind`, one row per graph
+    /// that has the edge.
     Check {
-        /// The list to look in.
+        /// The neighbour list in which `other` is looked up.
         list: EdgeList,
-        /// The far end.
+        /// The end opposite to the anchor.
         other: Operand,
     },
-    /// Keeps rows whose slot is one of these vertices: an exact test of classes or key sets.
+    /// Keeps rows whose slot is one of these vertices (instances of classes, keys of predicates).
     Restrict {
         /// The bound slot.
         slot: Slot,
         /// The vertices.
         within: IdFilter,
     },
-    /// Walks the edges of a known end whose predicate is a variable. The same edge in two graphs of a merged scope is
-    /// one row.
+    /// Follows the edges of a known end along any predicate, for patterns with a predicate variable. An edge that is in
+    /// several graphs of a merged scope yields one row.
     ExpandAny {
         /// The known end.
         anchor: Operand,
-        /// `Out`: the anchor is the subject.
+        /// `Out` if the anchor is the subject, `In` if it is the object.
         direction: Direction,
         /// The predicate.
         predicate: PredicateRef,
@@ -174,7 +177,7 @@ pub enum StepKind {
         /// The graphs.
         graph: GraphRef,
     },
-    /// Gives every edge of every (or the bound) predicate, for each row so far; neither end is known.
+    /// For each row, returns every edge of every predicate (or of the bound one); neither end is known.
     ScanAll {
         /// Bound by this step.
         subject: Slot,
@@ -185,14 +188,14 @@ pub enum StepKind {
         /// The graphs.
         graph: GraphRef,
     },
-    /// Binds `to` to the subjects (or objects) of one predicate for each row so far: a start inside a plan, for
-    /// patterns that are not connected to what is bound (a product).
+    /// For each row, binds `to` to every value of `source`: a cross product, for patterns that share no slot with the
+    /// rows.
     Cross {
         /// The new slot.
         to: Slot,
-        /// As in `Start`; never `Unit`.
+        /// The values, as in `Start`; never `Unit`.
         source: StartSource,
-        /// As in `Start`.
+        /// Additional condition, as in `Start`.
         within: Option<IdFilter>,
     },
 }
@@ -202,7 +205,7 @@ pub enum StepKind {
 pub struct Step {
     /// Kind of the step, with its operands.
     pub kind: StepKind,
-    /// Conditions on bound slots, tested on its output rows.
+    /// Conditions on bound slots, tested on the step's output rows.
     pub filters: Vec<Condition>,
     /// Slots that later steps, operators or the result need; all others are dropped after this step.
     pub live: Vec<Slot>,
@@ -214,24 +217,24 @@ pub struct Step {
     pub why: String,
 }
 
-/// A group of triple patterns turned into steps.
+/// A group of triple patterns as steps.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Exploration {
-    /// In order; empty only with `empty`.
+    /// The steps in their order; empty only if `empty` is set.
     pub steps: Vec<Step>,
-    /// Reason why nothing matches, if the statistics or the dictionary prove it.
+    /// Reason why nothing matches, if the planner has proved it.
     pub empty: Option<String>,
 }
 
-/// A filter condition. Evaluation has three values: true, false, error; rows for which it is true are kept.
+/// A filter condition. Its value is true, false or an error; rows for which it is true are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
-    /// The same term (SPARQL `sameTerm`, and `=` where both ends can only be IRIs).
+    /// Both are the same term: `sameTerm`, or an `=` that holds only for the same term.
     Same(Operand, Operand),
-    /// A comparison such as `slot < constant` for numbers, strings, dates and booleans, by rank; the right side is the
-    /// constant's canonical bytes. Semantics are SPARQL's operator table: incomparable terms are an error.
+    /// A comparison of a slot with a constant, such as `slot < constant` for numbers, strings, dates and booleans. The
+    /// engine compares value ranks; the constant is in canonical bytes. As in SPARQL, incomparable terms are an error.
     Compare(Slot, Relation, Canonical),
-    /// Term kind tests.
+    /// A test of the kind of term.
     Kind(Slot, TermTest),
     /// The slot has a value.
     Bound(Slot),
@@ -245,7 +248,7 @@ pub enum Condition {
     General(Box<GeneralExpression>),
 }
 
-/// An expression that is evaluated row by row, or by columns of numbers.
+/// An expression that the engine evaluates per row, or, for some functions of numbers, per column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneralExpression {
     /// The expression, without EXISTS.
@@ -256,11 +259,11 @@ pub struct GeneralExpression {
     pub base_iri: Option<BaseIri>,
     /// The registered functions, among them those that the expression calls by IRI.
     pub functions: Functions,
-    /// True if the value is not a function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for
-    /// each row and never be remembered. (`NOW` is constant within a query.)
+    /// True if equal rows may have different values (`RAND`, `UUID`, `STRUUID`, `BNODE`), so that the value must be
+    /// computed for each row and never be cached. (`NOW` is constant within a query.)
     pub per_row: bool,
-    /// The expression as a question to an index, if one knew an answer when the plan was made. The expression then has
-    /// one variable.
+    /// The expression as a question to an index, if an index could answer it when the plan was made. The expression
+    /// then has one variable.
     pub asked: Option<Box<IndexQuestion>>,
 }
 
@@ -277,16 +280,17 @@ pub enum TermTest {
     Numeric,
 }
 
-/// Light plans are answered in place by one worker; heavy ones are cut into morsels.
+/// Classes of plans: one thread runs a light plan; several threads may share the morsels of a heavy one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Estimated below [`LIGHT_COST`].
+    /// The estimated cost is below [`LIGHT_COST`].
     Light,
-    /// All others.
+    /// The estimated cost is at least [`LIGHT_COST`].
     Heavy,
 }
 
-/// Estimated nanoseconds below which a plan is light: under that, waking a second thread (some 20 µs) gains nothing.
+/// Estimated nanoseconds below which a plan is light: waking a second thread takes some 20 µs, so it would gain
+/// nothing.
 pub const LIGHT_COST: f64 = 200_000.0;
 
 /// A planned query.
@@ -294,46 +298,47 @@ pub const LIGHT_COST: f64 = 200_000.0;
 pub struct Plan {
     /// Form of the result.
     pub form: Form,
-    /// Name by slot; hidden slots have names that no query can write.
+    /// Name of each slot; names of hidden slots cannot occur in a query.
     pub slots: Vec<String>,
-    /// The result's columns, in order. A slot that is never bound gives an unbound column.
+    /// The slots of the result's columns, in order. A column whose slot is never bound is unbound in every row.
     pub output: Vec<Slot>,
-    /// Name of each column: two columns may show one slot under two names.
+    /// Names of the result's columns: two columns may have the same slot and different names.
     pub columns: Vec<String>,
-    /// The operators.
+    /// The root of the tree of operators.
     pub root: Operator,
     /// Estimated cost, roughly in nanoseconds of one core.
     pub cost: f64,
     /// Light or heavy.
     pub weight: Weight,
-    /// Snapshots that the plan may run on.
+    /// The snapshots that the plan can run on.
     pub validity: Validity,
-    /// Bytes that the plan takes according to [`measure`](jindou_model::scope::measure); 0 if not measured.
+    /// Bytes of memory that the plan takes, as [`measure`](jindou_model::scope::measure) counted them; 0 if not
+    /// measured.
     pub bytes: u64,
 }
 
-/// Forms of result.
+/// The form of a query, which decides what is made of the plan's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
-    /// SELECT: the columns of `Plan::output`.
+    /// SELECT: returns the columns of `Plan::output`.
     Select,
-    /// ASK: whether there is a row.
+    /// ASK: returns whether there is a row.
     Ask,
-    /// CONSTRUCT: these triples for each row; `Plan::output` has the columns of the template's variables, which
-    /// [`TemplateTerm::Column`] counts.
+    /// CONSTRUCT: returns these triples for each row. `Plan::output` has the slots of the template's variables;
+    /// [`TemplateTerm::Column`] is a position in it.
     Construct(Vec<[TemplateTerm; 3]>),
-    /// DESCRIBE: the vertices in the columns of `Plan::output`, described from the query's dataset.
+    /// DESCRIBE: describes the vertices in the columns of `Plan::output`, from the query's dataset.
     Describe(Option<QueryDataset>),
 }
 
 /// A position of a CONSTRUCT template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateTerm {
-    /// A column of the output.
+    /// The value of this column of the output.
     Column(usize),
-    /// Canonical bytes.
+    /// A constant term, in canonical bytes.
     Term(Canonical),
-    /// A blank node, new for each row; equal numbers are the same node within a row.
+    /// A blank node that is new for each row; within a row, equal numbers are the same node.
     Blank(usize),
     /// A triple term.
     Triple(Box<[TemplateTerm; 3]>),
@@ -346,8 +351,7 @@ impl Plan {
         matches!(self.form, Form::Ask)
     }
 
-    /// The exploration at the bottom of a plan that is a chain, that is, one exploration under operators with one
-    /// input.
+    /// The only exploration of a plan that is a chain of operators with one input each; `None` for other plans.
     #[must_use]
     pub fn exploration(&self) -> Option<&Exploration> {
         self.root.exploration()

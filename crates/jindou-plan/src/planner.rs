@@ -19,26 +19,26 @@ pub struct PlanOptions {
     pub union_default: bool,
     /// Functions that the query may call by IRI.
     pub functions: Functions,
-    /// Version of the store's prefixes that the text was parsed with. The cache distinguishes plans by it.
+    /// Version of the store's prefixes with which the query was parsed; part of the plan cache's key.
     pub prefixes: u64,
 }
 
 /// Plans a query for one snapshot, within the limits of the [scope] that the thread is inside: all of SPARQL 1.1, and
 /// the triple terms of 1.2.
 ///
-/// Needs O(slots × edges × beam) estimates for each group of patterns and, for each variable with several required
-/// predicates, the planner's characteristic sets that have one of them; a join of n parts plans O(n²) of them.
+/// For each group of patterns, needs O(slots × edges × beam width) estimates. For each variable with several required
+/// predicates, also reads those of the planner's characteristic sets that contain one of them. For a join of n parts,
+/// makes O(n²) plans of parts.
 ///
-/// # Errors
-/// [`Error::Query`] for a function that is neither a cast nor among the options' functions, or is called with the wrong
-/// arguments, and for an aggregate that is not SPARQL's. [`Error::Unsupported`] for what no plan can do: SERVICE with a
-/// variable that nothing before it binds, more than 65,535 variables. [`Error::Limit`] when no thread with a large enough
-/// stack can be started for a deeply nested query. The errors of [`scope::look`].
+/// # Errors [`Error::Query`] for a function that is neither a cast nor among the options' functions, for wrong
+/// arguments of a function, and for an aggregate that SPARQL does not define. [`Error::Unsupported`] for a SERVICE
+/// whose variable nothing before it binds, and for more than 65,535 variables. [`Error::Limit`] if a deeply nested
+/// query needs a thread with a large stack, and the system cannot start it. The errors of [`scope::look`].
 pub fn plan(query: &Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
     plan_over(query, snapshot, options, false)
 }
 
-/// As [`plan`], for a query that may have placeholders of parameters.
+/// As [`plan`]; with `parameters`, the query may contain placeholders of parameters.
 pub(crate) fn plan_over(
     query: &Query,
     snapshot: &dyn Graph,
@@ -70,9 +70,9 @@ pub(crate) fn plan_over(
     })
 }
 
-/// Levels of algebra that fit on an ordinary thread's stack; a deeper query gets its own thread.
+/// Levels of algebra that fit on an ordinary thread's stack; a deeper query is planned on a thread of its own.
 const PLAIN_DEPTH: usize = 40;
-/// Stack of that thread; only touched pages cost memory.
+/// Stack size of that thread; the system allocates only pages that are written to.
 const DEEP_STACK: usize = 512 << 20;
 
 /// Cost of a triple of a template, roughly in nanoseconds of one core: building its terms, checking for duplicates, and

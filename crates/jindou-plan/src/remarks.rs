@@ -1,4 +1,4 @@
-//! Remarks on queries that are valid but hardly do what is meant.
+//! Remarks on queries that are valid but probably do not do what their author wants.
 
 use crate::parse::failed;
 use jindou_model::Result;
@@ -7,14 +7,14 @@ use jindou_syntax::algebra::TermPattern;
 use jindou_syntax::{ParserOptions, PatternCall, extension_of_iri, parse_recorded, pattern_calls};
 use jindou_values::pattern::{Pattern, PatternReplacement};
 
-/// Longest text, in bytes, in which calls are searched: a longer query was not written by a person.
+/// Longest text, in bytes, that is searched for calls. A longer query was not written by hand.
 const LONGEST: usize = 1 << 20;
-/// Most calls whose patterns are checked.
+/// Largest number of calls whose patterns are checked.
 const MOST: usize = 100;
 
-/// Remarks on a query, a sentence each: extensions of other engines, which are IRIs like any other here, and constant
-/// patterns of REGEX and REPLACE that are invalid. SPARQL makes such a call an error in each row, which a FILTER treats
-/// as false, so that the query runs and returns nothing.
+/// Remarks on a query, a sentence each, about extensions of other engines, which are ordinary IRIs here, and about
+/// constant patterns of REGEX and REPLACE that are invalid. SPARQL makes a call with an invalid pattern an error in
+/// each row; a FILTER drops the rows, so that the query runs and returns nothing.
 ///
 /// # Errors
 /// As [`crate::parse_with`].
@@ -39,7 +39,7 @@ pub fn remarks(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// The extensions of other engines whose IRIs the query has, each once.
+/// Remarks on the extensions of other engines whose IRIs occur in the query, one for each extension.
 fn extensions(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
     let (_, found) = parse_recorded(text, options).map_err(failed)?;
     let mut out = vec![];
@@ -65,17 +65,17 @@ fn extensions(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// Returns true if one of the words may occur in the text.
+/// Returns false if the text certainly calls neither REGEX nor REPLACE.
 fn may_call(text: &str) -> bool {
     let has = |word: &[u8]| {
         let mut found = text.as_bytes().windows(word.len());
         found.any(|w| w.eq_ignore_ascii_case(word))
     };
-    // An escape may stand for one of their letters.
+    // An escape may stand for a letter of these names.
     has(b"regex") || has(b"replace") || has(b"\\u")
 }
 
-/// Reason why a call is an error for any text.
+/// Reason why a call is an error whatever its text is; `None` if it is valid.
 fn fault(call: &PatternCall) -> Option<String> {
     let pattern = match Pattern::new(&call.pattern, &call.flags, call.replaces) {
         Ok(pattern) => pattern,

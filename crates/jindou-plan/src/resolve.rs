@@ -1,5 +1,5 @@
-//! Resolves a logical group against one snapshot: terms become ids, classes and key sets become intervals, and patterns
-//! that cannot match are detected.
+//! Resolves a group of patterns against one snapshot: terms become ids, classes and keys of predicates become intervals
+//! of ids, and patterns that cannot match are detected.
 
 use crate::condition::{CompiledCondition, ConditionCompiler};
 use crate::expression::Expr;
@@ -16,10 +16,10 @@ use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, scope};
 use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
 use std::sync::Arc;
 
-/// Number of intervals above which testing them costs more than looking up the `rdf:type` segment.
+/// Number of intervals of a class above which testing them costs more than looking up the `rdf:type` edge.
 const MAX_TEST_INTERVALS: usize = 1_024;
-/// As above, where nothing is a constant: many rows are tested and narrowing early is worth more. Classes that merged
-/// updates scattered have this many intervals.
+/// The same limit for a group without constants, in which many rows are tested and early restrictions are worth more.
+/// It is larger than the number of intervals of classes that updates and merges have scattered.
 const MAX_OPEN_INTERVALS: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +37,11 @@ pub(crate) enum ResolvedPredicate {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PatternGraph {
     Fixed(GraphRef),
-    /// A graph variable; the graphs that it may take are [`Resolved::named`].
+    /// A graph variable, restricted to [`Resolved::named`].
     Slot(Slot),
 }
 
-/// A pattern that a step has to look up.
+/// A pattern that a step looks up in the store.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     pub subject: ResolvedTerm,
@@ -51,7 +51,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// The graphs to read, as far as they are known before the graph variable is bound.
+    /// The graphs to read as long as the graph variable, if there is one, is not bound.
     pub(crate) fn graph_ref(&self, named: Option<&[u32]>) -> GraphRef {
         match &self.graph {
             PatternGraph::Fixed(g) => g.clone(),
@@ -78,30 +78,30 @@ impl Edge {
     }
 }
 
-/// A group of patterns resolved against one snapshot: edges that steps look up, and conditions on the variables.
+/// A group of patterns resolved against one snapshot: the edges that steps look up, and the conditions on slots.
 pub(crate) struct Resolved {
     pub edges: Vec<Edge>,
-    /// Exact conditions on slots: the vertex must be in all of the sets.
+    /// By slot: the vertices that it is restricted to, if any.
     pub within: Vec<Option<IdFilter>>,
-    /// Origin of `within`, for EXPLAIN.
+    /// By slot: reasons for `within`, for EXPLAIN.
     pub within_why: Vec<Vec<String>>,
-    /// Classes that `within` already tests.
+    /// Class patterns that `within` replaces, as slot and class.
     pub classes: Vec<(Slot, u32)>,
-    /// Edges whose subject is in `within` because it has the predicate.
+    /// Edges (a mask) whose predicate every vertex in `within` of their subject has.
     pub absorbed_keys: u128,
-    /// `FROM NAMED`: ascending.
+    /// The graphs of `FROM NAMED`, in ascending order; `None` for all named graphs.
     pub named: Option<Vec<u32>>,
     pub conditions: Vec<Condition>,
 }
 
-/// Reason why nothing matches.
+/// Reason why a group has no solutions.
 pub(crate) type Empty = String;
 
 /// The query's FROM and FROM NAMED.
 pub(crate) struct Dataset {
     /// Graphs that patterns outside GRAPH read.
     pub default: GraphRef,
-    /// `FROM NAMED`: ascending.
+    /// The graphs of `FROM NAMED`, in ascending order; `None` for all named graphs.
     pub named: Option<Vec<u32>>,
 }
 
@@ -132,7 +132,7 @@ impl Dataset {
             ids
         };
         let graphs = ids(&dataset.default);
-        // An empty IRI, which no text can name, is the graph that queries see without a dataset.
+        // An empty IRI, which no query text can contain, stands for the graphs that are read without FROM.
         let is_own = dataset.default.iter().any(|n| n.as_str().is_empty());
         Self {
             default: match graphs.as_slice() {
@@ -140,7 +140,8 @@ impl Dataset {
                 [one] => GraphRef::Named(*one),
                 _ => GraphRef::Set(graphs),
             },
-            // A query's dataset has only the graphs that it names; WITH in an update does not affect named graphs.
+            // FROM without FROM NAMED means no named graphs (`Some` of an empty list). WITH in an update does not
+            // restrict named graphs (`None`).
             named: dataset.named.as_deref().map(ids),
         }
     }
@@ -156,11 +157,11 @@ impl Dataset {
     }
 }
 
-/// Largest number of patterns in one exploration: they are bits of a mask.
+/// Largest number of patterns in one exploration: edges are bits of a mask.
 pub(crate) const MAX_EDGES: usize = 120;
 
-/// Resolves the group against the snapshot; slots are numbers below `names.len()`, at most 128. `Err` when nothing can
-/// match.
+/// Resolves the group against the snapshot. Its slots are below `names.len()`, which is at most 128. `Err` if the group
+/// has no solutions.
 pub(crate) fn resolve(
     group: &Bgp,
     names: &[String],
@@ -287,7 +288,7 @@ impl Resolver<'_> {
                 if let (ResolvedTerm::Const(s), ResolvedTerm::Const(o), PatternGraph::Fixed(_)) =
                     (subject, object, &edge.graph)
                 {
-                    // Decided here, for this version of the data.
+                    // The edge is looked up while planning, so the plan is valid for this version of the data only.
                     self.snapshot.bind();
                     return if view.contains(s, o, scope) {
                         Ok(())
@@ -306,7 +307,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// With `FROM NAMED`, a graph variable that is bound elsewhere must still be one of the graphs.
+    /// Restricts graph variables to the graphs of `FROM NAMED`, since other patterns may bind them to other values.
     fn restrict_graphs(&mut self) {
         let Some(named) = self.out.named.clone() else {
             return;
@@ -399,7 +400,8 @@ impl Resolver<'_> {
                 }
                 CompiledCondition::Test(c) => self.out.conditions.push(c),
                 CompiledCondition::Narrowed(slot, ids, why, c) => {
-                    // Terms that updates added are in no index: each may pass and is tested.
+                    // Terms that updates added are in no index, so all of them are candidates; the condition tests
+                    // them.
                     let ids = intervals::of_base(ids);
                     self.narrow(slot, ids, None, || format!("is one {why}"));
                     self.out.conditions.push(c);
@@ -409,7 +411,8 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// Removes class patterns whose instances are known as intervals: they need no lookup.
+    /// Replaces class patterns whose instances are known as intervals by a restriction of the slot, which needs no
+    /// lookup.
     fn classes(&mut self) {
         let Some(rdf_type) = self.snapshot.statistics().rdf_type.map(PredicateId) else {
             return;
@@ -433,7 +436,7 @@ impl Resolver<'_> {
             else {
                 return true;
             };
-            // The intervals cover all graphs together.
+            // The intervals of a class cover all graphs together.
             let sees_all = match graph.scope() {
                 Some(GraphScope::Union) => true,
                 Some(scope) => view.has_no_named() && scope.sees(DEFAULT_GRAPH),
@@ -462,8 +465,8 @@ impl Resolver<'_> {
         self.out.edges = edges;
     }
 
-    /// Narrows a vertex that must have an edge of a predicate to the keys of the segment, which costs nothing where
-    /// these are intervals.
+    /// Restricts a slot that must have an edge of a predicate to the keys of the segment, where these are intervals.
+    /// Such a restriction costs almost nothing.
     fn keys(&mut self) {
         for i in 0..self.out.edges.len() {
             let e = self.out.edges[i].clone();
@@ -512,16 +515,16 @@ impl Resolver<'_> {
     }
 }
 
-/// The star of a slot: its out-edges' predicates, then its classes. `None` without members.
+/// The star of a slot: the predicates of the edges that leave it, then its classes.
 pub(crate) struct SlotStar {
     pub star: Star,
-    /// Edge number of each of the first members.
+    /// Edge numbers of the first members; classes that `within` already tests follow without an edge.
     pub edges: Vec<usize>,
-    /// Members that hold from the moment that the slot is bound.
+    /// Members (a mask) that every value of the slot has as soon as it is bound, since `within` implies them.
     pub always: u32,
 }
 
-/// The stars of all slots, or the reason why one of them cannot match.
+/// The star of each slot (`None` if it would tell nothing new), or the reason why one of them cannot match.
 pub(crate) fn stars(
     r: &Resolved,
     snapshot: &dyn Graph,
@@ -545,7 +548,7 @@ pub(crate) fn stars(
                 continue;
             }
             required.push(p.0);
-            // A class is more specific than "has a type".
+            // A class is more selective than the existence of an `rdf:type` edge.
             members.push(match e.object {
                 ResolvedTerm::Const(class) if rdf_type == Some(p.0) => StarMember::Class(class),
                 _ => StarMember::Predicate(p.0),
@@ -561,7 +564,7 @@ pub(crate) fn stars(
                 members.push(StarMember::Class(class));
             }
         }
-        // For a single member the predicate's own counts are just as informative.
+        // A single predicate's own counts are just as informative as a star.
         let alone =
             members.len() < 2 && matches!(members.first(), None | Some(StarMember::Predicate(_)));
         if alone {
@@ -574,8 +577,8 @@ pub(crate) fn stars(
                 .predicates()
                 .widened_sets()
                 .any(|(list, _)| required.iter().all(|p| list.binary_search(p).is_ok()));
-            // An update may have given a class to a vertex whose set lacks it: then only predicates can prove
-            // emptiness.
+            // An update may have given a class to a vertex whose characteristic set lacks the class, so only predicates
+            // can prove that nothing matches.
             if let (Some(p), true) = (rdf_type, types_patched) {
                 for m in &mut members {
                     if let StarMember::Class(_) = m {

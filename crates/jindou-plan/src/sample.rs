@@ -1,17 +1,17 @@
-//! Samples a few real neighbour lists where counts alone mislead: the ends of an edge are often correlated with the
-//! classes of both (a part of a university is a department, a part of a department is not).
+//! Samples a few neighbour lists where counts alone mislead: the ends of an edge are often correlated with the classes
+//! of both (a part of a university is a department, a part of a department is not).
 
 use jindou_graph::segment::{NO_KEY, Segment};
 
-/// Number of lists sampled; each is about two cache misses.
+/// Number of sampled lists; reading one takes about two cache misses.
 const LISTS: u32 = 16;
-/// Number of values that a comparison is tried on. Each costs some cache misses.
+/// Number of sampled values on which a comparison is tried; each takes a few cache misses.
 const VALUES: u32 = 32;
-/// Number of intervals up to which a list's share inside them is counted exactly.
+/// Number of intervals up to which the ids of a list that they contain are counted; for more, they are sampled.
 const MAX_COUNTED: usize = 8;
 
-/// Mean list length of the keys in `anchors`, and share of their neighbours in `far`, each only if given. `None` as
-/// well when no list was hit. O(lists × intervals × log degree).
+/// The mean length of the lists of keys in `anchors`, if given, and the share of these lists' members that are in
+/// `far`, if given. `None` also if all sampled lists are empty. O(lists × intervals × log degree).
 pub(crate) fn sample(
     segment: &Segment<'_>,
     anchors: Option<&[[u32; 2]]>,
@@ -26,7 +26,8 @@ pub(crate) fn sample(
         None => f64::from(segment.key_count),
     };
     for i in 0..LISTS {
-        // Evenly spread, with an offset inside each part, so that no period of the data is hit.
+        // Sampled keys are evenly spread, each with a different offset, so that no period in the data distorts the
+        // sample.
         let offset = (f64::from(i) * 0.618_034).fract();
         let at = ((f64::from(i) + offset) / f64::from(LISTS) * population) as u32;
         let k = match anchors {
@@ -43,12 +44,12 @@ pub(crate) fn sample(
     if lists == 0.0 {
         return (None, None);
     }
-    // No hit in the sample does not mean none: half a hit is assumed.
+    // That no sampled member is in `far` does not mean that none is, so half a member is assumed.
     let share = far.map(|_| (f64::max(inside_total, 0.5) / total).min(1.0));
     (anchors.map(|_| total / lists), share)
 }
 
-/// Neighbours of some evenly spread keys, one of each. O(`VALUES`).
+/// One neighbour of each of some evenly spread keys. O(`VALUES`).
 pub(crate) fn values(segment: &Segment<'_>) -> Vec<u32> {
     let keys = segment.key_count;
     (0..VALUES.min(keys))
@@ -61,7 +62,7 @@ pub(crate) fn values(segment: &Segment<'_>) -> Vec<u32> {
         .collect()
 }
 
-/// Number of ids of a sorted list that are in `within`: counted for few intervals, otherwise estimated from some.
+/// Number of ids of a sorted list that are in `within`: counted for few intervals, otherwise estimated from a sample.
 pub(crate) fn inside(list: &[u32], within: &[[u32; 2]]) -> f64 {
     const PROBES: usize = 32;
     if within.len() <= MAX_COUNTED {
@@ -86,7 +87,7 @@ fn contains(within: &[[u32; 2]], v: u32) -> bool {
     within.get(at).is_some_and(|r| r[0] <= v)
 }
 
-/// The `n`-th id of some intervals.
+/// The `n`-th id of the intervals, from 0; `None` if they have fewer ids.
 fn nth(within: &[[u32; 2]], mut n: u32) -> Option<u32> {
     for r in within {
         let len = r[1].saturating_sub(r[0]);
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn correlated_ends_are_seen() {
-        // Keys 1..=100 reach 1000.. (20 each), keys 101..=900 reach 5000.. (one each).
+        // Keys 1..=100 have 20 neighbours each, from 1000 on; keys 101..=900 have one each, from 5000 on.
         let mut b = SegmentBuilder::new(false);
         for k in 1..=900u32 {
             for i in 0..if k <= 100 { 20 } else { 1 } {

@@ -1,7 +1,8 @@
-//! The order of slots: a beam search over which slot is bound next.
+//! The order in which slots are bound, found by a beam search.
 //!
-//! The remaining work depends only on which slots are bound, so states with the same slots compete and the cheapest is
-//! kept (dynamic programming); the beam bounds how many states of one size survive.
+//! The cost of the remaining work depends mainly on which slots are bound, so of all states with the same bound slots
+//! only the cheapest is kept (dynamic programming). The beam limits the number of states with the same number of bound
+//! slots.
 
 use crate::Slot;
 use crate::model::{CostModel, SearchMove, SearchState, StartOrigin, bits};
@@ -9,12 +10,13 @@ use crate::resolve::{PatternGraph, ResolvedPredicate, ResolvedTerm};
 use jindou_model::{Direction, Invariant, scope};
 use rustc_hash::FxHashMap;
 
-/// States kept for each number of bound slots; fewer in larger queries, where each level has more moves.
+/// Largest number of states with the same number of bound slots; fewer in larger groups, which have more moves per
+/// state.
 const WIDTH: usize = 16;
 /// Product of slots and edges up to which the beam has its full width.
 const FULL_WIDTH: usize = 200;
-/// Assumed later cost of a row, roughly in nanoseconds of one core. It keeps cheap starts with many rows from
-/// displacing the others.
+/// Assumed cost of processing a row later on, roughly in nanoseconds of one core. Without it, cheap starts with many
+/// rows would displace better ones.
 const ROW_AHEAD: f64 = 8.0;
 
 struct SearchNode {
@@ -23,8 +25,8 @@ struct SearchNode {
     by: Option<SearchMove>,
 }
 
-/// Finds the cheapest order: the moves from the state in which `given` is bound in each of `rows` rows. The first move
-/// is [`SearchMove::Given`] if anything is given. `None` once the scope's time is over.
+/// Finds the cheapest moves that bind the slots in `need`, beginning with `rows` rows that bind `given`. The first move
+/// is [`SearchMove::Given`] if `given` is not empty. `None` if the scope's time is over.
 pub(crate) fn order(
     model: &CostModel<'_>,
     need: u128,
@@ -44,7 +46,7 @@ pub(crate) fn order(
         start = model.apply(&start, &m, None);
         first = Some(m);
     }
-    // Most patterns are small.
+    // Most groups are small.
     let mut arena = Vec::with_capacity(8);
     arena.push(SearchNode {
         state: start,
@@ -108,7 +110,7 @@ pub(crate) fn order(
     Some(out)
 }
 
-/// All useful moves: along edges from bound slots; a cross product only if nothing else can be reached.
+/// All moves worth trying: along edges from bound slots, and cross products only if no other move is possible.
 fn moves_from(model: &CostModel<'_>, need: u128, state: &SearchState, out: &mut Vec<SearchMove>) {
     let bound = state.bound;
     for slot in bits(need & !bound) {
@@ -139,7 +141,7 @@ fn moves_from(model: &CostModel<'_>, need: u128, state: &SearchState, out: &mut 
             out.push(SearchMove::Bind(slot, all));
             if driver != all {
                 out.push(SearchMove::Bind(slot, driver));
-                // Each list alone, since the mean length does not tell which one is best to walk.
+                // Also try each list alone, since mean lengths do not tell which list is best to expand.
                 if all.count_ones() <= 4 {
                     out.extend(bits(all & !driver).map(|e| SearchMove::Bind(slot, 1 << e)));
                 }
@@ -192,7 +194,7 @@ fn starts(model: &CostModel<'_>, slot: Slot, out: &mut Vec<SearchMove>) {
             (edge.subject, edge.object, Direction::Out),
             (edge.object, edge.subject, Direction::In),
         ] {
-            // A constant's list is walked as a list, not as a start.
+            // A constant's neighbours are bound by [`SearchMove::Bind`], not by a start.
             if end != ResolvedTerm::Slot(slot)
                 || matches!(other, ResolvedTerm::Const(_))
                     && matches!(edge.graph, PatternGraph::Fixed(_))

@@ -1,14 +1,15 @@
-//! Semi-joins: DISTINCT asks which rows there are, not how often, and ASK only whether there is one. A join one of
-//! whose sides contributes nothing that is read need only test for a partner, and an OPTIONAL that contributes nothing
-//! is removed.
+//! Semi-joins. DISTINCT ignores how often rows occur, and ASK only tests whether there is a row. Below them, a join
+//! with a side whose columns nothing reads only has to test whether rows have a partner, and an OPTIONAL whose columns
+//! nothing reads can be removed.
 
 use crate::condition::add_slots;
 use crate::operator::{Apply, Distinct, Filter, Join, Slice};
 use crate::set::SlotSet;
 use crate::{ApplyKind, JoinKind, Operator};
 
-/// Replaces joins by semi-joins in a tree whose unread columns were dropped ([`crate::operator::prune`]). Returns true
-/// if there was one. `wanted` has the slots of the root's rows that are read. O(operators × columns).
+/// Replaces joins by semi-joins, and removes OPTIONALs, in a tree without unread columns ([`crate::operator::prune`]).
+/// Returns true if it changed anything. `wanted` are the slots of the root's rows that are read. O(operators ×
+/// columns).
 pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     let mut changed = false;
     if let Operator::Slice(Slice {
@@ -28,8 +29,8 @@ pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     changed
 }
 
-/// The left side of an OPTIONAL whose right side contributes nothing that is needed, since each left row occurs at
-/// least once.
+/// The left side of an OPTIONAL whose right side binds no slot in `needed`: it can replace the OPTIONAL, which returns
+/// each left row at least once.
 fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
     let (left, given) = match op {
         Operator::Join(Join {
@@ -39,7 +40,7 @@ fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
             on,
             ..
         }) => {
-            // Slots that the left side binds in every row cannot be changed by the right side.
+            // The right side cannot change slots that the left side binds in every row.
             let sure = on.iter().filter(|k| k.left_bound).map(|k| k.slot);
             (left, right.columns().minus(&sure.collect()))
         }
@@ -54,7 +55,7 @@ fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
     (!given.meets(needed)).then(|| left.take())
 }
 
-/// Called where only the slots in `needed` of `op`'s rows are read, and duplicates do not matter.
+/// As [`reduce`] below `op`, of whose rows only the slots in `needed` are read, and whose duplicates do not matter.
 fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
     let mut changed = false;
     loop {
@@ -83,7 +84,7 @@ fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
                 either,
             }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
-                // Exchanging the sides would hold the larger one, which streams now.
+                // A semi-join with exchanged sides would have to store the larger side, whose rows now pass through.
                 if right.columns().minus(&keys).meets(&needed) {
                     return changed;
                 }

@@ -1,5 +1,5 @@
-//! Sets of slots: bits, inline for the first 128 (which is all that most queries have). Beyond these, only the words
-//! between the smallest and the largest are kept: a part of a query with thousands of variables has some that are close
+//! Sets of slots as bits, inline for the first 128 slots, which suffices for most queries. For slots beyond these, only
+//! the words between the smallest and the largest slot are stored, since the slots of a part of a huge query are close
 //! together.
 
 use crate::Slot;
@@ -8,9 +8,9 @@ use crate::Slot;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotSet {
     low: u128,
-    /// Words from `first` on, 128 slots each.
+    /// Bits of the slots from 128 on: word `first` of the set, and those that follow it. A word is 128 slots.
     high: Vec<u128>,
-    /// At least 1 if there are any.
+    /// Number of the first word in `high`; at least 1 if `high` is not empty.
     first: usize,
 }
 
@@ -30,7 +30,7 @@ impl SlotSet {
         }
     }
 
-    /// Extends the array to the words `from .. to`, which are at least 1.
+    /// Extends `high` so that it includes the words `from .. to`; `from` is at least 1.
     fn cover(&mut self, from: usize, to: usize) {
         if self.high.is_empty() {
             self.first = from;
@@ -97,7 +97,7 @@ impl SlotSet {
         out
     }
 
-    /// The words after the first, with their numbers.
+    /// The words in `high`, with their numbers.
     fn words(&self) -> impl Iterator<Item = (usize, u128)> {
         self.high
             .iter()
@@ -138,7 +138,7 @@ impl SlotSet {
         self.low & other.low != 0 || self.words().any(|(at, w)| w & other.word(at) != 0)
     }
 
-    /// Ascending.
+    /// The slots in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> {
         std::iter::once((0, self.low))
             .chain(self.words())

@@ -1,4 +1,4 @@
-//! Terms, predicates and graphs in words, for EXPLAIN and for reasons.
+//! Text of terms, predicates and graphs for EXPLAIN and for error messages, shortened.
 
 use crate::GraphRef;
 use jindou_graph::Graph;
@@ -6,17 +6,17 @@ use jindou_model::term::{self, Parts};
 use jindou_model::{PredicateId, VertexId};
 use std::fmt::{self, Display, Write};
 
-/// Longest text of one term.
+/// Longest text of one term, in bytes.
 const MAX_TEXT: usize = 60;
-/// Longest term, in bytes, that is read as a whole.
+/// Largest term, in bytes, that is decoded to be shown; of a larger one only the two ends are read.
 const LONGEST: usize = 4 << 10;
 
 /// Longest text of a condition, an expression or a path, in bytes.
 const MAX_EXPRESSION: usize = 2 << 10;
-/// Most members of a list that are named.
+/// Largest number of members of a list that are shown.
 const MAX_LISTED: usize = 32;
 
-/// Text of at most `most` bytes.
+/// A writer that accepts at most `most` bytes, and fails on more after adding an ellipsis.
 struct BoundedText {
     text: String,
     most: usize,
@@ -25,7 +25,7 @@ struct BoundedText {
 impl Write for BoundedText {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let Some(room) = self.most.checked_sub(self.text.len()) else {
-            // Already cut.
+            // The text was cut by an earlier write.
             return Err(fmt::Error);
         };
         if more.len() <= room {
@@ -34,12 +34,12 @@ impl Write for BoundedText {
         }
         self.text.push_str(&more[..floor(more, room)]);
         self.text.push('…');
-        // Ends the writing: the rest is not shown.
+        // An error, so that the caller does not format the rest.
         Err(fmt::Error)
     }
 }
 
-/// An expression or a condition, cut after two kilobytes, at a cost proportional to that.
+/// An expression or a condition, cut after two kilobytes. Takes time proportional to the shown part.
 pub(crate) fn expression(shown: &dyn Display) -> String {
     bounded(shown, MAX_EXPRESSION)
 }
@@ -54,12 +54,12 @@ pub(crate) fn bounded(shown: &dyn Display, most: usize) -> String {
     out.text
 }
 
-/// The first members of a list, and the number of the others, which bounds the length of a plan's text.
+/// The first members of a list, and the number of the others, joined by `with`: a plan's text must not be too long.
 pub(crate) fn list<T>(members: &[T], with: &str, text: impl Fn(&T) -> String) -> String {
     listed(members, text).join(with)
 }
 
-/// As above, as a list.
+/// As [`list`], without joining the texts.
 pub(crate) fn listed<T>(members: &[T], text: impl Fn(&T) -> String) -> Vec<String> {
     let mut out: Vec<String> = members.iter().take(MAX_LISTED).map(text).collect();
     if members.len() > MAX_LISTED {
@@ -71,7 +71,7 @@ pub(crate) fn listed<T>(members: &[T], text: impl Fn(&T) -> String) -> Vec<Strin
 /// A term's canonical bytes, shortened: for an IRI the part after the last `#` or `/`.
 pub(crate) fn term(bytes: &[u8]) -> String {
     if bytes.len() > LONGEST {
-        // No more of a long term is looked at than is shown.
+        // Only the shown bytes of a long term are read.
         let end = |part: &[u8]| String::from_utf8_lossy(part).replace('\0', " ");
         let (head, tail) = (&bytes[..MAX_TEXT / 2], &bytes[bytes.len() - MAX_TEXT / 3..]);
         return format!("{}…{}", end(head), end(tail));
@@ -83,7 +83,7 @@ pub(crate) fn term(bytes: &[u8]) -> String {
                 .rfind(['#', '/'])
                 .map_or(0, |i| i + 1);
             match iri.get(cut..) {
-                // `http://host` alone stays whole, and so does an IRI whose last part would be meaningless.
+                // Not shortened: `http://host`, and an IRI with nothing after its last `#` or `/`.
                 Some(local) if !local.is_empty() && cut > "http://".len() => format!("<…{local}>"),
                 _ => format!("<{iri}>"),
             }

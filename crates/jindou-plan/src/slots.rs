@@ -1,4 +1,4 @@
-//! Slots that a step binds, slots that it reads, and the columns after it.
+//! The slots that a step binds and reads, and the columns after it.
 
 use crate::condition::for_each_slot;
 use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, Step, StepKind};
@@ -50,7 +50,7 @@ pub(crate) fn binds(kind: &StepKind, f: &mut (impl FnMut(Slot) + ?Sized)) {
     }
 }
 
-/// Calls `f` with every slot that a step reads from earlier ones.
+/// Calls `f` with every slot that a step reads, that is, that earlier steps must have bound.
 pub(crate) fn reads(kind: &StepKind, f: &mut impl FnMut(Slot)) {
     fn operand(o: &Operand, f: &mut impl FnMut(Slot)) {
         if let Operand::Slot(s) = o {
@@ -103,11 +103,11 @@ pub(crate) fn reads(kind: &StepKind, f: &mut impl FnMut(Slot)) {
     }
 }
 
-/// First slot reserved for the engine: row numbers of the rows that an `Apply` works on. They stay among the columns
-/// whether a step names them or not.
+/// First slot reserved for the engine, which uses such slots to number the outer rows of an `Apply`. They remain
+/// columns although no step lists them as needed.
 pub const FIRST_HIDDEN: Slot = 0xFF00;
 
-/// The columns after a step, in order: slots that are bound and still needed, by its filters or later.
+/// The columns after a step, in order: the bound slots that its filters or later steps and operators need.
 #[must_use]
 pub fn layout_of(before: &[Slot], step: &Step) -> Vec<Slot> {
     let mut needed = Cow::Borrowed(&step.live[..]);
@@ -119,7 +119,7 @@ pub fn layout_of(before: &[Slot], step: &Step) -> Vec<Slot> {
         needed.sort_unstable();
     }
     let is_needed = |s: Slot| s >= FIRST_HIDDEN || needed.binary_search(&s).is_ok();
-    // Columns are slots, each occurring once.
+    // `out` has no duplicates, since each slot is a column only once.
     let mut out: Vec<Slot> = Vec::with_capacity(before.len() + 3);
     out.extend(before.iter().copied().filter(|&s| is_needed(s)));
     binds(&step.kind, &mut |s| {

@@ -1,8 +1,8 @@
-//! Splitting a node into parts that share no slot. Parts that only conditions connect are joined by these conditions
-//! before anything builds their product.
+//! Splits a node into parts that share no slot, so that parts which only conditions connect are joined by these
+//! conditions, and their cross product is never built.
 //!
-//! `{ A OPTIONAL { B } } { C } FILTER(?b = ?c)` is `(A × C) OPTIONAL B` once OPTIONAL is above the join. Here it
-//! becomes `A OPTIONAL B` and `C` again.
+//! `{ A OPTIONAL { B } } { C } FILTER(?b = ?c)` becomes `(A × C) OPTIONAL B` when the OPTIONAL is lifted over the join.
+//! Splitting restores `A OPTIONAL B` and `C`.
 
 use crate::ApplyKind;
 use crate::equal;
@@ -12,18 +12,18 @@ use crate::logical::{LogicalNode, NodeKind};
 use crate::set::SlotSet;
 use std::sync::Arc;
 
-/// Largest tree, in nodes, that is taken apart: the parts are copies.
+/// Largest tree, in nodes, that is split, since the parts are copies.
 const MOST: usize = 256;
 
-/// Parts of a node, and the conditions over several of them. The parts joined and then filtered by the conditions are
-/// equivalent to the node.
+/// Parts of a node, and conditions over several parts. The join of the parts, filtered by the conditions, is equivalent
+/// to the node.
 pub(crate) struct Split {
     pub parts: Vec<LogicalNode>,
     pub over: Vec<Arc<Expr>>,
 }
 
-/// Parts of a filtered node that is a join under operators which concern only some of its parts; `None` if no condition
-/// compares one part with another.
+/// Splits a node with filters above it, if it is a join below operators each of which concerns only some of the joined
+/// parts. `None` if no condition compares one part with another.
 pub(crate) fn split(node: &LogicalNode, filters: &[Arc<Expr>]) -> Option<Split> {
     let is_made_of_joins = matches!(
         node.kind,
@@ -78,7 +78,7 @@ fn is_small(node: &LogicalNode) -> bool {
     true
 }
 
-/// Recurses; the node is small.
+/// Splits a node; one part if it cannot be split. Recursive, for small nodes only.
 fn parts(node: &LogicalNode) -> Split {
     let one = |node: &LogicalNode| Split {
         parts: vec![node.copied()],
@@ -88,14 +88,14 @@ fn parts(node: &LogicalNode) -> Split {
         list.iter()
             .fold(SlotSet::default(), |a, f| a.or(&f.slots()))
     };
-    // Columns that an operator adds belong to the parts that the operator reads.
+    // An operator over a join moves to the parts that it reads, which are joined below it.
     let with =
         |inner: &LogicalNode, reads: &SlotSet, operator: &dyn Fn(LogicalNode) -> LogicalNode| {
             let Split { parts, over } = parts(inner);
             let (its, mut rest): (Vec<LogicalNode>, Vec<LogicalNode>) =
                 parts.into_iter().partition(|p| p.uses.meets(reads));
-            // A filter over several parts is applied after the operator, which must not have changed the slots that it
-            // reads.
+            // Filters over several parts will be tested above the operator, so the operator must not change the slots
+            // that they read.
             if its.is_empty() || over.iter().any(|f| !f.slots().is_within(&inner.certain)) {
                 return one(node);
             }
@@ -151,7 +151,7 @@ fn parts(node: &LogicalNode) -> Split {
     }
 }
 
-/// Parts of all nodes of a join; those that share a slot are joined.
+/// Splits all parts of a join, and joins the resulting parts that share a slot.
 fn parts_of_join(list: &[LogicalNode]) -> Split {
     let mut all: Vec<LogicalNode> = vec![];
     let mut over = vec![];
@@ -172,7 +172,7 @@ fn parts_of_join(list: &[LogicalNode]) -> Split {
 }
 
 impl Split {
-    /// Applies a condition to the part that has all its slots; without such a part it is one over several parts.
+    /// Adds a condition to the part that has all its slots, or, if there is none, to those over several parts.
     fn filter(&mut self, condition: &Arc<Expr>) {
         let slots = condition.slots();
         let own = self

@@ -1,54 +1,55 @@
-//! Estimates how many subjects have several predicates and classes at once, from characteristic sets (Neumann and
-//! Moerkotte 2011).
+//! Estimates how many subjects have several predicates and classes at once (a *star*), from characteristic sets
+//! (Neumann and Moerkotte 2011).
 //!
-//! Each query touches only the sets of its own predicates: the planner's sets are grouped by the star's members that
-//! they have (a bit mask), and every estimate is a sum over these few groups.
+//! A query reads only the characteristic sets that contain one of its predicates. They are grouped by which members of
+//! the star they contain (a bit mask), and every estimate is a sum over these few groups.
 
 use jindou_graph::statistics::{PlannerSet, Statistics};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Members that fit a mask; any more are left out of the estimates.
+/// Largest number of members of a star, which are bits of a mask; more are ignored in estimates.
 pub(crate) const MAX_MEMBERS: usize = 24;
-/// Number of sets (most frequent first) whose own edge counts are used; the others use the predicate's mean.
+/// Number of most frequent characteristic sets whose own edge counts are used; for others, the predicate's mean is
+/// used.
 const EXACT_SETS: u32 = 1_000;
-/// Number of groups (largest first) whose estimates are summed; the others count only if none of these matches.
+/// Number of largest groups that an estimate sums over; the others are used only if none of these matches.
 const MAX_GROUPS: usize = 192;
 
-/// One required predicate or class of a variable.
+/// A predicate or class that a pattern requires of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StarMember {
-    /// Dense predicate id of an edge that leaves it.
+    /// The dense predicate id of an edge that leaves the variable.
     Predicate(u32),
     /// Vertex id of a class.
     Class(u32),
 }
 
-/// Sets with the same members of the star, added up.
+/// All characteristic sets that contain the same members of the star, added up.
 struct SetGroup {
     mask: u32,
     subjects: f64,
-    /// Subjects of those sets whose counts were not read.
+    /// Subjects of those sets whose own edge counts are not used.
     rest: f64,
-    /// Per member: subjects that have it, and their edges, in the sets whose counts were read; empty if there are none.
+    /// For each member, its subjects and their edges in the sets whose own counts are used; empty without such sets.
     members: Vec<(f64, f64)>,
 }
 
-/// The star of one variable.
+/// The star of one variable: what patterns require of it, and estimates for any subset of that.
 pub(crate) struct Star {
     members: Vec<StarMember>,
-    /// Mean edges of each member over all subjects that have it.
+    /// For each member, the mean number of edges of all subjects that have it.
     means: Vec<f64>,
-    /// Largest first.
+    /// The groups, largest first.
     groups: Vec<SetGroup>,
     /// Ratio of the subjects of all groups to those of the first [`MAX_GROUPS`].
     scale: f64,
-    /// By mask: subjects, and mean edges of each member.
+    /// Results by mask of members: number of subjects, and each member's mean number of edges.
     memo: RefCell<FxHashMap<u32, (f64, Vec<f64>)>>,
 }
 
 impl Star {
-    /// Builds the groups. O(sets that have a member × members).
+    /// Groups the sets. O(sets that contain a member × members).
     pub(crate) fn new(statistics: &Statistics, mut members: Vec<StarMember>) -> Self {
         members.truncate(MAX_MEMBERS);
         let mut masks = vec![0u32; statistics.sets.len()];
@@ -76,7 +77,7 @@ impl Star {
             .collect();
         let mut groups: Vec<SetGroup> = vec![];
         let mut group_of: FxHashMap<u32, u32> = FxHashMap::default();
-        // Sets are most frequent first: the sets that matter come first, with their own counts.
+        // Sets are numbered by frequency, the most frequent first.
         let mut exact = vec![];
         for set in touched {
             let mask = masks[set as usize];
@@ -127,7 +128,7 @@ impl Star {
         }
     }
 
-    /// Bits of all members.
+    /// The mask of all members.
     pub(crate) fn all(&self) -> u32 {
         ((1u64 << self.members.len()) - 1) as u32
     }
@@ -142,7 +143,7 @@ impl Star {
         self.with(mask, |n, _| n)
     }
 
-    /// Mean edges of member `bit` over the subjects that have all of `mask` and it.
+    /// Mean number of edges of member `bit` of the subjects that have this member and all of `mask`.
     pub(crate) fn edges(&self, bit: u32, mask: u32) -> f64 {
         self.with(mask | 1 << bit, |_, m| m[bit as usize])
     }
@@ -172,7 +173,7 @@ impl Star {
                 if mask >> bit & 1 == 1 {
                     let (having, edges) = g.members.get(bit).copied().unwrap_or_default();
                     let (having, edges) = (having + g.rest, edges + g.rest * mean);
-                    // Members are taken as independent within a merged group.
+                    // Within a group, members are assumed to be independent of each other.
                     n *= (having / g.subjects.max(1.0)).min(1.0);
                     sums[bit].0 += having;
                     sums[bit].1 += edges;
@@ -199,7 +200,7 @@ fn sets_of(statistics: &Statistics, member: StarMember) -> &[u32] {
     }
 }
 
-/// Subjects of the set that have the member, and their edges.
+/// The number of a set's subjects that have the member, and of their edges.
 fn counts(set: &PlannerSet, member: StarMember) -> (f64, f64) {
     match member {
         StarMember::Predicate(p) => match set.predicates.binary_search_by_key(&p, |x| x.0) {

@@ -1,6 +1,7 @@
-//! One group of patterns → exploration steps, from nothing or from rows that have some of its slots.
+//! One group of patterns → exploration steps, which either start by themselves or extend rows that bind some of its
+//! slots.
 //!
-//! The search works on bit masks, so the slots of a group are numbered from 0 inside it and renumbered at the end.
+//! The search uses bit masks of slots, so the slots of a group are numbered from 0 during the search.
 
 use crate::emit::StepEmitter;
 use crate::logical::{Bgp, LogicalPattern, PatternGraphTerm, PatternTerm};
@@ -15,22 +16,22 @@ use crate::{
 use jindou_model::scope;
 use std::sync::Arc;
 
-/// Largest number of slots in one group; the remaining bits of a mask are for hidden slots.
+/// Largest number of slots in one group; the other bits of a 128-bit mask are for hidden slots that steps add.
 pub(crate) const MAX_LOCAL: usize = 100;
 
 /// Steps with their estimates.
 pub(crate) struct PlannedSteps {
-    /// The steps; empty only if the group requires nothing more of the rows that it extends.
+    /// The steps. Empty if the extended rows already satisfy the group except for `conditions`.
     pub steps: Vec<Step>,
-    /// Conditions on the given slots alone that no step tests; only if there are no steps.
+    /// If there are no steps, the conditions on the extended rows.
     pub conditions: Vec<Condition>,
     pub rows: f64,
-    /// Includes the cost of producing rows, but not that of the rows that are extended.
+    /// Cost of the steps, without the cost of the rows that they extend.
     pub cost: f64,
 }
 
-/// Plans a group. `given`: slots bound in every row to extend, and the estimated number of these rows. `Err` is the
-/// reason why nothing can match.
+/// Plans a group. `given`: the slots that every row to extend binds, and the estimated number of these rows; `None` if
+/// the steps start by themselves. `Err` is the reason why nothing can match.
 pub(crate) fn plan(
     group: &Bgp,
     slots: &mut Vec<String>,
@@ -106,7 +107,7 @@ pub(crate) fn plan(
     })
 }
 
-/// Numbers of a group's slots within the group.
+/// The numbers that a group's slots have within the group.
 #[derive(Default)]
 struct LocalSlots {
     globals: Vec<Slot>,

@@ -13,10 +13,11 @@ pub struct UpdateOperation {
     pub operation: GraphUpdateOperation,
     /// Line and column of the operation's first word in the text, from 1; columns count characters.
     pub at: (usize, usize),
-    /// True for a part of the expansion of ADD, COPY and MOVE (SPARQL 1.1 Update §3.2): it reads the store's own
-    /// graphs, whatever dataset the request chooses.
+    /// True for operations into which the parser expands ADD, COPY and MOVE (SPARQL 1.1 Update §3.2): they read the
+    /// store's own graphs, whatever dataset the request chooses.
     pub whole_graph: bool,
-    /// For the first of these parts: the named graph that they read, which must exist unless the request says SILENT.
+    /// For the first of these operations: the named graph that all of them read, which must exist unless the request
+    /// says SILENT.
     pub copied_from: Option<CopiedFrom>,
 }
 
@@ -29,8 +30,8 @@ pub struct UpdateRequest {
     pub base: Option<BaseIri>,
 }
 
-/// Parses an update request; `base` resolves relative IRIs where the text has no BASE. Limits are those of the scope
-/// that the thread is inside.
+/// Parses an update request; `base` resolves relative IRIs if the text has no BASE. The memory and time limits are
+/// those of the scope that the thread is inside.
 ///
 /// # Errors
 /// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is not an update,
@@ -67,7 +68,7 @@ pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<UpdateRe
     })
 }
 
-/// Lines and columns of ascending offsets, in one pass.
+/// Computes the lines and columns of ascending byte offsets in one pass over the text.
 struct OffsetCounter<'t> {
     text: &'t str,
     seen: usize,

@@ -1,4 +1,4 @@
-//! Validity of a plan: the data that it depends on, and what may have changed since.
+//! Validity of a plan: which snapshots it can run on.
 
 use crate::parameters::placeholder_of;
 use jindou_graph::Graph;
@@ -15,14 +15,14 @@ use std::ops::Deref;
 pub struct Validity {
     /// Id epoch of the base.
     pub epoch: u64,
-    /// Shape of the snapshots.
+    /// The shape that a snapshot must have; ignored if `version` is set.
     pub shape: u64,
-    /// The only valid version, if the plan depends on data.
+    /// The only valid version, if the plan depends on data that any transaction may change.
     pub version: Option<u64>,
 }
 
 impl Validity {
-    /// Validity for this very version.
+    /// Validity for this version of the snapshot only.
     #[must_use]
     pub fn for_snapshot(snapshot: &dyn Graph) -> Self {
         let identity = snapshot.identity();
@@ -45,13 +45,13 @@ impl Validity {
     }
 }
 
-/// A snapshot that is planned for; records whether the plan depends on its current data.
+/// The snapshot that a query is planned for. Records whether the plan depends on data that any transaction may change.
 pub(crate) struct WatchedSnapshot<'a> {
     snapshot: &'a dyn Graph,
     bound: Cell<bool>,
     /// Results of term lookups.
     found: RefCell<FxHashMap<Canonical, Option<VertexId>>>,
-    /// Placeholders of parameters are terms, with ids that no vertex has.
+    /// True if placeholders of parameters are looked up as terms, with ids that no vertex has.
     parameters: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> WatchedSnapshot<'a> {
         }
     }
 
-    /// Records the reads of a snapshot for a query whose parameters are placeholders.
+    /// As [`Self::new`], for a query whose parameters are placeholders.
     pub fn with_parameters(snapshot: &'a dyn Graph) -> Self {
         Self {
             parameters: true,
@@ -82,7 +82,7 @@ impl<'a> WatchedSnapshot<'a> {
         self.bound.set(true);
     }
 
-    /// As [`Graph::lookup`]; any transaction may add an absent term.
+    /// As [`Graph::lookup`]. If the term is absent, the plan depends on data, since any transaction may add the term.
     pub fn lookup(&self, canonical: &Canonical) -> Option<VertexId> {
         if self.parameters
             && let Some(id) = placeholder_of(canonical)

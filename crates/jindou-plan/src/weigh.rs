@@ -1,4 +1,4 @@
-//! Heap bytes of a plan, its depth, and its destruction, all without recursion.
+//! A plan's heap bytes, depth and destruction, all without recursion.
 
 use crate::operator::Walk;
 use crate::{
@@ -9,20 +9,20 @@ use jindou_syntax::algebra::{Canonical, Expression};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Mean overhead of the allocator for a piece, in bytes.
+/// Mean overhead of the allocator per allocation, in bytes.
 pub(crate) const PIECE: u64 = 16;
 
-/// Length from which texts are counted once, however many parts of a query share them.
+/// Length in bytes from which a text that several parts of a plan share is counted only once.
 const LONG: usize = 128;
 
-/// Texts that are already counted.
+/// Addresses of shared texts and parts that are already counted.
 #[derive(Debug, Default)]
 pub struct CountedTexts {
     seen: FxHashSet<usize>,
 }
 
 impl CountedTexts {
-    /// Bytes of a shared text; 0 if it is already counted.
+    /// Bytes to count for a shared text; 0 if it is counted already.
     pub(crate) fn bytes(&mut self, text: &[u8]) -> u64 {
         if text.len() >= LONG && !self.seen.insert(text.as_ptr() as usize) {
             return 0;
@@ -30,7 +30,7 @@ impl CountedTexts {
         text.len() as u64 + 2 * PIECE
     }
 
-    /// Returns true for a shared part of a plan that is not counted yet.
+    /// Returns true if a shared part of a plan is not counted yet, and marks it as counted.
     pub(crate) fn is_new<T>(&mut self, part: &Arc<T>) -> bool {
         self.seen.insert(Arc::as_ptr(part) as usize)
     }
@@ -41,7 +41,7 @@ impl CountedTexts {
 }
 
 impl Plan {
-    /// Approximate bytes on the heap: what a cache or a prepared query keeps. O(plan).
+    /// Approximate bytes on the heap that a plan occupies in a cache or a prepared query. O(plan).
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let mut held = CountedTexts::default();
@@ -80,7 +80,7 @@ impl Plan {
         bytes
     }
 
-    /// Levels of operators. O(operators).
+    /// Number of levels of the tree of operators. O(operators).
     #[must_use]
     pub fn depth(&self) -> usize {
         let mut deepest = 0;

@@ -1,10 +1,10 @@
-//! Chains of an associative operator as shallow trees.
+//! Chains of an associative operator as balanced trees.
 
-/// Longest chain that leans to the left, as `spargebra` builds them, which makes a plan's text more readable.
+/// Number of parts up to which a chain becomes a left-deep tree, as in `spargebra`, which makes EXPLAIN more readable.
 const LEANING: usize = 32;
 
-/// All parts joined in their order; `None` for an empty list. With many parts, the depth of the tree is the logarithm
-/// of their number.
+/// Joins all parts in their order; `None` for an empty list. With many parts, the depth of the tree is logarithmic in
+/// their number.
 pub(crate) fn balance<T>(parts: Vec<T>, mut join: impl FnMut(T, T) -> T) -> Option<T> {
     if parts.len() <= LEANING {
         return parts.into_iter().reduce(join);

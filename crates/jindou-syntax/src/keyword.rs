@@ -1,11 +1,11 @@
-//! The words of SPARQL.
+//! The keywords of SPARQL.
 
 macro_rules! keywords {
     (
         [$($variant:ident $text:literal)*]
         $($function:ident $name:literal $module:ident $($row:ident)? $(($alias:ident $other:literal))?),* $(,)?
     ) => {
-        /// A word with a meaning, or [`Keyword::Unknown`].
+        /// A keyword, or [`Keyword::Unknown`] for any other word.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Keyword { Unknown, $($variant,)* $($function, $($alias,)?)* }
 
@@ -25,7 +25,7 @@ macro_rules! keywords {
                 }
             }
 
-            /// The function with this name.
+            /// The function that has this keyword as its name; `None` for other keywords.
             pub(crate) fn function(self) -> Option<Function> {
                 match self {
                     $(Self::$function $(| Self::$alias)? => Some(Function::$function),)*
@@ -56,10 +56,10 @@ mod words {
 
 pub(crate) use words::Keyword;
 
-/// Longest keyword, in bytes.
+/// Length of the longest keyword, in bytes.
 const LONGEST: usize = 15;
 
-/// The word in upper case as a number; different words have different numbers.
+/// The bytes of the word in upper case as a number; different words have different numbers.
 const fn number(word: &[u8]) -> u128 {
     let mut number = 0;
     let mut i = 0;
@@ -72,7 +72,7 @@ const fn number(word: &[u8]) -> u128 {
 
 const SLOTS: usize = 512;
 
-// A longer one would be unknown.
+// Asserts that no keyword is longer, since `from_word` would not find it.
 const _: () = {
     let mut i = 0;
     while i < Keyword::ALL.len() {
@@ -89,7 +89,7 @@ const fn slot(number: u128) -> usize {
     (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize
 }
 
-/// Keywords by their numbers; if a slot is taken, the next free one is used.
+/// A hash table of the keywords by their numbers, with linear probing.
 static TABLE: [(u128, Keyword); SLOTS] = {
     let mut table = [(0, Keyword::Unknown); SLOTS];
     let mut i = 0;
@@ -115,7 +115,8 @@ impl Keyword {
         })
     }
 
-    /// The keyword with this spelling. `a` is not a keyword: it has no upper-case form and stands for an IRI.
+    /// The keyword with this spelling, in any case. `a` is not a keyword: it cannot be written `A`, and it stands for
+    /// an IRI.
     pub(crate) fn from_word(word: &[u8]) -> Self {
         if word.len() > LONGEST {
             return Self::Unknown;

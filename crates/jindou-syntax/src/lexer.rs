@@ -1,5 +1,4 @@
-//! Lexer: splits text into tokens by SPARQL's longest-match rule. Linear: every character is looked at a bounded number
-//! of times.
+//! Splits text into tokens by SPARQL's longest-match rule. Linear: every character is read a bounded number of times.
 
 use crate::keyword::Keyword;
 use std::ops::Range;
@@ -69,7 +68,7 @@ pub(crate) enum TokenKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadToken {
     Character,
-    /// A short string that is cut off by the end of its line or of the text.
+    /// A short string that is not terminated before the end of its line or of the text.
     String,
     /// `_:` without a label.
     Label,
@@ -94,17 +93,17 @@ impl Token {
 pub(crate) struct Lexer<'t> {
     text: &'t str,
     at: usize,
-    /// Position up to which a name continues without a colon.
+    /// Position up to which the text is known to be a name without a colon.
     no_colon: usize,
-    /// Position up to which words are keywords and numbers without spaces in between.
+    /// Position up to which the text is known to consist of keywords and numbers without spaces between them.
     glued: usize,
-    /// Positions from which no long string in `"` or `'` is terminated.
+    /// Positions from which no long string in `"`, or in `'`, is terminated.
     endless: [usize; 2],
 }
 
-const NAME: u8 = 1; // PN_CHARS of ASCII
-const WORD: u8 = 2; // letters, digits and _
-const IRI: u8 = 4; // what an IRI holds unescaped, of ASCII
+const NAME: u8 = 1; // ASCII characters of PN_CHARS
+const WORD: u8 = 2; // ASCII letters, digits and _
+const IRI: u8 = 4; // ASCII characters that an IRI can contain unescaped
 
 static CLASS: [u8; 256] = {
     let mut table = [0; 256];
@@ -133,7 +132,7 @@ fn is(b: u8, class: u8) -> bool {
     CLASS[b as usize] & class != 0
 }
 
-/// True for a character that may begin a name (PN_CHARS_U).
+/// True for a character with which a name can begin (PN_CHARS_U).
 #[must_use]
 pub fn is_name_start(c: char) -> bool {
     c == '_' || is_base(c)
@@ -146,7 +145,7 @@ fn is_base(c: char) -> bool {
         | '\u{10000}'..='\u{EFFFF}')
 }
 
-/// True for a character that may continue a name (PN_CHARS).
+/// True for a character that a name can contain (PN_CHARS).
 #[must_use]
 pub fn is_name_char(c: char) -> bool {
     is_name_start(c)
@@ -166,12 +165,12 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Continues from a position that is not inside a token.
+    /// Sets the position from which to continue; it must not be inside a token.
     pub(crate) fn go_on_from(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// Continues from a position that is not inside a token, unless the lexer is already past it.
+    /// Continues from a later position, which must not be inside a token. No effect if the lexer is already past it.
     pub(crate) fn skip_to(&mut self, at: usize) {
         self.at = self.at.max(at);
     }
@@ -184,7 +183,7 @@ impl<'t> Lexer<'t> {
         self.text[at..].chars().next()
     }
 
-    /// End of the name characters that begin at `at`.
+    /// End of the sequence of name characters that begins at `at`.
     fn name(&self, mut at: usize) -> usize {
         let bytes = self.text.as_bytes();
         loop {
@@ -199,7 +198,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// End of the name with inner dots that begins at `at`; its last character is not a dot.
+    /// End of the name that begins at `at` and may contain dots, though not as its last character.
     fn dotted(&self, at: usize) -> usize {
         let mut end = self.name(at);
         let mut to = end;
@@ -214,7 +213,7 @@ impl<'t> Lexer<'t> {
         end
     }
 
-    /// End of the local name that begins at `from`; equal to `from` if there is none.
+    /// End of the local name that begins at `from`; `from` itself if there is none.
     fn local(&self, from: usize) -> usize {
         let (mut at, mut end) = (from, from);
         loop {
@@ -344,7 +343,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// End of the `\u` or `\U` escape at `at`.
+    /// End of the `\u` or `\U` escape at `at`; `None` if it is invalid.
     fn escape(&self, at: usize) -> Option<usize> {
         let digits = match self.byte(at + 1) {
             b'u' => 4,
@@ -407,9 +406,9 @@ impl<'t> Lexer<'t> {
         (kind, end)
     }
 
-    /// The first keyword of a word that consists of several without spaces, such as `FILTERsameTerm` and `LIMIT10`:
-    /// each token is the longest that begins there. A word with a part that is neither keyword nor number is kept
-    /// whole, since it is a misspelt keyword.
+    /// The first keyword, and its length, of a word that consists of keywords and numbers without spaces, such as
+    /// `FILTERsameTerm` and `LIMIT10`. `None` if any part of the word is neither: then the whole word is one token,
+    /// since it is probably a misspelt keyword.
     fn first_of_glued(&mut self, start: usize, end: usize) -> Option<(Keyword, usize)> {
         let bytes = self.text.as_bytes();
         let first = Keyword::longest(bytes.get(start..end)?)?;

@@ -1,19 +1,20 @@
-//! SPARQL 1.1 and 1.2, queries and updates: text → [algebra], with error messages for people.
+//! SPARQL 1.1 and 1.2, queries and updates: text → [algebra], with error messages written for people.
 //!
 //! ```text
 //! text ──source──► codepoint escapes decoded ──lexer──► tokens with places ──parser──► algebra
 //!                                                            └── advice ──► faults with remedies
 //! ```
 //!
-//! Recursive descent over tokens with one token of look-ahead. Time is linear in the text, the stack is bounded by
-//! [`MOST_NESTING`], and memory and time are limited by the [scope](jindou_model::scope) that the thread is in.
+//! The parser is a recursive descent over tokens with one token of look-ahead. Its time is linear in the text, its
+//! stack is bounded by [`MOST_NESTING`], and its memory and time are limited by the [scope](jindou_model::scope) that
+//! the thread is inside.
 //!
 //! # Differences from `spargebra`'s parser
 //!
-//! The [algebra] equals the one that `spargebra` builds, with two exceptions. Invented blank nodes and variables have
-//! other names. Chains of more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths are balanced trees here,
-//! and more than 32 IRIs of DESCRIBE are inline data. Where `spargebra` departs from the standard, this parser follows
-//! the standard:
+//! The [algebra] equals the one that `spargebra` builds, with two exceptions. Generated blank nodes and variables have
+//! other names. Chains of more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths become balanced trees,
+//! and more than 32 IRIs of DESCRIBE become inline data. Where `spargebra` deviates from the standard, this parser
+//! follows the standard:
 //!
 //! 1. Codepoint escapes may occur anywhere (`\u003Fs` is `?s`, SPARQL 1.1 §19.2; [`Escapes`]).
 //! 2. The longest token wins: `<` to `>` without spaces is an IRI, `.5` a number, and a sign belongs to the number that
@@ -23,9 +24,9 @@
 //! 4. Keywords are case-insensitive, including `TRUE` and `False`.
 //! 5. Spaces may precede the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`; comments may stand in `( )` and
 //!    `[ ]`.
-//! 6. An expression of SELECT may use those before it in grouped queries as well; `GROUP BY (?x AS ?y)` assigns a value
-//!    to ?y, and never to a variable that already has one; a variable of HAVING or ORDER BY that is not grouped is a
-//!    sample of its group; CONSTRUCT, ASK and DESCRIBE may be grouped and may have aggregates in HAVING and ORDER BY.
+//! 6. In a grouped query, an expression of SELECT may use the expressions before it; `GROUP BY (?x AS ?y)` assigns a
+//!    value to ?y, which must not have one already; a variable of HAVING or ORDER BY that is not grouped is a sample of
+//!    its group; CONSTRUCT, ASK and DESCRIBE may be grouped and may have aggregates in HAVING and ORDER BY.
 //! 7. Aggregates may occur in SELECT, HAVING and ORDER BY, but not in patterns, GROUP BY or other aggregates.
 //! 8. Each operation of an update may have a prologue; a lone `;` is not an update; triples of quads are separated by
 //!    dots.
@@ -56,7 +57,7 @@ use jindou_model::{Diagnostics, Error};
 use parser::Parser;
 use source::ParserText;
 
-/// Reason why there is no algebra.
+/// Reason why a text could not be parsed.
 #[derive(Debug)]
 pub enum ParseFailure {
     /// The text is not SPARQL.
@@ -79,9 +80,9 @@ impl std::error::Error for ParseFailure {}
 /// A parsed update request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Update {
-    /// The operations in their order; ADD, COPY and MOVE become any number of operations.
+    /// The operations in their order. ADD, COPY and MOVE are expanded into zero or more operations.
     pub operations: Vec<Operation>,
-    /// Base in force at the end of the text, for `IRI()`.
+    /// The base IRI at the end of the text, for `IRI()`.
     pub base: Option<BaseIri>,
 }
 
@@ -92,9 +93,9 @@ pub struct Operation {
     pub operation: GraphUpdateOperation,
     /// Offset of its first word in the text, in bytes.
     pub at: usize,
-    /// True for one of the operations that replace an ADD, COPY or MOVE.
+    /// True for an operation into which an ADD, COPY or MOVE was expanded.
     pub whole_graph: bool,
-    /// For the first of these operations: the named graph that is copied from.
+    /// For the first of these operations: the named graph that is copied, if it is not the default graph.
     pub copied_from: Option<CopiedFrom>,
 }
 
@@ -107,7 +108,8 @@ pub struct CopiedFrom {
     pub silent: bool,
 }
 
-/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is in. O(length of the text).
+/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the
+/// text).
 ///
 /// # Errors
 /// [`ParseFailure::Text`] with all errors that were found, or [`ParseFailure::Limit`].
@@ -125,15 +127,15 @@ pub fn parse_query(text: &str, options: &ParserOptions) -> Result<Query, ParseFa
 pub struct PatternCall {
     /// Line of the function's name, from 1.
     pub line: u64,
-    /// Its column in characters, from 1.
+    /// Column of the function's name in characters, from 1.
     pub column: u64,
     /// The pattern.
     pub pattern: String,
     /// The flags; empty if there are none.
     pub flags: String,
-    /// True for REPLACE.
+    /// True for REPLACE, false for REGEX.
     pub replaces: bool,
-    /// The replacement, if it is a constant too.
+    /// The replacement of REPLACE, if it is a constant.
     pub replacement: Option<String>,
 }
 
@@ -154,8 +156,8 @@ pub fn pattern_calls(
     }
 }
 
-/// Parses an update request within the limits of the [scope](jindou_model::scope) that the thread is in. O(length of
-/// the text).
+/// Parses an update request within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length
+/// of the text).
 ///
 /// # Errors
 /// [`ParseFailure::Text`] with all errors that were found, or [`ParseFailure::Limit`].

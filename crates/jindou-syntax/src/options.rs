@@ -1,4 +1,4 @@
-//! Options of the parser, and its limits.
+//! Options and limits of the parser.
 
 use jindou_model::prefixes::PrefixTable;
 use oxiri::Iri;
@@ -12,24 +12,24 @@ pub struct ParserOptions {
     pub base: Option<Iri<String>>,
     /// Prefixes that are known without a declaration, with their IRIs. A declaration in the text takes precedence.
     pub prefixes: Vec<(String, String)>,
-    /// More of them, of the store that is asked. [`Self::prefixes`] win over them.
+    /// Further prefixes that are known without a declaration: those of a store. [`Self::prefixes`] take precedence.
     pub table: Option<Arc<PrefixTable>>,
     /// True if the [common prefixes](crate::COMMON_PREFIXES) are known without a declaration.
     pub common_prefixes: bool,
-    /// Places in which codepoint escapes (`\u003F`) are decoded.
+    /// Where codepoint escapes (`\u003F`) are decoded.
     pub escapes: Escapes,
-    /// Functions that may be called by IRI; `None` allows all names.
+    /// Functions that may be called by IRI; `None` accepts any IRI.
     pub calls: Option<Arc<dyn Calls>>,
 }
 
 /// Deepest nesting of brackets and calls in a text.
 pub const MOST_NESTING: u32 = 256;
-/// Deepest algebra: chains that cannot be balanced (`+`, OPTIONAL, BIND) count as well.
+/// Deepest algebra. It can be deeper than the text nests, by chains that cannot be balanced (`+`, OPTIONAL, BIND).
 pub(crate) const MOST_DEPTH: u32 = 5_000;
-/// Most errors that are reported.
+/// Largest number of errors that are reported.
 pub(crate) const MOST_FAULTS: usize = 20;
 
-/// Places in which codepoint escapes are decoded.
+/// Where codepoint escapes are decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Escapes {
     /// Everywhere (SPARQL 1.1 §19.2). An escape inside a string or IRI never ends it.
@@ -40,7 +40,7 @@ pub enum Escapes {
 }
 
 impl ParserOptions {
-    /// Options with this base for relative IRIs, if it is a valid IRI.
+    /// Options with this base IRI, or without one if it is `None` or invalid.
     #[must_use]
     pub fn under(base: Option<&str>) -> Self {
         Self {

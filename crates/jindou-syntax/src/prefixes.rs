@@ -1,9 +1,9 @@
-//! Common prefixes, and the prefixes of a text.
+//! Common prefixes, and the prefixes that a text declares and uses.
 
 use crate::keyword::Keyword;
 use crate::lexer::{Lexer, TokenKind};
 
-/// Common prefixes with their IRIs, by prefix.
+/// Common prefixes with their IRIs, ordered by prefix.
 #[rustfmt::skip]
 pub const COMMON_PREFIXES: &[(&str, &str)] = &[
     ("as", "https://www.w3.org/ns/activitystreams#"),
@@ -74,18 +74,18 @@ pub const COMMON_PREFIXES: &[(&str, &str)] = &[
     ("xsd", "http://www.w3.org/2001/XMLSchema#"),
 ];
 
-/// The IRI commonly used with this prefix.
+/// The IRI of a common prefix; `None` for other prefixes.
 pub(crate) fn common(prefix: &str) -> Option<&'static str> {
     COMMON_PREFIXES.iter().find(|p| p.0 == prefix).map(|p| p.1)
 }
 
-/// Prefixes in a text.
+/// The prefixes of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextPrefixes {
-    /// Prefixes that the text declares, with their IRIs as written, in their order.
+    /// Prefixes that the text declares, with their IRIs as written, in the order of the text.
     pub declared: Vec<(String, String)>,
-    /// Prefixes that names in the text use, each once, in the order of their first use.
+    /// Prefixes of names in the text, each once, in the order of their first use.
     pub used: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ pub fn prefixes_of(text: &str) -> TextPrefixes {
     let mut lexer = Lexer::new(text);
     let mut all = TextPrefixes::default();
     let mut seen = std::collections::HashSet::new();
-    // The last two tokens: PREFIX, or PREFIX and a name.
+    // The two tokens before the current one: a declaration is PREFIX, a name and an IRI.
     let mut before = [TokenKind::End; 2];
     let mut name = "";
     loop {

@@ -1,4 +1,4 @@
-//! A query with the places of its parts.
+//! A query with the positions of its parts in the text.
 
 use crate::algebra::{
     Expression, NamedNodePattern, PropertyPathExpression, Query, TermPattern, TriplePattern,
@@ -8,37 +8,37 @@ use crate::source::ParserText;
 use crate::{Escapes, ParseFailure, ParserOptions, failure};
 use std::ops::Range;
 
-/// Places of parts of a query, as byte ranges of its text in ascending order, for the first few thousand parts of each
-/// kind.
+/// Positions of parts of a query, as ascending byte ranges of its text. Only the first few thousand parts of each kind
+/// have one.
 #[derive(Debug, Default)]
 pub struct Recorded {
-    /// IRIs and literals, not including `a`.
+    /// IRIs and literals; without `a`.
     pub terms: Vec<(TermPattern, Range<usize>)>,
-    /// Triple patterns and path patterns, from the predicate to the object.
+    /// Triple patterns and path patterns; the ranges reach from the predicate to the object.
     pub patterns: Vec<PatternPlace>,
-    /// Conditions of FILTER, from the keyword to the end.
+    /// Conditions of FILTER; the ranges include the keyword.
     pub filters: Vec<(Expression, Range<usize>)>,
-    /// The group of the whole query with its braces.
+    /// The group of the whole query, with its braces.
     pub body: Option<Range<usize>>,
 }
 
-/// A pattern and its place.
+/// A pattern and its position.
 #[derive(Debug)]
 pub struct PatternPlace {
     /// The subject.
     pub subject: TermPattern,
-    /// The predicate, unless there is a path.
+    /// The predicate; `None` if the pattern has a path.
     pub predicate: Option<NamedNodePattern>,
-    /// The path.
+    /// The path, if the pattern has one.
     pub path: Option<PropertyPathExpression>,
     /// The object.
     pub object: TermPattern,
-    /// From the predicate to the object.
+    /// The byte range from the predicate to the object.
     pub range: Range<usize>,
 }
 
 impl Recorded {
-    /// The place of a triple pattern.
+    /// The position of a triple pattern; `None` if it was not recorded.
     #[must_use]
     pub fn triple(&self, t: &TriplePattern) -> Option<Range<usize>> {
         let is = |p: &&PatternPlace| {
@@ -49,7 +49,7 @@ impl Recorded {
         self.pattern(is)
     }
 
-    /// The place of a pattern with a path.
+    /// The position of a pattern with a path; `None` if it was not recorded.
     #[must_use]
     pub fn path(
         &self,
@@ -63,7 +63,7 @@ impl Recorded {
         self.pattern(is)
     }
 
-    /// The first matching pattern in the query's group, otherwise in a template.
+    /// The position of the first matching pattern in the query's group, or else in a template before it.
     fn pattern(&self, is: impl Fn(&&PatternPlace) -> bool) -> Option<Range<usize>> {
         let mut all = self.patterns.iter().filter(|p| is(p));
         let from = self.body.as_ref().map_or(0, |b| b.start);
@@ -71,7 +71,8 @@ impl Recorded {
         first.or_else(|| all.next()).map(|p| p.range.clone())
     }
 
-    /// The place of a term: within the range, otherwise the last one before it, otherwise the first one in the text.
+    /// The position of a term: inside the range `near`, or else the last one before it, or else the first one in the
+    /// text.
     #[must_use]
     pub fn term(&self, term: &TermPattern, near: Option<&Range<usize>>) -> Option<Range<usize>> {
         let mut all = self.terms.iter().filter(|t| t.0 == *term).map(|t| &t.1);
@@ -86,7 +87,7 @@ impl Recorded {
     }
 }
 
-/// Parses a query, and records the places of its parts.
+/// Parses a query, and records the positions of its parts.
 ///
 /// # Errors
 /// As [`crate::parse_query`].

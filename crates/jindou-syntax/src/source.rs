@@ -1,10 +1,10 @@
-//! A text with the codepoint escapes outside its strings and IRIs decoded, as in SPARQL 1.1 §19.2, and the mapping back
-//! to the original positions.
+//! A text whose codepoint escapes outside strings and IRIs are decoded, as SPARQL 1.1 §19.2 requires, and the mapping
+//! of its positions to those of the original text.
 
 use crate::lexer::{BadToken, Lexer, TokenKind};
 use std::ops::Range;
 
-/// The text to parse, and the origin of its bytes.
+/// The text to parse, and the original text.
 pub(crate) struct ParserText<'t> {
     pub original: &'t str,
     decoded: Option<DecodedEscapes>,
@@ -12,12 +12,13 @@ pub(crate) struct ParserText<'t> {
 
 struct DecodedEscapes {
     text: String,
-    /// For each escape in order: the end of its character in `text`, and the end of the escape in the original.
+    /// For each escape in order: the offset after its character in `text`, and the offset after the escape in the
+    /// original.
     escapes: Vec<(usize, usize)>,
 }
 
 impl<'t> ParserText<'t> {
-    /// O(length).
+    /// Decodes the escapes if `anywhere`. O(length).
     pub(crate) fn new(original: &'t str, anywhere: bool) -> Self {
         Self {
             original,

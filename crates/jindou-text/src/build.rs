@@ -1,4 +1,5 @@
-//! From a base's terms to segments in a file: terms are laid out by kind and number of words, then added, few words first.
+//! Builds the index of a base's terms as segments in a file. Terms are first distributed to temporary files by kind and
+//! number of words, and then added, those with few words first.
 
 use crate::segment::{BuiltSegment, SegmentMaker, failed};
 use crate::{Folder, MAX_TEXT, SearchedTerms, count, folded, section};
@@ -11,12 +12,12 @@ use tantivy::Directory;
 use tantivy::index::SegmentComponent;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Words of the texts that lie in one spill: up to that many.
+/// Largest number of words of the texts in each temporary file (spill).
 const CLASSES: [usize; 6] = [1, 2, 3, 4, 7, usize::MAX];
-/// Memory of the spills, each of which has a buffer of a mebibyte.
+/// Memory of the spills, each of which has a buffer of one mebibyte.
 const FOR_SPILLS: u64 = (CLASSES.len() as u64 + 1) << 20;
-/// Largest memory of a segment under construction. Larger segments are searched a little faster, but take longer to
-/// open.
+/// Largest memory of a segment while it is built, in bytes. Larger segments are searched a little faster, but take
+/// longer to open.
 const MOST: u64 = 384 << 20;
 /// Number of texts between two checks for cancellation.
 const CHECK: usize = 1024;
@@ -33,10 +34,10 @@ pub(crate) fn components() -> [SegmentComponent; 6] {
     ]
 }
 
-/// Numbers of a segment in the table: kind, documents, begin and end of `meta.json` and of each component.
+/// Numbers per segment in the table: kind, number of documents, and start and end of `meta.json` and of each component.
 pub(crate) const ROW: usize = 2 + 2 * (1 + 6);
 
-/// The identifier of every segment in a file; tantivy's own are random.
+/// The identifier of every segment in a file, in place of tantivy's random ones, so that equal loads write equal files.
 pub(crate) const SEGMENT: &str = "00000000000000000000000000000001";
 const SEGMENT_WITH_HYPHENS: &str = "00000000-0000-0000-0000-000000000001";
 
@@ -49,7 +50,7 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
     let room = memory.limit().saturating_sub(memory.used());
     let room = (room - room / 8).min(MOST);
     charge.add(room)?;
-    // What is not in memory is in files, whatever their size.
+    // With a budget of 0, all spills are written to files.
     let spill = SpillDir::new(terms.folder(), MemoryBudget::new(0))?;
     file.begin(section::FILES)?;
     let mut out = IndexFileWriter {
@@ -58,7 +59,7 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
         length: 0,
         table: vec![],
         ids: spill.writer(),
-        // A segment is laid down next to itself, and has some pages before its first text.
+        // A finished segment takes as much memory again, and has some pages before its first text.
         most: (room / 4) as usize,
     };
     for kind in SearchedTerms::ALL {
@@ -112,7 +113,7 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
     out.finish()
 }
 
-/// Reads a term's id and its folded text.
+/// Reads a term's id and its folded text from a spill; `None` at the end.
 fn next(from: &mut SpillReader, text: &mut String) -> Result<Option<u32>> {
     let (mut id, mut length) = ([0; 4], [0; 2]);
     if !from.read_exact(&mut id)? {
@@ -126,11 +127,11 @@ fn next(from: &mut SpillReader, text: &mut String) -> Result<Option<u32>> {
     Ok(Some(u32::from_le_bytes(id)))
 }
 
-/// The file while it is written.
+/// The index's file while it is written.
 struct IndexFileWriter<'w> {
     file: &'w mut IndexWriter,
     hash: Xxh3,
-    /// Bytes of the section of files.
+    /// Bytes written to the section `FILES` so far.
     length: u64,
     table: Vec<u64>,
     ids: SpillWriter,
@@ -169,7 +170,7 @@ impl IndexFileWriter<'_> {
         for component in components() {
             let path = segment.relative_path(component);
             self.table.push(self.length);
-            // Past tantivy's own directory, which would take the end of the file for itself.
+            // Read from the RAM directory itself: tantivy's managed directory takes the end of each file as a footer.
             match made.directory.get_file_handle(&path) {
                 Ok(handle) => self.append(&handle.read_bytes(0..handle.len()).map_err(failed)?)?,
                 Err(_) => self.table.push(self.length),
@@ -203,5 +204,5 @@ impl IndexFileWriter<'_> {
     }
 }
 
-// The length of a folded text fits its two bytes: a letter becomes at most a few ones.
+// The length of a folded text fits the two bytes in which it is stored: a letter becomes only a few letters.
 const _: () = assert!(MAX_TEXT * 16 < 1 << 16);

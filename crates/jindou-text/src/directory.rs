@@ -1,4 +1,4 @@
-//! Tantivy's files inside of an index's file, read where they are mapped.
+//! A directory for tantivy whose files are in an index's mapped file.
 
 use crate::section;
 use jindou_dictionary::index::IndexFile;
@@ -15,7 +15,7 @@ use tantivy::directory::{
     DirectoryLock, FileHandle, Lock, OwnedBytes, WatchCallback, WatchHandle, WritePtr,
 };
 
-/// A range of the section of files.
+/// A range of bytes in the section `FILES` of an index's file.
 #[derive(Clone)]
 struct MappedPart {
     file: Arc<IndexFile>,
@@ -31,7 +31,8 @@ impl Deref for MappedPart {
     }
 }
 
-// SAFETY: the bytes lie in a mapping that the `Arc` keeps, at one address as long as it lives; moving this value moves none of them.
+// SAFETY: the bytes are in a mapping that the `Arc` keeps alive at a fixed address; moving this value does not move
+// them.
 unsafe impl StableDeref for MappedPart {}
 
 impl fmt::Debug for MappedPart {
@@ -53,14 +54,14 @@ impl FileHandle for MappedPart {
     }
 }
 
-/// The files of one segment, by name. Nothing can be written.
+/// The files of one segment, by name; read-only.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
     files: Arc<HashMap<PathBuf, MappedPart>>,
 }
 
 impl Packed {
-    /// Names with ranges of the section of files.
+    /// Creates a directory of files given by their names and their ranges in the section `FILES`.
     pub fn new(
         file: &Arc<IndexFile>,
         files: impl Iterator<Item = (PathBuf, Range<usize>)>,

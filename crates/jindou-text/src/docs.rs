@@ -1,4 +1,4 @@
-//! Ascending documents: one of tantivy's lists, a copied one, or those of several lists.
+//! Iteration over document numbers in ascending order: those of a tantivy list, of a copied list, or of several lists.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ pub(crate) enum Docs {
     Any(Any),
 }
 
-/// The documents of several lists, each once.
+/// The union of several lists, each document once.
 pub(crate) struct Any {
     lists: Vec<Docs>,
     /// The current document of each list that has not ended, smallest first.
@@ -40,7 +40,7 @@ impl Docs {
         })
     }
 
-    /// About how many there are.
+    /// Approximate number of documents.
     pub fn size(&self) -> u64 {
         match self {
             Self::One(list) => list.len() as u64,
@@ -49,7 +49,7 @@ impl Docs {
         }
     }
 
-    /// The document at hand; [`TERMINATED`] at the end.
+    /// The current document; [`TERMINATED`] at the end.
     pub fn doc(&self) -> u32 {
         match self {
             Self::One(list) => list.doc(),
@@ -66,7 +66,7 @@ impl Docs {
         }
     }
 
-    /// Moves to the first document from this one on and returns it.
+    /// Moves to the first document that is at least `to`, and returns it.
     pub fn seek(&mut self, to: u32) -> u32 {
         match self {
             Self::One(list) if list.doc() >= to => {}
@@ -94,7 +94,7 @@ impl Any {
                 return;
             }
             match self.lists.get_mut(i).map_or(TERMINATED, |l| l.seek(to)) {
-                // A list that does not ascend is damaged, and ends.
+                // A list that does not ascend is damaged, and is treated as ended.
                 doc if doc < to || doc >= TERMINATED => {
                     std::collections::binary_heap::PeekMut::pop(least);
                 }

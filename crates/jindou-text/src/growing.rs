@@ -1,4 +1,4 @@
-//! The words of terms that updates brought: blocks of them, each a segment in memory.
+//! The index of terms that updates added: blocks of terms, each with segments in memory.
 
 use crate::open::BATCH;
 use crate::segment::{SegmentMaker, WordSegment};
@@ -6,23 +6,24 @@ use crate::{Folder, SearchedTerms, WordQuery, caught, count, folded};
 use jindou_model::{Charge, Holder, MemoryBudget, Result};
 use std::sync::Arc;
 
-/// Number of terms in a block. Terms that do not fill a block yet are scanned by each search.
+/// Number of terms in a block. Each search also scans the last terms, which do not fill a block yet.
 pub const BLOCK: u32 = 1 << 13;
-/// Blocks that become one.
+/// Number of blocks that are merged into a large one.
 const BLOCKS: u32 = 8;
 /// Temporary memory in bytes per term for building a block.
 const WHILE_MAKING: u64 = 600;
 
-/// Consecutive terms.
+/// An indexed range of consecutive terms.
 struct TermBlock {
-    /// Number of the first term, and after the last.
+    /// Number of the first term, and the number after the last one.
     terms: [u32; 2],
-    /// Segments for literals and for IRIs; `None` if there are none.
+    /// Segments for literals and for IRIs, with the ids of their documents; `None` if there are no such terms.
     kinds: [Option<(WordSegment, Vec<u32>)>; 2],
     _charge: Charge,
 }
 
-/// An index of terms that become more: immutable, cheap to clone, and longer by a block each time it grows.
+/// An index for a growing list of terms. It is immutable and cheap to clone; [`Self::grown`] returns one with a further
+/// block.
 #[derive(Clone, Default)]
 pub struct Growing {
     blocks: Arc<Vec<Arc<TermBlock>>>,
@@ -35,7 +36,7 @@ impl std::fmt::Debug for Growing {
 }
 
 impl TermBlock {
-    /// `term`: the canonical bytes of a term by its number.
+    /// Builds a block of the terms in a range; `term` returns the canonical bytes of a term by its number.
     fn new<'t>(
         terms: [u32; 2],
         first_id: u32,
@@ -80,21 +81,21 @@ impl TermBlock {
 }
 
 impl Growing {
-    /// Number of indexed terms: those with smaller numbers.
+    /// Number of indexed terms; these are the terms with smaller numbers.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.blocks.last().map_or(0, |b| b.terms[1])
     }
 
-    /// True without a term.
+    /// True if no term is indexed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// This index extended by one block; `None` if `all` terms do not fill a further block. `term` returns the
-    /// canonical bytes of a term by its number; its id is that number plus `first_id`. Takes some tens of milliseconds;
-    /// every eighth time some hundred.
+    /// This index extended by one block; `None` if `all`, the number of terms, does not suffice for a further block.
+    /// `term` returns the canonical bytes of a term by its number; its id is that number plus `first_id`. Takes some
+    /// tens of milliseconds, but some hundreds every eighth time, when blocks are merged.
     ///
     /// # Errors
     /// `Limit` if there is not enough memory.
@@ -119,7 +120,7 @@ impl Growing {
                 blocks.retain(|b| b.terms[1] <= begin);
                 blocks.push(Arc::new(row));
             }
-            // A large one does not fit: small ones do the same.
+            // If the memory does not suffice for a large block, small ones are kept instead, with the same results.
             _ => blocks.push(Arc::new(Self::block([from, to], first_id, term, memory)?)),
         }
         Ok(Some(Self {
@@ -136,7 +137,7 @@ impl Growing {
         caught(|| TermBlock::new(terms, first_id, term, memory))
     }
 
-    /// As [`OpenText::search`](crate::OpenText::search), among the terms that it has.
+    /// As [`OpenText::search`](crate::OpenText::search), for the indexed terms.
     ///
     /// # Errors
     /// [`Error::Internal`](jindou_model::Error::Internal).

@@ -1,23 +1,25 @@
-//! Words of labels and IRIs as an index of a store's terms, on tantivy.
+//! A full-text index of a store's terms, for searches by words of labels and of IRIs. Based on tantivy.
 //!
 //! ```text
-//! load, reclustering   Text::build ─► index-text.jd             the base's literals and IRIs
-//! updates              Growing::grow                            the tail's, in memory, within a budget
-//! a search             Asked::new(text) ─► search ─► ids        of few words first; then the caller ranks
+//! load, reclustering   Text::build ─► index-text.jd            literals and IRIs of the base
+//! updates              Growing::grown                          those of the tail, in memory, within a budget
+//! a search             WordQuery::new(text) ─► search ─► ids   texts with few words first; callers rank them
 //! ```
 //!
-//! Literals are strings with and without a language of [`MAX_TEXT`] bytes at most; of IRIs there are the parts of the local name.
-//! Words are folded ([`Folder`]). What is asked are words that must all occur, the last one as the beginning of a word ([`WordQuery`]).
+//! Indexed literals are strings with or without a language tag, of at most [`MAX_TEXT`] bytes. Of an IRI, the words of
+//! its local name are indexed. Words are folded ([`Folder`]). A query consists of words all of which must occur, the
+//! last one as a word's prefix ([`WordQuery`]).
 //!
 //! ```text
-//! index-text.jd   1  files      tantivy's files, one after the other
-//!                 2  table      u64: a segment's kind (0 literals, 1 IRIs), its documents, then begin and end of each file
-//!                 3  ids        u32 a document: its term; of one segment after the other
-//!                 4  hash       u64: of the sections before it
+//! index-text.jd   1  files   tantivy's files, one after the other
+//!                 2  table   u64: for each segment its kind (0 literals, 1 IRIs), its number of documents,
+//!                            and start and end of each of its files
+//!                 3  ids     u32 per document: the id of its term; segment by segment
+//!                 4  hash    u64: hash of the sections before it
 //! ```
 //!
-//! Tantivy trusts its files. So nothing is searched before all of the file was compared with its hash, which the first searches do, and
-//! what panics all the same is an error.
+//! Tantivy does not verify its files. So the file is compared with its hash before it is first searched, and a panic
+//! inside tantivy becomes an error.
 
 mod build;
 mod directory;
@@ -49,17 +51,17 @@ mod section {
     pub const HASH: u32 = 4;
 }
 
-/// Terms that are searched together.
+/// Kinds of terms, of which each search covers one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchedTerms {
-    /// Strings, with and without a language.
+    /// Strings, with or without a language tag.
     Literals,
     /// IRIs.
     Iris,
 }
 
 impl SearchedTerms {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Literals, Self::Iris];
 }
 
@@ -82,7 +84,7 @@ pub fn folded(canonical: &[u8], folder: &mut Folder, out: &mut String) -> Option
     (!out.is_empty()).then_some(kind)
 }
 
-/// Tests terms one by one against the searched words.
+/// Tests single terms for the words of a query.
 pub struct TermJudge<'a> {
     asked: &'a WordQuery,
     kind: SearchedTerms,
@@ -91,7 +93,7 @@ pub struct TermJudge<'a> {
 }
 
 impl<'a> TermJudge<'a> {
-    /// A test of terms of a kind.
+    /// A test for terms of this kind.
     #[must_use]
     pub fn new(asked: &'a WordQuery, kind: SearchedTerms) -> Self {
         Self {
@@ -102,7 +104,7 @@ impl<'a> TermJudge<'a> {
         }
     }
 
-    /// The tags of the kind's terms.
+    /// The tags of canonical bytes that terms of this kind have.
     #[must_use]
     pub fn tags(&self) -> &'static [u8] {
         match self.kind {
@@ -111,8 +113,8 @@ impl<'a> TermJudge<'a> {
         }
     }
 
-    /// How well a term matches the words, and its own number of words; `None` for terms that lack one or are of the
-    /// other kind.
+    /// How well a term matches the query, and the number of the term's words; `None` if a word is missing, or the term
+    /// is of the other kind.
     pub fn fit(&mut self, canonical: &[u8]) -> Option<(Fit, usize)> {
         let tag = canonical.first()?;
         if !self.tags().contains(tag) {
@@ -123,13 +125,13 @@ impl<'a> TermJudge<'a> {
     }
 }
 
-/// Runs what calls tantivy: a panic in it is an error.
+/// Runs code that calls tantivy; a panic becomes an error.
 pub(crate) fn caught<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f))
         .unwrap_or_else(|_| Err(Error::Internal("the index of words panicked".into())))
 }
 
-/// The kind of index.
+/// The full-text index, as a kind of index of a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Text;
 

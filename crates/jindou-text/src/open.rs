@@ -1,4 +1,4 @@
-//! The index of a base, in its file.
+//! The full-text index of a base, in a file.
 
 use crate::build::{META, ROW, SEGMENT, components};
 use crate::directory::Packed;
@@ -15,18 +15,18 @@ use std::time::Duration;
 use tantivy::index::SegmentId;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes that are hashed between two checks of the clock.
+/// Number of bytes that are hashed between two checks of the clock.
 const PIECE: usize = 1 << 20;
-/// Documents that are found at a time.
+/// Largest number of documents that are found at a time.
 pub(crate) const BATCH: usize = 64;
 
-/// The words of a base's terms.
+/// The full-text index of a base's terms.
 pub struct OpenText {
     file: Arc<IndexFile>,
     rows: Vec<StoredSegment>,
-    /// How far the file was compared with its hash; taken while it is.
+    /// How much of the file has been hashed so far; locked by the thread that hashes it.
     hashing: Mutex<Hashing>,
-    /// True if the file is as it was written; unset until that is known.
+    /// True if the file matches its hash; unset until that is known.
     sound: OnceLock<bool>,
 }
 
@@ -34,9 +34,9 @@ pub struct OpenText {
 struct StoredSegment {
     kind: SearchedTerms,
     documents: u32,
-    /// Its ids in their section.
+    /// Range of its documents' ids in the section `IDS`.
     ids: Range<usize>,
-    /// `meta.json`, then the components.
+    /// Ranges of `meta.json` and of the components in the section `FILES`.
     files: Vec<Range<usize>>,
     opened: OnceLock<WordSegment>,
 }
@@ -87,12 +87,13 @@ impl OpenText {
         })
     }
 
-    /// Compares the file with its hash, unless that was done. Goes on where the last call was stopped; `None` when this one is.
+    /// Compares the file with its hash, unless that has been done. Continues where an earlier call was stopped; `None`
+    /// if `stop` returns true.
     fn is_sound(&self, stop: &mut dyn FnMut() -> bool) -> Option<bool> {
         if let Some(&sound) = self.sound.get() {
             return Some(sound);
         }
-        // Another one may be at it, and is as fast.
+        // If another thread is hashing the file already, this one waits.
         let mut hashing = loop {
             match self.hashing.try_lock() {
                 Ok(hashing) => break hashing,
@@ -123,12 +124,12 @@ impl OpenText {
         Some(*self.sound.get_or_init(|| sound))
     }
 
-    /// Verifies the file against its hash until `stop` returns true, so that searches need not wait for that.
+    /// Compares the file with its hash until `stop` returns true, so that later searches need not do so.
     pub fn prepare(&self, stop: &mut dyn FnMut() -> bool) {
         let _ = self.is_sound(stop);
     }
 
-    /// True once the whole file was compared with its hash, so that searches begin at once.
+    /// True if the whole file has been compared with its hash, so that searches can begin at once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.sound.get().is_some()
@@ -145,17 +146,18 @@ impl OpenText {
         for component in components() {
             names.push(PathBuf::from(format!("{id}.{component}")));
         }
-        // What tantivy did not write is not there.
+        // Components that tantivy did not write have empty ranges.
         let there = names.into_iter().zip(row.files.iter().cloned());
         let directory = Packed::new(&self.file, there.filter(|(_, range)| !range.is_empty()));
         let opened = WordSegment::open(directory, row.documents)?;
         Ok(row.opened.get_or_init(|| opened))
     }
 
-    /// Calls `f` with ids of the base's terms of a kind that match the words, until it returns false. Terms that have
-    /// the last word as a whole word come first, then those with a word that begins with it (the former may be
-    /// repeated); within each group, texts with few words come first. Returns true if those were all, false if `stop`,
-    /// which is called regularly, returned true.
+    /// Calls `f` with the ids of the base's terms of a kind that match the query, until it returns false. Terms that
+    /// contain the last word as a whole word come first, then those with a word that begins with it, which may include
+    /// the former again. Within each group, texts with few words come first. Returns true if these were all; false if
+    /// `f` returned false, or if the search was cut short, for example since `stop`, which is called regularly,
+    /// returned true.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -200,7 +202,7 @@ impl OpenText {
         Ok(complete)
     }
 
-    /// The error of a search: tantivy's own where the file is sound, otherwise damage.
+    /// The error of a search. An internal error of tantivy is reported as damage of the file.
     fn checked<T>(&self, made: Result<T>) -> Result<T> {
         self.file.check_file()?;
         made.map_err(|e| match e {
@@ -211,7 +213,7 @@ impl OpenText {
 }
 
 impl crate::segment::MatchWalk {
-    /// Appends the ids of the next documents; returns whether there may be more.
+    /// Appends the ids of the next documents, up to [`BATCH`]; false if there are no more.
     pub(crate) fn fill(
         &mut self,
         ids: &[u32],

@@ -1,8 +1,9 @@
-//! Some texts as one of tantivy's segments: made in memory, searched there or in a store's file.
+//! Texts as one segment of a tantivy index, which is built in memory and searched in memory or in a store's file.
 //!
-//! A document is a term; its number is its place in the list of ids. It has the words of its folded text and, marked, the first one, two
-//! and three letters of each: what begins with few letters is then one list, and not many. Documents come in the order in which they are
-//! found, so texts of few words are added first.
+//! A document is a term; its number is its position in a list of ids. Its tokens are the words of its folded text and,
+//! with a mark, the first one, two and three letters of each word, so that a search for a short prefix reads one list
+//! rather than many. Searches return documents in the order in which they were added, so texts with few words are added
+//! first.
 
 use crate::docs::Docs;
 use crate::words::WordQuery;
@@ -15,23 +16,24 @@ use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerM
 use tantivy::{Directory, Index, IndexSettings, SingleSegmentIndexWriter, TantivyDocument};
 use tantivy::{TERMINATED, Term};
 
-/// Letters of a word's beginning that are indexed by themselves.
+/// Largest number of letters of a prefix that is a token.
 const MARKED: usize = 3;
-/// The mark before a beginning: a character that words do not have.
+/// First character of a token for a prefix; words do not contain it.
 const MARK: char = '\u{1}';
-/// Largest number of words with a common prefix that are looked up.
+/// Largest number of words with a common prefix that a search reads.
 const MOST_WORDS: usize = 20_000;
-/// Up to this many words with a common prefix, their lists are merged on the fly rather than copied.
+/// Number of words with a common prefix whose lists are merged while they are read; the lists of further words are
+/// copied.
 const FEW_WORDS: usize = 48;
-/// Largest number of documents that are copied.
+/// Largest number of documents in such copies; beyond it, the search is cut short.
 const MOST_COPIED: usize = 2_000_000;
 
-/// An error of tantivy's as one of ours.
+/// Converts an error of tantivy.
 pub(crate) fn failed(e: impl std::fmt::Display) -> Error {
     Error::Internal(format!("the index of words failed: {e}"))
 }
 
-/// Gives the words of a folded text, each with its beginnings.
+/// A tokenizer that yields the words of a folded text, each followed by its marked prefixes.
 #[derive(Clone, Default)]
 struct FoldedTokens {
     token: Token,
@@ -39,7 +41,7 @@ struct FoldedTokens {
 
 struct FoldedStream<'a> {
     rest: &'a str,
-    /// The word whose prefixes come next, and the number of letters of the last prefix.
+    /// The word whose prefixes are yielded next, and the number of letters of the last prefix.
     word: &'a str,
     letters: usize,
     token: &'a mut Token,
@@ -103,25 +105,26 @@ static SCHEMA: LazyLock<(Schema, Field)> = LazyLock::new(|| {
     (schema.build(), field)
 });
 
-/// A segment that is being made.
+/// A segment while it is built.
 pub(crate) struct SegmentMaker {
     writer: SingleSegmentIndexWriter,
     directory: RamDirectory,
     ids: Vec<u32>,
-    /// Bytes that it used before the first document.
+    /// Bytes of memory that it used before the first document was added.
     empty: usize,
 }
 
-/// A segment that was made, as tantivy's files in memory.
+/// A finished segment, as tantivy's files in memory.
 pub(crate) struct BuiltSegment {
     pub index: Index,
     pub directory: RamDirectory,
-    /// The ids of the documents.
+    /// The ids of the documents, by document number.
     pub ids: Vec<u32>,
 }
 
 impl SegmentMaker {
-    /// `memory`: about as many bytes will be used, for the size of tables.
+    /// Begins a segment. `memory` is the approximate number of bytes that it may grow to, which determines the size of
+    /// tables.
     pub fn new(memory: usize) -> Result<Self> {
         let tokenizers = TokenizerManager::new();
         tokenizers.register(TOKENIZER, TextAnalyzer::from(FoldedTokens::default()));
@@ -145,7 +148,7 @@ impl SegmentMaker {
         Ok(made)
     }
 
-    /// Adds a term by its id and its folded text.
+    /// Adds a term, given by its id and its folded text.
     pub fn add(&mut self, id: u32, folded: &str) -> Result<()> {
         let mut document = TantivyDocument::new();
         document.add_text(SCHEMA.1, folded);
@@ -154,12 +157,12 @@ impl SegmentMaker {
         Ok(())
     }
 
-    /// Bytes that its documents use.
+    /// Bytes of memory that its documents use.
     pub fn grown(&self) -> usize {
         self.used().saturating_sub(self.empty)
     }
 
-    /// Bytes that it uses.
+    /// Bytes of memory that it uses.
     fn used(&self) -> usize {
         self.writer.mem_usage() + self.directory.total_mem_usage() + 4 * self.ids.capacity()
     }
@@ -173,7 +176,7 @@ impl SegmentMaker {
     }
 }
 
-/// The only segment of an index.
+/// A reader of the only segment of an index.
 fn reader(index: &Index) -> Result<Arc<InvertedIndexReader>> {
     let segments = index.searchable_segments().map_err(failed)?;
     let segment = segments.first().ok_or_else(|| failed("no segment"))?;
@@ -181,18 +184,18 @@ fn reader(index: &Index) -> Result<Arc<InvertedIndexReader>> {
     segment.inverted_index(SCHEMA.1).map_err(failed)
 }
 
-/// A segment to be searched.
+/// A segment that can be searched.
 pub(crate) struct WordSegment {
     words: Arc<InvertedIndexReader>,
     documents: u32,
 }
 
-/// Iterates over the matching documents of a segment, ascending.
+/// Iteration over the documents of a segment that match a query, in ascending order.
 pub(crate) struct MatchWalk {
-    /// The shortest list first.
+    /// Lists of documents, of which the intersection is taken; the shortest is first.
     lists: Vec<Docs>,
     documents: u32,
-    /// True if documents were left out.
+    /// True if matching documents may have been skipped, since the search was stopped or a limit was reached.
     pub cut: bool,
 }
 
@@ -217,7 +220,8 @@ impl WordSegment {
         Ok(list.map_err(failed)?.map(Docs::one))
     }
 
-    /// Documents with all words; the last one must occur as a word, or as a word's prefix. `None` if there are none.
+    /// The documents that contain all words. The last word must occur as a whole word if `whole`, otherwise as a word's
+    /// prefix. `None` if there are none.
     pub fn walk(
         &self,
         asked: &WordQuery,
@@ -252,7 +256,8 @@ impl WordSegment {
         }))
     }
 
-    /// The documents with a word that begins so.
+    /// The documents with a word that begins with `beginning`; `None` if there are none. Sets `cut` if some are
+    /// missing.
     fn beginning(
         &self,
         beginning: &str,
@@ -260,7 +265,7 @@ impl WordSegment {
         cut: &mut bool,
     ) -> Result<Option<Docs>> {
         let from = beginning.as_bytes();
-        // After all words that begin so: no UTF-8 has this byte.
+        // This is greater than all words with the prefix, since UTF-8 never contains the byte 0xFF.
         let to = [from, &[0xFF]].concat();
         let range = self.words.terms().range().ge(from).lt(to);
         let mut stream = range.into_stream().map_err(failed)?;
@@ -276,7 +281,7 @@ impl WordSegment {
         if words.is_empty() {
             return Ok(None);
         }
-        // Long lists are followed, short ones are copied.
+        // The longest lists are read during the iteration, the others are copied.
         words.sort_by_key(|w| std::cmp::Reverse(w.doc_freq));
         let read = |word| {
             let list = self
@@ -309,7 +314,7 @@ impl WordSegment {
         Ok(Some(Docs::any(lists)))
     }
 
-    /// Calls `f` with all words in order and their numbers of documents, for checks.
+    /// Calls `f` with each word, in ascending order, and its number of documents; used to check the file.
     pub fn each_word(&self, f: &mut dyn FnMut(&[u8], u32)) -> Result<()> {
         let mut stream = self.words.terms().stream().map_err(failed)?;
         while stream.advance() {
@@ -320,7 +325,7 @@ impl WordSegment {
 }
 
 impl MatchWalk {
-    /// The next document that all lists have. Sets `cut` where it is stopped.
+    /// The next document that is in all lists; `None` at the end. Sets `cut` if `stop` returned true.
     pub fn next(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<Option<u32>> {
         let Some((first, others)) = self.lists.split_first_mut() else {
             return Ok(None);

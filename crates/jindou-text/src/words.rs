@@ -1,16 +1,17 @@
-//! Words of texts and of IRIs, folded, and what is asked of them.
+//! Folding of the words of texts and IRIs, and queries for words.
 //!
-//! A folded text is its words in lower case and without accents, with a space before, between and after them: `" new york "`. What is
-//! asked is then a part of it: a whole word `" new "`, the beginning of one `" yo"`.
+//! A folded text consists of its words in lower case and without accents, with a space before, between and after them:
+//! `" new york "`. A query tests for parts of it: a whole word such as `" new "`, or the beginning of a word such as `"
+//! yo"`.
 //!
-//! Folding makes equal what Unicode counts as the same text in any normal form (UAX 15), what differs in case, and what differs only
-//! in accents of scripts that are read without them:
+//! Texts become equal by folding if they differ only in their Unicode normal form (UAX 15), in case, or in accents of
+//! scripts that are readable without them:
 //!
 //! ```text
 //! text ─► NFKD ─► without accents ─► NFC ─► runs of letters, marks and digits ─► lower case ─► ASCII for Latin letters
 //! ```
 //!
-//! A change of the folding needs another [`VERSION`].
+//! After a change of the folding, [`VERSION`] must be increased.
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use icu_properties::props::{
@@ -22,11 +23,12 @@ use icu_properties::{
 };
 use tantivy::tokenizer::{AsciiFoldingFilter, RawTokenizer, TextAnalyzer};
 
-/// Version of the folding, and so of an index's words: 2 has all scripts in one normal form, and what follows the `?` of an IRI.
+/// Version of the folding, on which the words in an index depend. Version 2 normalizes all scripts, and includes the
+/// part after the `?` of an IRI.
 pub const VERSION: u32 = 2;
-/// Longest text in bytes whose words are in the index: a label, not a book.
+/// Longest text in bytes whose words are indexed: labels, but not books.
 pub const MAX_TEXT: usize = 512;
-/// Longest word in bytes; of longer ones the beginning counts.
+/// Longest word in bytes; of a longer word only the beginning is used.
 const MAX_WORD: usize = 64;
 /// Largest number of words in a search.
 const MAX_ASKED: usize = 16;
@@ -39,11 +41,11 @@ const CLASSES: CodePointMapDataBorrowed<'static, CanonicalCombiningClass> = Code
 const SCRIPTS: CodePointMapDataBorrowed<'static, Script> = CodePointMapData::new();
 const IGNORABLE: CodePointSetDataBorrowed<'static> =
     CodePointSetData::new::<DefaultIgnorableCodePoint>();
-/// Lengthens a line of Arabic; no letter.
+/// A stroke that lengthens a line of Arabic, but is not a letter.
 const TATWEEL: char = '\u{640}';
 
 /// True for a mark that may be omitted in writing: an accent, a Hebrew point, an Arabic vowel. Marks of other scripts
-/// are vowels and tones, or make another letter (those that voice kana).
+/// are vowels or tones, or change a letter into another one (voicing marks of kana).
 fn is_accent(c: char) -> bool {
     type Class = CanonicalCombiningClass;
     CATEGORIES.get(c) == GeneralCategory::NonspacingMark
@@ -64,7 +66,7 @@ fn is_accent(c: char) -> bool {
         )
 }
 
-/// Sets `out` to a text in normal form without accents and invisible characters.
+/// Sets `out` to the normal form of a text, without accents and invisible characters.
 fn normalize(text: &str, out: &mut String) {
     out.clear();
     let is_kept =
@@ -73,7 +75,7 @@ fn normalize(text: &str, out: &mut String) {
     out.extend(COMPOSED.normalize_iter(kept));
 }
 
-/// Folds texts; keeps what it needs for the next one.
+/// Folds texts, reusing its buffers.
 pub struct Folder {
     ascii: TextAnalyzer,
     normal: String,
@@ -96,7 +98,7 @@ fn is_mark(c: char) -> bool {
     !c.is_ascii() && GeneralCategoryGroup::Mark.contains(CATEGORIES.get(c))
 }
 
-/// True for characters of scripts that put no space between words: each counts as a word.
+/// True for characters of scripts without spaces between words; each of them is a word.
 fn stands_alone(c: char) -> bool {
     const PROLONGED: char = 'ー';
     !c.is_ascii()
@@ -107,7 +109,7 @@ fn stands_alone(c: char) -> bool {
             ) && c.is_alphanumeric())
 }
 
-/// Calls `f` with every run of letters and digits.
+/// Calls `f` with every run of letters and digits, and with every character that is a word by itself.
 fn each_run<'t>(text: &'t str, mut f: impl FnMut(&'t str)) {
     let mut start = None;
     for (at, c) in text.char_indices() {
@@ -129,7 +131,8 @@ fn each_run<'t>(text: &'t str, mut f: impl FnMut(&'t str)) {
     }
 }
 
-/// Calls `f` with the parts of a run of letters and digits: they end where a digit meets a letter, and before a capital that begins a word.
+/// Calls `f` with the parts of a run of letters and digits. A part ends between a digit and a letter, and before a
+/// capital letter with which a word begins.
 fn each_camel<'t>(run: &'t str, mut f: impl FnMut(&'t str)) {
     let mut start = 0;
     let mut before: Option<char> = None;
@@ -151,7 +154,7 @@ fn each_camel<'t>(run: &'t str, mut f: impl FnMut(&'t str)) {
     f(&run[start..]);
 }
 
-/// The part of an IRI that names what it is about: its fragment, or the last part of its path with the query.
+/// The descriptive part of an IRI: its fragment, or the last part of its path with the query.
 #[must_use]
 pub fn local_name(iri: &str) -> &str {
     let trimmed = iri.trim_end_matches(['/', '#']);
@@ -166,7 +169,7 @@ pub fn local_name(iri: &str) -> &str {
 }
 
 impl Folder {
-    /// A text in lower case and without accents, folded like words, with the characters between words.
+    /// A text in lower case and without accents, folded like words, but with all characters between the words.
     pub fn line(&mut self, text: &str) -> String {
         if text.is_ascii() {
             return text.to_ascii_lowercase();
@@ -178,11 +181,11 @@ impl Folder {
         self.word.clone()
     }
 
-    /// Sets the word to a normal text in lower case, with ASCII letters in place of other Latin ones.
+    /// Sets `self.word` to a normalized text in lower case, with ASCII letters in place of other Latin ones.
     fn lower(&mut self, text: &str) {
         let word = &mut self.word;
         word.clear();
-        // A sigma at the end of a word is a sigma.
+        // A final sigma is folded to an ordinary sigma.
         let lower = text.chars().flat_map(char::to_lowercase);
         word.extend(lower.map(|c| if c == 'ς' { 'σ' } else { c }));
         if !word.is_ascii() {
@@ -194,8 +197,7 @@ impl Folder {
         }
     }
 
-    /// Appends a run's folded form and a space; nothing if the folded form is empty. Returns true if something was
-    /// appended.
+    /// Appends a run's folded form and a space. If the folded form is empty, appends nothing and returns false.
     fn push(&mut self, run: &str, out: &mut String) -> bool {
         self.lower(run);
         let word = &mut self.word;
@@ -214,7 +216,7 @@ impl Folder {
         true
     }
 
-    /// Calls `f` with the normal form of a text.
+    /// Calls `f` with a text in normal form, without accents and invisible characters.
     fn with_normal(&mut self, text: &str, f: impl FnOnce(&mut Self, &str)) {
         if text.is_ascii() {
             return f(self, text);
@@ -225,7 +227,7 @@ impl Folder {
         self.normal = normal;
     }
 
-    /// Sets `out` to the folded text of a literal; empty without a word.
+    /// Sets `out` to the folded text of a literal; empty if it contains no word.
     pub fn text(&mut self, text: &str, out: &mut String) {
         out.clear();
         out.push(' ');
@@ -239,7 +241,8 @@ impl Folder {
         }
     }
 
-    /// Sets `out` to the folded text of an IRI: the runs of its local name, and their parts (`birthPlace`: birthplace, birth, place).
+    /// Sets `out` to the folded text of an IRI: the runs of its local name, then the parts of those that have several
+    /// (`birthPlace`: birthplace, birth, place).
     pub fn iri(&mut self, iri: &str, out: &mut String) {
         out.clear();
         out.push(' ');
@@ -261,7 +264,7 @@ impl Folder {
     }
 }
 
-/// Words of a folded text.
+/// Number of words of a folded text.
 #[must_use]
 pub fn count(folded: &str) -> usize {
     folded
@@ -271,30 +274,31 @@ pub fn count(folded: &str) -> usize {
         .saturating_sub(1)
 }
 
-/// A question: words that must all occur, the last one as the beginning of a word.
+/// A query: words all of which must occur, the last one as the prefix of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordQuery {
     /// All words as a folded text.
     whole: String,
-    /// Each word but the last with its spaces, once; then the last one without the space after it.
+    /// Parts of a folded text that must occur: each word but the last, once, with spaces around it, and then the last
+    /// word with a space before it only.
     needles: Vec<String>,
 }
 
-/// How well a text matches the searched words; smaller is better.
+/// How well a text matches a query; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
-    /// The text equals the searched text.
+    /// The text equals the query.
     Same,
-    /// The text begins with the words.
+    /// The text begins with the words of the query.
     Whole,
-    /// The text begins with the question, the last word unfinished.
+    /// The text begins with the query, whose last word is the prefix of a longer word there.
     Begins,
-    /// The text has all words.
+    /// The text contains all words, in any order.
     Has,
 }
 
 impl WordQuery {
-    /// The words of a search text, at most sixteen; `None` if there are none.
+    /// The query for the words of a text, of which sixteen are used; `None` if there are none.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let mut whole = String::new();
@@ -314,19 +318,19 @@ impl WordQuery {
         Some(Self { whole, needles })
     }
 
-    /// The words that must occur, without the last.
+    /// The words that must occur as whole words: all but the last.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         let (_, words) = self.needles.split_last().unwrap_or((&self.whole, &[]));
         words.iter().map(|w| w.trim())
     }
 
-    /// The beginning of a word.
+    /// The last word, which must occur as the prefix of a word.
     #[must_use]
     pub fn beginning(&self) -> &str {
         self.needles.last().map_or("", |w| w.trim())
     }
 
-    /// How well a folded text matches all words; `None` if it lacks one.
+    /// How well a folded text matches the query; `None` if a word is missing.
     #[must_use]
     pub fn fit(&self, folded: &str) -> Option<Fit> {
         if !self
@@ -377,12 +381,12 @@ mod tests {
             ("שָׁלוֹם", " שלום "),
             ("مُحَمَّد مـحمد أحمد", " محمد محمد احمد "),
             ("می\u{200c}خواهم co\u{ad}op", " میخواهم coop "),
-            // Voiced kana are other letters; those of half width are the same.
+            // Voiced kana are different letters, but half-width kana are the same ones.
             ("ガラス カラス", " ガ ラ ス カ ラ ス "),
             ("ｶﾞﾗｽ", " ガ ラ ス "),
             ("コーヒー・カップ", " コ ー ヒ ー カ ッ プ "),
             ("Ａ１　①", " a1 1 "),
-            // Vowels, viramas and tones are kept, and part of the word.
+            // Vowel signs, viramas and tone marks are part of the word.
             ("हिन्दी", " हिन्दी "),
             ("ภาษาไทย น้ำ", " ภาษาไทย น\u{e49}\u{e4d}า "),
             ("東京 tower", " 東 京 tower "),
@@ -399,7 +403,7 @@ mod tests {
         assert_eq!(count(""), 0);
     }
 
-    /// All normal forms of a text are the same text.
+    /// All normal forms of a text have the same folded text.
     #[test]
     fn normal_forms_are_one_text() {
         use icu_normalizer::{
@@ -439,7 +443,7 @@ mod tests {
         }
     }
 
-    /// Folding a folded text changes nothing, for each letter that there is.
+    /// Folding a folded text changes nothing, for any letter.
     #[test]
     fn folding_is_idempotent() {
         for c in (0x80..0x3_0000)

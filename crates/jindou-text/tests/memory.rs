@@ -1,6 +1,6 @@
-//! A program of its own, since an allocator counts its memory.
+//! Memory of searches, labels and completions over texts that are much longer than what a list shows.
 //!
-//! Memory of searches, labels and completions over texts that are much longer than a list shows.
+//! This test is a program of its own, since its global allocator counts all memory.
 
 use jindou::complete::{Completer, Request};
 use jindou::parse::{Format, Sources};
@@ -14,10 +14,10 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of a label, and labels.
+/// Bytes of a label, and number of labels.
 const LONG: usize = 768 << 10;
 const LABELS: usize = 60;
-/// Memory that each request may take: some copies of one label, and the rest.
+/// Memory that each request may take: a few copies of one label, and other needs.
 const ALLOWED: usize = 12 << 20;
 
 fn most<T>(run: impl FnOnce() -> T) -> (T, usize) {
@@ -62,7 +62,7 @@ fn check(db: &Database, what: &str) {
             options: query.clone(),
             ..Request::new(before, " }")
         };
-        // The names of the snapshot are kept, and made by the first request.
+        // The first request collects the snapshot's names, which later requests reuse.
         completer.complete(&request).unwrap();
         let (made, taken) = most(|| completer.complete(&request).unwrap());
         assert!(taken < ALLOWED, "{what}: {before} took {taken} bytes");
@@ -71,7 +71,7 @@ fn check(db: &Database, what: &str) {
     assert_eq!(budget.used(), 0);
 }
 
-/// Twelve clients that asked for labels of 768 KB took 858 MiB of a server with 512 MiB.
+/// Once, twelve clients that requested labels of 768 KB took 858 MiB of a server with 512 MiB.
 #[test]
 fn long_labels_are_not_copied() {
     let mut text = String::from("@prefix : <http://e/> .\n");

@@ -10,8 +10,8 @@ use jindou_model::term;
 
 const DECIMAL_TAG: u8 = term::FIRST_DATATYPE + 1;
 
-/// The value in the datatype with this tag (of `term::DATATYPES`); `None` is an error. A number's value is converted
-/// with its type: for an integer type derived from `xsd:integer` it is written with that type's tag.
+/// The value converted to the datatype with this tag (of `term::DATATYPES`); `None` is an error. A number does not
+/// carry its exact type: for a type derived from `xsd:integer`, callers write the result with that type's tag.
 #[must_use]
 pub fn cast(to: u8, v: &Value<'_>) -> Option<Value<'static>> {
     match v {
@@ -26,7 +26,8 @@ pub fn cast(to: u8, v: &Value<'_>) -> Option<Value<'static>> {
     }
 }
 
-/// The value of a text in the datatype with this tag; surrounding white space is ignored (XSD's `collapse`).
+/// The value of a text as a lexical form of the datatype with this tag, after removing surrounding white space (XSD's
+/// `collapse`); `None` if it is not one.
 #[must_use]
 pub fn cast_text(to: u8, text: &str) -> Option<Value<'static>> {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
@@ -42,7 +43,7 @@ pub fn cast_text(to: u8, text: &str) -> Option<Value<'static>> {
     }
 }
 
-/// A number in the numeric type with this tag.
+/// A number converted to the numeric type with this tag; `None` is an error.
 fn number(to: u8, n: &Number) -> Option<Number> {
     match NumericKind::of_tag(to)? {
         NumericKind::Double => Some(
@@ -83,14 +84,15 @@ fn number(to: u8, n: &Number) -> Option<Number> {
     }
 }
 
-/// The decimal nearest to a float or double: its exact value, to 18 digits after the point.
+/// The decimal nearest to a float or double: the exact value, rounded to 18 digits after the point. `None` for NaN and
+/// infinities.
 fn real_to_decimal(d: f64) -> Option<Number> {
     if !d.is_finite() {
         return None;
     }
     Some(match Decimal::from_f64(d) {
         Some(d) => Num::Dec(d).into(),
-        // A number this large is an integer.
+        // A float or double beyond the range of `Decimal` is an integer.
         None => Number::decimal(Exact::from_f64(d)),
     })
 }
@@ -100,7 +102,7 @@ fn real_to_integer(d: f64) -> Option<Number> {
         return None;
     }
     let whole = d.trunc();
-    // −2⁶³ is a 64-bit integer, 2⁶³ is not.
+    // −2⁶³ fits 64 bits, 2⁶³ does not.
     let least = i64::MIN as f64;
     Some(if (least..-least).contains(&whole) {
         Num::Int(whole as i64).into()
@@ -109,8 +111,8 @@ fn real_to_integer(d: f64) -> Option<Number> {
     })
 }
 
-/// Appends the text of a computed value as in a cast to `xsd:string` (F&O 3.1 §19.1.1); for terms without a value,
-/// their own text. False for blank nodes and triple terms, which have none.
+/// Appends the text of a computed value that a cast to `xsd:string` yields (F&O 3.1 §19.1.1); for terms without a
+/// value, their lexical form or IRI. Returns false for blank nodes and triple terms, which cannot be cast.
 pub fn push_string(v: &Value<'_>, out: &mut Vec<u8>) -> bool {
     match v {
         Value::Iri(s)

@@ -1,13 +1,13 @@
-//! Decimals with 18 digits after the point, in 128 bits: copied, exact, without allocation.
+//! Decimals with 18 digits after the point in 128 bits: `Copy`, exact, and without allocation.
 
 use std::cmp::Ordering;
 
-/// Units in one.
+/// Number of units in 1.
 const ONE: i128 = 1_000_000_000_000_000_000;
-/// Digits after the point.
+/// Number of digits after the point.
 pub(crate) const PLACES: usize = 18;
 
-/// A multiple of 10⁻¹⁸: any number with at most 18 digits after the point and less than some 1.7 · 10²⁰.
+/// A multiple of 10⁻¹⁸: any number with at most 18 digits after the point and an absolute value below some 1.7 · 10²⁰.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Decimal(i128);
 
@@ -24,14 +24,14 @@ impl Decimal {
         self.0
     }
 
-    /// The value of a lexical form whose digits fit, ignoring trailing zeros; `None` for others.
+    /// The value of a lexical form; `None` if it is invalid, or has more digits than fit, not counting trailing zeros.
     #[must_use]
     pub fn parse(lexical: &str) -> Option<Self> {
         let (negative, integer, fraction) = crate::exact::decimal_parts(lexical)?;
         Self::of_digits(negative, integer, fraction)
     }
 
-    /// Creates a decimal from digits before and after the point.
+    /// Creates a decimal from digits before and after the point; `None` if they do not fit.
     pub(crate) fn of_digits(negative: bool, integer: &[u8], fraction: &[u8]) -> Option<Self> {
         let mut units = 0i128;
         let push = |units: i128, d: &u8| units.checked_mul(10)?.checked_add(i128::from(d - b'0'));
@@ -77,7 +77,8 @@ impl Decimal {
         whole.checked_add(mixed)?.checked_add(small / ONE).map(Self)
     }
 
-    /// The quotient, truncated after the 18th digit; `None` for division by zero and if it does not fit.
+    /// The quotient, truncated after the 18th digit after the point; `None` if it does not fit, and for division by
+    /// zero.
     #[must_use]
     pub fn divide(self, other: Self) -> Option<Self> {
         let (a, b) = (self.0, other.0);
@@ -87,7 +88,7 @@ impl Decimal {
         if let Some(wide) = a.checked_mul(ONE) {
             return wide.checked_div(b).map(Self);
         }
-        // In steps of six digits.
+        // Otherwise by long division, six digits at a time.
         let mut quotient = a.checked_div(b)?;
         let mut rest = a % b;
         for _ in 0..3 {
@@ -98,31 +99,31 @@ impl Decimal {
         Some(Self(quotient))
     }
 
-    /// The number with the other sign; `None` for the smallest.
+    /// The number with the opposite sign; `None` for the smallest number.
     #[must_use]
     pub fn negate(self) -> Option<Self> {
         self.0.checked_neg().map(Self)
     }
 
-    /// The absolute value; `None` for the smallest.
+    /// The absolute value; `None` for the smallest number.
     #[must_use]
     pub fn abs(self) -> Option<Self> {
         self.0.checked_abs().map(Self)
     }
 
-    /// The greatest integer that is not greater than the number.
+    /// The greatest integer that is not greater than the number; `None` if it does not fit.
     #[must_use]
     pub fn floor(self) -> Option<Self> {
         self.0.div_euclid(ONE).checked_mul(ONE).map(Self)
     }
 
-    /// The least integer that is not less than the number.
+    /// The least integer that is not less than the number; `None` if it does not fit.
     #[must_use]
     pub fn ceil(self) -> Option<Self> {
         self.negate()?.floor()?.negate()
     }
 
-    /// The nearest integer, rounding half up (fn:round).
+    /// The nearest integer, halves rounded up (fn:round); `None` if it does not fit.
     #[must_use]
     pub fn round(self) -> Option<Self> {
         self.plus(Self(ONE / 2))?.floor()
@@ -140,7 +141,7 @@ impl Decimal {
         self.0 == 0
     }
 
-    /// Digits without trailing zeros, and the number of them after the point.
+    /// The number's digits without trailing zeros as an integer, and how many of them are after the point.
     fn shortest(self) -> (i128, u32) {
         let (mut m, mut places) = (self.0, PLACES as u32);
         if m % ONE == 0 {
@@ -162,7 +163,7 @@ impl Decimal {
         if places == 0 {
             return m as f64;
         }
-        // Both are exact, so there is only one rounding.
+        // Both operands are exact as doubles, so that only the division rounds.
         if m.unsigned_abs() <= 1 << 53 {
             return m as f64 / 10f64.powi(places as i32);
         }
@@ -188,7 +189,7 @@ impl Decimal {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// Appends the canonical lexical form: no point unless digits follow it.
+    /// Appends the canonical lexical form, in which a point is always followed by digits.
     pub fn push(self, out: &mut Vec<u8>) {
         let (m, places) = self.shortest();
         if m < 0 {
@@ -211,7 +212,7 @@ impl Decimal {
         }
     }
 
-    /// The nearest decimal of a finite double, ties to even; `None` if it is too large.
+    /// The decimal nearest to a finite double, ties to even; `None` if it is too large.
     #[must_use]
     pub fn from_f64(d: f64) -> Option<Self> {
         let bits = d.to_bits();
@@ -226,10 +227,10 @@ impl Decimal {
             fraction | 1 << 52
         };
         let power = exponent.max(1) - 1075;
-        // 2^53 · 10^18 is less than 2^113.
+        // Does not overflow: 2^53 · 10^18 is less than 2^113.
         let units = mantissa * ONE;
         let units = if power >= 0 {
-            // For a double of 2^53 or more; beyond 2^67 it is too large.
+            // The double is at least 2^53; from about 2^67 on it is too large.
             if power > 14 {
                 return None;
             }
@@ -252,7 +253,7 @@ impl Decimal {
 
 impl From<i64> for Decimal {
     fn from(i: i64) -> Self {
-        // 2^63 · 10^18 is less than 2^127.
+        // Does not overflow: 2^63 · 10^18 is less than 2^127.
         Self(i128::from(i) * ONE)
     }
 }

@@ -1,7 +1,8 @@
 //! The datatypes that XSD derives from `xsd:dateTime` and `xsd:string` (XSD 1.1 Part 2 §3.4, F&O 3.1 §1.6.3). Their
-//! literals have the values of the base type. A lexical form outside the derived type's lexical space has no value.
+//! literals have values of the base type. A literal whose lexical form is invalid for the derived type has no value.
 //!
-//! The types derived from `xsd:integer` and `xsd:duration` have tags of their own (`term::DATATYPES`).
+//! Types derived from `xsd:integer` and `xsd:duration` are not in this module, since they have tags of their own
+//! (`term::DATATYPES`).
 
 use crate::pattern::{is_name, is_name_start};
 use crate::temporal::{Temporal, TemporalKind};
@@ -33,7 +34,7 @@ pub enum DerivedType {
     Entity,
 }
 
-/// Local names in the XSD namespace.
+/// The datatypes by their local names in the XSD namespace.
 const NAMES: [(&str, DerivedType); 10] = [
     ("dateTimeStamp", DerivedType::DateTimeStamp),
     ("normalizedString", DerivedType::NormalizedString),
@@ -48,7 +49,7 @@ const NAMES: [(&str, DerivedType); 10] = [
 ];
 
 impl DerivedType {
-    /// The datatype with this IRI.
+    /// The derived datatype with this IRI; `None` for other IRIs.
     #[must_use]
     pub fn from_iri(iri: &str) -> Option<Self> {
         let local = iri.strip_prefix(XSD)?;
@@ -101,8 +102,8 @@ impl DerivedType {
         }
     }
 
-    /// Appends the canonical bytes of the literal with this text after the type's white space processing (XSD 1.1 Part 2
-    /// §4.3.6), as a cast makes it (F&O 3.1 §19.2). False if the text is outside the lexical space.
+    /// Appends the canonical bytes of the literal that a cast of this text yields (F&O 3.1 §19.2), after the type's
+    /// white space processing (XSD 1.1 Part 2 §4.3.6). Returns false if the text is outside the lexical space.
     pub fn push_cast(self, text: &str, out: &mut Vec<u8>) -> bool {
         const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
         term::push_typed("", &self.iri(), out);
@@ -122,7 +123,7 @@ impl DerivedType {
     }
 }
 
-/// The text of a string without a language tag: of `xsd:string` or of a type derived from it.
+/// The text of a string without a language tag, of type `xsd:string` or derived from it; `None` for other terms.
 #[must_use]
 #[inline]
 pub fn simple_text<'t>(parts: &Parts<'t>) -> Option<&'t str> {
@@ -136,11 +137,12 @@ pub fn simple_text<'t>(parts: &Parts<'t>) -> Option<&'t str> {
     }
 }
 
-/// Intervals of canonical bytes, each from the first bound to before the second one, in which all literals of derived
-/// types are, and few others.
+/// Intervals of canonical bytes (start inclusive, end exclusive) that contain all literals of derived types, and few
+/// others.
 #[must_use]
 pub fn derived_intervals() -> [[Vec<u8>; 2]; 3] {
-    // The names in byte order: ENTITY, ID, IDREF, NCName, NMTOKEN, Name; dateTimeStamp; language, normalizedString, token.
+    // The three intervals cover, in byte order: ENTITY, ID, IDREF, NCName, NMTOKEN, Name; dateTimeStamp; language,
+    // normalizedString, token.
     [
         ["E", "O"],
         ["dateTimeStamp\0", "dateTimeStamp\u{1}"],
@@ -160,7 +162,7 @@ pub fn derived_intervals() -> [[Vec<u8>; 2]; 3] {
 mod tests {
     use super::*;
 
-    /// Lexical forms, and the types that have them; the last three have those of NCName.
+    /// Lexical forms with the types that have them. ID, IDREF and ENTITY have the same ones as NCName.
     #[test]
     fn lexical_spaces() {
         for (form, want) in [

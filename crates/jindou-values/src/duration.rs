@@ -1,4 +1,4 @@
-//! Durations: months and seconds.
+//! Durations, as months and seconds.
 
 use crate::decimal::Decimal;
 use crate::exact::Exact;
@@ -10,36 +10,37 @@ use std::io::Write;
 /// Units per second: a unit is 10⁻¹⁸ seconds.
 pub(crate) const UNIT: i128 = 1_000_000_000_000_000_000;
 
-/// A duration of `xsd:duration`, `xsd:dayTimeDuration` or `xsd:yearMonthDuration`: less than 2³¹ months and 2⁶³ seconds,
-/// with 18 digits after a second's point.
+/// A duration of `xsd:duration`, `xsd:dayTimeDuration` or `xsd:yearMonthDuration`, of less than 2³¹ months and 2⁶³
+/// seconds, with 18 digits after the seconds' point.
 #[derive(Clone, Copy, Debug)]
 pub struct Duration {
     months: i32,
-    /// The datatype, as its tag.
+    /// Tag of the datatype.
     tag: u8,
     seconds: i64,
-    /// Of the same sign as the seconds.
+    /// Fraction of a second, in units of 10⁻¹⁸; never of the opposite sign to `seconds`.
     units: i64,
 }
 
-/// `xsd:duration`'s tag.
+/// Tag of `xsd:duration`.
 pub(crate) const DURATION: u8 = *TEMPORAL_TAGS.start() + 8;
-/// `xsd:dayTimeDuration`'s tag.
+/// Tag of `xsd:dayTimeDuration`.
 pub(crate) const DAY_TIME: u8 = DURATION + 1;
-/// `xsd:yearMonthDuration`'s tag.
+/// Tag of `xsd:yearMonthDuration`.
 pub(crate) const YEAR_MONTH: u8 = DURATION + 2;
 
-/// A linear extension of the order of durations: equal if and only if the durations are, and less whenever a duration
-/// is definitely less.
+/// A sort key that extends the partial order of durations to a total one: equal exactly if the durations are equal, and
+/// less whenever a duration is definitely less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DurationKey {
-    /// Sum of the seconds after the four reference dates of XSD, whole and fraction.
+    /// Sum of the seconds that the duration takes from each of XSD's four reference dates: whole seconds, and the
+    /// fraction.
     whole: i128,
     rest: i128,
     months: i64,
 }
 
-/// Equal values are equal, whatever the datatype (op:duration-equal).
+/// Durations with the same value are equal, whatever their datatypes (op:duration-equal).
 impl PartialEq for Duration {
     fn eq(&self, other: &Self) -> bool {
         (self.months, self.seconds, self.units) == (other.months, other.seconds, other.units)
@@ -49,7 +50,7 @@ impl PartialEq for Duration {
 impl Eq for Duration {}
 
 impl Duration {
-    /// A duration of the datatype with this tag; `None` when out of range.
+    /// A duration of the datatype with this tag; `None` if it is out of range.
     pub(crate) fn new(tag: u8, months: i128, units: i128) -> Option<Self> {
         Some(Self {
             months: i32::try_from(months).ok()?,
@@ -59,8 +60,8 @@ impl Duration {
         })
     }
 
-    /// The value of a lexical form of the datatype with this tag (XSD 1.1 §3.3.6, §3.4.26, §3.4.27); `None` when ill-typed or
-    /// out of range.
+    /// The value of a lexical form of the datatype with this tag (XSD 1.1 §3.3.6, §3.4.26, §3.4.27); `None` if it is
+    /// invalid or out of range.
     #[must_use]
     pub fn parse(tag: u8, lexical: &str) -> Option<Self> {
         if !(DURATION..=YEAR_MONTH).contains(&tag) {
@@ -73,7 +74,7 @@ impl Duration {
         let mut rest = rest.strip_prefix('P')?.as_bytes();
         let (mut months, mut seconds) = (0i128, 0i128);
         let mut units = 0i128;
-        // Place in "YMDHMS" of the next letter that may come.
+        // Index in "YMDHMS" of the first letter that may still follow.
         let (mut next, mut time, mut any) = (0, false, false);
         while let Some((&first, behind)) = rest.split_first() {
             if first == b'T' && !time {
@@ -132,7 +133,7 @@ impl Duration {
         }
     }
 
-    /// An `xsd:dayTimeDuration` of this many 10⁻¹⁸ seconds; `None` when out of range.
+    /// An `xsd:dayTimeDuration` of this many units of 10⁻¹⁸ seconds; `None` if it is out of range.
     #[must_use]
     pub fn of_units(units: i128) -> Option<Self> {
         Self::new(DAY_TIME, 0, units)
@@ -144,17 +145,18 @@ impl Duration {
         self.tag
     }
 
-    /// Months.
+    /// The months part.
     pub(crate) fn months(self) -> i64 {
         i64::from(self.months)
     }
 
-    /// Seconds, in units of 10⁻¹⁸.
+    /// The seconds part, in units of 10⁻¹⁸ seconds.
     pub(crate) fn units(self) -> i128 {
         i128::from(self.seconds) * UNIT + i128::from(self.units)
     }
 
-    /// The same value in another of the three types: parts that the type does not have are dropped (F&O 3.1 §19.1.4).
+    /// The value in another of the three types, without the parts that this type does not have (F&O 3.1 §19.1.4).
+    /// `None` for the tag of any other type.
     #[must_use]
     pub fn cast(self, tag: u8) -> Option<Self> {
         match tag {
@@ -174,8 +176,8 @@ impl Duration {
         }
     }
 
-    /// The sum. For two different types it is an `xsd:duration`; `None` when out of range, or when the months and the
-    /// rest would have different signs.
+    /// The sum, an `xsd:duration` if the types differ. `None` if it is out of range, or if its months and seconds would
+    /// have different signs.
     #[must_use]
     pub fn plus(self, other: Self) -> Option<Self> {
         let tag = if self.tag == other.tag {
@@ -195,23 +197,23 @@ impl Duration {
         Self::new(tag, months, units)
     }
 
-    /// The negated duration.
+    /// The duration with the opposite sign; `None` if it is out of range.
     #[must_use]
     pub fn negate(self) -> Option<Self> {
         Self::new(self.tag, -i128::from(self.months), -self.units())
     }
 
-    /// The duration times a number: months are rounded to whole ones (fn:round), seconds to 10⁻¹⁸. `None` when out of
+    /// The duration times a number, rounded to whole months (fn:round) and to 10⁻¹⁸ seconds. `None` if it is out of
     /// range, and for NaN and infinities.
     #[must_use]
     pub fn multiply(self, by: &Number) -> Option<Self> {
         self.scale(by, Arithmetic::Multiply)
     }
 
-    /// The duration divided by a number, as in [`Self::multiply`]; `None` for zero as well.
+    /// The duration divided by a number, rounded as in [`Self::multiply`]. `None` also for division by zero.
     #[must_use]
     pub fn divide(self, by: &Number) -> Option<Self> {
-        // x / ±INF is a zero duration (F&O 3.1 §8.4.4, §8.4.9).
+        // Division by ±INF yields a zero duration (F&O 3.1 §8.4.4, §8.4.9).
         if by.to_f64().is_infinite() && by.exact().is_none() {
             return Self::new(self.tag, 0, 0);
         }
@@ -219,7 +221,8 @@ impl Duration {
     }
 
     fn scale(self, by: &Number, op: Arithmetic) -> Option<Self> {
-        // A float or double is taken by its shortest digits: 2.3e0 is 2.3, as the specification's example requires.
+        // For a float or double, its shortest decimal form counts: 2.3e0 is 2.3, as the specification's example
+        // requires.
         let by = match by {
             Number::Small(Num::Flt(_) | Num::Dbl(_)) => {
                 let real = by.to_f64();
@@ -237,7 +240,7 @@ impl Duration {
         let units = match &seconds {
             Number::Small(Num::Dec(d)) => d.units(),
             Number::Decimal(e) => {
-                // There are more digits than seconds are stored with.
+                // The product has more digits than a duration, so it is rounded.
                 let unit = Number::from(Num::Dec(Decimal::from_units(UNIT)));
                 let million = Number::from(Num::Int(UNIT as i64));
                 let whole = Number::decimal(e.clone())
@@ -255,8 +258,8 @@ impl Duration {
         Self::new(self.tag, months, units)
     }
 
-    /// The ratio of this duration to the other, as a decimal. Both must have months only or seconds only; `None` for
-    /// others, and for a zero divisor.
+    /// The ratio of this duration to another, as a decimal. `None` unless both have only months or both have only
+    /// seconds, and for division by zero.
     #[must_use]
     pub fn ratio(self, other: Self) -> Option<Number> {
         let number = |units| Number::from(Num::Dec(Decimal::from_units(units)));
@@ -271,7 +274,8 @@ impl Duration {
         number(a).compute(Arithmetic::Divide, &number(b))
     }
 
-    /// The order of XSD 1.1 §3.3.6: one must be the greater after each of four dates. `None` if they do not agree.
+    /// The partial order of XSD 1.1 §3.3.6: one duration is greater if it is after each of four reference dates;
+    /// otherwise `None`.
     #[must_use]
     pub fn order(self, other: Self) -> Option<Ordering> {
         if self == other {
@@ -292,7 +296,7 @@ impl Duration {
         all.all(|o| o == first).then_some(first)
     }
 
-    /// The key of ORDER BY.
+    /// The sort key for ORDER BY.
     #[must_use]
     pub fn key(self) -> DurationKey {
         let days: i64 = DATES
@@ -358,7 +362,7 @@ impl Duration {
 /// XSD's reference dates, in months since the start of year 0.
 const DATES: [i64; 4] = [1696 * 12 + 8, 1697 * 12 + 1, 1903 * 12 + 2, 1903 * 12 + 6];
 
-/// Days from the first of a month to that of a later one.
+/// Number of days from the first day of a month to the first day of the month `months` later.
 fn days_after(from: i64, months: i64) -> i64 {
     use crate::temporal::days;
     let to = from + months;
@@ -366,14 +370,15 @@ fn days_after(from: i64, months: i64) -> i64 {
     of(to) - of(from)
 }
 
-/// The value of digits; `None` when they do not fit.
+/// The number that these digits form; `None` if it does not fit.
 fn number(digits: &[u8]) -> Option<i128> {
     digits.iter().try_fold(0i128, |n, d| {
         n.checked_mul(10)?.checked_add(i128::from(d - b'0'))
     })
 }
 
-/// Digits after a second's point, in units of 10⁻¹⁸; `None` for none, and for more than 18 significant ones.
+/// The fraction that the digits after a second's point form, in units of 10⁻¹⁸. `None` without digits, and for more
+/// than 18 digits, not counting trailing zeros.
 pub(crate) fn fraction_of(digits: &[u8]) -> Option<i128> {
     if digits.is_empty() {
         return None;

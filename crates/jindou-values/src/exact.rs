@@ -1,18 +1,19 @@
-//! Exact numbers of any size, as digits: compared in linear time, with arithmetic up to a limit. Once the query that a
-//! thread works for is over, long numbers have no value: the query ends with an error.
+//! Exact numbers of any length, as decimal digits. They are compared in linear time; arithmetic is limited to a number
+//! of digits. If the query that the thread works for is over, operations on long numbers return `None`; the query then
+//! ends with an error anyway.
 
 use crate::decimal::{Decimal, PLACES};
 use jindou_model::scope::worked;
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
-/// Most digits of a number in arithmetic: products and quotients of longer ones would take seconds.
+/// Largest number of digits in arithmetic: products and quotients of longer numbers would take seconds.
 const MOST_DIGITS: usize = 10_000;
 
-/// Factor by which reading a digit, or adding two, is slower than copying it.
+/// Factor by which reading a digit, or adding two, is slower than copying a byte.
 const READ_WORK: usize = 8;
 
-/// `± 0.d₁d₂d₃… · 10^exponent`, without zeros at either end of the digits; zero has no digits.
+/// The number `± 0.d₁d₂d₃… · 10^exponent`. The first and the last digit are not zero; zero has no digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exact {
     negative: bool,
@@ -41,7 +42,8 @@ impl Exact {
         }
     }
 
-    /// The value of an `xsd:decimal` or `xsd:integer` of any length; `None` when ill-typed. O(length).
+    /// The value of a lexical form of `xsd:decimal` or `xsd:integer`, of any length; `None` if it is invalid.
+    /// O(length).
     #[must_use]
     pub fn parse(lexical: &str) -> Option<Self> {
         worked(READ_WORK * lexical.len()).ok()?;
@@ -52,7 +54,7 @@ impl Exact {
     /// The exact value of a finite double.
     #[must_use]
     pub fn from_f64(v: f64) -> Self {
-        // 766 digits after the first are enough for every double; the formatting is exact.
+        // 766 digits after the first represent every double exactly.
         let text = format!("{:.766e}", v.abs());
         let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -64,24 +66,25 @@ impl Exact {
         )
     }
 
-    /// Bytes on the heap.
+    /// Number of bytes on the heap.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.digits.capacity()
     }
 
-    /// Work of a product or a quotient, in bytes that are copied in the same time.
+    /// Work of a product or a quotient, as the number of bytes that could be copied in the same time.
     fn quadratic_work(&self, other: &Self) -> usize {
         let digits = self.length().max(other.length()).min(MOST_DIGITS);
         READ_WORK * digits + digits * digits / 64
     }
 
-    /// Digits after the point.
+    /// Number of digits after the point.
     fn places(&self) -> usize {
         usize::try_from(self.digits.len() as i64 - self.exponent).unwrap_or(0)
     }
 
-    /// Digits before and after the point; zeros between the point and the first digit, few or many, are included.
+    /// Number of digits before and after the point, including zeros between the point and the first or last other
+    /// digit.
     fn length(&self) -> usize {
         self.digits.len().max(self.exponent.unsigned_abs() as usize)
     }
@@ -104,7 +107,7 @@ impl Exact {
         self.digits.is_empty()
     }
 
-    /// The number in 128 bits, if it fits.
+    /// The number as a [`Decimal`]; `None` if it does not fit.
     pub(crate) fn small(&self) -> Option<Decimal> {
         if self.exponent > 21 || self.exponent < -(PLACES as i64) || self.digits.len() > 40 {
             return None;
@@ -112,7 +115,7 @@ impl Exact {
         Decimal::parse(&self.text())
     }
 
-    /// The number in 64 bits, if it is an integer that fits.
+    /// The number as a 64-bit integer; `None` if it is not an integer or does not fit.
     pub(crate) fn integer(&self) -> Option<i64> {
         if self.exponent > 19 || !self.is_integer() {
             return None;
@@ -145,13 +148,13 @@ impl Exact {
         out
     }
 
-    /// The nearest double; infinite when too large.
+    /// The nearest double; infinite if the number is too large.
     #[must_use]
     pub fn to_f64(&self) -> f64 {
         self.scientific().parse().unwrap_or(f64::NAN)
     }
 
-    /// The nearest float; infinite when too large.
+    /// The nearest float; infinite if the number is too large.
     #[must_use]
     pub fn to_f32(&self) -> f32 {
         self.scientific().parse().unwrap_or(f32::NAN)
@@ -163,7 +166,8 @@ impl Exact {
         format!("{sign}0.{digits}e{}", self.exponent)
     }
 
-    /// The number as an integer, given the places: value = integer / 10^places. `None` for too many digits.
+    /// The integer `value · 10^places`; `None` if it has too many digits. `places` must not be less than
+    /// [`Self::places`].
     fn scaled(&self, places: usize) -> Option<BigInt> {
         if self.length().max(places) > MOST_DIGITS {
             return None;
@@ -186,7 +190,7 @@ impl Exact {
         })
     }
 
-    /// The exact sum; `None` for too many digits. O(length): digit by digit.
+    /// The exact sum; `None` if there are too many digits. O(length).
     #[must_use]
     pub fn add(&self, other: &Self) -> Option<Self> {
         let places = self.places().max(other.places());
@@ -205,7 +209,7 @@ impl Exact {
         if small.digits.is_empty() {
             return Some(large.clone());
         }
-        // One digit more than the larger number has before the point.
+        // The sum may have one digit more before the point than the larger number.
         let end = large.exponent + 1;
         let width = usize::try_from(end + places as i64).ok()?;
         let mut digits = large.aligned(end, width);
@@ -219,7 +223,7 @@ impl Exact {
         (sum.length().max(sum.places()) <= MOST_DIGITS).then_some(sum)
     }
 
-    /// `width` digits from the one before 10^`end` on, zeros included.
+    /// `width` digits of the number, padded with zeros; the first has the place value 10^(`end` − 1).
     fn aligned(&self, end: i64, width: usize) -> Vec<u8> {
         let mut digits = vec![b'0'; width];
         let from = usize::try_from(end - self.exponent).unwrap_or(0);
@@ -229,13 +233,13 @@ impl Exact {
         digits
     }
 
-    /// The exact difference; `None` for too many digits.
+    /// The exact difference; `None` if there are too many digits.
     #[must_use]
     pub fn subtract(&self, other: &Self) -> Option<Self> {
         self.add(&other.negate())
     }
 
-    /// The exact product; `None` for too many digits.
+    /// The exact product; `None` if there are too many digits.
     #[must_use]
     pub fn multiply(&self, other: &Self) -> Option<Self> {
         let (a, b) = (self.places(), other.places());
@@ -243,8 +247,8 @@ impl Exact {
         Self::of_scaled(&(self.scaled(a)? * other.scaled(b)?), a + b)
     }
 
-    /// The quotient, truncated after 18 digits after the point, or after as many as either operand has if that is more;
-    /// `None` for division by zero and for too many digits.
+    /// The quotient, truncated after 18 digits after the point, or after as many as either operand has if that is more.
+    /// `None` for division by zero and if there are too many digits.
     #[must_use]
     pub fn divide(&self, other: &Self) -> Option<Self> {
         if other.is_zero() {
@@ -257,7 +261,7 @@ impl Exact {
         Self::of_scaled(&(wide / other.scaled(b)?), places)
     }
 
-    /// The number with the other sign.
+    /// The number with the opposite sign.
     #[must_use]
     pub fn negate(&self) -> Self {
         Self {
@@ -275,7 +279,7 @@ impl Exact {
         }
     }
 
-    /// The part before the point.
+    /// The number without its digits after the point.
     #[must_use]
     pub fn truncate(&self) -> Self {
         let kept = usize::try_from(self.exponent).unwrap_or(0);
@@ -288,7 +292,7 @@ impl Exact {
         )
     }
 
-    /// The greatest integer that is not greater than the number; `None` with too many digits.
+    /// The greatest integer that is not greater than the number; `None` if there are too many digits.
     #[must_use]
     pub fn floor(&self) -> Option<Self> {
         let whole = self.truncate();
@@ -298,13 +302,13 @@ impl Exact {
         Some(whole)
     }
 
-    /// The least integer that is not less than the number; `None` with too many digits.
+    /// The least integer that is not less than the number; `None` if there are too many digits.
     #[must_use]
     pub fn ceil(&self) -> Option<Self> {
         Some(self.negate().floor()?.negate())
     }
 
-    /// The nearest integer, rounding half up (fn:round); `None` with too many digits.
+    /// The nearest integer, halves rounded up (fn:round); `None` if there are too many digits.
     #[must_use]
     pub fn round(&self) -> Option<Self> {
         if self.is_integer() {
@@ -314,7 +318,7 @@ impl Exact {
     }
 }
 
-/// Adds decimal digits of one length. True if a carry is left.
+/// Adds two lists of decimal digits of the same length. True if there is a carry at the end.
 fn add_digits(digits: &mut [u8], added: &[u8]) -> bool {
     let mut carry = 0;
     for (d, a) in digits.iter_mut().zip(added).rev() {
@@ -325,7 +329,7 @@ fn add_digits(digits: &mut [u8], added: &[u8]) -> bool {
     carry > 0
 }
 
-/// Subtracts decimal digits of one length. True if a borrow is left.
+/// Subtracts two lists of decimal digits of the same length. True if there is a borrow at the end.
 fn subtract_digits(digits: &mut [u8], less: &[u8]) -> bool {
     let mut borrow = 0;
     for (d, l) in digits.iter_mut().zip(less).rev() {
@@ -373,7 +377,7 @@ impl Ord for Exact {
     }
 }
 
-/// Sign, and digits before and after the point, of `(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)`.
+/// Parses `(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)`: true for a minus sign, and the digits before and after the point.
 #[must_use]
 pub(crate) fn decimal_parts(lexical: &str) -> Option<(bool, &[u8], &[u8])> {
     let bytes = lexical.as_bytes();

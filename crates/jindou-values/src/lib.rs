@@ -1,24 +1,24 @@
-//! Values of RDF terms, implemented from the specification: XSD 1.1's lexical and value spaces, the functions and
-//! operators of XPath 3.1 to which SPARQL 1.1 §17 refers, and the additions of SPARQL itself. `docs/values.md` lists
-//! the decisions where these leave a choice.
+//! Values of RDF terms, implemented from the specifications: lexical and value spaces of XSD 1.1, the functions and
+//! operators of XPath 3.1 to which SPARQL 1.1 §17 refers, and SPARQL's own. `docs/values.md` lists the decisions where
+//! the specifications leave a choice.
 //!
 //! ```text
 //! canonical bytes ─ value ─► Value ─► equal, order, truth, cast, arithmetic ─► canonical bytes
 //! ```
 //!
-//! Ranks of the dictionary, columns and the interpreter of the engine, and filters on ids all compute with this crate,
-//! so that an expression has the same value everywhere.
+//! The value ranks of the dictionary, the engine's expressions on rows and columns, and filters on ids all use this
+//! crate, so that an expression has the same value everywhere.
 //!
 //! | module | values |
 //! |---|---|
-//! | `number` | numbers of all types; small ones are copied ([`Num`]), others lie on the heap ([`Number`]) |
-//! | `decimal`, `exact` | decimals of 18 places in 128 bits; decimals of any length |
+//! | `number` | numbers of all types: small ones are `Copy` ([`Num`]), others are on the heap ([`Number`]) |
+//! | `decimal`, `exact` | decimals with 18 digits after the point in 128 bits; decimals of any length |
 //! | `temporal` | dates and times; their components, time zones and arithmetic |
 //! | `duration` | durations |
 //! | `derived` | the types derived from `xsd:dateTime` and `xsd:string` |
 //! | `cast` | XPath's constructor functions |
 //! | `value` | terms as values; `=`, `<`, effective boolean values |
-//! | [`functions`] | the functions of SPARQL that have a name, a file each |
+//! | [`functions`] | the functions of SPARQL that have a name, with a file for each family |
 //! | [`pattern`] | regular expressions of REGEX and REPLACE |
 
 mod cast;

@@ -16,7 +16,7 @@ pub enum Value<'t> {
     Blank(&'t str),
     /// A string of `xsd:string` or of a type derived from it.
     String(&'t str),
-    /// Text and language tag, with `--ltr` or `--rtl` if it has a direction.
+    /// A text with its language tag, which includes `--ltr` or `--rtl` if there is a base direction.
     Lang(&'t str, &'t str),
     /// `xsd:boolean`
     Boolean(bool),
@@ -26,22 +26,22 @@ pub enum Value<'t> {
     Temporal(Temporal),
     /// A duration.
     Duration(Duration),
-    /// The canonical bytes of a triple term's parts.
+    /// A triple term, by the canonical bytes of its three parts.
     Triple([&'t [u8]; 3]),
-    /// A literal outside its datatype's lexical space, or beyond the supported range: lexical form and tag.
+    /// A literal outside its datatype's lexical space or the supported range: lexical form and tag.
     IllTyped(&'t str, u8),
-    /// A literal of a datatype without values here, or outside the lexical space of a [`DerivedType`]: lexical form and
-    /// datatype.
+    /// A literal of a datatype that has no values here, or outside the lexical space of a [`DerivedType`]: lexical form
+    /// and datatype IRI.
     Other(&'t str, &'t str),
 }
 
 /// Namespace of XSD's datatypes.
 pub(crate) const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// Deepest triple term that is compared by value.
+/// Deepest nesting of triple terms that are compared by value; below it, only the same terms are equal.
 const DEEPEST: usize = 64;
 
-/// The value of a boolean's lexical form.
+/// The value of a lexical form of `xsd:boolean`; `None` if it is invalid.
 #[must_use]
 pub fn boolean(lexical: &str) -> Option<bool> {
     match lexical {
@@ -51,7 +51,7 @@ pub fn boolean(lexical: &str) -> Option<bool> {
     }
 }
 
-/// The value of a term's canonical bytes; `None` when they are damaged. Linear in their length.
+/// The value of the term with these canonical bytes; `None` if they are invalid. Linear in their length.
 #[must_use]
 pub fn value(bytes: &[u8]) -> Option<Value<'_>> {
     Some(match term::parts(bytes)? {
@@ -79,7 +79,7 @@ pub fn value(bytes: &[u8]) -> Option<Value<'_>> {
 }
 
 impl Value<'_> {
-    /// True if a literal's value is unknown and may equal that of the other literal.
+    /// True if this literal's value is unknown, and `other` is a literal that may have the same value.
     fn may_be(&self, other: &Self) -> bool {
         matches!(self, Self::IllTyped(..) | Self::Other(..))
             && !matches!(
@@ -88,7 +88,7 @@ impl Value<'_> {
             )
     }
 
-    /// Appends the canonical bytes of the value's literal; for terms that have no other form, those of the term.
+    /// Appends the canonical bytes of the literal with this value; for a term without a value, those of the term.
     pub fn push(&self, out: &mut Vec<u8>) {
         match self {
             Self::Iri(i) => term::push_iri(i, out),
@@ -121,13 +121,14 @@ impl Value<'_> {
     }
 }
 
-/// `a = b` on canonical bytes; `None` is a type error. The same term is equal to itself, except for NaN.
+/// `a = b` for terms given by their canonical bytes; `None` is a type error. The same term is equal to itself, unless
+/// it is NaN.
 #[must_use]
 pub fn equal(a: &[u8], b: &[u8]) -> Option<bool> {
     equal_at(a, &value(a)?, b, &value(b)?, 0)
 }
 
-/// Like [`equal`], for terms whose values are known.
+/// As [`equal`], for terms whose values are computed already.
 #[must_use]
 pub fn equal_values(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>) -> Option<bool> {
     equal_at(a, x, b, y, 0)
@@ -139,7 +140,7 @@ fn equal_at(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>, depth: usize) -> O
             if depth >= DEEPEST {
                 return if a == b { Some(true) } else { None };
             }
-            // False if a part is false, otherwise an error if a part is one.
+            // False if any part is unequal; otherwise an error if any comparison is.
             let mut all = Some(true);
             for (x, y) in x.iter().zip(y) {
                 match equal_at(x, &value(x)?, y, &value(y)?, depth + 1) {
@@ -156,14 +157,14 @@ fn equal_at(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>, depth: usize) -> O
         (Value::Temporal(x), Value::Temporal(y)) => Some(x.order(*y) == Some(Ordering::Equal)),
         (Value::Duration(x), Value::Duration(y)) => Some(x == y),
         _ if a == b => Some(true),
-        // Two literals, one of which has no known value: it is only known that the terms differ. A string with a
-        // language tag is a value that no other datatype has.
+        // The value of a literal is unknown, so it is unknown whether the values are equal. A language-tagged string,
+        // however, differs from the values of all other datatypes.
         _ if x.may_be(y) || y.may_be(x) => None,
         _ => Some(false),
     }
 }
 
-/// The order of `a` and `b` by `<`: `None` is a type error, `Some(None)` means that no order holds between them (NaN).
+/// The order of `a` and `b` for `<`. `None` is a type error; `Some(None)` means that they are not ordered (NaN).
 #[must_use]
 pub fn order(a: &Value<'_>, b: &Value<'_>) -> Option<Option<Ordering>> {
     match (a, b) {

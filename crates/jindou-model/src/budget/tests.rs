@@ -57,7 +57,8 @@ fn a_part_is_charged_to_the_whole() {
     assert_eq!(whole.used(), 0);
 }
 
-/// Threads whose charges never fit run alongside threads whose charges always do.
+/// Runs threads that charge `big` for its whole limit, which never fits, alongside threads that charge `small` for
+/// `fits` bytes, which must always succeed.
 fn nobody_is_refused_for_others(big: &MemoryBudget, small: &MemoryBudget, fits: u64) {
     const ROUNDS: usize = 200_000;
     std::thread::scope(|scope| {
@@ -83,7 +84,7 @@ fn what_fits_is_not_refused_beside_what_does_not() {
     let one = MemoryBudget::new(100);
     one.charge(1).unwrap();
     nobody_is_refused_for_others(&one, &one, 49);
-    // One of them at a time, or both.
+    // Charges of 49 bytes succeeded one at a time, or two at once.
     assert!(one.used() == 1 && [50, 99].contains(&one.peak()));
 
     let whole = MemoryBudget::new(100);
@@ -94,7 +95,7 @@ fn what_fits_is_not_refused_beside_what_does_not() {
     assert!(big.peak() == 0 && [49, 98].contains(&small.peak()));
     assert!(whole.peak() <= 99);
 
-    // Both in one part: bytes refused by the whole are in the part for a moment.
+    // Both kinds of charges in one part: bytes that the whole rejects are not charged to the part.
     let part = whole.part(100);
     nobody_is_refused_for_others(&part, &part, 49);
     assert_eq!((whole.used(), part.used()), (1, 0));
@@ -144,13 +145,13 @@ fn a_part_s_first_bytes_are_charged_in_advance() {
     assert_eq!((a.used(), whole.used()), ((9 << 10) + 5, (10 << 10) + 1000));
     drop((a, b));
     assert_eq!(whole.used(), 0);
-    // Unused parts leave nearly all memory to others, however many they are.
+    // Unused parts occupy at most an eighth of the whole, however many there are.
     let idle: Vec<MemoryBudget> = (0..3000).map(|_| whole.part(10 << 20)).collect();
     assert!(whole.used() <= (10 << 20) / 8 + (10 << 10));
     assert!(idle[2999].try_charge(8 << 20) && idle[0].try_charge(512 << 10));
     drop(idle);
     assert_eq!(whole.used(), 0);
-    // A whole without any room left reserves nothing in advance.
+    // If the whole is full, nothing is charged in advance.
     whole.charge(10 << 20).unwrap();
     assert!(!whole.part(1 << 20).try_charge(1));
     assert_eq!(whole.used(), 10 << 20);
@@ -161,9 +162,10 @@ fn modest_parts_leave_the_last_bytes_to_small_ones() {
     let whole = MemoryBudget::new(1 << 20);
     let large: Vec<MemoryBudget> = (0..3).map(|_| whole.modest_part(1 << 20)).collect();
     let small = whole.modest_part(1 << 20);
-    // One large part gets fifteen sixteenths, and hears that it is too large; more of them share that.
+    // One large part can use fifteen sixteenths, and then gets the error for a query that is too large. Several share
+    // that.
     let most = (1 << 20) / 16 * 15;
-    // What the others were given in advance is taken already.
+    // The other parts charged 4 KiB in advance.
     assert!(large[0].charge(most - (4 << 10)).is_ok());
     assert!(matches!(large[0].charge(8 << 10), Err(Error::Limit(_))));
     large[0].release(most / 2);
@@ -172,7 +174,7 @@ fn modest_parts_leave_the_last_bytes_to_small_ones() {
     assert!(!large[1].has_room(most / 2));
     while large[2].try_charge(8 << 10) {}
     assert!(whole.used() <= most + (4 << 10));
-    // Small ones go on, and an ordinary part takes all.
+    // Small parts still fit, and an ordinary part can use all that is left.
     let before = whole.used();
     assert!(small.has_room(4 << 10) && small.try_charge(4 << 10) && !small.try_charge(1 << 10));
     let rest = (1 << 20) - whole.used();
@@ -181,7 +183,8 @@ fn modest_parts_leave_the_last_bytes_to_small_ones() {
     assert!(before > 0 && whole.used() == 0);
 }
 
-/// Small parts have the reserve, and no more, while large ones were charged beyond the limit: bytes measured after they were allocated.
+/// If a large part was charged beyond the limit (for bytes measured after they were allocated), small parts can use the
+/// reserve, and no more.
 #[test]
 fn small_parts_have_the_reserve_while_large_ones_hold_too_much() {
     const MIB: u64 = 1 << 20;
@@ -201,7 +204,7 @@ fn small_parts_have_the_reserve_while_large_ones_hold_too_much() {
         }
         assert_eq!(small.len(), 32, "4 MiB in parts of 128 KiB");
         assert_eq!(all.used(), 84 * MIB);
-        // In part, and whole.
+        // Bytes of the reserve can be released in part, and all of them when parts are dropped.
         small[0].release(MIB / 16);
         let other = all.modest_part(u64::MAX);
         assert!(other.try_charge(MIB / 16) && !other.try_charge(1));
@@ -209,7 +212,7 @@ fn small_parts_have_the_reserve_while_large_ones_hold_too_much() {
         drop(small);
         assert_eq!(all.used(), 80 * MIB);
     }
-    // One that grows leaves the reserve, and is refused as a large one.
+    // A part that grows beyond a small one leaves the reserve, and is rejected like a large one.
     let grows = all.modest_part(u64::MAX);
     assert!(grows.try_charge(MIB / 4) && !grows.try_charge(MIB / 4));
     let measured = all.modest_part(u64::MAX);
@@ -224,7 +227,7 @@ fn small_parts_have_the_reserve_while_large_ones_hold_too_much() {
     assert!(measured.try_charge(60 * MIB) && !measured.try_charge(1));
 }
 
-/// Small parts by themselves fill the whole, and exceed its limit no more than others do.
+/// Small parts alone can fill the whole, but do not exceed its limit.
 #[test]
 fn small_parts_never_pass_the_limit_together() {
     const MIB: u64 = 1 << 20;

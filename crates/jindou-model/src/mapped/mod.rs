@@ -1,28 +1,29 @@
-//! Files mapped read-only whose failure is an error and no signal.
+//! Files mapped read-only. If such a file cannot be read, the result is an error rather than the end of the process.
 //!
-//! A read of a mapped page that its file no longer has, or that the disk cannot give, raises SIGBUS, which ends the process.
-//! Here the first file that is mapped installs a handler for it ([`leave_signal_alone`] says otherwise). The handler looks the
-//! address up in a table of mapped files, marks the file as failed, and puts zero pages in its place, so that the read goes on.
-//! Readers of such a file must therefore tolerate any content, and ask [`MappedFile::check`] before anything that was read
-//! counts: before an answer is complete, before a change is written. A fault elsewhere goes to the handler that was there
-//! before.
+//! Reading a mapped page that its file no longer has, or that the disk cannot read, raises SIGBUS, which by default
+//! ends the process. When the first file is mapped, this module installs a handler (unless [`leave_signal_alone`] was
+//! called). The handler looks the address up in a table of mapped files, marks the file as failed, and maps zero pages
+//! in place of the missing ones, so that the read continues. Readers must therefore tolerate any content, and call
+//! [`MappedFile::check`] before they use what they read: before an answer is complete, before a change is written. A
+//! fault at any other address is passed to the previous handler.
 //!
 //! ```text
-//! read ─► SIGBUS ─► table: which file? ─► mark it ─► zero pages over the rest of it ─► the read goes on
+//! read ─► SIGBUS ─► table: which file? ─► mark it ─► zero pages over the rest of it ─► the read continues
 //!                                    └─► none: the handler before, or the signal's default
 //! reader, before its work counts ─► check: marked? its last byte as it was? ─► Error::Damaged names the file
 //! ```
 //!
-//! A file that is cut inside a page raises no signal: the system fills that page with zeros. So a check also reads the last byte
-//! that is not zero of the file's last page, and compares it with what it was: a file that is shorter now either lacks that
-//! page, which is a fault, or has a zero there. Where a check must cost nothing, [`any_failed`] says whether there was a fault
-//! at all. A file that was overwritten in place with as many bytes is noticed where its parts contradict each other and a reader
-//! says so ([`contradicts`]); comparing hashes notices any change (`jindou check`).
+//! A file that is truncated inside a page raises no signal, since the system fills the rest of that page with zeros. So
+//! a check also reads the last byte of the file that is not zero in the file's last page, and compares it with its
+//! original value: if the file is shorter now, either that page is missing, which is a fault, or the byte is zero.
+//! Where even a check costs too much, [`any_failed`] tells whether any file has had a fault. A file that was
+//! overwritten in place by a file of the same length is detected only where its parts contradict each other and a
+//! reader reports it ([`contradicts`]); comparing hashes detects any change (`jindou check`).
 
 mod signal;
 mod table;
 
-/// Description of a signal, as the system gives it to handlers and [`handle_fault`] takes it.
+/// The description of a signal that the system passes to handlers, and that [`handle_fault`] takes.
 pub use libc::siginfo_t;
 pub use signal::{handle_fault, leave_signal_alone};
 pub use table::any_failed;
@@ -33,16 +34,16 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use table::{Failure, Region};
 
-/// A file mapped read-only, as long as it was when it was opened.
+/// A file mapped read-only, with the length that it had when it was opened.
 pub struct MappedFile {
-    /// Dropped first, so that no address of another mapping passes for one of this file.
+    /// Declared, and so dropped, before `map`: after unmapping, another mapping may get the same addresses.
     region: Region,
     map: Mmap,
     path: PathBuf,
     witness: Witness,
 }
 
-/// A byte that is not what it was once the file is shorter.
+/// A byte whose value changes if the file becomes shorter.
 #[derive(Clone, Copy)]
 struct Witness {
     at: usize,
@@ -50,18 +51,18 @@ struct Witness {
 }
 
 impl MappedFile {
-    /// Maps a file whole. O(1): one page is read.
+    /// Maps a whole file. O(1): one page is read.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be opened or mapped, or is empty; [`Error::Damaged`] when it shrinks meanwhile.
+    /// [`Error::Io`] if it cannot be opened or mapped, or is empty; [`Error::Damaged`] if it shrinks meanwhile.
     pub fn open(path: &Path) -> Result<Self> {
         signal::install(path)?;
         let io = |e| Error::io(path, e);
         let file = private::open(path).map_err(io)?;
-        // SAFETY: the mapping is read-only, and the files of a store are never changed in place by its own programs: they are
-        // complete before they are mapped, and replaced by rename. Where something else cuts one, or the disk fails, the
-        // bytes change to zeros under their readers. That those are plain integers, and that each access is
-        // bounds-checked against lengths that lie outside the mapping, is what keeps this defined in practice.
+        // SAFETY: the mapping is read-only, and Jindou never changes a store's file in place: files are complete before
+        // they are mapped, and are replaced by rename. If another program truncates one, or the disk fails, bytes
+        // change to zeros while they are read. In practice this is well defined nevertheless, since the bytes are read
+        // as plain integers, and each access is bounds-checked against lengths that are stored outside the mapping.
         let map = unsafe { Mmap::map(&file) }.map_err(io)?;
         if map.is_empty() {
             return Err(io(std::io::Error::other("the file is empty")));
@@ -84,11 +85,11 @@ impl MappedFile {
         Ok(opened)
     }
 
-    /// Ok if everything read so far is the file's content when it was opened. Must be called before data that was read
-    /// is used. Takes some nanoseconds.
+    /// Ok if everything read so far was the content that the file had when it was opened. Must be called after reading
+    /// and before the result is used. Takes some nanoseconds.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the file, what happened to it, and what to do; permanent once it has failed.
+    /// [`Error::Damaged`] with the file, the cause, and the remedy. Once it has failed, it always fails.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.is_whole() {
@@ -98,16 +99,17 @@ impl MappedFile {
         }
     }
 
-    /// True if [`Self::check`] has nothing to say. A few instructions.
+    /// True if [`Self::check`] would succeed. Takes a few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        // SAFETY: `at` is inside the mapping. Volatile, since the byte may change, and the read may raise the signal.
+        // SAFETY: `at` is inside the mapping. The read is volatile, since the byte may change, and reading may raise
+        // the signal.
         let value = unsafe { std::ptr::read_volatile(self.map.as_ptr().add(self.witness.at)) };
         if value != self.witness.value {
             self.region.fail();
         }
-        // After the read of the witness, which may have marked the region on this thread.
+        // This must follow the read of the witness, whose fault may have marked the region.
         !self.region.has_failed()
     }
 
@@ -131,25 +133,25 @@ impl MappedFile {
         Error::damaged(&self.path, format!("{what}; {remedy}"))
     }
 
-    /// Tells the system that reads will be random.
+    /// Tells the system to expect random reads, so that it does not read ahead.
     pub fn advise_random(&self) {
         let _ = self.map.advise(memmap2::Advice::Random);
     }
 
-    /// The file's name.
+    /// The path with which the file was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Marks the mapped file that these bytes are in as failed, because its content contradicts itself: a reader that finds
-/// a position outside of its array calls this, and goes on with whatever it has. Later [checks](MappedFile::check) of
-/// the file fail. Does nothing for bytes that are in no mapped file.
+/// Marks the mapped file that contains these bytes as failed, because its content contradicts itself: for example, a
+/// reader has found an offset outside of an array. The reader may continue with any value, since later
+/// [checks](MappedFile::check) of the file fail. Does nothing for bytes outside of mapped files.
 #[cold]
 #[inline(never)]
 pub fn contradicts<T>(bytes: &[T]) {
-    // The end of a file may be the start of another one.
+    // An empty slice may have the address of another file's first byte.
     if size_of_val(bytes) > 0 {
         table::fail_at(bytes.as_ptr().addr(), Failure::Contradiction);
     }

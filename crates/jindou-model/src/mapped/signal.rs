@@ -9,19 +9,19 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static LEFT_ALONE: AtomicBool = AtomicBool::new(false);
-/// The action that was there before, or the number of the error that kept ours out.
+/// The previous action for SIGBUS, or the error number for which it could not be read.
 static BEFORE: OnceLock<std::result::Result<libc::sigaction, i32>> = OnceLock::new();
 
-/// Leaves SIGBUS to the program: no handler is installed from here on. Must be called before anything is opened.
-/// Applies to the whole process.
+/// Prevents the installation of a handler for SIGBUS from now on, in the whole process. Must be called before any file
+/// is mapped.
 ///
-/// Such a program should call [`handle_fault`] first in a handler of its own; otherwise a store's file that shrinks or
-/// cannot be read ends the process.
+/// Such a program should have a handler of its own that calls [`handle_fault`] first; otherwise a store's file that
+/// shrinks or cannot be read ends the process.
 pub fn leave_signal_alone() {
     LEFT_ALONE.store(true, Ordering::Relaxed);
 }
 
-/// Bytes of a page of this system.
+/// Size of a page of this system, in bytes.
 pub(crate) fn page_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| {
@@ -31,9 +31,9 @@ pub(crate) fn page_size() -> usize {
     })
 }
 
-/// Installs the handler, once a process.
+/// Installs the handler, once per process. `path` is the file that needs it, for errors.
 pub(crate) fn install(path: &Path) -> Result<()> {
-    // Computed and kept here, since a signal handler may not compute it.
+    // Computed here and cached, since the call is not allowed in a signal handler.
     page_size();
     if LEFT_ALONE.load(Ordering::Relaxed) {
         return Ok(());
@@ -41,25 +41,26 @@ pub(crate) fn install(path: &Path) -> Result<()> {
     let installed = BEFORE.get_or_init(|| {
         let failed = || std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
         let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: `before` is a place for a `sigaction`, and there is no new one to read.
+        // SAFETY: `before` has space for a `sigaction`, and a null pointer means that no action is set.
         if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), before.as_mut_ptr()) } != 0 {
             return Err(failed());
         }
-        // SAFETY: all zeros are a `sigaction`, and the call has filled it in.
+        // SAFETY: a `sigaction` of zeros is valid, and the call has filled it in.
         Ok(unsafe { before.assume_init() })
     });
     if let Err(code) = installed {
         return Err(Error::io(path, std::io::Error::from_raw_os_error(*code)));
     }
     static INSTALLED: OnceLock<i32> = OnceLock::new();
-    // After `BEFORE` is set, which the handler reads.
+    // The handler reads `BEFORE`, so it is installed after that is set.
     let code = INSTALLED.get_or_init(|| {
-        // SAFETY: all zeros are a `sigaction`.
+        // SAFETY: a `sigaction` of zeros is valid.
         let mut ours: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         ours.sa_sigaction = on_fault as extern "C" fn(_, _, _) as usize;
-        // On the stack for signals where a thread has one, as all of Rust's have: a stack that overflowed has no room.
+        // The handler runs on the thread's signal stack, which all Rust threads have: this handler also receives the
+        // signal when a stack has overflowed, and then that stack has no space.
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: `ours` is whole, its handler has the signature that SA_SIGINFO asks for and is async-signal-safe.
+        // SAFETY: `ours` is complete; its handler has the signature that SA_SIGINFO requires and is async-signal-safe.
         if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut()) } != 0 {
             return std::io::Error::last_os_error().raw_os_error().unwrap_or(-1);
         }
@@ -71,13 +72,13 @@ pub(crate) fn install(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The signal's codes for addresses that cannot be had: pages beyond a file's end and failed reads (`BUS_ADRERR`), failed
-/// devices (`BUS_OBJERR`), failed memory that is needed now (`BUS_MCEERR_AR`, Linux).
+/// Values of `si_code` for faults at an address: pages beyond a file's end and failed reads (`BUS_ADRERR`), failed
+/// devices (`BUS_OBJERR`), and memory errors at the accessed address (`BUS_MCEERR_AR`, Linux).
 const CODES: std::ops::RangeInclusive<i32> = 2..=4;
 
 /// Handles a SIGBUS whose address is in a mapped file: marks the file as failed and maps zero pages in place of those
-/// that cannot be read. Returns true if it did; then the handler should return, and the read continues. Returns false
-/// for every other signal. Async-signal-safe.
+/// that cannot be read. Returns true if it did so; then the calling handler should return, and the read continues.
+/// Returns false for any other cause of the signal. Async-signal-safe.
 ///
 /// # Safety
 /// `info` must be the argument of a handler of SIGBUS that was installed with `SA_SIGINFO`, on the thread that faulted.
@@ -86,19 +87,20 @@ pub unsafe fn handle_fault(info: *const libc::siginfo_t) -> bool {
     let Some(info) = (unsafe { info.as_ref() }) else {
         return false;
     };
-    // One that something sent has no address.
+    // A signal sent by a process (`kill`) has no address.
     if !CODES.contains(&info.si_code) {
         return false;
     }
-    // SAFETY: with these codes the system has set the address.
+    // SAFETY: for these codes the system sets the address.
     let address = unsafe { info.si_addr() }.addr();
     let Some(end) = table::fail_at(address, table::Failure::Unreadable) else {
         return false;
     };
     let page = address / page_size() * page_size();
-    // The rest of the file at once: after a cut all of it is gone, and page by page there would be too many mappings.
-    // SAFETY: the pages belong to a mapping of ours that something is reading, so it stays mapped meanwhile. They are replaced by
-    // pages that can be read, and nothing is written to them.
+    // The rest of the file is replaced at once: after a truncation all of it is missing, and replacing single pages
+    // could exceed the limit on the number of mappings.
+    // SAFETY: the pages belong to a mapping of this module that is being read, so it stays mapped meanwhile. They are
+    // replaced by readable pages, and nothing is written to them.
     let zeros = unsafe {
         libc::mmap(
             ptr::without_provenance_mut(page),
@@ -114,41 +116,41 @@ pub unsafe fn handle_fault(info: *const libc::siginfo_t) -> bool {
 
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let errno = Errno::save();
-    // SAFETY: what the system gave.
+    // SAFETY: `info` is the argument that the system passed.
     if !unsafe { handle_fault(info) } {
         before(signal, info, context);
     }
     errno.restore();
 }
 
-/// Hands the signal to the previous handler. Where that is the system, the signal's default is set again; the read that faulted then
-/// ends the process, as it would have.
+/// Passes the signal to the previous handler. If there was none, restores the signal's default action; the read then
+/// faults again and ends the process.
 fn before(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     if let Some(Ok(action)) = BEFORE.get() {
         let handler = action.sa_sigaction;
         if handler != libc::SIG_DFL && handler != libc::SIG_IGN {
             if action.sa_flags & libc::SA_SIGINFO != 0 {
-                // SAFETY: it was installed with SA_SIGINFO, so this is its signature.
+                // SAFETY: the handler was installed with SA_SIGINFO, so it has this signature.
                 let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
                     unsafe { std::mem::transmute(handler) };
                 handler(signal, info, context);
             } else {
-                // SAFETY: it was installed without SA_SIGINFO, so this is its signature.
+                // SAFETY: the handler was installed without SA_SIGINFO, so it has this signature.
                 let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
                 handler(signal);
             }
             return;
         }
-        // SAFETY: the caller hands on what the system gave.
+        // SAFETY: `info` is the argument that the system passed.
         let sent = unsafe { info.as_ref() }.is_none_or(|i| i.si_code <= 0);
         if handler == libc::SIG_IGN && sent {
             return;
         }
-        // SAFETY: both calls are async-signal-safe; all zeros are a `sigaction` with the default.
+        // SAFETY: both calls are async-signal-safe; a `sigaction` of zeros is the default action.
         unsafe {
             let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
             libc::sigaction(signal, &raw const default, ptr::null_mut());
-            // One that something sent does not come again by itself.
+            // A signal that a process sent, unlike a fault, does not recur by itself.
             if sent {
                 libc::raise(signal);
             }
@@ -156,12 +158,12 @@ fn before(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     }
 }
 
-/// Saves and restores `errno`, which the interrupted code may be about to read.
+/// Saves and restores `errno`, which the interrupted code may be about to read and the handler may change.
 struct Errno(i32);
 
 impl Errno {
     fn place() -> *mut i32 {
-        // SAFETY: the call gives the thread's own place.
+        // SAFETY: the call takes no arguments, and returns the address of the thread's own `errno`.
         #[cfg(not(target_vendor = "apple"))]
         let place = unsafe { libc::__errno_location() };
         // SAFETY: as above.
@@ -172,7 +174,7 @@ impl Errno {
 
     fn save() -> Self {
         let place = Self::place();
-        // SAFETY: the thread's own place.
+        // SAFETY: the address of the thread's own `errno`.
         Self(unsafe { place.as_ref() }.copied().unwrap_or(0))
     }
 

@@ -1,7 +1,7 @@
-//! The table of mapped regions, which a signal handler reads: no lock, no allocation on its side.
+//! The table of mapped regions. The signal handler reads it, so reading takes no lock and allocates nothing.
 //!
-//! Slots lie in blocks that are never freed, so a reader may walk them at any time. A slot that is not used is used again, so the
-//! table is as large as the most files that were ever mapped at once.
+//! Slots are in blocks that are never freed, so a reader can walk them at any time. Slots of unmapped files are reused,
+//! so the table has as many slots as the largest number of files that were ever mapped at once.
 
 use crate::sync;
 use std::ops::Range;
@@ -16,31 +16,31 @@ struct SlotBlock {
     next: AtomicPtr<SlotBlock>,
 }
 
-/// One mapped region. A seqlock: `version` is odd while the bounds change.
+/// The slot of one mapped region. A seqlock: `version` is odd while the bounds are being changed.
 #[derive(Default)]
 struct RegionSlot {
     version: AtomicU32,
     start: AtomicUsize,
     end: AtomicUsize,
-    /// A [`Failure`] as a number; 0 while there is none. The first one stays.
+    /// The first [`Failure`] of the file as a number; 0 if there was none.
     failed: AtomicU8,
 }
 
-/// The way in which a mapped file failed.
+/// The way in which a mapped file has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Some of its bytes could not be read, and are zeros now.
+    /// Some of its bytes could not be read and were replaced by zeros, or its last byte has changed.
     Unreadable = 1,
     /// Parts of its content contradict each other.
     Contradiction = 2,
 }
 
 impl RegionSlot {
-    /// The bounds, if they do not change meanwhile; an empty range if they do.
+    /// The bounds; an empty range if they are being changed at the same time.
     fn bounds(&self) -> Range<usize> {
         let before = self.version.load(Ordering::Acquire);
         let range = self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed);
-        // The bounds are read before the version is read again.
+        // Orders the reads of the bounds before the second read of the version.
         fence(Ordering::Acquire);
         let after = self.version.load(Ordering::Relaxed);
         if before == after && before.is_multiple_of(2) {
@@ -50,12 +50,12 @@ impl RegionSlot {
         }
     }
 
-    /// Sets the bounds. Callers hold the lock of [`FREE`].
+    /// Sets the bounds. Callers must hold the lock of [`FREE`].
     fn set(&self, range: Range<usize>) {
         let version = self.version.load(Ordering::Relaxed);
         self.version
             .store(version.wrapping_add(1), Ordering::Relaxed);
-        // The odd version is seen before any of the new bounds.
+        // Makes the odd version visible before any of the new bounds.
         fence(Ordering::Release);
         self.start.store(range.start, Ordering::Relaxed);
         self.end.store(range.end, Ordering::Relaxed);
@@ -64,13 +64,13 @@ impl RegionSlot {
     }
 }
 
-/// Set with the first mark of all, and for good.
+/// True once any file has failed; never reset.
 static ANY_FAILED: AtomicBool = AtomicBool::new(false);
 static BLOCKS: AtomicPtr<SlotBlock> = AtomicPtr::new(ptr::null_mut());
-/// Slots that no region has.
+/// Slots without a region.
 static FREE: Mutex<Vec<&'static RegionSlot>> = Mutex::new(Vec::new());
 
-/// A slot of the table; released on drop, which must be before the memory is unmapped.
+/// A registered region of memory. Must be dropped before the memory is unmapped.
 pub(crate) struct Region {
     slot: &'static RegionSlot,
 }
@@ -101,17 +101,18 @@ impl Region {
         Self { slot }
     }
 
-    /// Marks it as failed: its bytes are not what they were.
+    /// Marks the region as failed, since its bytes have changed.
     pub(crate) fn fail(&self) {
         mark(self.slot, Failure::Unreadable);
     }
 
-    /// True if it is marked only because its content contradicts itself.
+    /// True if the region is marked only because its content contradicts itself.
     pub(crate) fn contradicts(&self) -> bool {
         self.slot.failed.load(Ordering::Relaxed) == Failure::Contradiction as u8
     }
 
-    /// True once it is marked, and if any byte that this thread read before is one that the handler put there.
+    /// True if the region is marked as failed; certainly so if this thread has read any byte that the handler put
+    /// there.
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
         any_failed() && self.slot.failed.load(Ordering::Relaxed) != 0
@@ -128,28 +129,29 @@ impl Drop for Region {
 
 fn mark(slot: &RegionSlot, failure: Failure) {
     let order = Ordering::SeqCst;
-    // What follows a failure may be its consequence.
+    // Only the first failure is recorded, since later ones may be its consequences.
     let _ = (slot.failed).compare_exchange(0, failure as u8, order, order);
     ANY_FAILED.store(true, Ordering::SeqCst);
 }
 
-/// True once any file of this process has failed: certainly if a byte that this thread has read is one that the handler put there.
-/// It stays true. One load.
+/// True if any file of this process has ever failed; certainly so if this thread has read a byte that the handler put
+/// there. Takes one load.
 #[inline]
 #[must_use]
 pub fn any_failed() -> bool {
-    // The marks are set before the pages are replaced; so they are seen by every thread that has read such a page, provided that they
-    // are read after that.
+    // The handler sets the marks before it replaces the pages. So a thread that has read a replaced page sees the
+    // marks, provided that it reads them after the page.
     fence(Ordering::AcqRel);
     ANY_FAILED.load(Ordering::Acquire)
 }
 
-/// The end of the region that an address is in; the region is marked as failed. Async-signal-safe: it only reads and writes atomics.
+/// Marks the region that contains an address as failed, and returns the region's end; `None` if no region contains it.
+/// Async-signal-safe: it only reads and writes atomics.
 ///
-/// A region that is being read is neither entered nor left meanwhile, so its bounds are stable when a read of it faults.
+/// A region that is being read is not dropped meanwhile, so its bounds are stable while a read of it faults.
 pub(crate) fn fail_at(address: usize, failure: Failure) -> Option<usize> {
     let mut block = BLOCKS.load(Ordering::Acquire);
-    // SAFETY: blocks are leaked, and published whole.
+    // SAFETY: blocks are never freed, and are complete when they are published.
     while let Some(b) = unsafe { block.as_ref() } {
         for slot in &b.slots {
             let bounds = slot.bounds();
@@ -170,7 +172,7 @@ mod tests {
     #[test]
     fn an_address_is_found_while_its_region_lives() {
         let page = crate::mapped::signal::page_size();
-        // Never read: addresses that no mapping has.
+        // The memory is only used for addresses that belong to no mapping; it is never read.
         let memory = vec![0u8; 4 * page];
         let first = memory.as_ptr().addr().next_multiple_of(page) - memory.as_ptr().addr();
         let mapping = &memory[first..first + page + 1];
@@ -188,14 +190,14 @@ mod tests {
         assert!(region.has_failed());
         drop(region);
         assert_eq!(fail_at(at, Failure::Unreadable), None);
-        // A slot that is used again begins unmarked.
+        // A reused slot is not marked.
         assert!(!Region::new(mapping).has_failed());
     }
 
     #[test]
     fn regions_come_and_go_on_many_threads() {
         let page = crate::mapped::signal::page_size();
-        // Miri is some thousand times slower.
+        // Under Miri, the test is some thousand times slower.
         let (rounds, count) = if cfg!(miri) { (2, 70) } else { (20, 200) };
         std::thread::scope(|scope| {
             for _ in 0..4 {

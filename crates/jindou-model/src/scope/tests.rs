@@ -3,7 +3,7 @@ use crate::{Resource, Tracked};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Allocator of all unit tests of this crate.
+/// Counts the memory of all unit tests of this crate.
 #[global_allocator]
 static ALLOCATOR: Tracked = Tracked::new();
 
@@ -17,7 +17,7 @@ fn bytes(n: u64) -> Vec<u8> {
     black_box(Vec::with_capacity(n as usize))
 }
 
-/// True if `n` is the requested number, except for the allocator's own bytes.
+/// True if `n` is `asked` plus at most the allocator's overhead for an allocation.
 fn about(n: u64, asked: u64) -> bool {
     (asked..asked + 64).contains(&n)
 }
@@ -80,7 +80,7 @@ fn what_was_taken_elsewhere_may_be_freed_inside() {
     let before = bytes(5 * MIB);
     scope.run(|| drop(before));
     assert_eq!((scope.bytes(), budget.used()), (0, MIB));
-    // The charge is offset against later allocations.
+    // The 5 MiB freed inside the scope count against its later allocations.
     let kept = scope.run(|| bytes(6 * MIB));
     assert_eq!(budget.used(), MIB + scope.bytes());
     assert!(scope.bytes() <= MIB);
@@ -116,7 +116,7 @@ fn a_panic_leaves_the_scope() {
     }));
     assert!(died.is_err() && Scope::current().is_none());
     let after = bytes(30 * MIB);
-    // The payload was made inside and still exists.
+    // The panic's payload was allocated inside the scope and still exists.
     assert!(budget.used() < 100, "{}", budget.used());
     drop((after, died));
 }
@@ -134,7 +134,7 @@ fn what_does_not_fit_is_charged_and_ends_the_work() {
         assert!(was_over() && is_over());
         assert!(matches!(look(), Err(Error::Limit(_))));
         drop(kept);
-        // The memory suffices again, but skipped work stays skipped.
+        // Enough memory is available again, but work has been skipped, so the scope remains over.
         assert!(is_over());
         Ok(())
     });
@@ -147,7 +147,7 @@ fn what_does_not_fit_is_charged_and_ends_the_work() {
     );
     assert!(budget.peak() >= 3 * MIB && budget.used() == 0);
     assert!(scope.make(|| Ok(())).is_err());
-    // Other parts see the actual use.
+    // A charge beyond the part's limit counts in the whole, so other parts get [`Error::Busy`].
     let other = whole.part(20 * MIB);
     let large = super::tests::scope(&other);
     let kept = large.run(|| bytes(9 * MIB));
@@ -181,7 +181,7 @@ fn work_ends_with_its_token() {
     let scope = Scope::new(Holder::Text, &budget, &late);
     scope.run(|| {
         assert!(!was_over());
-        // Freed at once, but allocating took time.
+        // The pieces are freed at once, but the allocator also checks the clock.
         (0..20).for_each(|_| drop(bytes(100 << 10)));
         assert!(was_over() && is_over());
         assert!(matches!(look(), Err(Error::Timeout(_))));
@@ -226,7 +226,7 @@ fn threads_join_a_scope() {
     let real: u64 = kept.iter().flatten().map(|v| v.capacity() as u64).sum();
     assert!(scope.bytes() >= real && scope.bytes() < real + MIB);
     assert_eq!(budget.used(), scope.bytes());
-    // Threads allocate and free at the same time: never more is released than was charged.
+    // Threads allocate and free at the same time: the scope never releases more than it charged.
     std::thread::scope(|s| {
         let (send, receive) = std::sync::mpsc::channel::<Vec<u8>>();
         let scope = &scope;
@@ -262,7 +262,7 @@ fn what_is_charged_by_itself_is_not_charged_twice() {
     let (kept, charge, forgotten) = scope.run(|| {
         let mut charge = Charge::new(Holder::HashJoin, &budget);
         charge.set(60 * MIB).unwrap();
-        // Neither is refused for a moment, although it fits only once.
+        // The charge and the allocation do not both fit, but the charge is subtracted from the allocation.
         let kept = bytes(60 * MIB);
         assert!(
             !was_over() && budget.peak() <= 61 * MIB,
@@ -283,7 +283,7 @@ fn what_is_charged_by_itself_is_not_charged_twice() {
             .contains(limit)
     };
     assert!(name("hash join would hold 60 MiB"));
-    // Wherever both are freed, the scope's own bytes stay.
+    // Dropping the charge and the allocation outside the scope does not release the scope's own bytes.
     drop((kept, charge));
     assert!(about(budget.used(), 20 * MIB), "{}", budget.used());
     let again = scope.run(|| {
@@ -293,7 +293,7 @@ fn what_is_charged_by_itself_is_not_charged_twice() {
         (charge, kept)
     });
     scope.run(|| drop((again, forgotten)));
-    // The allocator's own bytes of the first piece.
+    // What remains is the allocator's overhead for the first piece.
     assert!(budget.used() < 64, "{}", budget.used());
     drop(scope);
     assert_eq!(whole.used(), first);

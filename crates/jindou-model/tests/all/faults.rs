@@ -1,4 +1,4 @@
-//! Mapped files that are cut while they are read: in processes of their own where one must end.
+//! Mapped files that are truncated while they are read. Cases that end their process run in one of their own.
 
 use jindou_model::Error;
 use jindou_model::mapped::{MappedFile, contradicts};
@@ -49,7 +49,7 @@ fn a_cut_anywhere_is_seen() {
             cut(&path, to);
             assert!(sum(&map) <= 7 * to as u64, "cut to {to}");
             assert_shrunk(&map, len, to);
-            // For good, also when the file is as it was.
+            // A failed file stays failed, even if it is restored.
             std::fs::write(&path, vec![7u8; len]).unwrap();
             assert!(map.check().is_err());
             drop(map);
@@ -90,7 +90,7 @@ fn zeros_at_the_end_are_no_cut() {
         map.check().unwrap();
         cut(&path, ones / 2);
         let now = sum(&map);
-        // Where nothing is different nothing needs to be said.
+        // If the truncation did not change what is read, the check need not fail.
         assert!(map.check().is_err() || now == ones as u64);
     }
     std::fs::write(&path, b"").unwrap();
@@ -111,7 +111,7 @@ fn threads_that_fault_together_go_on() {
                     start.wait();
                     for _ in 0..20 {
                         let sum = sum(&map);
-                        // Right, or known to be wrong.
+                        // The sum is right, or the check fails.
                         assert!(sum == 7 * len as u64 || map.check().is_err());
                     }
                 });
@@ -138,10 +138,10 @@ fn only_the_file_that_was_cut_has_failed() {
     y.check().unwrap();
 }
 
-/// Set in the processes that `run` starts.
+/// Environment variable that is set in the processes that `run` starts.
 const CHILD: &str = "JINDOU_FAULTS_CHILD";
 
-/// Runs one of this file's ignored tests in a process of its own.
+/// Runs one of this file's ignored tests in its own process.
 fn run(name: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture"])
@@ -151,7 +151,8 @@ fn run(name: &str) -> Output {
         .unwrap()
 }
 
-/// True if `run` has started this process. A run of all ignored tests in one process must not end by these.
+/// True in a process that `run` started. Otherwise these tests do nothing, since they would end a run of all ignored
+/// tests.
 fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
@@ -198,12 +199,12 @@ fn libc_sigbus() -> i32 {
     libc::SIGBUS
 }
 
-/// A mapping that is not in the table, cut.
+/// A truncated mapping that is not in the table.
 fn foreign() -> memmap2::Mmap {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), 2 * PAGE);
     let open = std::fs::File::open(&path).unwrap();
-    // SAFETY: read-only; that it is cut is the test.
+    // SAFETY: the mapping is read-only; this test truncates its file on purpose.
     let map = unsafe { memmap2::Mmap::map(&open) }.unwrap();
     cut(&path, 0);
     map
@@ -232,7 +233,7 @@ fn child_is_sent_the_signal() {
     let _ours = MappedFile::open(&file(dir.path(), PAGE)).unwrap();
     // SAFETY: the call takes no pointers.
     unsafe { libc::raise(libc::SIGBUS) };
-    // The handler of Rust's runtime, which was there before, sets the default again and returns.
+    // The previous handler, that of Rust's runtime, restores the default action and returns.
     // SAFETY: as above.
     unsafe { libc::raise(libc::SIGBUS) };
 }
@@ -288,7 +289,7 @@ fn child_has_a_handler_before() {
     cut(&path, 0);
     assert_eq!(sum(&map), 0);
     assert!(map.check().is_err());
-    // Ours was not for it; what is sent is.
+    // The fault was not passed to the program's own handler, but a signal that a process sends is.
     assert_eq!(CALLED.load(Ordering::Relaxed), 0);
     // SAFETY: the call takes no pointers.
     unsafe { libc::raise(libc::SIGBUS) };

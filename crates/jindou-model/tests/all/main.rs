@@ -1,4 +1,4 @@
-//! Mapped files that are cut, and scopes that cannot measure.
+//! Tests of mapped files that are truncated, and of scopes that cannot measure memory.
 
 mod faults;
 mod unmeasured;

@@ -1,4 +1,4 @@
-//! Scopes in a program with an allocator of its own: what they cannot measure they charge by length.
+//! Scopes in a program whose global allocator is not `Tracked`: they charge memory by the length of texts.
 
 use jindou_model::scope::{is_measured, is_over};
 use jindou_model::{CancelToken, Error, MemoryBudget, Scope};
@@ -21,7 +21,7 @@ fn texts_are_charged_by_length() {
     assert_eq!((charge.bytes(), budget.used()), (charged / 8, charged / 8));
     drop(charge);
     assert_eq!(budget.used(), 0);
-    // Time is limited as elsewhere.
+    // Time is limited nevertheless.
     cancel.cancel();
     assert!(scope.run(is_over) && scope.look().is_err());
     assert!(matches!(

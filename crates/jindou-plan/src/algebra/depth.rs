@@ -1,5 +1,4 @@
-//! Depth of an algebra tree, computed without recursion. Only triple terms are recursed into: the parser limits how
-//! deep they nest.
+//! Depth of an algebra tree, computed without recursion except into triple terms, whose nesting the parser limits.
 
 use crate::expression::each_part;
 use jindou_syntax::algebra::{
@@ -18,13 +17,13 @@ pub(super) struct Depth {
 
 enum AlgebraPart<'a> {
     Pattern(&'a GraphPattern),
-    /// An expression, with its depth among expressions.
+    /// An expression, with its depth below the outermost expression around it.
     Expression(&'a Expression, usize),
     Path(&'a PropertyPathExpression),
 }
 
-/// Levels that opening a triple term adds to a tree (`translate/triples.rs`): a filter, and an extension and a join for
-/// each of its parts.
+/// Levels that a pattern with a triple term adds to the tree when `translate/triples.rs` replaces it by operators: a
+/// filter, and an extension and a join for each part of the triple term.
 const OPENED: usize = 7;
 
 /// The depth of a query. O(query).
@@ -66,8 +65,8 @@ fn of_pattern(pattern: &GraphPattern) -> Depth {
     levels
 }
 
-/// True if the algebra, expressions included, is at most `limit` levels deep, and so are the operators for its triple
-/// terms, joins and EXISTS.
+/// True if the algebra, expressions included, is at most `limit` levels deep, counting also the levels that the plan
+/// adds for triple terms, joins and EXISTS.
 pub(crate) fn is_within(pattern: &GraphPattern, limit: usize) -> bool {
     let mut opened = 0;
     let mut stacked = 0;
@@ -108,7 +107,7 @@ fn triples_in(t: &TermPattern) -> usize {
     }
 }
 
-/// Levels of triple terms in the deepest of these terms.
+/// The deepest nesting of triple terms in these terms; 0 if none of them is a triple term.
 fn deepest_term<'a>(all: impl IntoIterator<Item = &'a TermPattern>) -> usize {
     let levels = all.into_iter().map(|t| match t {
         TermPattern::Triple(t) => 1 + deepest_term([&t.subject, &t.object]),
@@ -119,7 +118,8 @@ fn deepest_term<'a>(all: impl IntoIterator<Item = &'a TermPattern>) -> usize {
 
 /// Visits every part with its depth until the visitor returns false; then returns false as well.
 fn walk(pattern: &GraphPattern, mut visit: impl FnMut(&AlgebraPart<'_>, usize) -> bool) -> bool {
-    // The part that was added last is not in the list: where each part has only one below it, nothing is allocated.
+    // The part that was added last is kept outside the list, so that a chain (each part has one child) allocates
+    // nothing.
     let mut last = Some((AlgebraPart::Pattern(pattern), 1));
     let mut others = Vec::new();
     while let Some((part, depth)) = last.take().or_else(|| others.pop()) {
@@ -205,7 +205,7 @@ fn each_expression<'a>(p: &'a GraphPattern, mut visit: impl FnMut(&'a Expression
     }
 }
 
-/// Sort keys and aggregated expressions: each is bound over the rows of the previous one.
+/// The number of sort keys or aggregated expressions: the plan binds each by a nested operator of its own.
 fn bound_one_by_one(p: &GraphPattern) -> usize {
     match p {
         GraphPattern::OrderBy { expression, .. } => expression.len(),

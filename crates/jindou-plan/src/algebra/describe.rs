@@ -1,13 +1,13 @@
-//! DESCRIBE of many IRIs. The parser binds each to a variable of its own, one BIND over the other: as deep as there are IRIs, and
-//! as wide. They are inline data of one variable instead, which is as long.
+//! DESCRIBE of many IRIs. The parser binds each IRI to a variable of its own by nested BINDs, so that the algebra is as
+//! deep, and its rows as wide, as there are IRIs. This module replaces them by inline data (VALUES) of one variable.
 
 use jindou_syntax::algebra::{
     Expression, GraphPattern, GroundTerm, OrderExpression, Query, Variable,
 };
 use std::sync::Arc;
 
-/// The same query with its IRIs in a VALUES, if there are several. It describes the same resources: the IRIs if there
-/// is a solution, and the terms that the solutions bind. O(terms), without recursion.
+/// The same query with its IRIs in a VALUES, if there are several. It describes the same resources: the IRIs, provided
+/// that the pattern has a solution, and the terms that the solutions bind. O(terms), without recursion.
 pub(super) fn flat(mut query: Query) -> Query {
     if let Query::Describe { pattern, .. } = &mut query
         && let Some(flat) = described(pattern)
@@ -56,7 +56,7 @@ fn projected(
         GraphPattern::OrderBy { inner, expression } => (inner, Some(expression)),
         _ => (inner, None),
     };
-    // The parser's binds are in the order of the variables: the last one is the outermost.
+    // The parser nests the BINDs in the order of the variables: the last variable's is the outermost.
     let mut iris = vec![];
     let mut kept = vec![];
     for last in variables.iter().rev() {
@@ -97,7 +97,8 @@ fn projected(
     let mut all = kept.clone();
     all.push(variable.clone());
     let rows = whole(inner, order, kept, limits);
-    // One row without columns, if there is a solution.
+    // One row without columns if the pattern has a solution, otherwise none: joined with the IRIs, it keeps or drops
+    // them.
     let any = GraphPattern::Project {
         inner: slice(Arc::clone(&rows), Some((0, Some(1)))),
         variables: vec![],

@@ -82,7 +82,7 @@ pub struct ParsedUpdate {
     pub depth: usize,
 }
 
-/// Approximate stack that this many levels need, in bytes.
+/// Approximate bytes of stack that this many levels write to.
 fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }

@@ -3,7 +3,7 @@ use crate::parse::SyntaxOptions;
 use jindou_model::{CancelToken, Charge, MemoryBudget, Scope, Tracked};
 use std::sync::Arc;
 
-/// Of all unit tests of this crate.
+/// Counts the memory of all unit tests of this crate.
 #[global_allocator]
 static ALLOCATOR: Tracked = Tracked::new();
 
@@ -91,11 +91,11 @@ fn what_is_charged_is_given_back() {
     let tight = MemoryBudget::new(1 << 20);
     assert!(matches!(read(&text, &tight), Err(Error::Limit(_))));
     assert_eq!(tight.used(), 0);
-    // It was refused soon after there was no more room.
+    // The query was refused soon after the budget was exhausted.
     assert!(tight.peak() < (1 << 20) + (256 << 10), "{}", tight.peak());
 }
 
-/// A name of a long prefix has all of it, and is held once.
+/// An expanded name repeats its whole prefix, so each different name is charged in full; equal names share one copy.
 #[test]
 fn long_prefixes_are_charged_for_each_different_name() {
     let budget = MemoryBudget::new(64 << 20);
@@ -129,7 +129,7 @@ fn described_iris_are_inline_data() {
         assert!(parsed.depth() < 12, "{}", parsed.depth());
         assert!(parsed.to_string().contains("VALUES"), "{}", *parsed);
     }
-    // A variable's own BIND stays one.
+    // A BIND that the query itself contains is kept.
     let own = read("DESCRIBE ?x { ?s ?p ?o BIND(<http://e/a> AS ?x) }");
     assert!(!own.to_string().contains("VALUES"));
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::operator;
 
-/// Slots whose values are nodes of graphs, each with the graph term of these graphs.
+/// Slots whose values are nodes of graphs (subjects or objects of an edge there), each with these graphs.
 pub(crate) type Nodes = Vec<(PatternGraphTerm, Slot)>;
 
 /// Operators with the known properties of their rows.
@@ -14,10 +14,11 @@ pub(crate) struct Built {
     pub certain: SlotSet,
     /// Slots that a row may bind.
     pub possible: SlotSet,
-    /// Slots whose value is, in every row, a node of the graphs of this graph term.
+    /// Slots whose value is, in every row, a subject or object of an edge in the given graphs.
     pub nodes: Nodes,
-    /// Slots whose value, if bound, is an IRI, a blank node, or a string of `xsd:string` or with a language: `=` between
-    /// two of them holds only for the same term. (A string also equals literals of types derived from `xsd:string`.)
+    /// Slots whose value, if bound, is an IRI, a blank node, or a string of type `xsd:string` or with a language tag,
+    /// so that `=` between two of them holds only for the same term. (A string also equals literals of types derived
+    /// from `xsd:string`.)
     pub texts: SlotSet,
     pub rows: f64,
     /// Estimated cost, roughly in nanoseconds of one core, inputs included.
@@ -43,7 +44,7 @@ impl Built {
     }
 }
 
-/// [`Built::texts`] of rows that have the slots of two inputs: the value of a slot that both have may come from either.
+/// [`Built::texts`] of joined rows: the value of a slot that both inputs have may come from either.
 fn texts_of_both(a: &Built, b: &Built) -> SlotSet {
     let others = |x: &Built, y: &Built| x.texts.minus(&y.possible.minus(&y.texts));
     others(a, b).or(&others(b, a))
@@ -97,7 +98,7 @@ pub(crate) fn nothing(why: String) -> Built {
     }
 }
 
-/// The input's rows as the inner part of an `Apply` reads them.
+/// The input's rows as the inner part of an `Apply` sees them, restricted to `slots`.
 pub(crate) fn row_of(input: &Built, slots: &SlotSet) -> Built {
     Built {
         op: Operator::Outer(operator::Outer {
@@ -114,7 +115,7 @@ pub(crate) fn row_of(input: &Built, slots: &SlotSet) -> Built {
 
 pub(super) fn on_steps(input: Built, more: Vec<Step>, rows: f64, cost: f64) -> Built {
     let cost = input.cost + cost;
-    // Steps that go on from steps are one list.
+    // Steps that extend the rows of steps become one list.
     match input.op {
         Operator::Explore(Exploration { mut steps, empty }) if empty.is_none() => {
             steps.extend(more);
@@ -152,7 +153,8 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
         ApplyKind::Inner | ApplyKind::Left => texts_of_both(&input, &inner),
         _ => input.texts.clone(),
     };
-    // When run by rows, the inner part's figures cover all rows together.
+    // `inner.rows` and `inner.cost` are per outer row if the inner part runs for each row, otherwise for all rows
+    // together.
     let times = if each_row { input.rows.max(1.0) } else { 1.0 };
     let found = inner.rows * times;
     let rows = match kind {
@@ -281,7 +283,8 @@ pub(crate) fn filtered(b: Built, c: Condition) -> Built {
     let rows = b.rows * condition::selectivity(&c);
     let cost = b.cost + b.rows * each;
     match b.op {
-        // Alone, so that everyone sees that nothing passes: what builds on this may read slots that the input lacks.
+        // A condition that nothing passes stays a filter of its own, so that operators above recognize it: they may
+        // read slots that this input lacks.
         Operator::Filter(operator::Filter { input: i, .. }) if c.is_false() => {
             let condition = c;
             let op = Operator::Filter(operator::Filter {
@@ -456,8 +459,8 @@ pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
     }
 }
 
-/// Largest number of slots that are recorded as holding nodes. Omitting some is correct: the operators then check it
-/// themselves.
+/// Largest number of slots that are recorded as holding nodes. For a slot that is left out, the operators check each
+/// value.
 const MOST_NODES: usize = 64;
 
 /// Adds slots, without duplicates: the inner part of an `Apply` repeats those of its outer row.

@@ -1,5 +1,5 @@
-//! Answers given by the counts of segments: such a plan belongs to one version of the data, and the answers are its
-//! constants.
+//! Answers taken from the counts of segments. They are constants of the plan, which is then valid for one version of
+//! the data only.
 
 use super::*;
 use crate::operator;
@@ -8,7 +8,7 @@ use jindou_graph::segment::GraphScope;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use oxrdf::Literal;
 
-/// Most rows that are produced while planning.
+/// Largest number of rows of an answer that the planner itself computes.
 const MAX_ROWS: usize = 4_096;
 
 impl PlanBuilder<'_> {
@@ -28,8 +28,8 @@ impl PlanBuilder<'_> {
                 a.function,
                 AggregateFunction::Count | AggregateFunction::CountRows
             );
-            // Distinct rows equal those of the pattern only where none of its slots is hidden: a blank node's, or one
-            // that a SELECT leaves out.
+            // COUNT(DISTINCT *) equals the count of the pattern's rows only if no slot is hidden: that of a blank node,
+            // or one that a SELECT leaves out.
             let in_row = |end: &PatternTerm| !matches!(end, PatternTerm::Slot(slot) if !a.row.contains(slot));
             let whole = || {
                 a.of.is_none()
@@ -91,7 +91,8 @@ impl PlanBuilder<'_> {
     ) -> Option<Vec<(Option<u32>, u64)>> {
         let view = self.view(predicate, direction)?;
         let scope = self.dataset.default.scope()?;
-        // Without edges in named graphs, the default graph has them all, if it is read.
+        // `None` if edges of named graphs count as well; `seen` is false if the dataset does not include the default
+        // graph.
         let seen = view.exact_edges(scope)? > 0;
         let count = view.key_counts()[0];
         if count as usize > MAX_ROWS {
@@ -167,8 +168,9 @@ impl PlanBuilder<'_> {
         self.predicates_of_class(node, slot)
     }
 
-    /// `?x a <C> . ?x ?p ?o` or `?x a <C> . ?s ?p ?x`, from the characteristic sets of the class' intervals. Intervals
-    /// and sets cover all graphs together, so this needs a store without named graphs and without edits.
+    /// The predicates in `?x a <C> . ?x ?p ?o` or `?x a <C> . ?s ?p ?x`, from the characteristic sets of the vertices
+    /// in the class's intervals. Intervals and sets cover all graphs together, so `None` for a store with named graphs
+    /// or edits.
     fn predicates_of_class(&self, node: &LogicalNode, slot: Slot) -> Option<Vec<u32>> {
         let NodeKind::Bgp(bgp) = &node.kind else {
             return None;
@@ -234,7 +236,7 @@ impl PlanBuilder<'_> {
     }
 
     fn one_pattern<'n>(&self, node: &'n LogicalNode) -> Option<(Slot, &'n PatternTerm, Slot)> {
-        // An outer row's values would bind its ends.
+        // Inside an `Apply`, the outer row might bind the pattern's ends.
         let is_free = !node.uses.meets(&self.outer.possible);
         is_free.then(|| one_pattern(node)).flatten()
     }
@@ -258,7 +260,8 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// A single pattern outside GRAPH whose ends are different variables, and its predicate.
+/// The slots of the subject and object of a single pattern outside GRAPH, with its predicate between them. `None`
+/// unless they are two different variables.
 fn one_pattern(node: &LogicalNode) -> Option<(Slot, &PatternTerm, Slot)> {
     let mut at = node;
     while let NodeKind::Project(inner) = &at.kind {

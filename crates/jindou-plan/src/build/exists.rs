@@ -1,34 +1,35 @@
-//! EXISTS and NOT EXISTS whose body depends on the row only through conditions at its top: a join by these conditions,
-//! instead of a search for each row.
+//! EXISTS and NOT EXISTS whose body depends on the outer row only through filters at its top: they become a join on
+//! these filters, instead of one evaluation of the body per row.
 
 use super::*;
 use crate::MatchBy;
 use jindou_syntax::algebra::{Expression, Variable};
 
-/// Product of conditions and parts up to which each part tests the conditions itself.
+/// Largest product of conditions and parts for which every part tests the conditions itself; above it, they are tested
+/// once over the union of the parts, since each copy has to be planned.
 const MOST_REPEATED: usize = 1 << 14;
 
-/// A body as a union of parts that do not read the row.
+/// The body of an EXISTS as a union of parts that do not read the outer row.
 struct Peeled<'n> {
     parts: Vec<PeeledPart<'n>>,
-    /// Conditions on a solution of any part.
+    /// Conditions that read only the solution of a part and apply to every part.
     own: Vec<Arc<Expr>>,
-    /// Conditions on the row and a solution of any part.
+    /// Conditions that compare the outer row with a solution of any part.
     between: Vec<Arc<Expr>>,
 }
 
-/// A part, the filters that it decides by itself, and the filters that read the row.
+/// One branch of a body: its pattern, the filters that read only the branch, and the filters that read the outer row.
 struct PeeledPart<'n> {
     core: &'n LogicalNode,
     own: Vec<Arc<Expr>>,
     between: Vec<Arc<Expr>>,
-    /// Columns that the part gets: expressions that the conditions compare with the row, where they differ from part to
-    /// part.
+    /// Columns to add to this part, so that one condition serves all parts: where parts compare different expressions
+    /// with the row, each part binds its own expression to the same slot.
     keys: Vec<(Slot, Arc<Expr>)>,
 }
 
-/// The part below operators that only matter for whether they have a row. `outer` has the slots of the row. `None` if a
-/// filter in between must be tested where it is.
+/// Removes the operators at the top of `body` that do not decide whether it has a solution, and splits its filters by
+/// whether they read the outer row, which has the slots `outer`. `None` if a filter cannot be moved.
 fn part<'n>(body: &'n LogicalNode, outer: &SlotSet) -> Option<PeeledPart<'n>> {
     let mut core = body;
     let mut filters: Vec<&Arc<Expr>> = vec![];
@@ -63,7 +64,7 @@ fn part<'n>(body: &'n LogicalNode, outer: &SlotSet) -> Option<PeeledPart<'n>> {
     for f in filters {
         let of_row = f.slots().and(outer);
         if of_row.is_within(&core.uses) {
-            // Slots that the row gives to the filter are given by the part, too.
+            // In every solution the part itself binds these slots, to the same values as the row.
             if f.per_row || !of_row.is_within(&core.certain) {
                 return None;
             }
@@ -81,7 +82,7 @@ fn same(a: &Expr, b: &Expr) -> bool {
     a.expression == b.expression && a.variables == b.variables
 }
 
-/// A condition that combines one condition of each part: a comparison with a column.
+/// One condition that replaces a condition in each of the parts: it compares the outer row with the column `key`.
 struct SharedCondition {
     key: Slot,
     /// The column's value in each part.
@@ -89,8 +90,8 @@ struct SharedCondition {
     condition: Expr,
 }
 
-/// A condition that compares an expression over the row with one over the part: both expressions, and the comparison of
-/// the first with the second.
+/// If `f` compares an expression over the outer row with one over the part: the row's expression, the part's
+/// expression, and the comparison of the first with the second.
 fn with_row<'e>(
     f: &'e Expr,
     part: &PeeledPart<'_>,
@@ -135,7 +136,7 @@ impl PlanBuilder<'_> {
         }
         for i in 0..count {
             let first = parts.first()?.between.get(i)?.clone();
-            // Filters over a union have sunk into all of its branches.
+            // A filter over the union was pushed down into all of its branches, so each has the same one.
             if parts.iter().all(|p| same(&p.between[i], &first)) {
                 between.push(first);
                 continue;
@@ -154,8 +155,8 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// Merges the conditions numbered `i` of all parts, if all compare the same expression over the row in the same
-    /// way.
+    /// Merges the `i`-th conditions of all parts into one, if all of them compare the same expression over the row in
+    /// the same way; otherwise `None`.
     fn common(
         &mut self,
         parts: &[PeeledPart<'_>],
@@ -175,7 +176,7 @@ impl PlanBuilder<'_> {
             values.push(part.between.get(i)?.only(own));
         }
         let (f, row, by) = first?;
-        // No variable of a query's text contains a space.
+        // A space cannot occur in a variable of the query, so the name is new.
         let key = self.key(|key| format!("key {key}"))?;
         let variable = Variable::new_unchecked(format!("key {key}"));
         let mut condition = f.only(row);
@@ -194,8 +195,8 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// The rows for which the body has a solution, or those for which it has none, by a join with the solutions of the
-    /// body evaluated by itself. `None` if that is not equivalent, or there is no equality to join on.
+    /// The rows for which the body has a solution (or, by `kind`, has none), as a join with the solutions of the body
+    /// evaluated by itself. `None` if that is not equivalent, or there is no equality to join on.
     pub(super) fn exists_by_key(
         &mut self,
         input: &Built,
@@ -216,7 +217,7 @@ impl PlanBuilder<'_> {
             return None;
         }
         let own = peeled.own;
-        // A thousand conditions in a thousand parts are a million.
+        // For example, a thousand conditions in a thousand parts would be a million.
         let in_each = peeled.parts.len().saturating_mul(own.len()) <= MOST_REPEATED;
         let mut parts: Vec<Built> = peeled
             .parts
@@ -240,8 +241,8 @@ impl PlanBuilder<'_> {
         Some(self.hashed(input.clone(), right, kind, &peeled.between))
     }
 
-    /// The rows for which no branch of a union has a solution, testing one branch after the other; `None` if no branch
-    /// compares a value with the row.
+    /// The rows for which no branch of a union has a solution, as a chain of anti-joins, one per branch; `None` if no
+    /// branch has a condition that can be a join key.
     pub(super) fn without_each(&mut self, input: &Built, body: &LogicalNode) -> Option<Built> {
         const MOST: usize = 16;
         let NodeKind::Union(branches) = &body.kind else {
@@ -265,7 +266,7 @@ impl PlanBuilder<'_> {
             NodeKind::Join(parts) => self.join(parts, filters),
             NodeKind::Path(_) => self.join(std::slice::from_ref(node), filters),
             _ => {
-                // Only one of the two ways is planned: nested bodies would be planned twice as often at each level.
+                // Planning both alternatives would double the work at each level of nested bodies.
                 if let Some(apart) = split::split(node, &filters) {
                     return self.join(&apart.parts, apart.over);
                 }
@@ -275,8 +276,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Joins the sides on their common slots and by those of the conditions that compare one side with the other; the
-    /// other conditions are tested on pairs.
+    /// Joins the sides on their common slots and on those conditions that compare one side with the other; the other
+    /// conditions are tested on the pairs.
     pub(super) fn hashed(
         &mut self,
         left: Built,
@@ -304,9 +305,9 @@ impl PlanBuilder<'_> {
         out
     }
 
-    /// Each row of the input with the matching solutions of the node for which the conditions are true. A slot that a
-    /// condition requires to be the same term as one of the row is replaced by that one: then the search begins with
-    /// it.
+    /// Extends each row of the input by the node's matching solutions for which the conditions are true. If a condition
+    /// requires a slot of the node to be the same term as a slot of the row, the row's slot replaces it, so that the
+    /// exploration starts from its value.
     pub(super) fn go_on_if(
         &mut self,
         input: Built,

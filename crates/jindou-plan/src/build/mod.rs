@@ -1,4 +1,5 @@
-//! [`LogicalNode`] tree → [`Operator`] tree: decides what is evaluated by itself and what goes on from rows.
+//! [`LogicalNode`] tree → [`Operator`] tree: decides which parts are evaluated by themselves, and which extend the rows
+//! of other parts.
 
 mod built;
 mod counted;
@@ -40,7 +41,7 @@ use rows::nodes_of;
 pub(crate) use rows::{is_safe, op_certain};
 pub(crate) use shell::TakenOperators;
 
-/// Slots of the rows that the nearest `Apply` runs its inner part for.
+/// Slots of the rows for which the nearest enclosing `Apply` runs its inner part.
 #[derive(Clone, Default)]
 pub(crate) struct OuterSlots {
     pub certain: SlotSet,
@@ -51,11 +52,11 @@ pub(crate) struct PlanBuilder<'a> {
     pub snapshot: &'a WatchedSnapshot<'a>,
     pub dataset: &'a Dataset,
     pub slots: Vec<String>,
-    /// Set inside the inner part of an `Apply` that runs for each row.
+    /// Slots of the outer row; empty except in the inner part of an `Apply`, which runs once for each outer row.
     pub outer: OuterSlots,
     /// Slots whose values an EXISTS substitutes in the patterns of its body: they are constants there.
     pub constants: SlotSet,
-    /// Reach of the paths met so far, by path and graph.
+    /// Estimates of the property paths met so far, by path and graph.
     pub reaches: Reaches,
     pub graphs: Option<f64>,
     /// Number of nodes for which alternative plans may still be tried; see [`PlanBuilder::may_try`].
@@ -64,8 +65,8 @@ pub(crate) struct PlanBuilder<'a> {
     pub compared: SlotSet,
 }
 
-/// Slots of the outer row that the operators at the top of a chain have made rows from, or joined with. A slot that is
-/// left out is joined again, which is correct.
+/// Slots of the outer row that the operator's rows start from or have already been joined with. Only a chain of
+/// operators is followed; a slot that is missing here is joined once more, which changes nothing.
 fn joined_outer(mut op: &Operator) -> SlotSet {
     const LATELY: usize = 64;
     let mut out = SlotSet::default();
@@ -93,7 +94,8 @@ fn joined_outer(mut op: &Operator) -> SlotSet {
 }
 
 impl PlanBuilder<'_> {
-    /// Builds operators that produce the node's solutions, for the outer row if there is one.
+    /// Builds operators that produce the node's solutions. Inside an `Apply`, those are the solutions for one outer
+    /// row.
     pub(crate) fn build(&mut self, node: &LogicalNode) -> Built {
         if scope::is_over() {
             return nothing(String::new());
@@ -169,7 +171,7 @@ impl PlanBuilder<'_> {
                 // The order decides which rows are taken.
                 slice(self.build_in_order(inner), *offset, *limit)
             }
-            // Hidden slots differ; nothing above reads them.
+            // Hidden slots need not be removed, since operators above do not read them.
             NodeKind::Project(inner) => self.build(unordered(inner)),
         }
     }
@@ -178,7 +180,7 @@ impl PlanBuilder<'_> {
         if let Some(known) = self.counted(inner, by, aggregates) {
             return known;
         }
-        // The values that these two give depend on the order of the rows.
+        // The values of GROUP_CONCAT and SAMPLE depend on the order of the rows.
         let takes_order = |a: &Aggregate| {
             matches!(
                 a.function,
@@ -211,7 +213,7 @@ impl PlanBuilder<'_> {
         )
     }
 
-    /// A leaf that starts from the outer row's values of its slots.
+    /// A leaf of the tree, evaluated from the outer row's values of its slots if it has any.
     fn leaf_for_row(&mut self, node: &LogicalNode) -> Built {
         let known = node.uses.and(&self.outer.possible);
         if known.is_empty() {
@@ -242,11 +244,12 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Fills the outer row's values of these slots into rows where they are unbound.
+    /// Binds slots that are unbound in `b` to the outer row's values.
     fn with_outer(&mut self, b: Built, slots: &SlotSet) -> Built {
         let mut missing = slots.and(&self.outer.possible).minus(&b.certain);
         if missing.meets(&b.possible) {
-            // Rows of a union's branch that does not bind the slot lack it, too.
+            // Some rows, such as those of another UNION branch, lack the slot unless they were joined with the outer
+            // row.
             missing = missing.minus(&joined_outer(&b.op));
         }
         if missing.is_empty() {
@@ -256,7 +259,7 @@ impl PlanBuilder<'_> {
         hash_join(b, row, JoinKind::Inner, None)
     }
 
-    /// A leaf by itself.
+    /// A leaf evaluated by itself, without an outer row.
     fn leaf(&mut self, node: &LogicalNode) -> Built {
         match &node.kind {
             NodeKind::Bgp(b) => self.explore(b),
@@ -321,7 +324,9 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// A group of patterns by itself. A group with more slots or patterns than a mask has bits is cut.
+    /// Plans one group of patterns. If it has more slots or patterns than the planner's bit masks can hold, it is split
+    /// into parts, which are joined.
+    /// joined.
     fn explore(&mut self, bgp: &Bgp) -> Built {
         let mut uses: SlotSet = SlotSet::default();
         for p in &bgp.patterns {
@@ -341,7 +346,7 @@ impl PlanBuilder<'_> {
         cheaper(self.explore_parts(bgp), whole)
     }
 
-    /// Joins parts that only an `=` of their values connects.
+    /// Plans parts that are connected only by `=` of their values as a join; `None` if there are no such parts.
     fn explore_parts(&mut self, bgp: &Bgp) -> Option<Built> {
         let compares = |f: &Arc<Expr>| keyed::compares(f);
         if !bgp.filters.iter().any(compares) {
@@ -358,7 +363,7 @@ impl PlanBuilder<'_> {
         Some(self.join(&parts, over))
     }
 
-    /// One exploration of the group.
+    /// Plans the group as a single exploration.
     fn explore_whole(&mut self, bgp: &Bgp, uses: SlotSet) -> Built {
         match steps::plan(bgp, &mut self.slots, None, self.dataset, self.snapshot) {
             Ok(p) => Built {
@@ -384,7 +389,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// See [`Built::texts`]; objects are considered only where the query compares them.
+    /// Slots as in [`Built::texts`]; objects are considered only if the query compares them.
     fn texts(&self, bgp: &Bgp) -> SlotSet {
         equal::identical(&bgp.patterns, self.snapshot.graph(), Some(&self.compared)).texts
     }
@@ -464,7 +469,7 @@ impl PlanBuilder<'_> {
         let hashed = if plain {
             hash_join(left, right, JoinKind::Anti, None)
         } else {
-            // Only variables in scope tell whether the sides have something in common.
+            // MINUS compares only variables in scope on the right side.
             if right.possible.meets(&left.possible.minus(&visible)) {
                 let slots = visible.and(&right.possible);
                 right.possible = slots.clone();
@@ -491,8 +496,8 @@ impl PlanBuilder<'_> {
         if let (NodeKind::Service(service), ApplyKind::Inner | ApplyKind::Left) = (&body.kind, kind)
             && matches!(service.endpoint, ServiceEndpoint::Slot(_))
         {
-            // The part reads only the endpoint from the row: one call per endpoint. Other common slots are compared
-            // when the rows are combined.
+            // The SERVICE reads only the endpoint from the row: one call per distinct endpoint. Other common slots are
+            // compared when the rows are combined.
             let inner = self.leaf(body);
             return apply_op(input, inner, kind, true);
         }
@@ -610,7 +615,7 @@ fn cheaper(a: Option<Built>, b: Built) -> Built {
     }
 }
 
-/// An order that is consumed as a bag has no effect.
+/// The node without ORDER BY at its top, for consumers that ignore the order of rows.
 fn unordered(node: &LogicalNode) -> &LogicalNode {
     let mut at = node;
     while let NodeKind::OrderBy { inner, .. } = &at.kind {
@@ -623,11 +628,12 @@ fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
     slots.iter().copied().filter(|s| possible.has(*s)).collect()
 }
 
-/// Splits a group into parts that are small enough, and the filters that need several of them. O(patterns).
+/// Splits a group into parts that fit the planner's bit masks; also returns the filters that span several parts.
+/// O(patterns).
 fn cut(bgp: &Bgp) -> (Vec<LogicalNode>, Vec<Arc<Expr>>) {
     let half = steps::MAX_LOCAL / 2;
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
-    // The last part that has a slot: those before it are full, or nearly.
+    // The last part that has a slot; earlier parts are full, or nearly.
     let mut last_with: FxHashMap<Slot, usize> = FxHashMap::default();
     for p in &bgp.patterns {
         let slots: SlotSet = p.slots().collect();

@@ -1,15 +1,15 @@
-//! ORDER BY of a sub-select whose rows are read in their order.
+//! ORDER BY inside a sub-select whose order the surrounding query relies on.
 //!
-//! Solutions are a multiset (SPARQL 1.1 §18.2), so that a sub-select's order need not be kept. It is kept where queries
-//! rely on it, as other engines do: by the query's rows, by LIMIT, and by GROUP_CONCAT and SAMPLE, if nothing but
-//! operators that pass rows on one by one is between them and the ORDER BY.
+//! Solutions are a multiset (SPARQL 1.1 §18.2), so a sub-select's order need not be kept. As in other engines, it is
+//! kept where queries rely on it (the query's result, LIMIT, GROUP_CONCAT and SAMPLE), if all operators between these
+//! and the ORDER BY pass rows on one by one.
 
 use super::{HASH_PROBE, OUT, PlanBuilder, kept, slice};
 use crate::build::Built;
 use crate::logical::{LogicalNode, NodeKind};
 use crate::{ApplyKind, operator};
 
-/// The input of an operator that passes its rows on in their order, one by one.
+/// The input of an operator that passes on rows one by one in the order of its input; `None` for other operators.
 fn passed_on(node: &LogicalNode) -> Option<&LogicalNode> {
     match &node.kind {
         NodeKind::Project(inner)
@@ -35,7 +35,7 @@ fn has_order(node: &LogicalNode) -> bool {
 }
 
 impl PlanBuilder<'_> {
-    /// As [`Self::build`], with the rows in the order of the innermost ORDER BY that decides it.
+    /// As [`Self::build`], with the rows in the order of the ORDER BY that [`has_order`] finds below the node, if any.
     pub(crate) fn build_in_order(&mut self, node: &LogicalNode) -> Built {
         if has_order(node) {
             self.ordered(node)
@@ -44,7 +44,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// As [`Self::build_in_order`], where there is such an ORDER BY.
+    /// As [`Self::build_in_order`], for a node with such an ORDER BY.
     fn ordered(&mut self, node: &LogicalNode) -> Built {
         match &node.kind {
             NodeKind::Project(inner) => self.ordered(inner),

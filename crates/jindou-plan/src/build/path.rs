@@ -1,4 +1,4 @@
-//! Property paths below `?`, `*` and `+`.
+//! Property paths with `?`, `*` and `+`.
 
 use super::built::add_nodes;
 use super::counted::constant_rows;
@@ -6,7 +6,7 @@ use super::rows::{is_nullable, keeps_any};
 use super::*;
 use crate::operator;
 
-/// No rows, in place of a path in a graph that does not exist.
+/// No rows, but with the path's slots: for a path in a graph that does not exist.
 fn without_rows(input: Built, p: &PathNode) -> Built {
     let mut none = filtered(input, Condition::Or(vec![]));
     for end in [&p.subject, &p.object] {
@@ -95,8 +95,8 @@ impl PlanBuilder<'_> {
         out
     }
 
-    /// The two ends of a path from rows that bind `certain`. A zero-length path gives a term that occurs nowhere in the
-    /// store, too: such a term gets a new slot, and is returned with it.
+    /// The two ends of a path that extends rows which bind `certain`. A zero-length path also matches a term that the
+    /// store lacks: such an end becomes a new slot. The second value lists these slots with their terms.
     fn path_ends(
         &mut self,
         ends: [&PatternTerm; 2],

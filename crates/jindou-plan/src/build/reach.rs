@@ -1,7 +1,7 @@
-//! Reach of property paths: estimates from counts, and from a few walks where counts mislead.
+//! Estimates of how many nodes property paths lead to: from counts, and by sampling for `*` and `+`.
 //!
-//! The reach of `*` and `+` depends on how steps follow one another, which counts do not tell: a hierarchy of ten
-//! levels and a chain of a million have the same counts. So a few nodes are sampled.
+//! Counts do not tell how the steps of `*` and `+` follow one another: a hierarchy of ten levels and a chain of a
+//! million have the same counts. So their reach is estimated by following the path from a few sampled nodes.
 
 use super::*;
 use crate::parameters::is_parameter;
@@ -10,19 +10,19 @@ use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId};
 use rustc_hash::FxHashSet;
 
-/// Number of nodes to walk from.
+/// Number of sampled nodes to follow a path from.
 const WALKS: u32 = 6;
-/// Number of nodes after which one walk ends.
+/// Number of visited nodes after which following the path from one node ends.
 const LONGEST: usize = 48;
-/// Longest list that a walk reads; a longer one is counted but not followed.
+/// Longest neighbour list that is followed; of a longer one only the length is counted.
 const LIST: u64 = 64;
 /// Cost of starting a search, in visited vertices.
 const BEGIN: f64 = 10.0;
 
-/// Estimates for a path between free ends.
+/// Estimates for a path neither of whose ends is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathReach {
-    /// Numbers of nodes that the path leads from and to, apart from zero-length paths.
+    /// Numbers of nodes that the path starts from and ends at, without zero-length paths.
     subjects: f64,
     objects: f64,
     pairs: f64,
@@ -31,21 +31,21 @@ pub(crate) struct PathReach {
 }
 
 impl PathReach {
-    /// Mean number of nodes that the path leads to from one node, which may lead nowhere.
+    /// Mean number of nodes that the path leads to from one node, or, if `back`, that lead to one node.
     fn ahead(&self, back: bool) -> f64 {
         let from = if back { self.objects } else { self.subjects };
         self.pairs / from.max(1.0) + f64::from(u8::from(self.nullable))
     }
 }
 
-/// Estimates of paths in graphs, each computed once.
+/// Estimates of paths met so far, each with its graph.
 pub(crate) type Reaches = Vec<(Path, GraphRef, PathReach)>;
 
 /// Edges of a step and the direction in which they are followed.
 type Label = (PredicateId, Direction);
 
 impl PlanBuilder<'_> {
-    /// Estimated number of pairs that a path returns for one row, and of vertices that it visits.
+    /// Estimated number of pairs that the path adds to one row, and of vertices that its search visits.
     pub(super) fn reach(
         &mut self,
         path: &Path,
@@ -186,7 +186,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Mean number of nodes that steps lead to from a node that has any.
+    /// Mean number of nodes reached by repeating these steps, from a node that has at least one of the edges.
     fn mean_walk(&self, labels: &[Label], graph: &GraphRef, one: PathReach) -> f64 {
         let scope = scope_of(graph);
         let edges = |l: &&Label| self.snapshot.edges(l.0, l.1).edge_estimate(scope);
@@ -196,7 +196,8 @@ impl PlanBuilder<'_> {
         let view = self.snapshot.edges(p, way);
         let (mut total, mut walks, mut keys) = (0.0, 0.0, vec![]);
         for i in 0..WALKS {
-            // Evenly spread, with an offset inside each part, so that no period of the data is hit.
+            // Sampled nodes are evenly spread, each with a different offset, so that no period in the data distorts the
+            // sample.
             let offset = (f64::from(i) * 0.618_034).fract();
             keys.clear();
             view.some_key((f64::from(i) + offset) / f64::from(WALKS), &mut keys);
@@ -212,7 +213,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Ends of the path from (`back`: to) this node; `None` for a path that a walk cannot estimate.
+    /// Estimated number of nodes that the path leads to from `v`, or, if `back`, from which it leads to `v`. `None` for
+    /// a path that cannot be followed.
     fn constant_walk(
         &self,
         path: &Path,
@@ -236,8 +238,8 @@ impl PlanBuilder<'_> {
         Some(zero + self.walk(&labels, scope, v, ends))
     }
 
-    /// Estimated number of nodes that steps lead to from one node: counted while they are few, then extrapolated.
-    /// `most` is the total number of nodes.
+    /// Estimated number of nodes reached from `from` by repeating these steps: counted while they are few, then
+    /// extrapolated. `most` is the largest possible number.
     fn walk(&self, labels: &[Label], scope: GraphScope<'_>, from: u32, most: f64) -> f64 {
         let mut seen = FxHashSet::default();
         let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);
@@ -248,7 +250,7 @@ impl PlanBuilder<'_> {
             .collect();
         let mut fetched = 0;
         while let Some(&v) = order.get(at) {
-            // All nodes were found in one round.
+            // Reads the degrees of all nodes found so far from the other shards at once.
             if at >= fetched
                 && let Some(sharded) = self.snapshot.as_sharded()
             {
@@ -267,7 +269,8 @@ impl PlanBuilder<'_> {
                 }
             }
             if order.len() > LONGEST || skipped > 0.0 && at >= 8 {
-                // It keeps growing, and how far is unknown.
+                // The number keeps growing, so it is unknown how far: take the geometric mean of the nodes found and
+                // the maximum.
                 let found = seen.len() as f64 + skipped;
                 return (found * most.max(1.0))
                     .sqrt()
@@ -292,12 +295,12 @@ fn degree(view: Edges<'_>, scope: GraphScope<'_>, v: u32) -> u64 {
     default + named
 }
 
-/// The graphs to read; all graphs where rows choose them.
+/// The graphs to read; all named graphs if each row chooses its graph.
 fn scope_of(graph: &GraphRef) -> GraphScope<'_> {
     graph.scope().unwrap_or(GraphScope::AnyNamed)
 }
 
-/// The edges of all steps of a path; false if some may have any predicate.
+/// Collects the edges of all steps of a path; false if there are too many, or a step may follow any predicate.
 fn labels_of(path: &Path, back: bool, out: &mut Vec<Label>) -> bool {
     match path {
         Path::Predicate(None) => true,
@@ -306,7 +309,7 @@ fn labels_of(path: &Path, back: bool, out: &mut Vec<Label>) -> bool {
             if !out.contains(&(*p, way)) {
                 out.push((*p, way));
             }
-            // A walk looks at each of them at each node.
+            // Following a path reads every label at every node, so there must be few.
             out.len() <= 8
         }
         Path::Inverse(p) => labels_of(p, !back, out),

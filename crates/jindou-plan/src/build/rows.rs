@@ -1,11 +1,12 @@
-//! Going on from rows: when that is equivalent to independent evaluation, and how it is planned.
+//! Evaluating a part of the query from the rows of another part: when that is equivalent to evaluating both parts
+//! separately, and how it is planned.
 
 use super::built::add_nodes;
 use super::*;
 use crate::joins;
 
-/// Number of nodes for which alternative plans may be tried within a query: at least this many, which exceeds any
-/// hand-written query, and this many times the query's own.
+/// Number of nodes for which alternative plans may be tried within one query: `TRIES`, which is more than any
+/// hand-written query needs, plus `TRIES_A_NODE` for each node of the query.
 const TRIES: usize = 1 << 13;
 const TRIES_A_NODE: usize = 32;
 
@@ -15,17 +16,17 @@ impl PlanBuilder<'_> {
         std::cell::Cell::new(TRIES + TRIES_A_NODE * root.nodes())
     }
 
-    /// True while alternative plans may be tried for a part of this many nodes. Without this limit the work would be
-    /// exponential: each level of a deep query has an alternative for everything below it, and each of those has
-    /// alternatives in turn.
+    /// True while alternative plans may be tried for a part of this many nodes, which it deducts. Without this limit
+    /// the work would be exponential: each level of a deep query has an alternative for everything below it, and each
+    /// of those has alternatives in turn.
     pub(crate) fn may_try(&self, nodes: usize) -> bool {
         let left = self.tries.get().checked_sub(nodes);
         self.tries.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// True if the node's solutions for a row can be computed starting from that row, except for operators that process
-    /// all rows together.
+    /// True if the node's solutions can be computed by extending rows that bind `certain` always and `possible`
+    /// sometimes. False for operators that process all their rows together, such as GROUP BY.
     pub(crate) fn can_go_on(
         &self,
         certain: &SlotSet,
@@ -90,15 +91,15 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Returns true if rows with these slots have everything that the node reads of the outer row. Where the node
-    /// decides which rows are kept, as in OPTIONAL, it must see the outer row's values itself: comparing them
-    /// afterwards is too late.
+    /// True if rows that bind `certain` contain every slot of the outer row that the node reads. If the node decides
+    /// which rows are kept, as OPTIONAL does, these values must be known while it runs; comparing them afterwards would
+    /// be too late.
     pub(super) fn has_outer(&self, certain: &SlotSet, node: &LogicalNode) -> bool {
         let read = node.uses.and(&self.outer.possible);
         read.is_within(certain)
     }
 
-    /// Each row of the input with the node's matching solutions. Only if [`Self::can_go_on`].
+    /// Extends each row of the input by the node's matching solutions. Requires [`Self::can_go_on`].
     pub(crate) fn go_on(&mut self, input: Built, node: &LogicalNode) -> Built {
         match &node.kind {
             NodeKind::Bgp(b) => self.steps(input, b),
@@ -128,8 +129,9 @@ impl PlanBuilder<'_> {
                 let (parts, over) = joins::connected(joins::given(parts));
                 let mut rest: Vec<&LogicalNode> = parts.iter().map(|p| &**p).collect();
                 while !rest.is_empty() {
-                    // Connected parts come first, as long as the others can still follow; among them paths come last,
-                    // except those with both ends known. The first part always can.
+                    // Parts connected to the rows come first, provided that all remaining parts can still be evaluated
+                    // after them. Among them, paths with an unknown end come last. The first part of the list is always
+                    // possible.
                     let nodes: usize = rest.iter().map(|n| n.nodes()).sum();
                     let next = (0..rest.len())
                         .take_while(|_| self.may_try(nodes))
@@ -145,7 +147,7 @@ impl PlanBuilder<'_> {
                 self.filter(at, &over)
             }
             NodeKind::Union(branches) => {
-                // All columns of the row: operators above read others than the union does.
+                // The outer row keeps all its columns, since operators above read columns that the union does not.
                 let is_row = matches!(input.op, Operator::Outer(_));
                 let row = if is_row {
                     input.clone()
@@ -192,7 +194,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// True if all parts can be computed starting from the rows, one part after the other, this one first.
+    /// True if all parts can extend the rows one after the other, beginning with `parts[first]`.
     pub(super) fn can_follow(
         &self,
         certain: &SlotSet,
@@ -240,7 +242,7 @@ impl PlanBuilder<'_> {
                 out
             }
             Err(_) => {
-                // No solution matches any row.
+                // The group has no solutions, so no row is kept.
                 let mut out = filtered(input, Condition::Or(vec![]));
                 out.certain.add(&uses);
                 out.possible.add(&uses);
@@ -264,8 +266,8 @@ impl PlanBuilder<'_> {
         apply_op(left, inner, ApplyKind::Left, false)
     }
 
-    /// `constants`: the row's values replace the variables in the body as if they were written there (EXISTS).
-    /// Otherwise rows of the body evaluated by itself that match the row are wanted.
+    /// Runs the body for each row of the input. With `constants`, the row's values replace variables of the body as if
+    /// they were written there (EXISTS); otherwise the result is the body's solutions that are compatible with the row.
     pub(super) fn apply_by_row(
         &mut self,
         input: Built,
@@ -285,9 +287,10 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Slots that an operator over the node's rows finds bound in every row: those in scope, and the graph's.
+/// Slots that are bound in every row of the node's operator: the node's own, and variables of GRAPH, which the operator
+/// binds even where they are not in scope.
 pub(crate) fn op_certain(node: &LogicalNode) -> SlotSet {
-    // Each level of a deep query asks for everything below it.
+    // Recursive calls at each level of a deep query take quadratic time, so the deadline is checked here.
     if scope::is_over() {
         return SlotSet::default();
     }
@@ -308,11 +311,13 @@ pub(crate) fn op_certain(node: &LogicalNode) -> SlotSet {
     node.certain.or(&graphs)
 }
 
-/// Returns true if the node's solutions, restricted to values of the slots `known`, are those of an evaluation that
-/// starts with these values: no filter, OPTIONAL, MINUS or BIND inside sees them bound too early.
+/// True if evaluating the node from given values of the slots `known` has the same result as evaluating it by itself
+/// and keeping the solutions with these values. That is not so if a filter, OPTIONAL, MINUS or BIND inside would see a
+/// value that is unbound there when evaluated by itself.
 ///
-/// With `nodes` (slots that certainly hold nodes of graphs), also if the values are substituted as constants; otherwise
-/// a path between two variables checks by itself whether a known end is a node.
+/// `nodes` lists slots that certainly hold nodes of graphs. If it is given, the values are assumed to be substituted as
+/// constants, which for paths makes a difference. If it is `None`, a path between two variables itself checks whether a
+/// known end is a node.
 pub(crate) fn is_safe(node: &LogicalNode, known: &SlotSet, nodes: Option<&Nodes>) -> bool {
     if !node.uses.meets(known) {
         return true;
@@ -322,7 +327,8 @@ pub(crate) fn is_safe(node: &LogicalNode, known: &SlotSet, nodes: Option<&Nodes>
     }
     let sees_bound = |read: &SlotSet, bound: &SlotSet| read.and(known).is_within(bound);
     match &node.kind {
-        // Between two variables, a zero-length path exists only at nodes of the graph.
+        // Between two variables, a zero-length path exists only at nodes of the graph; with a constant end, at any
+        // term.
         NodeKind::Path(p) => {
             let Some(nodes) = nodes else { return true };
             let ends = [&p.subject, &p.object];
@@ -388,9 +394,9 @@ pub(crate) fn is_safe(node: &LogicalNode, known: &SlotSet, nodes: Option<&Nodes>
     }
 }
 
-/// Returns true if a zero-length path may start at a term that is not a node of the graph, where this many of the
-/// path's ends are constants. Variables between the parts of a sequence, and ends that are not constants, take only
-/// nodes (SPARQL 1.1 §18.4).
+/// Returns true if a zero-length path may start at a term that is not a node of the graph. `constants` is the number of
+/// the path's ends that are constants: variables, also those between the parts of a sequence, take only nodes (SPARQL
+/// 1.1 §18.4).
 pub(super) fn keeps_any(path: &PropertyPathExpression, constants: usize) -> bool {
     use PropertyPathExpression as P;
     match path {

@@ -1,10 +1,10 @@
-//! Comparing ways to go on from rows without copying the operators that produce them.
+//! Comparing alternative plans over the same input without copying the input's operators.
 
 use super::Built;
 use crate::operator::{self, Operator};
 use crate::{Condition, Slot, Step};
 
-/// Weight of operators up to which they are copied: for small ones a copy is simpler.
+/// Weight of operators up to which they are copied, since that is simpler.
 const SMALL: usize = 32;
 
 /// Operators removed from a [`Built`], which temporarily contains a placeholder (a shell) in their place.
@@ -14,10 +14,11 @@ pub(crate) struct TakenOperators {
 }
 
 impl Built {
-    /// Removes the operators if they are expensive to copy. The shell can then be copied for each alternative, and the
-    /// chosen alternative gets the operators back by [`Self::refilled`]. `number` distinguishes shells in one tree.
+    /// Removes the operators if they are expensive to copy. What remains, with a placeholder, is copied for each
+    /// alternative; [`Self::refilled`] puts the operators back into the chosen one. `number` distinguishes placeholders
+    /// in one tree.
     pub(crate) fn hollowed(&mut self, number: Slot) -> TakenOperators {
-        // No plan has this many variables.
+        // Plans never have this many variables, so the slot is unused.
         let shell = Slot::MAX - number;
         let op = is_large(&self.op).then(|| {
             let values = operator::Values {
@@ -37,7 +38,7 @@ impl Built {
     }
 }
 
-/// Puts the operators back in place of their shell. Recurses as deep as the operators above the shell.
+/// Puts the operators back in place of their placeholder. Recurses through the operators above the placeholder.
 fn fill(op: &mut Operator, taken: &mut TakenOperators) {
     if let Operator::Values(v) = op
         && v.slots == [taken.shell]
@@ -71,7 +72,7 @@ fn join_lists(op: &mut Operator) {
             steps.append(&mut over.steps);
             *op = over.input.take();
         }
-        // One that lets nothing through is seen as that only alone ([`super::filtered`]).
+        // A filter that nothing passes stays separate, so that operators above recognize it ([`super::filtered`]).
         Operator::Filter(over) if over.condition.is_false() => {}
         Operator::Filter(over) => {
             let Operator::Filter(operator::Filter {

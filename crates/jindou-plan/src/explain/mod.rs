@@ -1,4 +1,4 @@
-//! EXPLAIN: a plan in words.
+//! EXPLAIN: a plan as readable text or JSON.
 
 mod parts;
 
@@ -7,11 +7,11 @@ use jindou_graph::Graph;
 use jindou_model::scope;
 use std::fmt::Write;
 
-/// Depth from which operators are not indented any further.
+/// Depth from which operators are not indented further.
 const DEEPEST_INDENT: usize = 40;
 
 /// The plan as text: the tree of operators, indented, one per line with estimated rows and time. Below an exploration
-/// are its steps: what each does, what it keeps, and the reason for its position.
+/// are its steps: what each does, which columns remain after it, and the reason for its position.
 #[must_use]
 pub fn explain(plan: &Plan, snapshot: &dyn Graph) -> String {
     let e = Explainer { plan, snapshot };
@@ -63,9 +63,8 @@ pub fn explain(plan: &Plan, snapshot: &dyn Graph) -> String {
     out
 }
 
-/// The plan as a document: `form`, `weight`, `cost_ns`, `output`, and `plan`, a tree of nodes with `operator` (its
-/// number in preorder is `node`), `rows`, `cost_ns` (both estimates, of the node with its inputs), `steps` and
-/// `inputs`.
+/// The plan as JSON: `form`, `weight`, `cost_ns`, `output`, and `plan`, a tree of nodes with `operator`, `node` (its
+/// number in preorder), `rows` and `cost_ns` (estimates that include the node's inputs), `steps` and `inputs`.
 #[must_use]
 pub fn explain_json(plan: &Plan, snapshot: &dyn Graph) -> serde_json::Value {
     let e = Explainer { plan, snapshot };
@@ -111,7 +110,7 @@ pub(crate) fn none_if_empty(text: String, none: &str) -> String {
     if text.is_empty() { none.into() } else { text }
 }
 
-/// An operator in words. Rows and cost include its inputs.
+/// An operator as text. Rows and cost include its inputs.
 pub(crate) struct ExplainNode {
     pub text: String,
     pub rows: f64,
@@ -120,7 +119,7 @@ pub(crate) struct ExplainNode {
     pub inputs: Vec<ExplainNode>,
 }
 
-/// A step in words.
+/// A step as text.
 pub(crate) struct StepText {
     text: String,
     filters: Vec<String>,
@@ -130,7 +129,7 @@ pub(crate) struct StepText {
     live: Vec<String>,
 }
 
-/// A plan, and the store whose terms it names.
+/// A plan, and the store in which its ids are looked up.
 pub(crate) struct Explainer<'a> {
     plan: &'a Plan,
     snapshot: &'a dyn Graph,
@@ -147,7 +146,7 @@ impl ExplainNode {
         }
     }
 
-    /// An operator over one input, with this many rows at this cost each.
+    /// An operator over one input. `rows` computes its rows from the input's; `each` is its cost per input row.
     pub(crate) fn over(input: Self, text: String, rows: impl Fn(f64) -> f64, each: f64) -> Self {
         Self {
             rows: rows(input.rows),
@@ -160,8 +159,8 @@ impl ExplainNode {
 }
 
 impl Explainer<'_> {
-    /// The operator with its inputs, unless the scope's time is over (its owner checks that); `outer`: rows of the
-    /// `Apply` around it.
+    /// Describes the operator and its inputs, for an `Apply` with `outer` rows around it. Empty if the scope's time is
+    /// over, for which callers report an error.
     pub(crate) fn node(&self, op: &Operator, outer: f64) -> ExplainNode {
         if scope::was_over() {
             return ExplainNode::leaf(String::new(), 0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Slots, edges, conditions, steps and paths in words.
+//! Slots, edges, conditions, steps and paths as text.
 
 use super::{Explainer, StepText, count};
 use crate::{
@@ -216,7 +216,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Description by the index that answers a condition.
+    /// The description of the index that answers a condition; `None` if no index does.
     fn index(&self, c: &Condition) -> Option<String> {
         let (_, question) = c.question()?;
         let probe = self.snapshot.vocabulary().probe(&question)?;

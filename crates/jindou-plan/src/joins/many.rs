@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Largest number of filters that are considered for connecting parts without a shared slot.
 const LINKS: usize = 64;
 
-/// Filters that compare parts, and the slots that parts may bind.
+/// Filters that may serve as join keys, and all slots that parts may bind.
 struct FilterLinks {
     list: Vec<KeyedCondition>,
     later: SlotSet,
@@ -29,10 +29,10 @@ impl FilterLinks {
     }
 }
 
-/// Filters that wait until their slots are bound.
+/// Filters that cannot be tested yet, since some of their slots are not bound.
 struct WaitingFilters {
     filters: Vec<Option<Arc<Expr>>>,
-    /// Number of slots of each filter that are not bound yet.
+    /// For each filter, the number of its slots that are not bound yet; `usize::MAX` if it is tested at the end.
     missing: Vec<usize>,
     readers: FxHashMap<Slot, Vec<usize>>,
     bound: SlotSet,
@@ -44,7 +44,7 @@ impl WaitingFilters {
         let mut missing = vec![];
         for (i, f) in filters.iter().enumerate() {
             let slots = f.slots();
-            // Filters without slots, and those that vary, are applied at the end.
+            // Filters without slots, and those whose value varies from row to row, are tested at the end.
             let waits = !f.per_row && !slots.is_empty();
             missing.push(if waits { slots.len() } else { usize::MAX });
             for s in slots.iter().filter(|_| waits) {
@@ -59,7 +59,7 @@ impl WaitingFilters {
         }
     }
 
-    /// Takes out the filters that can be tested now that these slots are bound.
+    /// Marks the slots as bound, and takes out the filters that can be tested now.
     fn ready(&mut self, slots: impl Iterator<Item = Slot>) -> Vec<Arc<Expr>> {
         let mut out = vec![];
         for s in slots {
@@ -103,15 +103,15 @@ impl PlanBuilder<'_> {
         let (links, filters): (Vec<_>, Vec<_>) = filters.into_iter().unzip();
         let links = FilterLinks {
             list: links.into_iter().flatten().take(LINKS).collect(),
-            // Parts that are not joined yet are not distinguished: a side must bind the slots that it is compared by
-            // itself.
+            // Includes slots of parts that are joined already, for speed. So a filter is used as a join key only if
+            // each side is certain to bind the slots that it reads.
             later: rest
                 .iter()
                 .fold(SlotSet::default(), |all, (_, b)| all.or(&b.possible)),
         };
         let mut waiting = WaitingFilters::new(filters);
         let mut parts: Vec<Option<(&LogicalNode, Built)>> = rest.into_iter().map(Some).collect();
-        // Parts that share a slot with what is already joined, and the first part that may be left.
+        // Parts that share a slot with the joined ones, and a position before which no part is left.
         let mut connected: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
         let mut left = 0;
         let mut at: Option<Built> = None;
@@ -162,7 +162,7 @@ impl PlanBuilder<'_> {
         let shared = node.uses.and(&at.possible);
         if shared.is_empty() && links.connect(&at, &built) {
             let (rows, part) = (at.hollowed(0), built.hollowed(1));
-            // The smaller side is held.
+            // The right side is stored, so it is the smaller one.
             let (left, right) = if at.rows < built.rows {
                 (&built, &at)
             } else {
@@ -191,7 +191,8 @@ impl PlanBuilder<'_> {
             let (rows, own) =
                 cost::matching(JoinKind::Inner, large.rows, small.rows, keys, (&[], 0));
             let hashed = at.cost + built.cost + own + rows * ROW_AHEAD;
-            // The cost is computed without the operators that produce the rows.
+            // The cost is estimated over a placeholder for the rows, since copying their operators for each part would
+            // be slow.
             let tried = self.go_on(row_of(&at, &shared), node);
             if at.cost + score(&tried) <= hashed {
                 return self.go_on(at, node);

@@ -1,29 +1,29 @@
-//! Conditions as alternatives: `?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`, `!(?a != ?b && ?c != ?d)`.
+//! Conditions as alternatives (disjunctions): `?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`, `!(?a != ?b && ?c != ?d)`.
 
 use crate::expression::{walk, weighs_at_most};
 use jindou_syntax::algebra::Expression;
 use std::sync::Arc;
 
-/// Largest number of alternatives of a condition that is considered: each is a table of its own.
+/// Largest number of alternatives of a condition that can be a join key: each needs a hash table of its own.
 const MOST: usize = 16;
-/// Largest weight of a condition that is considered.
+/// Largest weight of a condition that can be a join key.
 const MOST_WEIGHT: usize = 256;
 
-/// Conditions that are all true if the alternative holds.
+/// Conditions that are all true exactly if the alternative is true.
 pub(super) type Alternative = Vec<Expression>;
 
-/// Alternatives of a condition (its disjunctive form): the condition is true exactly if at least one of them holds.
-/// `None` if there are too many.
+/// Alternatives of a condition (its disjunctive form): the condition is true exactly if at least one of them is. `None`
+/// if there are too many.
 ///
-/// An error in one alternative does not matter if another one is true; if none is, the condition is not true in any
-/// case.
+/// That an alternative may be an error makes no difference: if another one is true, so is the condition; if none is,
+/// the condition is false or an error, and the row is dropped in both cases.
 pub(super) fn choices(e: &Expression) -> Option<Vec<Alternative>> {
     let mut out = vec![];
     (weighs_at_most(e, MOST_WEIGHT) && add(e, false, &mut out)).then_some(out)
 }
 
-/// Adds the alternatives of the condition or of its negation; returns false if there are too many. Recurses as deep as
-/// the condition is heavy.
+/// Adds the alternatives of the condition, or of its negation; returns false if there are too many. Recursion is
+/// limited by the condition's weight.
 fn add(e: &Expression, is_negated: bool, out: &mut Vec<Alternative>) -> bool {
     use Expression as E;
     match (e, is_negated) {
@@ -53,8 +53,8 @@ fn add(e: &Expression, is_negated: bool, out: &mut Vec<Alternative>) -> bool {
     out.len() <= MOST
 }
 
-/// Adds the conditions that are all true where this one, or its negation, is. Recurses as deep as the condition is
-/// heavy.
+/// Splits the condition, or its negation, into conditions that are all true exactly if it is. Recursion is limited by
+/// the condition's weight.
 fn add_parts(e: &Expression, is_negated: bool, out: &mut Alternative) {
     use Expression as E;
     match (e, is_negated) {

@@ -1,4 +1,4 @@
-//! The columns that a join matches by, and the join.
+//! Joins by keys: adds the columns that conditions compare, and plans the join on them.
 
 use super::choices::{choices, conjunction};
 use super::{
@@ -13,17 +13,17 @@ use crate::{JoinKind, Slot};
 use jindou_syntax::algebra::{Expression, Literal};
 use std::sync::Arc;
 
-/// Largest number of comparisons that become join keys; the others are tested on pairs.
+/// Largest number of comparisons that become join keys; other conditions are tested on pairs of rows.
 const MOST: usize = 64;
-/// Number of slots up to which columns are added: plans that are tried and given up use some, too.
+/// Number of slots from which no key columns are added. Plans that are tried and rejected use up slots, too.
 const MOST_SLOTS: Slot = 1 << 15;
-/// Number of rows on each side from which the held side is sorted for `<`.
+/// Number of rows that each side must have for a join by `<`, whose right side is sorted.
 const SORTED: f64 = 4.0;
-/// Largest number of parts of an expression that go into its column's name.
+/// Largest expression, in parts, whose text becomes the name of its column.
 const NAMED: usize = 12;
 
 impl PlanBuilder<'_> {
-    /// Comparisons among the conditions at these positions.
+    /// For each condition, its form as a join key; `None` if it has no such form.
     pub(crate) fn comparisons(&mut self, conditions: &[Arc<Expr>]) -> Vec<Option<KeyedCondition>> {
         let mut found = 0;
         let mut known = vec![];
@@ -50,7 +50,7 @@ impl PlanBuilder<'_> {
             .collect()
     }
 
-    /// The condition as alternatives.
+    /// The condition as alternatives that can be join keys. `known` lists the expressions that have columns already.
     fn choices(&mut self, f: &Expr, known: &mut Vec<ComparisonSide>) -> Option<KeyedCondition> {
         let mut out = KeyedCondition {
             choices: vec![],
@@ -65,7 +65,8 @@ impl PlanBuilder<'_> {
                 }
             }
             let is_pair = pairs.len() == 1 && parts.len() == 1;
-            // Which side is which is known once two inputs are joined.
+            // Which side binds the alternative's slots is known only when two inputs are joined, so every alternative
+            // gets a column.
             let condition = conjunction(&parts)?;
             let whole = if slots_of(&condition, f).is_empty() {
                 None
@@ -86,7 +87,7 @@ impl PlanBuilder<'_> {
         Some(out)
     }
 
-    /// A new slot for a join key; `None` if there are so many slots that others may need the remaining ones.
+    /// A new slot for a join key; `None` if few slots are left, which other operators may need.
     pub(crate) fn key(&mut self, name: impl FnOnce(Slot) -> String) -> Option<Slot> {
         let key = Slot::try_from(self.slots.len()).ok()?;
         if key >= MOST_SLOTS {
@@ -151,8 +152,9 @@ impl PlanBuilder<'_> {
         Some(side)
     }
 
-    /// Joins two inputs by those comparisons that relate them. Also returns the positions of the comparisons that need
-    /// no further test. `None` if there are none. `later` has the slots that parts joined afterwards may bind.
+    /// Joins two inputs by those comparisons that relate them, and returns the positions of the comparisons that need
+    /// no further test. `None` if no comparison relates the inputs. `later`: slots that parts joined afterwards may
+    /// bind.
     pub(crate) fn matched<'c>(
         &mut self,
         left: &Built,
@@ -176,7 +178,8 @@ impl PlanBuilder<'_> {
         let fewest = several.into_iter().min_by_key(|l| l.1.either.len());
         if let (false, Some((i, linked))) = (equal, fewest) {
             let (l, r, mut either) = self.with_keys(left, right, linked.either);
-            // Pairs are compared with those of the previous alternatives, which is cheaper for terms than for values.
+            // The engine must not return a pair twice, so it tests each pair on the alternatives before the one that
+            // found it. Comparing terms is cheaper than comparing values.
             either.sort_by_key(|m| m.by != MatchBy::Term);
             let matches = JoinMatches {
                 all: vec![],
@@ -189,7 +192,7 @@ impl PlanBuilder<'_> {
         if equal || !large || left.possible.meets(&right.possible) {
             between.retain(|b| !is_order(&b.1));
         } else if let Some(&(_, first)) = between.first() {
-            // One column is sorted. It may have a second bound.
+            // The right side is sorted by one column, which a second comparison may bound from the other direction.
             let bounds =
                 |o: &OrientedComparison<'_>| o.right.key == first.right.key && !o.same_way(&first);
             let second = between.iter().position(|b| bounds(&b.1));
@@ -212,7 +215,7 @@ impl PlanBuilder<'_> {
         Some((match_join(l, r, kind, matches, None), used))
     }
 
-    /// Both inputs with the columns that are compared, and the comparisons, each once.
+    /// Adds the compared columns to both inputs; also returns the comparisons, without duplicates.
     fn with_keys(
         &mut self,
         left: &Built,

@@ -1,9 +1,9 @@
-//! Copies of parts of a query, for a second plan of the same part.
+//! Copies of parts of a query, for planning a part twice.
 
 use super::{LogicalNode, NodeKind};
 
 impl LogicalNode {
-    /// Creates a node with the same slots and size.
+    /// Creates a node of another kind with the same slots and size.
     pub(crate) fn with_kind(&self, kind: NodeKind) -> Self {
         Self {
             kind,
@@ -15,9 +15,9 @@ impl LogicalNode {
         }
     }
 
-    /// Copies the node and everything below it. Nodes are not `Clone`, so that a rewriting cannot copy them by
-    /// accident: a caller that needs two plans of a part calls this and counts the
-    /// [tries](crate::build::Builder::may_try). Recurses.
+    /// Copies the node and everything below it. Nodes are not `Clone`, so that rewritings do not copy them by accident:
+    /// copies at each level of a deep query would take exponential time. A caller that plans a part twice must ask
+    /// [`may_try`](crate::build::PlanBuilder::may_try). Recursive.
     pub(crate) fn copied(&self) -> Self {
         let boxed = |node: &Self| Box::new(node.copied());
         let all = |nodes: &[Self]| nodes.iter().map(Self::copied).collect();

@@ -1,9 +1,9 @@
-//! Filters sink as deep as their slots are certain to be bound, all conditions of a group together, in one walk.
+//! Pushes filters down as far as their slots are certain to be bound: all conditions of a group together, in one walk.
 //!
-//! A condition over a UNION is tested in each branch, and one over a join in each part that binds its slots. That is
-//! better than testing it above, as long as it is not repeated too often: a thousand conditions in a thousand branches
-//! are a million tests. So each walk may repeat only a limited weight of conditions ([`MOST_REPEATED`]); the rest stays
-//! where it is.
+//! A condition over a UNION is tested in each branch, and a condition over a join in each part that binds its slots.
+//! That is better than testing it above, unless there are too many copies: a thousand conditions in a thousand branches
+//! are a million tests. So the total weight of additional copies is limited ([`MOST_REPEATED`]); conditions beyond that
+//! are tested above.
 
 use super::{LogicalNode, NodeKind};
 use crate::expression::Expr;
@@ -14,26 +14,26 @@ use jindou_model::scope;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Weight of conditions that may be repeated in one part of a query, on top of [`REPEATED_A_NODE`] for each of its
-/// nodes.
+/// Largest total weight of additional copies of conditions in one part of a query, on top of [`REPEATED_A_NODE`] for
+/// each of its nodes.
 const MOST_REPEATED: usize = 1 << 14;
-/// Weight that may be repeated for each node of the part.
+/// Weight of additional copies that each node of the part allows.
 const REPEATED_A_NODE: usize = 4;
 /// Number of conditions up to which a list is searched rather than indexed.
 const FEW: usize = 16;
-/// Product of a join's parts and conditions up to which each condition is tried at each part.
+/// Largest product of a join's parts and conditions for which every condition is tried at every part.
 const EACH: usize = 1 << 14;
-/// Parts of a larger join at which a condition is tried.
+/// In a larger join, the number of parts at which a condition is tried.
 const TRIED: usize = 16;
 
-/// Conditions that are being pushed down. None of them varies from row to row by itself.
+/// Conditions that are being pushed down. Their values depend only on their slots (no RAND or the like).
 struct SinkingConditions {
-    /// The conditions in the order of the query; `None` for those that were placed already.
+    /// The conditions in the order of the query; `None` for those that were taken out.
     list: Vec<Option<Arc<Expr>>>,
     left: usize,
     /// A superset of the slots that they read.
     slots: SlotSet,
-    /// The conditions that read each slot, if there are many.
+    /// Positions of the conditions that read each slot, if there are many conditions.
     readers: Option<FxHashMap<Slot, Vec<usize>>>,
     /// Conditions that read no slot.
     constant: Vec<Arc<Expr>>,
@@ -69,7 +69,7 @@ impl SinkingConditions {
         self.left == 0 && self.constant.is_empty()
     }
 
-    /// Takes out the conditions that read a slot outside `bound`.
+    /// Takes out the conditions that read a slot outside `there`.
     fn split_off(&mut self, there: &SlotSet) -> Vec<Arc<Expr>> {
         let missing = self.slots.minus(there);
         if missing.is_empty() {
@@ -95,12 +95,12 @@ impl SinkingConditions {
         out
     }
 
-    /// Conditions that read a slot.
+    /// The remaining conditions that read at least one slot.
     fn open(&self) -> impl Iterator<Item = &Arc<Expr>> {
         self.list.iter().flatten()
     }
 
-    /// The whole set, constant conditions last.
+    /// All conditions, those without slots last.
     fn all(&self) -> Vec<Arc<Expr>> {
         self.open().chain(&self.constant).cloned().collect()
     }
@@ -110,11 +110,12 @@ impl SinkingConditions {
     }
 }
 
-/// Weight of conditions that a walk may still repeat.
+/// Weight of additional copies of conditions that a walk may still make.
 struct RepeatBudget(usize);
 
 impl RepeatBudget {
-    /// Spends `each` for this many places beyond the first, if that much is left.
+    /// Deducts `each` for every one of `places` beyond the first; returns false, deducting nothing, if too little is
+    /// left.
     fn take(&mut self, places: usize, each: usize) -> bool {
         let more = places.saturating_sub(1).saturating_mul(each);
         let fits = more <= self.0;
@@ -126,7 +127,7 @@ impl RepeatBudget {
 }
 
 impl LogicalNode {
-    /// Keeps solutions for which all conditions are true. The conditions sink.
+    /// Keeps solutions for which all conditions are true, and pushes the conditions down.
     pub(crate) fn filter(mut self, conditions: Vec<Arc<Expr>>) -> Self {
         if conditions.is_empty() {
             return self;
@@ -153,7 +154,7 @@ impl LogicalNode {
     /// Pushes conditions below the node's operator and returns those that cannot be pushed down.
     fn absorb(&mut self, mut set: SinkingConditions, room: &mut RepeatBudget) -> Vec<Arc<Expr>> {
         let mut here = vec![];
-        // The number of conditions times that of branches has no bound but time.
+        // The product of conditions and branches is limited only by time.
         if scope::is_over() {
             return here;
         }
@@ -171,7 +172,8 @@ impl LogicalNode {
                 if set.is_empty() {
                     return here;
                 }
-                // A branch that lacks a slot sees it unbound, as the row above would.
+                // A slot that a branch lacks is unbound in the branch, just as it is in the branch's rows above the
+                // union.
                 let all = set.all();
                 for b in branches.iter_mut() {
                     b.sink(SinkingConditions::new(all.clone()), room);
@@ -198,7 +200,7 @@ impl LogicalNode {
                     here = set.split_off(&inner.certain);
                 }
                 inner.sink_some(set, room);
-                // A comparison of the expression that defines the value may connect two parts.
+                // With the variable replaced by its expression, the condition may become a join key of two parts below.
                 let mut through = vec![];
                 here.retain(|c| {
                     let made = keyed::through(c, *to, value);
@@ -218,7 +220,7 @@ impl LogicalNode {
                 if !set.is_empty() {
                     stay.extend(inner.absorb(set, room));
                 }
-                // One node tests all conditions that do not sink: the next set finds it here.
+                // Conditions that cannot be pushed down are added to this node, so that filters do not pile up.
                 for c in &stay {
                     self.uses.add(&c.slots());
                 }
@@ -254,7 +256,7 @@ impl LogicalNode {
         *self = f(own);
     }
 
-    /// Keeps solutions for which all conditions are true, tested here.
+    /// Keeps solutions for which all conditions are true, without pushing the conditions down.
     fn filter_here(mut self, mut conditions: Vec<Arc<Expr>>) -> Self {
         if conditions.is_empty() {
             return self;
@@ -266,7 +268,7 @@ impl LogicalNode {
             self.uses.add(&reads);
             return self;
         }
-        // The node below does not read the slots that the conditions read.
+        // `uses` of the inner node does not include the slots that the conditions read.
         let mut out = self.above(|inner| NodeKind::Filter {
             inner,
             filters: conditions,
@@ -276,7 +278,8 @@ impl LogicalNode {
     }
 }
 
-/// Removes the conditions that would be too expensive to repeat in this many branches, and counts the others.
+/// Takes out the conditions that would be too expensive to copy into this many branches; deducts the others from
+/// `room`.
 fn split_heavy(
     set: &mut SinkingConditions,
     branches: usize,
@@ -295,8 +298,8 @@ fn split_heavy(
     out
 }
 
-/// Pushes each condition into all parts of a join that are certain to bind its slots, or into one of them if repeating
-/// it would cost too much. Returns the conditions that match no part.
+/// Pushes each condition into all parts of a join that are certain to bind its slots, or only into the first of them if
+/// copies would cost too much. Returns the conditions that no part can take.
 fn into_parts(
     parts: &mut [LogicalNode],
     mut set: SinkingConditions,
@@ -328,13 +331,13 @@ fn into_parts(
     rest.chain(constant).collect()
 }
 
-/// As above for many conditions and parts: each condition goes to one part.
+/// As [`into_parts`] for many conditions and parts: each condition goes to one part.
 fn into_one_part(
     parts: &mut [LogicalNode],
     set: SinkingConditions,
     room: &mut RepeatBudget,
 ) -> Vec<Arc<Expr>> {
-    // Only the first parts that bind the condition's rarest slot are considered.
+    // For each condition, only the first parts that bind its rarest slot are considered.
     let mut binders: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
     for (i, p) in parts.iter().enumerate() {
         for slot in p.certain.and(&set.slots).iter() {

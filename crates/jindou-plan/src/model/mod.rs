@@ -1,7 +1,7 @@
-//! Estimates of the cost of a search move and of the rows that it leaves.
+//! Estimates of the cost of a search move, and of the number of rows after it.
 //!
-//! Costs are in nanoseconds, based on the machine's figures: a random read misses the cache (some 15–20 ns when a batch
-//! prefetches), a sequential one does not, small segments stay cached.
+//! Costs are in nanoseconds and assume typical hardware: a random read misses the cache (some 15–20 ns if a batch
+//! prefetches), a sequential read does not, and small segments stay in the cache.
 
 mod moves;
 mod values;
@@ -19,17 +19,17 @@ pub(crate) use moves::{
 };
 use values::SampleValues;
 
-/// One lookup of a key and its list: when ids ascend, when the segment is small, otherwise.
+/// Costs of looking up a key and its list: if the keys ascend, if the segment is small, and otherwise.
 const SEQUENTIAL: f64 = 4.0;
 const CACHED: f64 = 5.0;
 const RANDOM: f64 = 20.0;
-/// A lookup of the same key as in the previous row.
+/// Looking up the same key as in the previous row.
 const REPEATED: f64 = 2.0;
-/// One value copied into a batch, one id tested against intervals, one step of a search in a list.
+/// Costs of copying one value into a batch, of testing one id against intervals, and of one step of a search in a list.
 const COPY: f64 = 1.0;
 const TEST: f64 = 1.0;
 const SEARCH: f64 = 2.0;
-/// List length from which a search in the list misses the cache.
+/// Length from which a search in a neighbour list misses the cache.
 const LONG_LIST: f64 = 1e5;
 /// One lookup of a vertex's list of predicates.
 const PREDICATES_OF: f64 = 40.0;
@@ -41,19 +41,19 @@ pub(crate) struct CostModel<'a> {
     pub stars: Vec<Option<SlotStar>>,
     pub resolved: &'a Resolved,
     within: Vec<f64>,
-    /// Slots of each edge.
+    /// Slots of each edge, as bit masks.
     pub masks: Vec<u128>,
-    /// Slots and selectivity of each condition.
+    /// For each condition: its slots as a bit mask, the share of rows that pass, and the cost per row.
     conditions: Vec<(u128, f64, f64)>,
     graphs: f64,
     quads: f64,
     vertices: f64,
     predicates: f64,
-    /// Number of edges at the constant ends of patterns with a predicate variable: `[Out, In]`.
+    /// For patterns with a predicate variable: the number of edges at a constant subject and object (`[Out, In]`).
     any_lists: Vec<[f64; 2]>,
 }
 
-/// Fetches the list lengths of all constants of known predicates at once.
+/// Fetches the lengths of the neighbour lists of all constants of known predicates from the shards at once.
 fn fetch_degrees(edges: &[Edge], sharded: &Sharded) {
     let ends = |e: &Edge| [(e.subject, Direction::Out), (e.object, Direction::In)];
     let of = edges.iter().flat_map(|e| {
@@ -161,7 +161,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// Number of ids in a slot's intervals; infinite if it has none.
+    /// Number of ids in a slot's intervals; infinite if the slot is not restricted.
     pub(crate) fn within(&self, slot: Slot) -> f64 {
         self.within
             .get(usize::from(slot))
@@ -176,7 +176,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// True if the edge's list can be read directly: its predicate and graph are known.
+    /// True if the edge's neighbour lists can be read directly, since its predicate and its graph are known.
     pub(crate) fn is_plain(&self, e: usize, bound: u128) -> bool {
         matches!(self.edges[e].predicate, ResolvedPredicate::Known(_))
             && match self.edges[e].graph {
@@ -185,7 +185,7 @@ impl<'a> CostModel<'a> {
             }
     }
 
-    /// The known end from which `slot` is reached along edge `e`: the anchor and its direction.
+    /// The known end from which edge `e` leads to `slot`, and the direction from there; `None` if there is no such end.
     pub(crate) fn anchor(
         &self,
         e: usize,
@@ -205,7 +205,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// The star members of a slot that hold in a state.
+    /// The edges of the slot's star that every value of the slot has in a state, as a bit mask over the star's edges.
     fn held(&self, slot: Slot, facts: StateFacts) -> u32 {
         let Some(s) = self.stars.get(usize::from(slot)).and_then(Option::as_ref) else {
             return 0;
@@ -245,7 +245,7 @@ impl<'a> CostModel<'a> {
         domain
     }
 
-    /// Share of a bound anchor's values that are keys of the edge, and the mean length of these keys' lists.
+    /// Share of a bound anchor's values that are keys of the edge, and the mean length of the neighbour lists of those.
     fn fan_out(
         &self,
         e: usize,
@@ -278,7 +278,7 @@ impl<'a> CostModel<'a> {
                 {
                     share = (overlap / self.within(s).max(1.0)).min(1.0);
                 } else {
-                    // Nothing else is known: it came from a start, and a start takes the smallest.
+                    // The slot is assumed to take its values from the most selective source in the state.
                     let domain = self.domain(s, facts);
                     if domain.is_finite() {
                         let keys = side.overlap.map_or(side.keys, |o| o.0);
@@ -291,13 +291,13 @@ impl<'a> CostModel<'a> {
         if let PatternGraph::Slot(g) = self.edges[e].graph
             && facts.bound >> g & 1 == 1
         {
-            // One graph out of those that the list spreads over; the anchor often comes from the same one.
+            // The list is spread over all graphs, of which one counts; but the anchor often comes from the same graph.
             len = (len / self.graphs).max(len.min(1.0) * 0.5);
         }
         (share, len)
     }
 
-    /// Cost of finding one list.
+    /// Cost of finding the neighbour list of one anchor. `repeated`: the previous row often has the same anchor.
     fn lookup(&self, e: usize, anchor: ResolvedTerm, state: &SearchState, repeated: bool) -> f64 {
         match anchor {
             ResolvedTerm::Const(_) => 0.5,
@@ -308,7 +308,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// The state after a move. `subs` receives the move's sub-steps.
+    /// The state after a move. The move's sub-steps are added to `subs`.
     pub(crate) fn apply(
         &self,
         state: &SearchState,
@@ -360,7 +360,7 @@ impl<'a> CostModel<'a> {
         next
     }
 
-    /// The state after a move without the checks that the new slots allow.
+    /// The state after the move itself, before the checks of edges and conditions whose slots it has bound.
     fn moved(&self, state: &SearchState, m: &SearchMove) -> Moved {
         let mut next = state.clone();
         let fan;
@@ -426,7 +426,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// The state after [`SearchMove::Graph`] from `state`.
+    /// The state after [`SearchMove::Graph`] for edge `e`.
     fn graph_bound(&self, state: SearchState, e: usize) -> Moved {
         let edge = &self.edges[e];
         let from_subject = Self::is_known(edge.subject, state.bound);
@@ -457,7 +457,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// Number of values of a start, and its cost.
+    /// Number of values that a start yields, and its cost.
     fn start(&self, slot: Slot, source: StartOrigin) -> (f64, f64) {
         match source {
             StartOrigin::IdFilter => (self.within(slot), 0.5 * self.within(slot)),
@@ -475,7 +475,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// Share of the values reached along the edge at `slot`'s end that are in the slot's intervals.
+    /// Of the values that the edge leads to at `slot`'s end, the share that is in the slot's intervals.
     fn inside(&self, e: usize, slot: Slot) -> f64 {
         if self.within(slot).is_infinite() {
             return 1.0;
@@ -491,7 +491,7 @@ impl<'a> CostModel<'a> {
         })
     }
 
-    /// Distinct values that the edge has at one end, inside that end's intervals.
+    /// Number of distinct vertices that the edge has at one end and that are in the intervals of that end's slot.
     fn candidates(&self, e: usize, end: Direction) -> f64 {
         self.info[e].as_ref().map_or(1.0, |i| {
             let side = &i.sides[end as usize];
@@ -499,7 +499,7 @@ impl<'a> CostModel<'a> {
         })
     }
 
-    /// Rows for each input row, and total cost, of binding a slot by lists.
+    /// Rows per input row, and total cost, of binding a slot by intersecting the neighbour lists of these edges.
     fn bind(&self, state: &SearchState, slot: Slot, lists: u128) -> (f64, f64) {
         let mut per_row = 0.0;
         let mut each: Vec<(f64, f64, f64, f64)> = vec![];
@@ -524,7 +524,7 @@ impl<'a> CostModel<'a> {
         if each.len() == 1 {
             per_row += share * len * (COPY + if inside < 1.0 { TEST } else { 0.0 });
         } else {
-            // Lists are first clipped to the intervals.
+            // The engine restricts each list to the slot's intervals before it intersects them.
             let clipped: Vec<f64> = each.iter().map(|x| x.1 * x.3.max(0.01)).collect();
             let shortest = clipped.iter().copied().fold(f64::INFINITY, f64::min);
             for (x, len) in each.iter().zip(&clipped).skip(1) {
@@ -538,7 +538,7 @@ impl<'a> CostModel<'a> {
         (fan, state.rows * (per_row + fan * COPY))
     }
 
-    /// Checks an edge whose ends have both just become bound.
+    /// Adds the cost and the selectivity of checking an edge both of whose ends are bound now, from the cheaper end.
     fn check(
         &self,
         e: usize,
@@ -558,7 +558,8 @@ impl<'a> CostModel<'a> {
             next.rows *= share.min(1.0);
             return SubStepKind::CheckAny(e, direction);
         };
-        // Slots that are bound without this edge.
+        // Cost, direction and selectivity of the cheaper of both directions. The selectivity is estimated from the
+        // slots that are bound without this edge.
         let mut best: Option<(f64, Direction, f64)> = None;
         for (anchor, other, direction) in [
             (edge.subject, edge.object, Direction::Out),
@@ -590,12 +591,12 @@ impl<'a> CostModel<'a> {
         SubStepKind::Check(e, direction)
     }
 
-    /// The end from which [`SearchMove::Any`] walks.
+    /// The direction in which [`SearchMove::Any`] follows the pattern.
     pub(crate) fn any_direction(&self, e: usize, state: &SearchState) -> Direction {
         self.any(e, state).2
     }
 
-    /// Rows for each input row, and cost for each row and anchor, of a pattern with a predicate variable.
+    /// For a pattern with a predicate variable: rows per input row, cost per input row, and the direction to follow it.
     fn any(&self, e: usize, state: &SearchState) -> (f64, f64, Direction) {
         let edge = &self.edges[e];
         let predicate_known =
@@ -605,7 +606,7 @@ impl<'a> CostModel<'a> {
             let len = match node {
                 ResolvedTerm::Const(_) => self.any_lists[e][d as usize],
                 ResolvedTerm::Slot(_) if Self::is_known(node, state.bound) => {
-                    // Lists of objects are more skewed than those of subjects.
+                    // The number of edges varies more among objects than among subjects, and large ones dominate.
                     let mean = (self.quads / self.vertices).max(1.0);
                     if d == Direction::Out {
                         2.0 * mean

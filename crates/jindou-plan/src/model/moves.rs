@@ -1,4 +1,4 @@
-//! The moves of the search for an order of edges, and its states.
+//! The moves and the states of the search for an order of edges.
 
 use crate::Slot;
 use jindou_model::Direction;
@@ -15,24 +15,26 @@ pub(crate) struct SubStep {
 pub(crate) enum SubStepKind {
     /// The move itself.
     Main,
-    /// The interval test of a slot that the main step cannot make.
+    /// Tests whether a slot's value is in its intervals, if the move itself cannot test it.
     Restrict(Slot),
-    /// An edge between bound ends, looked up from this end.
+    /// Checks an edge with known predicate whose ends are both bound, by the neighbour list in this direction.
     Check(usize, Direction),
-    /// A pattern with a predicate variable whose slots are all bound, from this end.
+    /// Checks a pattern with a predicate variable whose slots are all bound, by the edges of its subject (`Out`) or of
+    /// its object (`In`).
     CheckAny(usize, Direction),
 }
 
 /// Ways in which the search continues from a state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SearchMove {
-    /// Slots that were bound before the search (a mask): everything that they decide is tested.
+    /// The first move if the exploration extends rows: these slots (a mask) are bound already, and all edges and
+    /// conditions that read only them are checked.
     Given(u128),
     /// Binds a slot that is not reached from any bound slot.
     Start(Slot, StartOrigin),
-    /// Binds a slot by the lists of these edges (a mask).
+    /// Binds a slot by intersecting the neighbour lists of these edges (a mask).
     Bind(Slot, u128),
-    /// Binds the graph variable, and an unbound end if there is one.
+    /// Binds the graph variable of an edge, and its unbound end, if any.
     Graph(usize),
     /// Follows a pattern with a predicate variable and a known end.
     Any(usize),
@@ -55,18 +57,19 @@ pub(crate) struct SearchState {
     pub cost: f64,
     /// The slot whose values ascend from row to row.
     pub ascending: Option<Slot>,
-    /// The slot that began as the keys of an edge's segment, and that edge, which every value has.
+    /// The slot that was bound first, from the keys of an edge's segment, and this edge: every value of the slot has
+    /// it.
     pub keys: Option<(Slot, usize)>,
 }
 
-/// A state after a move, before the checks that the new slots allow.
+/// The state after a move, before edges and conditions whose slots it has bound are checked.
 pub(super) struct Moved {
     pub next: SearchState,
-    /// Rows per row before the move.
+    /// Rows after the move per row before it.
     pub fan: f64,
     /// Edges that the move has used (a mask).
     pub used: u128,
-    /// New slots whose candidates the move has tested (a mask).
+    /// New slots whose intervals the move has tested (a mask).
     pub tested: u128,
 }
 
@@ -78,7 +81,7 @@ pub(super) struct StateFacts {
 }
 
 impl SearchState {
-    /// The state before any move, with this many rows to extend.
+    /// The state before any move, for this many rows to extend.
     pub(crate) fn with_rows(rows: f64) -> Self {
         Self {
             bound: 0,

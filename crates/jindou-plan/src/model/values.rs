@@ -1,4 +1,4 @@
-//! Sample values of a group's slots, to try comparisons on.
+//! Sample values of slots, on which comparisons are tried to estimate their selectivity.
 
 use crate::resolve::{Resolved, ResolvedPredicate, ResolvedTerm};
 use crate::{Slot, ask, sample};
@@ -6,10 +6,10 @@ use jindou_dictionary::index::Question;
 use jindou_graph::Graph;
 use jindou_model::Direction;
 
-/// Largest number of comparisons per group whose share is measured; the share of any other is guessed.
+/// Largest number of comparisons per group of patterns whose share is measured; others get a default estimate.
 const MOST_TRIED: usize = 64;
 
-/// Sample values of each compared slot, read when first needed.
+/// Sample values of the slots that comparisons read, each read when first needed.
 pub(super) struct SampleValues<'a> {
     resolved: &'a Resolved,
     graph: &'a dyn Graph,
@@ -27,7 +27,8 @@ impl<'a> SampleValues<'a> {
         }
     }
 
-    /// Estimated share of a slot's values for which a comparison holds; `None` if no values are known.
+    /// Estimated share of a slot's values for which a comparison holds; `None` if there are no sample values, or no
+    /// index can answer.
     pub fn share(&mut self, slot: Slot, question: &Question<'_>) -> Option<f64> {
         self.tried += 1;
         if self.tried > MOST_TRIED {
@@ -43,7 +44,7 @@ impl<'a> SampleValues<'a> {
         ask::share(question, &self.read[at].1, self.graph)
     }
 
-    /// Objects, in the base, of the first edge with a known predicate that ends in the slot.
+    /// A sample of the base's objects of the first edge with a known predicate that has the slot as its object.
     fn read_values(&self, slot: Slot) -> Vec<u32> {
         let named = self.resolved.named.as_deref();
         let values = self.resolved.edges.iter().find_map(|e| {

@@ -1,4 +1,4 @@
-//! Dependent parts: OPTIONAL, EXISTS and similar, row by row.
+//! Parts that are evaluated for each row of another part: OPTIONAL, EXISTS and the like.
 
 use super::facts::{EachInput, InputRole, OperatorFacts, RowSlots, prune};
 use super::{Operator, Walk};
@@ -6,18 +6,19 @@ use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost};
 
-/// How [`Apply`] uses the inner rows of an outer row.
+/// Kinds of [`Apply`], by the rows that it returns for an outer row and the inner rows found for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyKind {
-    /// Gives each.
+    /// Returns each inner row, extending the outer row.
     Inner,
-    /// Returns each inner row; the outer row alone if there is none (OPTIONAL).
+    /// Returns each inner row, or, if there is none, the outer row alone (OPTIONAL).
     Left,
-    /// The outer row, once, if there is one (EXISTS).
+    /// Returns the outer row, once, if there is an inner row (EXISTS).
     Semi,
     /// Returns the outer row, once, if there is no inner row (NOT EXISTS, MINUS).
     Anti,
-    /// The outer row with `xsd:boolean` true or false in this slot (EXISTS inside an expression).
+    /// Returns the outer row with `xsd:boolean` in this slot: whether there is an inner row (EXISTS inside an
+    /// expression).
     Mark(Slot),
 }
 
@@ -33,18 +34,18 @@ impl ApplyKind {
     }
 }
 
-/// For each row of `input`, the rows of `inner` that go with it. `inner` reads the row through [`super::Outer`].
+/// For each row of `input`, evaluates `inner`, which reads the row through [`super::Outer`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Apply {
     /// The outer rows.
     pub input: Box<Operator>,
-    /// The dependent part. Unless `each_row`, it consists of `Outer`, `Steps`, `Path`, `Filter`, `Extend`, `Union` and
-    /// `Apply` (whose own input consists of these as well), so that it can run on many outer rows at once.
+    /// The dependent part. Unless `each_row` is set, it consists of `Outer`, `Steps`, `Path`, `Filter`, `Extend`,
+    /// `Union` and `Apply` (whose own input consists of these as well), so that it can run on many outer rows at once.
     pub inner: Box<Operator>,
     /// How the inner rows are used.
     pub kind: ApplyKind,
-    /// True if `inner` has operators that process all rows together (`Group`, `Slice`, `Distinct`, …). It is then
-    /// executed once for each distinct combination of the outer columns that it reads.
+    /// True if `inner` has operators that process all their rows together (`Group`, `Slice`, `Distinct`, …). The engine
+    /// then runs `inner` once per distinct combination of the outer columns that it reads.
     pub each_row: bool,
 }
 
@@ -114,7 +115,7 @@ impl OperatorFacts for Apply {
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let (inner_wanted, compared) = if self.kind.gives_inner() {
-            // Slots that both find by themselves are compared.
+            // Slots that both parts bind independently are compared, so both parts must keep them.
             let own = self.inner.bound().minus(&taken(&self.inner));
             let compared = if own.is_empty() {
                 own

@@ -13,18 +13,18 @@ pub struct Count {
     pub to: Slot,
     /// The slot that is counted; `None` for `COUNT(*)`.
     pub of: Option<Slot>,
-    /// Distinct values only (with `of: None`: distinct rows of all visible slots, given in `row`).
+    /// True to count distinct values, or, for `COUNT(*)`, distinct rows over the slots in `row`.
     pub distinct: bool,
     /// The visible slots, for `COUNT(DISTINCT *)`.
     pub row: Vec<Slot>,
 }
 
-/// Groups by slots and counts. No group slots and no rows: one row of zeros.
+/// GROUP BY with counts only. Without group slots there is one group, also if there are no rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupCount {
     /// Input.
     pub input: Box<Operator>,
-    /// Grouping slots.
+    /// The slots to group by.
     pub group: Vec<Slot>,
     /// Counts.
     pub counts: Vec<Count>,

@@ -6,12 +6,12 @@ use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
 
-/// Keeps one of each combination of these slots (the projected ones).
+/// Keeps one row of each combination of values of `slots`, the projected ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distinct {
     /// Input.
     pub input: Box<Operator>,
-    /// Columns.
+    /// The columns of the result.
     pub slots: Vec<Slot>,
 }
 

@@ -1,4 +1,4 @@
-//! Triple patterns from the store.
+//! Matching of triple patterns in the store.
 
 use super::facts::{EachId, OperatorFacts, after, steps_needed};
 use crate::explain::{ExplainNode, Explainer};

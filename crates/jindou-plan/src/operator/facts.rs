@@ -1,5 +1,5 @@
-//! Properties of operators that planner and engine ask for. Each has a default here that fits most operators; an
-//! operator's own file overrides those that differ.
+//! Properties of operators that the planner and the engine ask for. Each has a default here that fits most operators;
+//! an operator's own file overrides the others.
 
 use super::Operator;
 use crate::Slot;
@@ -9,18 +9,18 @@ use crate::slots::{binds, layout_of, reads};
 use crate::{Step, condition};
 use jindou_model::scope;
 
-/// Roles of an operator's inputs.
+/// How an operator uses an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputRole {
-    /// Rows stream through the operator; its rows have their columns.
+    /// Rows pass through the operator one by one; its rows have the input's columns.
     Streams,
-    /// Rows are held in memory, and their columns are added.
+    /// Rows are stored in memory, and their columns are added to those of other inputs.
     Held,
-    /// Rows are held in memory for lookups only; their columns are not passed on.
+    /// Rows are stored in memory for lookups only; their columns are not passed on.
     Sought,
-    /// Rows depend on those of the previous input, and their columns are added.
+    /// The input is evaluated for rows of the previous input, and its columns are added.
     Dependent,
-    /// Rows depend on those of the previous input, and only their existence matters.
+    /// The input is evaluated for rows of the previous input, and only whether it has rows matters.
     DependentSought,
 }
 
@@ -31,7 +31,7 @@ impl InputRole {
         matches!(self, Self::Streams | Self::Held | Self::Dependent)
     }
 
-    /// Returns true if the input reads the rows of the previous one.
+    /// Returns true if the input is evaluated for rows of the previous input.
     #[must_use]
     pub fn is_dependent(self) -> bool {
         matches!(self, Self::Dependent | Self::DependentSought)
@@ -43,21 +43,20 @@ impl InputRole {
 pub enum Order {
     /// The operator establishes an order.
     Makes,
-    /// Rows keep their input order.
+    /// Rows are returned in the order of the input.
     Keeps,
     /// Rows are returned in any order.
     Loses,
 }
 
-/// Callback for each id. The flag is true if the id is an operand, whose meaning does not depend on its value; false
-/// where the planner has drawn conclusions from the value (graphs, intervals, inline data).
+/// Callback for each id. The flag is true if the id can be replaced by another one in a finished plan (an operand);
+/// false if the planner has drawn conclusions from the value (graphs, intervals, inline data).
 pub(crate) type EachId<'f> = dyn FnMut(&mut u32, bool) + 'f;
 
 /// Callback for each input and its role.
 pub(crate) type EachInput<'f, 'a> = dyn FnMut(InputRole, &'a Operator) + 'f;
 
-/// Properties of an operator that its own file defines. Methods without a default must be given; the defaults of the
-/// others fit an operator that takes one row at a time.
+/// Properties of an operator, defined in its own file. The defaults fit an operator that processes rows one at a time.
 pub(crate) trait OperatorFacts {
     /// Name in profiles.
     fn name(&self) -> &'static str;
@@ -65,7 +64,7 @@ pub(crate) trait OperatorFacts {
     /// Calls `f` with each input, in the order of the profile.
     fn each_input<'a>(&'a self, _f: &mut EachInput<'_, 'a>) {}
 
-    /// As [`Self::each_input`], for changing the inputs.
+    /// As [`Self::each_input`], with mutable inputs.
     fn each_input_mut<'a>(&'a mut self, _f: &mut dyn FnMut(&'a mut Operator)) {}
 
     /// Calls `f` with the slots that the operator itself binds, in the order of the columns that it adds.
@@ -76,16 +75,17 @@ pub(crate) trait OperatorFacts {
         vec![]
     }
 
-    /// Removes columns that nothing reads, given the slots that are read above: tells each input which of its slots are
+    /// Removes columns that nothing reads, in this operator and its inputs. `wanted` are the slots that operators above
     /// read. Returns the outer slots that the operator and its inputs read.
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet;
 
-    /// Returns true if its rows equal its input's in the columns `wanted`: then the operator is removed.
+    /// Returns true if its rows equal those of its first input in the columns `wanted`, so that the operator can be
+    /// removed.
     fn is_unread(&self, _wanted: &SlotSet) -> bool {
         false
     }
 
-    /// The slots that its rows have, as the planner knows them.
+    /// The slots of its rows, as far as the planner knows them.
     fn columns(&self) -> SlotSet {
         let mut out = SlotSet::default();
         self.each_input(&mut |role, i| {
@@ -97,8 +97,8 @@ pub(crate) trait OperatorFacts {
         out
     }
 
-    /// Slots of its rows, in the order of the engine's columns. `outer` has those of the rows of the nearest enclosing
-    /// `Apply`.
+    /// Slots of its rows, in the order of the engine's columns. `outer` are the slots of the rows of the nearest
+    /// enclosing `Apply`.
     fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
         let mut out = RowSlots::default();
         self.each_input(&mut |role, i| {
@@ -110,35 +110,35 @@ pub(crate) trait OperatorFacts {
         out.slots
     }
 
-    /// Returns true if the planner has proved that it has no rows, whatever its inputs and its outer row are.
+    /// Returns true if the planner has proved that the operator itself never returns rows, whatever its inputs are.
     fn is_never_by_itself(&self) -> bool {
         false
     }
 
-    /// Returns true if the planner has proved that it has no rows, whatever its outer row is.
+    /// Returns true if the planner has proved that the operator with its inputs never returns rows.
     fn is_never(&self) -> bool {
         let mut never = self.is_never_by_itself();
         self.each_input(&mut |role, i| never |= role == InputRole::Streams && i.is_never());
         never
     }
 
-    /// Returns true if each of its rows comes from one row of its streaming inputs, so that it can run for many outer
-    /// rows at once.
+    /// Returns true if each of its rows depends on one row of its streaming inputs only. Inside an `Apply`, it can then
+    /// process the rows of many outer rows together.
     fn is_by_row(&self) -> bool {
         false
     }
 
-    /// Returns true if it emits rows before all input rows have arrived.
+    /// Returns true if it returns rows before it has read all input rows.
     fn streams(&self) -> bool {
         true
     }
 
-    /// Effect on the order of rows.
+    /// Its effect on the order of rows.
     fn order(&self) -> Order {
         Order::Loses
     }
 
-    /// Returns true if it reads the store.
+    /// Returns true if it reads edges of the store.
     fn explores(&self) -> bool {
         false
     }
@@ -146,17 +146,17 @@ pub(crate) trait OperatorFacts {
     /// Calls `f` with its own ids, always in the same order.
     fn each_id(&mut self, _f: &mut EachId<'_>) {}
 
-    /// Approximate bytes on the heap that belong to the operator itself, without its inputs.
+    /// Approximate heap bytes of the operator itself, without its inputs.
     fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         0
     }
 
-    /// The operator and its inputs for EXPLAIN. `outer`: rows of the `Apply` around it.
+    /// The operator and its inputs as text; `outer` is the estimated number of rows of the `Apply` around it.
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode;
 }
 
-/// Removes columns that nothing reads from an operator whose slots `wanted` are read. Returns the outer slots that it
-/// reads.
+/// Removes columns that nothing reads below an operator. `wanted` are the slots of its rows that are read above.
+/// Returns the outer slots that it reads.
 pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
     if scope::is_over() {
         return SlotSet::default();
@@ -167,9 +167,9 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
     op.facts_mut().prune(wanted)
 }
 
-/// Fills `live` from the last step to the first. `there` are the columns of the rows that the steps extend.
+/// Sets [`Step::live`] of each step. `there` are the columns of the rows that the steps extend.
 pub(super) fn steps_needed(list: &mut [Step], wanted: &SlotSet, mut there: SlotSet) {
-    // Slots that steps bind, each with the first step that does.
+    // Slots that steps bind, each with the position of the first step that binds it.
     let mut firsts: Vec<(usize, Slot)> = Vec::with_capacity(list.len() + 1);
     for (at, step) in list.iter().enumerate() {
         binds(&step.kind, &mut |s| {
@@ -215,7 +215,7 @@ pub(super) fn needed_before(list: &[Step], wanted: &SlotSet) -> SlotSet {
 #[derive(Default)]
 pub(super) struct RowSlots {
     pub slots: Vec<Slot>,
-    /// The same slots as a set, once there are many.
+    /// The same slots as a set; filled once there are many.
     seen: Option<SlotSet>,
 }
 
@@ -253,7 +253,7 @@ impl RowSlots {
     }
 }
 
-/// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
+/// The slots of `wanted` that are in `there`, each once, in the order of `wanted`.
 pub(super) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     let there: SlotSet = there.iter().copied().collect();
     let mut out = RowSlots::default();
@@ -262,7 +262,7 @@ pub(super) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     out.slots
 }
 
-/// The columns after steps, in order; incomplete once the planning is over.
+/// The columns after the steps, in order; incomplete if the scope's time is over.
 pub(super) fn after(before: Vec<Slot>, steps: &[Step]) -> Vec<Slot> {
     let going = steps.iter().take_while(|_| !scope::is_over());
     going.fold(before, |b, s| layout_of(&b, s))

@@ -13,17 +13,17 @@ pub struct Aggregate {
     pub to: Slot,
     /// The function.
     pub function: AggregateFunction,
-    /// The input: a slot (expressions were bound to one by `Extend`); `None` only for `CountRows`. Unbound represents
-    /// an error or a missing value, which the functions treat as the standard says.
+    /// The aggregated slot; an expression is bound to one by `Extend` before. `None` only for `CountRows`. An unbound
+    /// value stands for an error or a missing value, which the function treats as SPARQL 1.1 §11 says.
     pub of: Option<Slot>,
-    /// True for distinct values only.
+    /// True for DISTINCT.
     pub distinct: bool,
     /// The visible slots, for `COUNT(DISTINCT *)`.
     pub row: Vec<Slot>,
 }
 
 impl Aggregate {
-    /// True if duplicate rows may be removed before: the aggregate uses distinct values, or any one of them.
+    /// True if removing duplicate rows from the input does not change the result.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         let looks_for_one = matches!(
@@ -34,7 +34,7 @@ impl Aggregate {
     }
 }
 
-/// SPARQL's set functions.
+/// The aggregate functions of SPARQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AggregateFunction {
     /// `COUNT(*)`
@@ -55,12 +55,12 @@ pub enum AggregateFunction {
     GroupConcat(String),
 }
 
-/// Groups by slots and aggregates. No group slots: one row, also for no input.
+/// GROUP BY. Without group slots there is one group, also if there are no rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Input.
     pub input: Box<Operator>,
-    /// Grouping slots; unbound is a value like any other.
+    /// Grouping slots; unbound values are equal to one another.
     pub by: Vec<Slot>,
     /// Aggregates.
     pub aggregates: Vec<Aggregate>,

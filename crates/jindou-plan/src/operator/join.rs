@@ -11,20 +11,20 @@ use crate::{Condition, Relation, Slot, condition, cost, parameters, show, weigh}
 pub struct JoinKey {
     /// The slot.
     pub slot: Slot,
-    /// True if it is bound in every row of the left side. Unbound is compatible with every value, and takes the other
-    /// side's.
+    /// True if it is bound in every row of the left side. An unbound slot is compatible with every value; the joined
+    /// row has the other side's value.
     pub left_bound: bool,
     /// True if it is bound in every row of the right side.
     pub right_bound: bool,
 }
 
-/// A comparison of a slot of the left side with one of the right side that must be true for a matching pair. Where one
-/// of them is unbound, or the comparison is an error, the pair does not match.
+/// A comparison of a slot of the left side with a slot of the right side that must be true for a pair of rows. If
+/// either slot is unbound, or the comparison is an error, the pair does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
     /// The slot of the left side.
     pub left: Slot,
-    /// The slot of the right side, another one.
+    /// The slot of the right side, which differs from `left`.
     pub right: Slot,
     /// The comparison.
     pub by: MatchBy,
@@ -33,28 +33,28 @@ pub struct Match {
 /// The comparison of a [`Match`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchBy {
-    /// Both are the same term: `sameTerm`, and `=` where one side is equal only to itself.
+    /// `sameTerm`, or an `=` that holds only for the same term.
     Term,
     /// `=` (SPARQL 1.1 §17.3).
     Value,
-    /// The left side is less, or greater, than the right side, or equal to it (`<`, `<=`, `>`, `>=`; SPARQL 1.1 §17.3).
+    /// `<`, `<=`, `>` or `>=`, with the left side's value on the left (SPARQL 1.1 §17.3).
     Order(Relation),
 }
 
 /// Kinds of joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {
-    /// Gives each compatible pair.
+    /// Returns each matching pair.
     Inner,
-    /// As `Inner`, and rows of the left side without a partner once, alone (OPTIONAL).
+    /// As `Inner`; also returns each left row without a partner, alone (OPTIONAL).
     Left,
-    /// Rows of the left side that have a partner, once.
+    /// Returns each left row that has a partner, once.
     Semi,
-    /// Rows of the left side without a compatible partner (NOT EXISTS).
+    /// Returns each left row without a partner (NOT EXISTS).
     Anti,
-    /// Rows of the left side without a compatible partner that shares at least one **bound** slot (MINUS).
+    /// Returns each left row without a compatible partner with which it shares at least one **bound** slot (MINUS).
     Minus,
-    /// Rows of the left side, once, with `xsd:boolean` true in this slot if they have a partner, false if not (EXISTS inside an
+    /// Returns each left row, once, with `xsd:boolean` in this slot: whether it has a partner (EXISTS inside an
     /// expression).
     Mark(Slot),
 }
@@ -67,23 +67,23 @@ impl JoinKind {
     }
 }
 
-/// Two independent inputs, matched on their shared slots.
+/// A join of two independent inputs on their shared slots, or by comparisons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Join {
     /// Kind of the join.
     pub kind: JoinKind,
-    /// The side that streams.
+    /// The side whose rows pass through the join.
     pub left: Box<Operator>,
-    /// The side that is held in memory.
+    /// The side whose rows are stored in memory.
     pub right: Box<Operator>,
-    /// Exactly the slots that both sides have.
+    /// All slots that both sides have.
     pub on: Vec<JoinKey>,
     /// For `Left`, `Semi`, `Anti` and `Mark`: a condition on matching pairs, over the slots of both sides.
     pub condition: Option<Condition>,
     /// For all but `Minus`: comparisons that must all be true for a matching pair.
     pub matches: Vec<Match>,
-    /// For all but `Minus`, and only without `matches`: equalities, at least one of which must be true for a matching
-    /// pair, unless the list is empty.
+    /// For all kinds but `Minus`: comparisons for equality. If there are any, at least one must be true for a matching
+    /// pair, and `matches` is empty.
     pub either: Vec<Match>,
 }
 
@@ -97,7 +97,7 @@ impl Join {
         }
     }
 
-    /// Returns true if the held rows are sorted by a value.
+    /// Returns true if the right side's rows are stored sorted by a value.
     fn is_sorted(&self) -> bool {
         self.matches
             .iter()

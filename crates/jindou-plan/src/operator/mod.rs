@@ -1,8 +1,8 @@
-//! Operators: everything in a plan besides exploring. Each operator has a file of its own with all its properties; this
-//! file has the list of operators and the traversals of a tree of them.
+//! Operators: the nodes of a plan. Each has a file of its own with all its properties; this file has the list of
+//! operators, and `tree.rs` the traversals of a tree of them.
 //!
-//! Each operator gives rows of ids, one column per slot; 0 is unbound, and a slot that an operator's rows do not have
-//! is unbound in all of them. Rows are a bag without an order, unless `OrderBy` or a `Slice` over it establishes one.
+//! Each operator returns rows of ids, one column per slot. The id 0 means unbound, and a slot without a column is
+//! unbound in all rows. Rows are a multiset without an order, unless `OrderBy`, or a `Slice` over it, establishes one.
 //!
 //! ```text
 //! leaves     Explore   Outer   Values   Service
@@ -53,10 +53,10 @@ pub use values::{Cell, Values};
 
 use crate::Exploration;
 
-/// The list of all operators, which implements access to each node's [`OperatorFacts`].
+/// Defines the enum of all operators, and the access to each node's [`OperatorFacts`].
 macro_rules! operators {
     ($($(#[$doc:meta])* $name:ident($node:ty),)*) => {
-        /// A node of the plan above the exploration.
+        /// A node of the plan.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Operator {
             $($(#[$doc])* $name($node),)*
@@ -87,7 +87,7 @@ macro_rules! operators {
 operators! {
     /// Triple patterns with their pushed-down filters.
     Explore(Exploration),
-    /// The rows of the nearest enclosing [`Operator::Apply`].
+    /// The row, or the rows, of the nearest enclosing [`Operator::Apply`].
     Outer(Outer),
     /// Inline data.
     Values(Values),
@@ -95,9 +95,9 @@ operators! {
     Service(Service),
     /// Exploration that extends the input's rows (a bind join).
     Steps(Steps),
-    /// A property path with `?`, `*` or `+` in it, from each row of the input.
+    /// A property path with `?`, `*` or `+`, followed from each row of the input.
     Path(FollowPath),
-    /// Two independent inputs, matched on their shared slots.
+    /// A join of two independent inputs.
     Join(Join),
     /// For each row of one input, evaluates the other input with that row's values.
     Apply(Apply),

@@ -11,7 +11,7 @@ use crate::{Slot, cost, show, weigh};
 pub struct OrderBy {
     /// Input.
     pub input: Box<Operator>,
-    /// Slots to sort by; true = descending.
+    /// Slots to sort by; true for descending order.
     pub keys: Vec<(Slot, bool)>,
 }
 

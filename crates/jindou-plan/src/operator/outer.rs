@@ -5,7 +5,7 @@ use crate::explain::{ExplainNode, Explainer, none_if_empty};
 use crate::set::SlotSet;
 use crate::{Slot, weigh};
 
-/// The rows of the nearest enclosing [`super::Apply`], with these columns of them. Only inside its `inner`.
+/// The rows of the nearest enclosing [`super::Apply`], restricted to these columns. Occurs only inside its `inner`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// The columns.

@@ -7,16 +7,16 @@ use crate::set::SlotSet;
 use crate::{FarEnd, GraphRef, Operand, Slot, cost, parameters, weigh};
 use jindou_model::PredicateId;
 
-/// A property path below `?`, `*`, `+`; set semantics (pairs of ends).
+/// A property path as a set of pairs of vertices, or a part of one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Path {
-    /// One edge; `None` for a predicate that the store does not have.
+    /// An edge with this predicate; `None` for a predicate that the store lacks, which matches nothing.
     Predicate(Option<PredicateId>),
-    /// Backwards.
+    /// The path in the opposite direction (`^`).
     Inverse(Box<Path>),
-    /// One after the other.
+    /// Paths one after the other (`/`).
     Sequence(Vec<Path>),
-    /// Alternatives.
+    /// Alternatives (`|`).
     Alternative(Vec<Path>),
     /// `?`
     ZeroOrOne(Box<Path>),
@@ -24,30 +24,32 @@ pub enum Path {
     ZeroOrMore(Box<Path>),
     /// `+`
     OneOrMore(Box<Path>),
-    /// An edge of any predicate except these, forwards.
+    /// An edge in forward direction with any predicate except these (`!`).
     Except(Vec<PredicateId>),
 }
 
-/// A property path with `?`, `*` or `+` in it, followed from each row of the input. Known ends are bound in every row.
-/// Pairs of ends are distinct for each input row.
+/// A property path with `?`, `*` or `+`, followed from each row of the input. Known ends are bound in every row. For
+/// each input row, each pair of ends is returned once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowPath {
-    /// Rows to extend; one empty row if nothing is known.
+    /// Rows to extend; one empty row if the path has no known slot.
     pub input: Box<Operator>,
     /// The subject end.
     pub subject: FarEnd,
     /// The path.
     pub path: Path,
-    /// The object end. The same slot bound at both ends means a cycle.
+    /// The object end. If both ends bind the same slot, only cycles match.
     pub object: FarEnd,
-    /// The graphs that edges belong to and, for zero-length paths with both ends free, nodes.
+    /// The graphs whose edges are followed. If both ends are free, zero-length paths exist at the nodes of these
+    /// graphs.
     pub graph: GraphRef,
-    /// True if known ends must be nodes of the graphs, too: between two variables a zero-length path exists only at
-    /// nodes of the graph (SPARQL 1.1 §18.4). False where that is certain anyway, or an end is a constant.
+    /// True if the operator must test that known ends are nodes of the graphs: between two variables, a zero-length
+    /// path exists only at nodes of the graph (SPARQL 1.1 §18.4). False if they certainly are, or if an end is a
+    /// constant.
     pub nodes: bool,
-    /// Estimated pairs of ends for each input row.
+    /// Estimated number of pairs of ends per input row.
     pub each: f64,
-    /// Estimated number of visited vertices for each input row.
+    /// Estimated number of visited vertices per input row.
     pub visited: f64,
 }
 

@@ -6,12 +6,12 @@ use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
 
-/// Keeps these slots; duplicates may be kept or removed.
+/// Keeps only these slots; may remove duplicate rows, but need not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
     /// Input.
     pub input: Box<Operator>,
-    /// Columns.
+    /// The columns of the result.
     pub slots: Vec<Slot>,
 }
 

@@ -15,8 +15,8 @@ const LONGEST_SHOWN: usize = 200;
 pub enum ServiceEndpoint {
     /// The endpoint with this IRI.
     Iri(NamedNode),
-    /// The endpoint that the outer row names in this slot. Only inside the `inner` of a [`super::Apply`] with
-    /// `each_row`: one call for each distinct endpoint.
+    /// The endpoint whose IRI the outer row has in this slot. Only inside the `inner` of a [`super::Apply`] with
+    /// `each_row`, which makes one call per distinct endpoint.
     Slot(Slot),
 }
 
@@ -64,7 +64,7 @@ impl OperatorFacts for Service {
     fn explain(&self, e: &Explainer<'_>, _outer: f64) -> ExplainNode {
         let silent = if self.silent { " silently" } else { "" };
         let endpoint = match &self.endpoint {
-            // The host matters, so an IRI of ordinary length is shown in full.
+            // IRIs of endpoints are not shortened like other IRIs, since the host matters.
             ServiceEndpoint::Iri(iri) if iri.as_str().len() <= LONGEST_SHOWN => iri.to_string(),
             ServiceEndpoint::Iri(iri) => show::term(&iri.canonical()),
             ServiceEndpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),

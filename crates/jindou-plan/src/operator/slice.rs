@@ -5,14 +5,14 @@ use super::facts::{EachInput, InputRole, OperatorFacts, Order, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 
-/// Skips, then takes. Over `OrderBy` it is a top-k.
+/// Skips `offset` rows, then returns up to `limit` rows. Over `OrderBy` it is a top-k operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// Input.
     pub input: Box<Operator>,
     /// Rows to skip.
     pub offset: u64,
-    /// Rows to take, if bounded.
+    /// Maximum number of rows to return; `None` for all.
     pub limit: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Exploration from rows.
+//! Exploration that extends the rows of another operator.
 
 use super::Operator;
 use super::facts::{
@@ -8,13 +8,13 @@ use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, Step, parameters, slots, weigh};
 
-/// Exploration that extends the input's rows (a bind join): no step is a `Start`. Every slot that a step reads is bound
-/// in every row of the input. Multiplicities multiply, as in a join.
+/// An exploration that extends the input's rows (a bind join); it has no `Start` step. Every slot that a step reads is
+/// bound in every row of the input. Duplicate rows are extended separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
     /// Rows to extend.
     pub input: Box<Operator>,
-    /// At least one.
+    /// The steps, at least one.
     pub steps: Vec<Step>,
 }
 
@@ -40,7 +40,7 @@ impl OperatorFacts for Steps {
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let needed = needed_before(&self.steps, wanted);
         let used = prune(&mut self.input, &needed);
-        // Which of them the input has is only known now.
+        // The input's columns are known only after it was pruned.
         steps_needed(&mut self.steps, wanted, self.input.columns());
         used
     }

@@ -1,28 +1,28 @@
-//! Traversals of a tree of operators. None of them uses the stack for its depth unless it says so.
+//! Traversals of a tree of operators. They are iterative unless their comment says otherwise.
 
 use super::{InputRole, Operator, Order, Outer};
 use crate::set::SlotSet;
 use crate::{Exploration, Slot};
 
-/// Continuation of a walk at a node.
+/// How a walk continues after a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
-    /// Into all of its inputs.
+    /// Visits all of the node's inputs.
     Into,
-    /// Continues with those inputs that do not depend on rows of other inputs.
+    /// Visits those inputs that do not depend on rows of other inputs.
     Independent,
-    /// Past it.
+    /// Skips the node's inputs.
     Past,
 }
 
 impl Operator {
-    /// An operator without inputs that takes no memory; a placeholder for one that was removed.
+    /// An operator without inputs that takes no memory: a placeholder where an operator was removed.
     #[must_use]
     pub const fn nothing() -> Self {
         Self::Outer(Outer { slots: vec![] })
     }
 
-    /// Takes the operator out.
+    /// Removes and returns the operator, leaving [`Self::nothing`].
     #[must_use]
     pub fn take(&mut self) -> Self {
         std::mem::replace(self, Self::nothing())
@@ -52,13 +52,12 @@ impl Operator {
         self.facts().each_input(f);
     }
 
-    /// As [`Self::each_input`], for changing the inputs.
+    /// As [`Self::each_input`], with mutable inputs.
     pub fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Self)) {
         self.facts_mut().each_input_mut(f);
     }
 
-    /// Calls `f` with the operator and those below it, each before its inputs and inputs in the order of the profile,
-    /// as far as `f` says. O(operators).
+    /// Calls `f` with the operator and those below it in preorder; `f` decides how the walk continues. O(operators).
     pub fn walk<'a>(&'a self, f: &mut dyn FnMut(&'a Self) -> Walk) {
         let (mut next, mut open) = (Some(self), vec![]);
         while let Some(op) = next {
@@ -76,8 +75,8 @@ impl Operator {
         }
     }
 
-    /// Calls `f` with the operator and everything below it, for changing them: each before the inputs that it has when
-    /// `f` returns. O(operators).
+    /// Calls `f` with the operator and everything below it in preorder. The inputs that are visited are those that an
+    /// operator has after `f` changed it. O(operators).
     pub fn walk_mut(&mut self, f: &mut dyn FnMut(&mut Self)) {
         let (mut next, mut open) = (Some(self), vec![]);
         while let Some(op) = next {
@@ -89,8 +88,8 @@ impl Operator {
         }
     }
 
-    /// Drops the operator and everything below it, leaving [`Self::nothing`]: a chain of operators may be longer than
-    /// the stack is deep.
+    /// Drops the operator and everything below it without recursion, leaving [`Self::nothing`]: a chain of operators
+    /// may be too long for recursive drops.
     pub fn dismantle(&mut self) {
         let (mut next, mut open) = (Some(self.take()), vec![]);
         while let Some(mut op) = next {
@@ -99,7 +98,7 @@ impl Operator {
         }
     }
 
-    /// Name in profiles: the operator with the kind of its match, in one or two words.
+    /// Name in profiles: the kind of operator, in one or two words.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.facts().name()
@@ -133,8 +132,8 @@ impl Operator {
         out
     }
 
-    /// Slots that leaves inside the inner part of an `Apply` bind by themselves: if the slot is unbound in the outer
-    /// row, the leaf's value is used. O(operators × columns).
+    /// Slots that leaves inside the inner part of an `Apply` bind independently of the outer row. If such a slot is
+    /// unbound in the outer row, the leaf's value is used. O(operators × columns).
     #[must_use]
     pub fn made_slots(&self) -> Vec<Slot> {
         let mut out: Vec<Slot> = Vec::new();
@@ -154,27 +153,27 @@ impl Operator {
         out
     }
 
-    /// The columns of the operator's rows, as the planner knows them. Recurses.
+    /// The columns of the operator's rows, as far as the planner knows them. Recursive.
     pub(crate) fn columns(&self) -> SlotSet {
         self.facts().columns()
     }
 
-    /// Slots of the operator's rows, in the order of the engine's columns. `outer` has the slots of the rows of the
-    /// nearest enclosing `Apply`. Recurses.
+    /// Slots of the operator's rows, in the order of the engine's columns. `outer` are the slots of the rows of the
+    /// nearest enclosing `Apply`. Recursive.
     #[must_use]
     pub fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
         self.facts().layout(outer)
     }
 
-    /// Returns true if the planner has proved that the operator has no rows, whatever its outer row is. The columns of
-    /// its rows need not exist. Recurses.
+    /// Returns true if the planner has proved that the operator returns no rows for any outer row. Then the columns
+    /// that operators above read may be missing. Recursive.
     #[must_use]
     pub fn is_never(&self) -> bool {
         self.facts().is_never()
     }
 
-    /// True if the inner part of an `Apply` can be executed on many outer rows at once: it produces rows from single
-    /// outer rows only.
+    /// True if the inner part of an `Apply` can process many outer rows together, since each of its rows depends on a
+    /// single outer row.
     #[must_use]
     pub fn is_row_wise(&self) -> bool {
         let mut all = true;
@@ -206,7 +205,7 @@ impl Operator {
         true
     }
 
-    /// Returns true if the order of rows matters.
+    /// Returns true if the operator's rows have a defined order.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         let mut at = Some(self);
@@ -220,7 +219,7 @@ impl Operator {
         false
     }
 
-    /// The exploration at the bottom of a chain, that is, one exploration under operators with one input.
+    /// The only exploration of a plan that is a chain of operators with one input each; `None` for other plans.
     #[must_use]
     pub fn exploration(&self) -> Option<&Exploration> {
         let mut at = self;

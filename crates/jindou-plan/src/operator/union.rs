@@ -6,7 +6,7 @@ use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::weigh;
 
-/// All rows of all inputs; slots that an input lacks are unbound in its rows.
+/// Returns all rows of all inputs; slots that an input lacks are unbound in its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Union {
     /// The inputs.

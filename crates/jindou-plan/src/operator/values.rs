@@ -13,14 +13,14 @@ pub enum Cell {
     Unbound,
     /// A vertex of the store.
     Id(u32),
-    /// A term that the store does not have, in canonical bytes; it gets a query-local id.
+    /// A term that the store lacks, in canonical bytes; the engine gives it a query-local id.
     Term(Canonical),
 }
 
-/// Inline data, rows of one cell a slot.
+/// Inline data: rows with one cell per slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// Columns.
+    /// The slots of the columns.
     pub slots: Vec<Slot>,
     /// Rows.
     pub rows: Vec<Vec<Cell>>,

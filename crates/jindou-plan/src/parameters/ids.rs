@@ -1,12 +1,12 @@
-//! All ids in a plan that stand for terms of the query.
+//! All ids in a plan that stand for terms of the query, so that placeholders of parameters can be replaced.
 
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, IdFilter, Intervals, Operand, Operator, StartSource,
     Step, StepKind,
 };
 
-/// Calls `f` with each id, always in the same order. The flag is true if the id is an operand, whose meaning does not
-/// depend on its value; false where the planner has drawn conclusions from the value (graphs, intervals, inline data).
+/// Calls `f` with each id, always in the same order. The flag is true if the id can be replaced by another one (an
+/// operand); false if the planner has drawn conclusions from the value (graphs, intervals, inline data).
 pub(super) fn each(op: &mut Operator, f: &mut dyn FnMut(&mut u32, bool)) {
     op.walk_mut(&mut |op| op.facts_mut().each_id(f));
 }
@@ -99,7 +99,7 @@ fn inside(within: Option<&mut IdFilter>, f: &mut dyn FnMut(&mut u32, bool)) {
 }
 
 fn intervals(list: &mut Intervals, f: &mut dyn FnMut(&mut u32, bool)) {
-    // Their ends are enough: ids of placeholders are above all others.
+    // The largest id suffices to find a placeholder, since placeholders' ids are above all others.
     if let Some([_, end]) = list.last_mut() {
         let mut last = end.saturating_sub(1);
         f(&mut last, false);
@@ -109,7 +109,7 @@ fn intervals(list: &mut Intervals, f: &mut dyn FnMut(&mut u32, bool)) {
 /// As [`each`], for a condition.
 pub(crate) fn ids_of_condition(c: &mut Condition, f: &mut dyn FnMut(&mut u32, bool)) {
     match c {
-        // A comparison may depend on the kind of the term.
+        // Not replaceable: how the comparison was compiled may depend on the kind of the term.
         Condition::Same(a, b) => {
             for o in [a, b] {
                 if let Operand::Const(id) = o {

@@ -1,10 +1,10 @@
 //! Queries with parameters: variables that get a term before the query is evaluated.
 //!
 //! A parameter is *substituted*: the term replaces its variable wherever it occurs (RDF4J calls this the bindings of a
-//! prepared query). Where all parameters are subjects and objects of triple patterns, the query is planned once, with a
-//! *placeholder* for each: an id that no vertex has, whose lists are estimated to have mean length. Executions then
-//! replace the placeholders by ids ([`Parametric::bind`]). Any other query is substituted and planned for each
-//! combination of terms.
+//! prepared query). If all parameters are subjects and objects of triple patterns, the query is planned once, with a
+//! *placeholder* for each parameter: an id that no vertex has, whose neighbour lists are assumed to have mean length.
+//! Executions then replace the placeholders by ids ([`Parametric::bind`]). Otherwise, each combination of terms is
+//! substituted in the query and planned.
 
 mod ids;
 mod substitution;
@@ -20,10 +20,10 @@ use jindou_syntax::algebra::{NamedNode, NamedOrBlankNode, Query, Term, Variable}
 /// Largest number of parameters of a query.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Largest depth of a plan that is shared by all combinations of terms.
+/// Largest depth of a plan that is shared by all combinations of terms: executions copy the plan recursively.
 const MAX_PARAMETRIC_DEPTH: usize = 200;
 
-/// First byte of a placeholder's IRI. No IRI contains a zero byte.
+/// Start of a placeholder's IRI, before its number. No real IRI contains a zero byte.
 const PLACEHOLDER: &str = "\0parameter ";
 
 /// True for ids of placeholders.
@@ -31,7 +31,7 @@ pub(crate) fn is_parameter(id: u32) -> bool {
     id >= FIRST_QUERY_ID
 }
 
-/// The id of a placeholder's canonical bytes.
+/// The id of a placeholder with these canonical bytes; `None` for other terms.
 pub(crate) fn placeholder_of(canonical: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(canonical.get(1..)?).ok()?;
     let number: u32 = text.strip_prefix(PLACEHOLDER)?.parse().ok()?;
@@ -130,7 +130,7 @@ impl ParametrizedQuery {
             return Ok(None);
         };
         let plan = plan_over(query, snapshot, options, true)?;
-        // Executions copy it and write into it, which recurses.
+        // Executions copy the plan and replace its ids; both recurse.
         if plan.depth() > MAX_PARAMETRIC_DEPTH {
             return Ok(None);
         }
@@ -148,7 +148,7 @@ pub fn substitute(query: &Query, values: &[(oxrdf::Variable, oxrdf::Term)]) -> R
     Ok(substitution::substitute(query, &values)?.0)
 }
 
-/// Refuses blank nodes, also inside triple terms.
+/// Rejects blank nodes, also inside triple terms.
 fn check_value(name: &Variable, value: &Term) -> Result<()> {
     let has_blank = match value {
         Term::BlankNode(_) => true,
@@ -170,11 +170,11 @@ fn check_value(name: &Variable, value: &Term) -> Result<()> {
     Ok(())
 }
 
-/// A plan with places for ids.
+/// A plan with placeholders that can be replaced by ids.
 #[derive(Clone, Debug)]
 pub struct Parametric {
     plan: Plan,
-    /// Places in the order of [`ids::each`], each with its parameter.
+    /// Positions of placeholders in the order of [`ids::each`], each with the number of its parameter.
     places: Vec<(u32, u32)>,
 }
 
@@ -201,8 +201,8 @@ impl Parametric {
         &self.plan
     }
 
-    /// Writes the parameters' ids into the plan: `None` for a term that the store does not have, which matches nothing.
-    /// No allocation; O(steps).
+    /// Writes the parameters' ids into the plan, in place of placeholders or of earlier ids. `None` for a term that the
+    /// store lacks, which matches nothing. No allocation; O(steps).
     pub fn bind(&mut self, ids: &[Option<u32>]) {
         let mut next = self.places.iter().copied().peekable();
         let mut at = 0u32;

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
-/// Where the variables occurred.
+/// Where a query's parameters occur.
 pub(super) struct Uses {
-    /// For each value, true if the query has its variable.
+    /// For each parameter, true if its variable occurs in the query.
     pub of: Vec<bool>,
-    /// True if all are subjects and objects of triple patterns whose other end is not a constant, and none is a class.
-    /// There, the plan does not depend on the term.
+    /// True if all parameters are subjects and objects of triple patterns whose other end is not a constant, and none
+    /// is a class. Then the plan does not depend on the terms.
     pub only_ends: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn substitute(query: &Query, values: &[(Variable, Term)]) -> Result<(
     Ok((query, s.uses))
 }
 
-/// Replacement of a part: `None` for the part itself.
+/// A part of the algebra after substitution; `None` if it is unchanged, so that the old part can be shared.
 type New<T> = Result<Option<Arc<T>>>;
 
 /// The new part, or the old one.
@@ -69,7 +69,8 @@ impl Substitution<'_> {
         Some(self.values[at].1.clone())
     }
 
-    /// The value, in a position other than the end of a triple pattern.
+    /// The value of a variable that occurs elsewhere than at an end of a triple pattern; `None` if it is not a
+    /// parameter.
     fn elsewhere(&mut self, v: &Variable) -> Option<Term> {
         let value = self.value(v)?;
         self.uses.only_ends = false;
@@ -86,7 +87,7 @@ impl Substitution<'_> {
         Ok(())
     }
 
-    /// Returns true if it was a parameter.
+    /// Substitutes a predicate or a graph. Returns true if it was a parameter.
     fn iri(&mut self, name: &mut NamedNodePattern, what: &str) -> Result<bool> {
         if let NamedNodePattern::Variable(v) = name
             && let Some(value) = self.elsewhere(v)
@@ -103,7 +104,7 @@ impl Substitution<'_> {
         Ok(false)
     }
 
-    /// Returns true if it was a parameter.
+    /// Substitutes an end of a triple pattern. Returns true if it was a parameter.
     fn end(&mut self, end: &mut TermPattern) -> Result<bool> {
         match end {
             TermPattern::Variable(v) => {
@@ -143,7 +144,8 @@ impl Substitution<'_> {
             };
             let is_type =
                 matches!(&t.predicate, NamedNodePattern::NamedNode(p) if p.as_str() == RDF_TYPE);
-            // Edges between constants are decided by the planner, and classes change estimates and sets.
+            // Such a pattern depends on the term: the planner looks up edges between two constants, and the class
+            // determines estimates and intervals.
             let settled = known(&t.subject) && known(&t.object) || object && is_type;
             self.uses.only_ends &= !settled;
         }
@@ -157,7 +159,7 @@ impl Substitution<'_> {
         Ok(())
     }
 
-    /// Gives a parameter that is a column its value in every row.
+    /// Binds those parameters that are columns of the result to their values in every row.
     fn columns(
         &mut self,
         inner: &Arc<GraphPattern>,
@@ -332,7 +334,7 @@ fn as_expression(value: &Term) -> Expression {
                 as_expression(&t.object),
             ],
         ),
-        // Refused earlier.
+        // [`check_value`] has rejected blank nodes.
         Term::BlankNode(_) => NamedNode::new_unchecked("").into(),
     }
 }

@@ -1,8 +1,8 @@
-//! Columns of a CONSTRUCT template.
+//! Variables and blank nodes of a CONSTRUCT template.
 
 use super::*;
 
-/// The columns that a template reads, and its blank nodes.
+/// Numbers the variables that a template reads, which become output columns, and its blank nodes.
 #[derive(Default)]
 pub(super) struct TemplateColumns {
     pub variables: Vec<Variable>,

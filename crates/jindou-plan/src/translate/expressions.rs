@@ -4,7 +4,7 @@ use super::*;
 use jindou_model::scope;
 
 impl Translator {
-    /// Translates an expression without EXISTS over the slots in scope.
+    /// Translates an expression without EXISTS. `scope` has the slots of the variables that it can see.
     pub(super) fn expr(
         &mut self,
         e: &Arc<Expression>,
@@ -49,7 +49,7 @@ impl Translator {
         ))
     }
 
-    /// Returns true if the expression may give equal solutions different values.
+    /// Returns true if the expression may have different values in equal solutions (RAND, BNODE, …).
     pub(super) fn is_varying(&self, e: &Expression) -> bool {
         let mut found = false;
         walk(e, &mut |e| {
@@ -64,7 +64,8 @@ impl Translator {
         found
     }
 
-    /// Translates an expression over the node's rows; the node may have to answer its EXISTS first.
+    /// Translates an expression over the node's rows. Returns the node as well, with an operator added for each EXISTS
+    /// in the expression.
     pub(super) fn expr_over(
         &mut self,
         mut node: LogicalNode,
@@ -86,7 +87,8 @@ impl Translator {
         Ok((node, expr))
     }
 
-    /// The expression with each EXISTS replaced by a variable that the node binds; `None` if there is no EXISTS.
+    /// The expression with each EXISTS replaced by a variable, to which `node` is made to bind its result; `None`
+    /// without EXISTS.
     pub(super) fn marks(
         &mut self,
         node: &mut LogicalNode,
@@ -98,7 +100,7 @@ impl Translator {
     ) -> Result<Option<Expression>, Reason> {
         if let Expression::Exists(p) = e {
             let slot = self.hidden("exists")?;
-            // No variable of a query's text contains a space.
+            // A space cannot occur in a variable of the query, so the name is new.
             let name = Variable::new_unchecked(format!("exists {slot}"));
             let own = std::mem::replace(node, LogicalNode::unit());
             *node = self.exists(own, p, ApplyKind::Mark(slot), env, place, scope)?;
@@ -119,7 +121,7 @@ impl Translator {
         place: &PatternGraphTerm,
         scope: &SlotSet,
     ) -> Result<LogicalNode, Reason> {
-        // Variables that the rows cannot bind belong to the body alone.
+        // Variables that the rows and outer rows cannot bind are local to the body.
         let mut own = ScopeSlots {
             is_inner: true,
             ..ScopeSlots::default()
@@ -185,7 +187,7 @@ impl Translator {
         place: &PatternGraphTerm,
     ) -> Result<LogicalNode, Reason> {
         if let Expression::Variable(v) = &**expression {
-            // `(COUNT(*) AS ?n)`: the aggregate is bound directly to the requested slot.
+            // In `(COUNT(*) AS ?n)`, the aggregate is bound directly to the slot of `?n`.
             if !env.slots.contains_key(v) && is_aggregate(inner, v) {
                 let slot = self.variable(variable, env);
                 env.slots.insert(v.clone(), slot);
@@ -206,7 +208,7 @@ impl Translator {
                 return Ok(node.extend(to, value));
             }
         }
-        // A new blank node for each of two equal solutions makes them differ.
+        // Two equal solutions may get different values, say new blank nodes, so both must be kept.
         let as_set = self.as_set && !self.is_varying(expression);
         let node = self.counted(as_set, |t| t.pattern(inner, env, place))?;
         let scope = node.possible.clone();
@@ -215,7 +217,8 @@ impl Translator {
         Ok(node.extend(to, value))
     }
 
-    /// Binds an expression over a node's rows to a slot, unless the expression already is a slot.
+    /// Binds an expression over the node's rows to a new slot; a variable keeps its own slot. `None` if it is never
+    /// bound.
     pub(super) fn slot_of(
         &mut self,
         node: LogicalNode,
@@ -250,7 +253,7 @@ impl Translator {
             };
             let slot;
             (node, slot) = self.slot_of(node, e, env, place)?;
-            // A variable that is never bound orders nothing; one that already orders the rows adds nothing.
+            // A variable that is never bound does not sort, and a repeated key changes nothing.
             if let Some(slot) = slot
                 && !out.iter().any(|o| o.0 == slot)
             {
@@ -281,7 +284,7 @@ pub(super) fn reads(e: &Expression, slots: &SlotSet, env: &ScopeSlots) -> bool {
     found || !patterns.is_empty() && of_slots.any(|v| patterns.iter().any(|p| p.mentions(v.0)))
 }
 
-/// Returns true if `v` is an aggregate of the group at hand.
+/// Returns true if the parser introduced the variable `v` for an aggregate of the group below `p`.
 pub(super) fn is_aggregate(p: &GraphPattern, v: &Variable) -> bool {
     match p {
         GraphPattern::Extend { inner, .. } | GraphPattern::Filter { inner, .. } => {

@@ -1,9 +1,11 @@
-//! GRAPH: the graph becomes one more column wherever that is equivalent to evaluating the pattern in each graph.
+//! GRAPH. The graph becomes a further column of the rows, if that is equivalent to evaluating the pattern in each
+//! graph.
 
 use super::*;
 
 impl Translator {
-    /// Translates GRAPH with a name. A named graph that does not exist has no solutions, whatever the pattern.
+    /// Translates GRAPH with an IRI. If the named graph does not exist, there are no solutions, whatever the pattern
+    /// is.
     pub(super) fn in_named(&mut self, node: LogicalNode, name: Canonical) -> LogicalNode {
         if has_pattern_in(&node, &name) {
             node
@@ -19,7 +21,8 @@ impl Translator {
         env: &mut ScopeSlots,
     ) -> Result<LogicalNode, Reason> {
         let outside = self.variable(v, env);
-        // Inside its own GRAPH the variable is an ordinary one; in plain patterns it has the same slot.
+        // If the pattern mentions the graph variable itself, the graph gets a slot of its own, and the two are compared
+        // afterwards. In plain triple patterns one slot suffices.
         let own = !is_conjunction(inner) && inner.mentions(v);
         let g = if own { self.hidden("graph")? } else { outside };
         let place = PatternGraphTerm::Slot(g);
@@ -43,7 +46,7 @@ impl Translator {
     }
 }
 
-/// Returns true for triple patterns that are only joined and filtered, without EXISTS.
+/// Returns true for a pattern that consists of joined and filtered triple patterns, without EXISTS.
 pub(super) fn is_conjunction(p: &GraphPattern) -> bool {
     match p {
         GraphPattern::Bgp { .. } => true,
@@ -53,7 +56,7 @@ pub(super) fn is_conjunction(p: &GraphPattern) -> bool {
     }
 }
 
-/// Returns true if every row is certain to have the graph that it comes from.
+/// Returns true if every row of the node binds `g`, the slot of its graph.
 pub(super) fn binds_graph(node: &LogicalNode, g: Slot) -> bool {
     use crate::logical::NodeKind;
     match &node.kind {
@@ -81,7 +84,7 @@ pub(super) fn binds_graph(node: &LogicalNode, g: Slot) -> bool {
     }
 }
 
-/// Adds the graph column to the left side of a one-sided operator whose other side depends on the graph.
+/// Adds the graph column to the left side of an operator whose right side (`other` are its slots) depends on the graph.
 pub(super) fn in_some_graph(
     node: LogicalNode,
     other: &SlotSet,
@@ -95,7 +98,8 @@ pub(super) fn in_some_graph(
     }
 }
 
-/// Returns true if evaluating with the graph as one more column differs from evaluating in each graph.
+/// Returns true if the node with the graph as a further column is not equivalent to evaluating it in each graph, so
+/// that it must be evaluated per graph.
 pub(super) fn is_per_graph(node: &LogicalNode, g: Slot) -> bool {
     use crate::logical::NodeKind;
     let dependent = |n: &LogicalNode| n.uses.has(g) && is_per_graph(n, g);
@@ -128,7 +132,7 @@ pub(super) fn is_per_graph(node: &LogicalNode, g: Slot) -> bool {
     }
 }
 
-/// Returns true if the rows are certain to come from a graph of this name.
+/// Returns true if every solution matches a pattern in the graph of this name, which proves that the graph exists.
 pub(super) fn has_pattern_in(node: &LogicalNode, name: &Canonical) -> bool {
     use crate::logical::NodeKind;
     match &node.kind {

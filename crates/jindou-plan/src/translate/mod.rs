@@ -1,7 +1,7 @@
-//! SPARQL algebra → a [`LogicalNode`] tree over slots, or the reason why there is none.
+//! SPARQL algebra → a [`LogicalNode`] tree over slots, or the reason why the query cannot be planned.
 //!
-//! Scoping is exact: a variable is one slot in one scope (a query, the inside of a sub-query or of an aggregated
-//! group), and an expression names only variables that its group can see.
+//! Each variable has one slot per scope, where a scope is the query, the inside of a sub-query, or the inside of an
+//! aggregated group. Expressions read only variables that are visible in their group.
 
 mod columns;
 mod expressions;
@@ -34,21 +34,21 @@ use expressions::{has_exists, reads};
 use graph::in_some_graph;
 use service::{asks_rows, unbound_endpoint};
 
-/// Reason why a query has no plan.
+/// Reason why a query cannot be planned.
 pub(crate) type Reason = String;
 
-/// Marker for a query that was cancelled or has timed out; [`scope::look`] returns the actual error.
+/// Reason for a query that was cancelled or has timed out; [`scope::look`] returns the actual error.
 const GIVEN_UP: &str = "given up";
 
-/// A translated query, without an order of evaluation.
+/// A translated query; no order of evaluation is chosen yet.
 pub(crate) struct Logical {
     pub form: Form,
     pub dataset: Option<QueryDataset>,
-    /// Name of each slot; names of hidden slots contain a space.
+    /// Name of each slot; names of hidden slots contain a space, so that they differ from all variables.
     pub slots: Vec<String>,
     pub root: LogicalNode,
     pub output: Vec<Slot>,
-    /// Names of the columns.
+    /// Names of the result's columns.
     pub columns: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Translator {
         };
         t.as_set = match query {
             Query::Ask { .. } | Query::Describe { .. } => true,
-            // A blank node of the template is a new one for each solution.
+            // Each solution gets new blank nodes for those of the template, so duplicates matter.
             Query::Construct { template, .. } => !template.iter().any(triples::has_blank),
             Query::Select { .. } => false,
         };
@@ -133,7 +133,7 @@ impl Translator {
     }
 }
 
-/// Variables of a SELECT.
+/// The variables of the query's SELECT.
 fn projected(pattern: &GraphPattern) -> Option<&[Variable]> {
     match pattern {
         GraphPattern::Project { variables, .. } => Some(variables),
@@ -144,38 +144,39 @@ fn projected(pattern: &GraphPattern) -> Option<&[Variable]> {
     }
 }
 
-/// Longest part of a variable's name that goes into the name of a hidden slot, which is only shown to people.
+/// Longest part of a variable's name, in bytes, that becomes part of a hidden slot's name, which only EXPLAIN shows.
 const SHOWN: usize = 60;
 
 /// Slots of the variables in one scope.
 #[derive(Default)]
 struct ScopeSlots {
     slots: FxHashMap<Variable, Slot>,
-    /// Above the query's own SELECT.
+    /// True above the query's own SELECT.
     is_top: bool,
-    /// Directly below the query's SELECT: there `(?x AS ?y)` only renames the slot, since nothing joins with it.
+    /// True directly below the query's SELECT, where `(?x AS ?y)` only renames the slot, since nothing joins with it.
     is_select: bool,
-    /// Inside a scope with hidden variables.
+    /// True in a scope whose variables are not visible outside: of a sub-query, a group or an EXISTS.
     is_inner: bool,
 }
 
 struct Translator {
     slots: Vec<String>,
     blanks: FxHashMap<BlankNode, Slot>,
-    /// Canonical bytes of triple terms by address; `None` for triple terms that are patterns.
+    /// Canonical bytes of triple terms by address; `None` for triple terms with variables.
     triples: FxHashMap<*const TriplePattern, Option<Canonical>>,
-    /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
+    /// Slots of the rows for which the body of an EXISTS or LATERAL is evaluated.
     outer: SlotSet,
     base: Option<BaseIri>,
-    /// True where duplicates do not matter: below DISTINCT and inside EXISTS.
+    /// True if duplicate solutions do not matter: below DISTINCT and inside EXISTS.
     as_set: bool,
-    /// Triple terms with variables, each with the slot that represents it in the current pattern.
+    /// Triple terms with variables that still have to be matched ([`Translator::opened`]), each with the slot that
+    /// holds the whole term.
     open: Vec<(Slot, Arc<TriplePattern>)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
-    /// First fault of the query itself.
+    /// The first error in the query itself.
     fault: Option<String>,
-    /// Reason why a limit was exceeded.
+    /// The error of a memory or time limit, if one was exceeded.
     refused: Option<Error>,
 }
 
@@ -200,8 +201,8 @@ impl Translator {
         } else {
             v.as_str().to_owned()
         };
-        // A query of at most 4 MiB has 2^16 variables only if it is nearly all variables: the last slot then stands for
-        // the rest, and `pattern` refuses the query.
+        // A query of at most 4 MiB has 2^16 variables only if it consists of little else. The last slot then stands for
+        // all further variables, and `pattern` rejects the query.
         let slot = (self.slots.len().min(usize::from(Slot::MAX))) as Slot;
         self.slots.push(name);
         env.slots.insert(v.clone(), slot);
@@ -374,14 +375,14 @@ impl Translator {
             }
         }
         if !exists {
-            // A condition that reads nothing of the left side may be tested before the sides meet.
+            // A condition that reads nothing of the left side is tested on the right side.
             for c in inside {
                 let scope = right.possible.clone();
                 right = self.filter(right, c, env, place, &scope)?;
             }
             return Ok(LogicalNode::left_join(left, right, condition));
         }
-        // For each row of the left side: its partners for which the condition is true, EXISTS included.
+        // A condition that contains EXISTS over both sides is tested on the pairs, for each row of the left side.
         let expression = expression.ok_or("OPTIONAL without its condition")?;
         let before = self.enter(&left.possible);
         let body = self.filter(right, expression, env, place, &both)?;
@@ -396,7 +397,7 @@ impl Translator {
         env: &mut ScopeSlots,
         place: &PatternGraphTerm,
     ) -> Result<LogicalNode, Reason> {
-        // Unions chain to the left.
+        // The parser nests a chain of UNIONs in the left branch.
         let mut rest = vec![right];
         let mut at = left;
         while let GraphPattern::Union { left, right } = at {
@@ -435,7 +436,8 @@ impl Translator {
         place: &PatternGraphTerm,
     ) -> Result<LogicalNode, Reason> {
         if env.is_top {
-            // Other variables may stay: nothing joins with them, and unread columns are dropped.
+            // Variables that are not selected may keep their slots: nothing joins with them, and unread columns are
+            // dropped later.
             env.is_top = false;
             env.is_select = true;
             self.pattern(inner, env, place)
@@ -457,14 +459,14 @@ impl Translator {
                 let endpoint = ServiceEndpoint::Iri(endpoint.clone());
                 self.service(endpoint, inner, silent, env)
             }
-            // The variable is unbound, so no endpoint is named: an error, which SILENT turns into one solution without
+            // The endpoint's variable is unbound here. That is an error, which SILENT turns into one solution without
             // bindings.
             NamedNodePattern::Variable(_) if silent => Ok(LogicalNode::unit()),
             NamedNodePattern::Variable(v) => Err(unbound_endpoint(v)),
         }
     }
 
-    /// The parts of a join, one after the other.
+    /// Translates a join; its parts are joined from left to right.
     fn joined(
         &mut self,
         p: &GraphPattern,
@@ -474,7 +476,7 @@ impl Translator {
         let GraphPattern::Join { left, right } = p else {
             return self.pattern(p, env, place);
         };
-        // The endpoint of SERVICE may be bound anywhere in its group.
+        // Other parts of the group may bind the endpoint of a SERVICE, so the SERVICE is joined after them.
         let (left, right) = match (asks_rows(left), asks_rows(right)) {
             (Some(_), None) => (right, left),
             _ => (left, right),
@@ -487,7 +489,7 @@ impl Translator {
         Ok(LogicalNode::join(left, right))
     }
 
-    /// Translates a part. With `as_set`, only the distinct solutions matter, not how often each occurs.
+    /// Calls `f`; with `as_set`, duplicate solutions of the part that it translates do not matter.
     fn counted<T>(&mut self, as_set: bool, f: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.as_set, as_set);
         let done = f(self);
@@ -495,14 +497,15 @@ impl Translator {
         done
     }
 
-    /// Makes a row's variables visible in the body that is evaluated for it.
+    /// Makes a row's slots visible in a body that is evaluated for each row. Returns the former value of `outer`, which
+    /// the caller restores after the body.
     fn enter(&mut self, row: &SlotSet) -> SlotSet {
         let inside = self.outer.or(row);
         std::mem::replace(&mut self.outer, inside)
     }
 
-    /// Translates the inside of a SELECT or of a group: the listed variables are those of the outer scope, all others
-    /// are its own.
+    /// Creates the scope inside a SELECT or a group: `shared` variables have the slots of the outer scope, all others
+    /// get their own. Also returns the slots of the shared variables.
     fn scope(&mut self, shared: &[Variable], env: &mut ScopeSlots) -> (ScopeSlots, SlotSet) {
         let mut own = ScopeSlots {
             is_inner: true,
@@ -524,7 +527,8 @@ impl Translator {
         place: &PatternGraphTerm,
     ) -> Result<LogicalNode, Reason> {
         let mut out: Vec<LogicalPattern> = vec![];
-        // Patterns with triple terms that are still to be opened: opening them binds their variables.
+        // Patterns with triple terms that contain variables, which are bound when the triple terms are matched part by
+        // part.
         let mut opening: Vec<LogicalPattern> = vec![];
         for p in patterns {
             let closed = self.open.len();
@@ -558,7 +562,7 @@ impl Translator {
             return Ok(LogicalNode::join(opened, LogicalNode::bgp(out, hidden)));
         }
         Ok(match place {
-            // `GRAPH ?g` binds its variable even around an empty pattern.
+            // `GRAPH ?g` binds its variable to every graph, also around an empty pattern.
             PatternGraphTerm::Slot(g) if out.is_empty() => LogicalNode::graphs(*g),
             _ => LogicalNode::bgp(out, hidden),
         })
@@ -588,7 +592,7 @@ impl Translator {
         })
     }
 
-    /// Canonical bytes of a triple term without variables, computed once.
+    /// Canonical bytes of a triple term, computed once; `None` if it contains variables.
     fn ground_triple(&mut self, t: &Arc<TriplePattern>) -> Result<Option<Canonical>, Reason> {
         if let Some(made) = self.triples.get(&Arc::as_ptr(t)) {
             return Ok(made.clone());

@@ -41,7 +41,7 @@ impl Translator {
             node = in_some_graph(node, &SlotSet::one(*g), place);
             slots.push(*g);
         }
-        // The order has to be applied above: removing duplicates does not keep one.
+        // The ORDER BY moves above, since removing duplicates does not preserve the order.
         let visible = node.possible.clone();
         let is_project = matches!(node.kind, NodeKind::Project(_));
         let mut wrap = match node.kind {
@@ -67,7 +67,7 @@ impl Translator {
                 sorted
             });
         }
-        // Ordered by something else: each distinct row takes the position of one of its duplicates.
+        // Sort keys that are not selected: each distinct row takes the position of any one of its duplicates.
         let mut samples = vec![];
         let mut order = vec![];
         for (slot, descending) in keys {
@@ -164,7 +164,7 @@ impl Translator {
                     (node, slot) = self.slot_of(node, expr, &mut own, place)?;
                     let of = match slot {
                         Some(s) => s,
-                        // Never bound: an error in every row.
+                        // A variable that is never bound is an error in every row.
                         None => self.hidden("unbound")?,
                     };
                     (function, Some(of), *distinct)

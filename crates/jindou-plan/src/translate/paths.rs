@@ -1,24 +1,23 @@
-//! Property paths: patterns, joins and unions for everything except `?`, `*` and `+` (SPARQL 1.1 §18.2.2.4), and path
-//! nodes for those.
+//! Property paths: patterns, joins and unions for paths without `?`, `*` and `+` (SPARQL 1.1 §18.2.2.4), and path nodes
+//! for the others.
 
 use super::*;
 
-/// Longest sequence that becomes one path; an engine may refuse longer ones.
+/// Longest sequence that becomes one path node; engines may reject longer ones.
 const LONGEST: usize = 200;
 /// Largest group of patterns that is searched for sequences.
 const MOST: usize = 200;
 
-/// A pattern whose predicate is a path.
+/// A triple pattern whose predicate is an IRI or a path.
 struct PathPattern {
     ends: [TermPattern; 2],
     path: PropertyPathExpression,
     is_path: bool,
 }
 
-/// Restores sequence paths in a join: the parser puts a blank node between the parts of a sequence, which hides that
-/// they are one path. A blank node that occurs in just two patterns, one of which is a path, can only be such a node.
-/// Returns `None` if there is none.
-/// `p` must be the whole join, so that it contains all patterns with its blank nodes.
+/// Restores sequence paths in a join. The parser translates a sequence into several patterns connected by a blank node;
+/// a blank node that occurs in only two patterns, one of which is a path, can be turned back into a sequence. `None` if
+/// there is no such blank node. `p` must be the whole join, so that it contains all patterns with its blank nodes.
 pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     let mut open = vec![p];
     loop {
@@ -67,7 +66,7 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     while let Some((a, b)) = pair(&legs, &triples) {
         let second = legs.swap_remove(b.0);
         let first = legs.swap_remove(a.0);
-        // The blank node becomes the first pattern's object and the second pattern's subject.
+        // The patterns are reversed so that the blank node is the object of the first and the subject of the second.
         let first = turned(first, a.1 == 0);
         let second = turned(second, b.1 == 1);
         let ([start, _], [_, end]) = (first.ends, second.ends);
@@ -105,8 +104,8 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     parts.into_iter().reduce(join)
 }
 
-/// Finds two patterns connected only by a blank node that occurs nowhere else: their positions, the second after the
-/// first, and the end of each at which the blank node is.
+/// Finds two patterns connected by a blank node that occurs nowhere else. For each of them, returns its position and
+/// which end the blank node is (0 for the subject, 1 for the object).
 #[allow(clippy::type_complexity, reason = "two places")]
 fn pair(
     legs: &[PathPattern],
@@ -117,7 +116,7 @@ fn pair(
         for (e, end) in leg.ends.iter().enumerate() {
             for_each_blank(end, &mut |b| at.entry(b).or_default().push((i, e)));
             if matches!(end, TermPattern::Triple(_)) {
-                // Blank nodes inside triple terms are not ends.
+                // A blank node inside a triple term is not an end: counting it twice excludes it.
                 for_each_blank(end, &mut |b| at.entry(b).or_default().push((i, e)));
             }
         }
@@ -150,7 +149,7 @@ fn for_each_blank<'p>(end: &'p TermPattern, f: &mut dyn FnMut(&'p BlankNode)) {
     }
 }
 
-/// The pattern in the opposite direction if `back`.
+/// The pattern, with exchanged ends and the inverse path if `back`.
 fn turned(leg: PathPattern, back: bool) -> PathPattern {
     if !back {
         return leg;
@@ -198,7 +197,8 @@ impl Translator {
                 LogicalNode::join(first, second)
             }
             P::Alternative(..) => {
-                // One union of all of them: joined two by two, each would be moved once for each level of their tree.
+                // One union of all alternatives: joining them pair by pair would move each as often as the tree is
+                // deep.
                 let (mut open, mut parts) = (vec![path], vec![]);
                 while let Some(p) = open.pop() {
                     if let P::Alternative(a, b) = p {
@@ -232,9 +232,10 @@ impl Translator {
         })
     }
 
-    /// A sequence whose solutions may be returned once each: one search replaces a search from each node between its
-    /// parts, from its first part with `?`, `*` or `+` to the last. It is extended to its start or its end if that is a
-    /// constant and the search would otherwise begin at many nodes. `None` if nothing is gained.
+    /// Translates a sequence if duplicate solutions do not matter: its part from the first to the last path with `?`,
+    /// `*` or `+` becomes one path node, whose search visits each node once, instead of one search for each node
+    /// between the parts. If an end is a constant, the part extends to it, so that the search starts there rather than
+    /// at many nodes. `None` if nothing is gained.
     fn sequence(
         &mut self,
         s: &PatternTerm,

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Longest query that is sent to another endpoint, in bytes.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// The variable of a SERVICE whose endpoint is named by the rows that it is joined with.
+/// The variable of a SERVICE whose endpoint depends on the rows that it is joined with; `None` for other patterns.
 pub(super) fn asks_rows(p: &GraphPattern) -> Option<&Variable> {
     match p {
         GraphPattern::Service {
@@ -50,7 +50,7 @@ impl Translator {
             }),
             base_iri: None,
         };
-        // A shared term is written out as often as it is used.
+        // Shared terms are written out at each use, so the text may be much longer than the algebra.
         let len = text_len(&query, MAX_TEXT).ok_or_else(|| {
             format!(
                 "a SERVICE whose query has more than {} MiB once its names are expanded; split the query",
@@ -68,7 +68,7 @@ impl Translator {
         }))
     }
 
-    /// Joins rows with those that the endpoint named in each row returns (SPARQL 1.1 Federated Query, section 4).
+    /// Joins each row with the rows of the endpoint that it names (SPARQL 1.1 Federated Query, section 4).
     pub(super) fn service_by_rows(
         &mut self,
         rows: LogicalNode,
@@ -87,7 +87,7 @@ impl Translator {
         let slot = self.variable(v, env);
         if !rows.possible.has(slot) {
             return if *silent {
-                // No endpoint is named: an error, which SILENT turns into one solution without bindings.
+                // Nothing binds the endpoint. That is an error, which SILENT turns into one solution without bindings.
                 Ok(rows)
             } else {
                 Err(unbound_endpoint(v))

@@ -1,12 +1,12 @@
-//! Triple terms with variables in patterns (SPARQL 1.2): the whole term is one slot, and its parts are extracted from
-//! it.
+//! Triple terms with variables in patterns (SPARQL 1.2): the whole triple term gets a slot, from whose value its parts
+//! are extracted.
 
 use super::*;
 use jindou_model::scope;
 
 impl Translator {
-    /// Matches the triple terms of the node's patterns by their parts. A triple term is determined by its three parts,
-    /// so the number of solutions stays the same.
+    /// Adds operators that match the triple terms in `self.open` part by part, and bind their variables. Each solution
+    /// of the node yields at most one, since a triple term determines its parts.
     pub(super) fn opened(
         &mut self,
         mut node: LogicalNode,

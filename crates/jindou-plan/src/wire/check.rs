@@ -1,9 +1,8 @@
-//! Checks of the steps that may be sent: those whose parts are consistent, as `plan.rs` requires, whatever columns they
-//! are given.
+//! Checks that steps may be sent: their parts must be consistent, as `plan.rs` requires, whatever columns the steps are
+//! applied to.
 //!
-//! The engine indexes by ends of intervals, searches graphs by bisection and relies on lists being there; none of that
-//! is checked again when a plan runs. So it is checked here, by the sender as well, and a step that one end refuses is
-//! refused by the other.
+//! The engine indexes by the ends of intervals, searches lists of graphs by bisection and relies on lists being
+//! present, without further checks. So both sender and receiver check the steps, and each rejects the same ones.
 
 use super::{MAX_CONDITIONS, MAX_DEPTH};
 use crate::condition::well_formed;
@@ -13,53 +12,52 @@ use crate::{
 };
 use jindou_model::{FIRST_QUERY_ID, NO_VERTEX};
 
-/// A step that cannot leave the server that planned it.
+/// The reason why steps cannot be sent to another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "step {step}, counted from 0, cannot be sent to another server: {flaw}; run it on the server that planned it"
 )]
 pub struct Unsendable {
-    /// Position among the steps.
+    /// Position of the step, from 0.
     pub step: usize,
     /// Reason.
     pub flaw: Flaw,
 }
 
-/// Reasons why a step is neither sent nor accepted.
+/// Reasons why a step is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// [`Condition::General`].
+    /// A [`Condition::General`].
     #[error("it has a condition that only an expression can compute")]
     Expression,
-    /// More than [`MAX_DEPTH`].
+    /// Conditions nested more deeply than [`MAX_DEPTH`].
     #[error("its conditions nest more than {MAX_DEPTH} levels deep")]
     Depth,
-    /// More than [`MAX_CONDITIONS`].
+    /// More than [`MAX_CONDITIONS`] conditions.
     #[error("there are more than {MAX_CONDITIONS} conditions up to it")]
     Conditions,
-    /// A comparison with something that the planner compares by an expression.
+    /// A comparison with a constant that value ranks do not order.
     #[error("it compares with a constant that has no order")]
     Constant,
-    /// Not ascending, not disjoint, empty, or with ids that no stored term has.
+    /// Intervals that are empty, not ascending, not disjoint, or contain ids that no stored term has.
     #[error("its intervals of ids are not ascending, disjoint and of stored terms")]
     Intervals,
-    /// Not ascending; 0 or not a graph of the store where a named graph is meant; a variable's graph where there are no
-    /// rows yet.
+    /// Graphs that are not ascending, 0 where a named graph is required, or a graph variable in the first step.
     #[error("its graphs are not ascending, or of the wrong kind")]
     Graphs,
-    /// A start without values, or without a slot for them.
+    /// A start without values, or without a slot to bind.
     #[error("its source does not match its bindings")]
     Source,
-    /// The step has no lists, or several of which one binds graphs.
+    /// No neighbour lists, or several of which one binds graphs.
     #[error("it has no list, or binds graphs from one list of several")]
     Lists,
-    /// A slot bound twice, or bound and read, or one of the engine's own bound.
+    /// A slot that is bound twice, both bound and read, or reserved for the engine and bound.
     #[error("it binds a slot twice, a slot that it reads, or a slot from {FIRST_HIDDEN} on")]
     Slots,
-    /// Below 0, or not a number.
+    /// An estimate that is below 0 or not a number.
     #[error("its estimated rows or cost are not a number of at least 0")]
     Estimate,
-    /// A list with 2^32 members.
+    /// A list with 2^32 members or more.
     #[error("it has a list of more than {} members", u32::MAX)]
     Length,
 }
@@ -80,13 +78,13 @@ pub(super) fn all(steps: &[Step]) -> Result<(), Unsendable> {
     Ok(())
 }
 
-/// Checks a step. `room` is the number of conditions that it may have, and is reduced by those that it has.
+/// Checks a step. `room` is the number of conditions that are still allowed; the step's conditions are deducted.
 pub(super) fn one(step: &Step, room: &mut usize) -> Checked {
     kind(&step.kind)?;
     slots(&step.kind)?;
     length(step.live.len())?;
     conditions(&step.filters, 1, room)?;
-    // False for NaN.
+    // These comparisons are false for NaN.
     must(step.rows >= 0.0 && step.cost >= 0.0, Flaw::Estimate)
 }
 
@@ -130,7 +128,7 @@ fn start(source: &StartSource, within: Option<&IdFilter>) -> Checked {
     }
 }
 
-/// Graphs that are the same for all rows.
+/// Checks graphs that must be the same for all rows.
 fn known_graphs(graph: &GraphRef) -> Checked {
     let by_row = matches!(graph, GraphRef::Slot(_) | GraphRef::Bind(..));
     must(!by_row, Flaw::Graphs)?;
@@ -140,7 +138,7 @@ fn known_graphs(graph: &GraphRef) -> Checked {
 fn graphs(graph: &GraphRef) -> Checked {
     match graph {
         GraphRef::Named(id) => must(*id != NO_VERTEX, Flaw::Graphs),
-        // 0 is the default graph.
+        // In a set, 0 is the default graph.
         GraphRef::Set(list) => ascending(list, 0),
         GraphRef::Bind(_, Some(list)) => ascending(list, NO_VERTEX + 1),
         GraphRef::Default
@@ -169,7 +167,7 @@ fn id_filter(within: &IdFilter) -> Checked {
     Ok(())
 }
 
-/// Adjacent intervals are as good as one.
+/// Adjacent intervals are allowed.
 fn intervals(list: &Intervals) -> Checked {
     length(list.len())?;
     let mut end = NO_VERTEX + 1;
@@ -180,7 +178,7 @@ fn intervals(list: &Intervals) -> Checked {
     must(end <= FIRST_QUERY_ID, Flaw::Intervals)
 }
 
-/// Runs after [`kind`]: then a step is known to bind few slots.
+/// Must run after [`kind`], which ensures that the step binds few slots.
 fn slots(kind: &StepKind) -> Checked {
     let mut bound = Vec::with_capacity(4);
     let mut apart = true;
@@ -192,7 +190,7 @@ fn slots(kind: &StepKind) -> Checked {
     must(apart, Flaw::Slots)
 }
 
-/// The depth of filters is 1.
+/// Checks conditions. `depth` is 1 for a step's filters and grows with the nesting.
 fn conditions(list: &[Condition], depth: usize, room: &mut usize) -> Checked {
     must(list.is_empty() || depth <= MAX_DEPTH, Flaw::Depth)?;
     *room = room.checked_sub(list.len()).ok_or(Flaw::Conditions)?;

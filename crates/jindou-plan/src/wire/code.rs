@@ -1,5 +1,5 @@
-//! Encoding of each part of a step, defined once for both directions. Any bytes are decoded; [`super::check`] decides
-//! whether the result is valid.
+//! Encoding of each part of a step, defined once for both directions. Decoding accepts inconsistent values;
+//! [`super::check`] rejects them.
 
 use super::{MAX_CONDITIONS, MAX_DEPTH};
 use crate::{
@@ -9,15 +9,15 @@ use crate::{
 use jindou_model::{Direction, PredicateId};
 use jindou_syntax::algebra::Canonical;
 
-/// A tag that no reader accepts.
+/// A tag that no decoder accepts.
 const NEVER: u8 = u8::MAX;
 
-/// Appends steps that were checked: their lists have fewer than 2^32 members, and their conditions are not expressions.
+/// Appends steps that have been checked: their lists have fewer than 2^32 members, and no condition is an expression.
 pub(super) fn put(steps: &[Step], out: &mut Vec<u8>) {
     put_list(steps, out);
 }
 
-/// Reads all steps; nothing may follow them.
+/// Decodes all steps; `None` if the bytes are not steps, or more bytes follow.
 pub(super) fn take(bytes: &[u8]) -> Option<Vec<Step>> {
     let mut r = WireReader {
         bytes,
@@ -30,23 +30,24 @@ pub(super) fn take(bytes: &[u8]) -> Option<Vec<Step>> {
 
 struct WireReader<'a> {
     bytes: &'a [u8],
-    /// Number of conditions that may still be read.
+    /// Number of conditions that are still allowed.
     room: usize,
     /// Depth of the next condition.
     depth: usize,
 }
 
-/// A value with an encoding.
+/// A type with an encoding.
 trait WireFormat: Sized {
-    /// Smallest size in bytes.
+    /// Smallest encoding of a value, in bytes.
     const LEAST: usize;
 
     fn put(&self, out: &mut Vec<u8>);
 
     fn take(r: &mut WireReader<'_>) -> Option<Self>;
 
-    /// Returns true if this many more may be read; called before memory for them is allocated. Only lists of conditions
-    /// nest, each of which could claim all remaining bytes.
+    /// Returns true if a list may have this many members; called before memory for them is allocated. By default, the
+    /// remaining bytes must suffice. Lists of conditions nest, and each could claim all remaining bytes, so their total
+    /// is limited as well.
     fn may_have(members: usize, r: &mut WireReader<'_>) -> bool {
         members <= r.bytes.len() / Self::LEAST
     }
@@ -70,7 +71,7 @@ macro_rules! numbers {
     )*};
 }
 
-/// A type with fields, encoded one after the other.
+/// Implements [`WireFormat`] for a type with fields, which are encoded one after the other.
 macro_rules! fields {
     ($of:ident { $($field:tt: $type:ty),* }) => {
         impl WireFormat for $of {
@@ -87,7 +88,7 @@ macro_rules! fields {
     };
 }
 
-/// A type with variants: a tag byte, and the parts of the variant.
+/// Implements [`WireFormat`] for a type with variants, encoded as a tag byte and the variant's fields.
 macro_rules! variants {
     ($of:ident { $(
         $tag:literal $variant:ident $(($($part:ident),*))? $({$($field:ident),*})?
@@ -227,7 +228,7 @@ impl WireFormat for Condition {
                 out.push(6);
                 inner.put(out);
             }
-            // Checked before: expressions do not get here.
+            // Not reached: [`super::check`] rejects expressions.
             Self::General(_) => out.push(NEVER),
         }
     }

@@ -10,7 +10,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// A slot that the step reads; those that it binds have smaller numbers, each role its own.
+/// A slot that a step reads. Slots that a step binds are below 60, in a range of ten for each position ([`bound`]).
 fn known() -> impl Strategy<Value = Slot> {
     prop_oneof![60..70u16, FIRST_HIDDEN..=u16::MAX]
 }
@@ -35,7 +35,7 @@ fn ascending(least: u32) -> impl Strategy<Value = Vec<u32>> {
     btree_set(any, 0..5).prop_map(|s| s.into_iter().collect())
 }
 
-/// The same for all rows.
+/// Graphs that are the same for all rows.
 fn graphs() -> impl Strategy<Value = GraphRef> {
     prop_oneof![
         Just(GraphRef::Default),
@@ -100,7 +100,7 @@ fn id_filter() -> impl Strategy<Value = IdFilter> {
         .prop_map(|(intervals, members)| IdFilter { intervals, members })
 }
 
-/// Sources of rows with a column, and what is asked of it.
+/// A source of values for a slot, and a restriction of these values.
 fn source() -> impl Strategy<Value = (StartSource, Option<IdFilter>)> {
     let list = edges(any::<u32>().prop_map(Operand::Const), graphs());
     let keys = (any::<u32>(), direction(), graphs());
@@ -251,7 +251,7 @@ fn bytes_of(all: &[Step]) -> Vec<u8> {
     bytes
 }
 
-/// True if the bytes were read, in which case they are what would be written.
+/// True if the bytes can be decoded. Encoding the result must then yield the same bytes.
 fn is_read(bytes: &[u8]) -> bool {
     let read = steps(bytes);
     if let Some(read) = &read {
@@ -275,8 +275,8 @@ proptest! {
         prop_assert!(steps(&bytes).is_none());
     }
 
-    /// 256 times 40 bit flips. The other bytes stay unchanged, so the decoded values are often of another kind, longer,
-    /// or elsewhere.
+    /// 40 independent single-bit flips in each of 256 messages. The other bytes stay unchanged, so decoded values often
+    /// have another variant, length or position.
     #[test]
     fn flipped_bits_are_refused_or_mean_themselves(
         all in vec(step(), 1..4),
@@ -305,7 +305,7 @@ proptest! {
     }
 }
 
-/// Damage is not always detected: some changed messages are valid and mean something else.
+/// Corruption is not always detected: some flipped bits yield another valid message.
 #[test]
 fn some_flips_can_be_read() {
     let bytes = bytes_of(&[with(vec![Condition::Bound(5)])]);
@@ -347,7 +347,7 @@ fn with(filters: Vec<Condition>) -> Step {
     }
 }
 
-/// Neither written nor read, though the bytes alone can be.
+/// Asserts that the step is rejected by both encoder and decoder, although its bytes alone could be decoded.
 fn is_refused(step: Step, flaw: Flaw) {
     assert!(!is_sendable(&step), "{step:?}");
     let all = [step_of(unit()), step];
@@ -521,7 +521,7 @@ fn lists_and_slots_must_go_together() {
     is_refused(expand(1, vec![]), Flaw::Lists);
     let both = vec![list(GraphRef::Default), bind.clone()];
     is_refused(expand(1, both), Flaw::Lists);
-    // Bound twice, the engine's own, bound and read.
+    // Bound twice, reserved for the engine, both bound and read.
     is_refused(expand(2, vec![bind]), Flaw::Slots);
     let own = FIRST_HIDDEN;
     is_refused(expand(own, vec![list(GraphRef::Default)]), Flaw::Slots);
@@ -607,12 +607,12 @@ fn expressions_stay() {
     );
 }
 
-/// Conditions in one another, `levels` of them.
+/// `levels` nested conditions.
 fn nest(levels: usize, around: impl Fn(Condition) -> Condition) -> Condition {
     (1..levels).fold(Condition::Bound(1), |c, _| around(c))
 }
 
-/// Drops conditions that are nested too deep to be dropped from outside.
+/// Drops nested conditions iteratively: they are too deep for the recursion of `drop`.
 fn dismantle(mut c: Condition) {
     loop {
         c = match c {
@@ -640,7 +640,7 @@ fn depth_is_bounded() {
     }
 }
 
-/// On a stack that is too small for thousands of calls.
+/// Runs on a stack that is too small for thousands of recursive calls.
 #[test]
 fn ten_thousand_levels_are_refused_without_recursion() {
     let small = std::thread::Builder::new().stack_size(128 << 10);
@@ -652,7 +652,7 @@ fn ten_thousand_levels_are_refused_without_recursion() {
             let refused = put_steps(std::slice::from_ref(&step), &mut vec![]);
             assert_eq!(refused, Err(Unsendable { step: 0, flaw }));
             step.filters.drain(..).for_each(dismantle);
-            // Its bytes, written without recursion: one step, one filter.
+            // The encoding of the step, written without recursion: one step with one filter.
             let mut bytes = bytes_of(&[step_of(unit())]);
             let rest = bytes.split_off(8);
             bytes.extend_from_slice(&[1, 0, 0, 0]);
@@ -670,7 +670,7 @@ fn ten_thousand_levels_are_refused_without_recursion() {
     asked.unwrap().join().unwrap();
 }
 
-/// The bytes of that test are right: with one level they are read.
+/// Checks the byte offsets that the previous test uses: with one level, the bytes can be decoded.
 #[test]
 fn filters_are_where_that_test_puts_them() {
     let mut bytes = bytes_of(&[step_of(unit())]);
@@ -697,7 +697,7 @@ fn conditions_are_counted_over_all_steps() {
     is_refused(some(MAX_CONDITIONS + 1), flaw);
 }
 
-/// Lengths beyond the end, in each list: nothing else in these steps has the bytes of 1.
+/// Too large lengths in each list. Lengths are the only places where these steps have the bytes of the number 1.
 #[test]
 fn lengths_are_not_trusted() {
     let restrict = StepKind::Restrict {

@@ -1,4 +1,5 @@
-//! Estimates of comparisons: as many rows as there are, about, where the values of one predicate are not those of all.
+//! Estimates of comparisons are close to the actual numbers of rows even if the values of one predicate are distributed
+//! differently from the values of all predicates.
 
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::Snapshot;
@@ -11,7 +12,7 @@ fn iri(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/{name}"))
 }
 
-/// The integer values of each predicate: few and small, many and large, most of them equal; and names.
+/// The values that subject `i` has: a small integer, a large one, an integer that is mostly the same, and a name.
 fn values(i: i64) -> [(&'static str, Literal); 4] {
     [
         ("age", Literal::from(i * 37 % 100)),
@@ -59,7 +60,7 @@ fn comparisons_are_estimated_by_the_values_of_their_predicate() {
         ("age", "?v < 10 || ?v > 80", &|l| {
             number(l) < 10 || number(l) > 80
         }),
-        // Among all numbers these are many.
+        // No age is above 1000, but many values of the other predicates are.
         ("age", "?v > 1000", &|l| number(l) > 1000),
         ("price", "?v < 1000700.5", &|l| number(l) <= 1_000_700),
         ("price", "?v > 1010000", &|l| number(l) > 1_010_000),
@@ -76,7 +77,7 @@ fn comparisons_are_estimated_by_the_values_of_their_predicate() {
         let parsed = parse(&text).unwrap();
         let plan = plan(&parsed, &snapshot, &PlanOptions::default()).unwrap();
         let estimate = plan.exploration().unwrap().steps.last().unwrap().rows;
-        // A sample of 32 sees a share of 3 % or less as half a hit.
+        // If at most 3 % of the values pass, a sample of 32 may contain none, and half a hit is assumed.
         let slack = THINGS as f64 / 32.0;
         assert!(
             estimate <= 2.0 * rows + slack && rows <= 2.0 * estimate + slack,

@@ -1,4 +1,4 @@
-//! Plans of the LUBM queries on LUBM(1): the shapes that the published figures need.
+//! Plans of the LUBM queries on LUBM(1): they have the shapes that the published performance relies on.
 
 use jindou_model::Progress;
 use jindou_plan::{PlanOptions, StartSource, StepKind, explain, parse, plan};
@@ -23,7 +23,7 @@ fn lubm_plans_have_the_shapes_that_are_fast() {
             continue;
         }
         if i == 1 && e.empty.is_some() {
-            // In LUBM(1) there is no person with a degree from its only university.
+            // LUBM(1) has a single university, and no person in it has a degree from it.
             continue;
         }
         assert!(e.empty.is_none(), "q{i}: {words}");
@@ -39,7 +39,7 @@ fn lubm_plans_have_the_shapes_that_are_fast() {
         }
         let first = e.steps.first().map(|s| &s.kind);
         match i {
-            // One degree-one gather over the courses.
+            // Two steps: all courses, then the single name of each.
             2 => {
                 assert_eq!(e.steps.len(), 2, "{words}");
                 assert!(
@@ -59,9 +59,9 @@ fn lubm_plans_have_the_shapes_that_are_fast() {
                     "the estimate is the published count: {words}"
                 );
             }
-            // From the constant: a handful of rows all the way.
+            // These start from a constant and have a handful of rows in each step.
             4..=6 => assert!(e.steps.iter().all(|s| s.rows <= 50.0), "q{i}: {words}"),
-            // A triangle: its third side is an intersection or a check, never a product.
+            // The patterns form a triangle: the third edge is an intersection or a check, never a cross product.
             1 | 7 => {
                 assert!(
                     !e.steps

@@ -1,4 +1,5 @@
-//! Planning: the plans of known and of random queries, and as bytes. What plans mean is tested where they are executed: `jindou-engine --test all queries::`.
+//! Tests of planning: plans of known and of random queries, and their encoding. That plans return the right answers is
+//! tested where they are executed: `jindou-engine --test all queries::`.
 
 mod comparisons;
 mod lubm;

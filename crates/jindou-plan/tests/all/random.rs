@@ -17,7 +17,7 @@ fn plan(text: &str, snapshot: &Snapshot) -> Plan {
         .unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Adds the kinds of the plan's joins by comparisons, such as `Anti by Value`.
+/// Adds the kind and the comparison of each join in the plan that matches by comparisons, such as `Anti by Value`.
 fn note(plan: &Plan, matched: &mut BTreeSet<String>) {
     plan.root.walk(&mut |op| {
         if let Operator::Join(join) = op {
@@ -40,7 +40,7 @@ fn note(plan: &Plan, matched: &mut BTreeSet<String>) {
     });
 }
 
-/// The random queries that the engine's tests execute have joins of every kind by every comparison.
+/// The random queries that the engine's tests execute contain every combination of a kind of join and a comparison.
 #[test]
 fn random_comparisons_make_every_kind_of_join() {
     let mut matched = BTreeSet::new();
@@ -61,7 +61,8 @@ fn random_comparisons_make_every_kind_of_join() {
     }
 }
 
-/// Queries that the counts of segments can answer have no exploration. Their answers: `tests/cases/counted.test` of jindou.
+/// Queries that the counts of segments can answer have no exploration. Their answers are tested by
+/// `tests/cases/counted.test` of `jindou`.
 #[test]
 fn counts_come_from_the_segments() {
     for seed in 0..20 {

@@ -1,5 +1,5 @@
-//! Every query of the W3C's SPARQL 1.0 and 1.1 suites that parses is planned natively, but those that call a function
-//! which is not there: syntax tests make some up.
+//! Every query of the W3C's SPARQL 1.0 and 1.1 suites that parses can be planned, unless it calls an unknown function,
+//! as some syntax tests do.
 
 use jindou_model::Error;
 use jindou_plan::{PlanOptions, explain, explain_json, parse, plan};
@@ -17,8 +17,8 @@ fn queries(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Plans queries. Every one that parses must have a native plan, but those that call unknown functions. Returns the numbers
-/// of native plans and of queries with unknown functions.
+/// Plans queries and asserts that every one that parses has a plan, unless it calls an unknown function. Returns the
+/// numbers of planned queries and of those with unknown functions.
 fn plan_all(texts: impl Iterator<Item = (String, String)>) -> (usize, usize) {
     let mut rng = jindou_testing::Rng::new(7);
     let (_folder, base) = testing::store_of(&jindou_testing::quads(&mut rng));

@@ -1,4 +1,5 @@
-//! Plans as bytes: all that the planner makes can be sent, but for expressions, and bytes take memory only as they are.
+//! Encoding of plans: every step that the planner makes can be sent unless it contains an expression, and decoding
+//! allocates memory in proportion to the bytes.
 
 use jindou_cluster::testing::shards_of;
 use jindou_model::{Progress, term};
@@ -14,13 +15,14 @@ use jindou_workloads::queries::lubm::QUERIES;
 use oxrdf::Quad;
 use std::collections::BTreeMap;
 
-/// The most bytes that reading took at once.
+/// Peak of the bytes that decoding allocates.
 fn memory_of(bytes: &[u8]) -> usize {
     let (_, most) = counted_of_thread(|| steps(bytes));
     most
 }
 
-/// Steps by kind, those that stay, those with conditions that updates touched.
+/// Numbers of steps by kind, of steps that can be sent or not, and of steps with restrictions on data that updates
+/// changed.
 #[derive(Default)]
 struct Tally {
     kinds: BTreeMap<&'static str, usize>,
@@ -61,7 +63,7 @@ fn has_expression(c: &Condition) -> bool {
 }
 
 impl Tally {
-    /// All lists of steps in a plan.
+    /// Tests all lists of steps in a plan.
     fn plan(&mut self, plan: &Plan, text: &str) {
         plan.root.walk(&mut |op| {
             match op {
@@ -108,7 +110,7 @@ impl Tally {
     }
 }
 
-/// Changes that take some of the store's quads away, and exchange some ends.
+/// Changes that remove some of the store's quads, and add quads with the ends of others.
 fn changes(data: &[Quad], rng: &mut Rng) -> Vec<(TermQuad, bool)> {
     let rdf_type = term::rdf_type();
     let mut changes = vec![];
@@ -186,7 +188,7 @@ fn plans_of_lubm_come_back() {
     assert!(tally.sent >= 20 && tally.stay == 0, "{}", tally.sent);
 }
 
-/// The planner nests conditions so deep and no deeper; past that it makes expressions.
+/// The planner does not nest conditions more deeply than the limit; below it, it makes a general expression.
 #[test]
 fn no_plan_is_too_deep() {
     let (_folder, base) = store_of(&quads(&mut Rng::new(3)));
@@ -202,7 +204,7 @@ fn no_plan_is_too_deep() {
     assert!(tally.stay > 10 && tally.sent > 10);
 }
 
-/// Lists of the smallest members there are, and lists that say they are longer than they are.
+/// Lists with the smallest possible members, and lists that claim to be longer than they are.
 #[test]
 fn bytes_take_little_memory() {
     let step = |kind: &[u8], filters: &[u8]| {
@@ -236,7 +238,7 @@ fn bytes_take_little_memory() {
         assert!(steps(bytes).is_some());
         check(bytes);
     }
-    // As many of everything as the rest of the bytes could be.
+    // Lengths as large as the remaining bytes allow, in each list.
     let rest = vec![0xFF; 1 << 20];
     let mut greedy = message(1 << 15, &[3, 1, 0, 0, 0, 0, 0]);
     greedy.extend_from_slice(&(1u32 << 17).to_le_bytes());

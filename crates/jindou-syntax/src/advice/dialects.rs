@@ -1,12 +1,12 @@
-//! Extensions of other engines that queries bring along, as data: by what they are recognised, whose they are, and what
-//! to write instead. `docs/coming-from.md` shows the same table.
+//! Extensions of other engines that users' queries may contain, as data: how they are recognised, which engine has
+//! them, and what to write instead. `docs/coming-from.md` shows the same table.
 
 use super::FaultPlace;
 
 /// An extension of another engine.
 #[derive(Debug)]
 pub struct Extension {
-    /// Name for people, such as "the label service".
+    /// The name as shown in messages, such as "the label service".
     pub name: &'static str,
     /// The engine that has it.
     pub engine: &'static str,
@@ -25,34 +25,35 @@ impl Extension {
     }
 }
 
-/// IRIs that belong to an extension.
+/// An extension that is recognised by IRIs.
 struct Vocabulary {
-    /// Usual prefixes.
+    /// Prefixes that are commonly used for these IRIs.
     prefixes: &'static [&'static str],
-    /// Beginnings of the IRIs.
+    /// Namespaces that the IRIs begin with.
     namespaces: &'static [&'static str],
-    /// Local names that belong to the extension; one that ends with `*` is a prefix of them. Empty: all.
+    /// Local names that belong to the extension; a name that ends with `*` stands for all names with that prefix. If
+    /// the list is empty, all names of the namespace belong to it.
     locals: &'static [&'static str],
     extension: Extension,
 }
 
-/// Places of words that begin a query or an update.
+/// Positions at which a query or an update begins.
 const BEGIN: &[FaultPlace] = &[FaultPlace::Query, FaultPlace::Operation];
-/// Places of words between the patterns of a group.
+/// Positions between the patterns of a group.
 const INSIDE: &[FaultPlace] = &[
     FaultPlace::GroupBody,
     FaultPlace::AfterTriples,
     FaultPlace::Verb,
     FaultPlace::Object,
 ];
-/// Positions after the selection or the group of a query.
+/// Positions after the selection of a query, or after its group.
 const BEHIND: &[FaultPlace] = &[
     FaultPlace::Where,
     FaultPlace::SubWhere,
     FaultPlace::AfterQuery,
 ];
 
-/// Shortens the tables.
+/// An abbreviation for the tables below.
 const fn extension(name: &'static str, engine: &'static str, instead: &'static str) -> Extension {
     Extension {
         name,
@@ -84,7 +85,7 @@ const SPACE: &str = "compare the coordinates in FILTER";
 const MEDIAWIKI: &str = "call the API of MediaWiki from the program that sends the query";
 const LABEL: &str = "write OPTIONAL { ?s rdfs:label ?l FILTER(LANG(?l) = \"en\") }";
 
-/// Words, the places where they are recognised, and the extension.
+/// For each extension that begins with a keyword: the word, the positions at which it is recognised, and the extension.
 #[rustfmt::skip]
 static BY_WORD: &[(&str, &[FaultPlace], Extension)] = &[
     ("WITH", BEHIND, extension("WITH … AS %name, a named sub-query,", "Blazegraph", "write a sub-select in place of INCLUDE: { SELECT … }")),
@@ -128,7 +129,7 @@ pub(crate) static REPEATED_PATH: Extension = extension(
     "write the steps one after another: p/p?/p? for {1,3}, p/p+ for {2,}",
 );
 
-/// The first entry that fits counts.
+/// Extensions that are recognised by IRIs. The first matching entry counts.
 #[rustfmt::skip]
 static BY_IRI: &[Vocabulary] = &[
     vocabulary(&["wikibase"], &["http://wikiba.se/ontology#"], &["label"],
@@ -232,7 +233,7 @@ impl Vocabulary {
     }
 }
 
-/// The extension that a word begins in this position.
+/// The extension that begins with this word at this position; `None` if the word begins none.
 pub(crate) fn extension_of_word(word: &str, place: FaultPlace) -> Option<&'static Extension> {
     let found = BY_WORD
         .iter()
@@ -240,7 +241,7 @@ pub(crate) fn extension_of_word(word: &str, place: FaultPlace) -> Option<&'stati
     found.map(|(_, _, extension)| extension)
 }
 
-/// The extension that a name with an undeclared prefix probably belongs to.
+/// The extension that a name with an undeclared prefix probably belongs to, if any.
 pub(crate) fn extension_of_name(prefix: &str, local: &str) -> Option<&'static Extension> {
     let found = BY_IRI
         .iter()
@@ -248,7 +249,7 @@ pub(crate) fn extension_of_name(prefix: &str, local: &str) -> Option<&'static Ex
     found.map(|v| &v.extension)
 }
 
-/// The extension of another engine that an IRI belongs to.
+/// The extension of another engine that an IRI belongs to; `None` for other IRIs.
 #[must_use]
 pub fn extension_of_iri(iri: &str) -> Option<&'static Extension> {
     let found = BY_IRI.iter().find(|v| {
@@ -258,7 +259,7 @@ pub fn extension_of_iri(iri: &str) -> Option<&'static Extension> {
     found.map(|v| &v.extension)
 }
 
-/// All extensions that have a message, as a table in Markdown: the extension, the engine, what to write instead.
+/// All extensions in these tables as a Markdown table: the extension, the engine, and what to write instead.
 #[must_use]
 pub fn extensions() -> String {
     let words = BY_WORD.iter().map(|(_, _, extension)| extension);

@@ -1,8 +1,8 @@
-//! Words from other languages that appear in queries by mistake.
+//! Words of other languages that are written in queries by mistake.
 
 use super::FaultPlace;
 
-/// Message and remedy for a word of SQL or another language, depending on its place.
+/// Message and remedy for a word of SQL or another language at a position in the grammar; `None` for other words.
 pub(crate) fn foreign(word: &str, place: FaultPlace) -> Option<(&'static str, &'static str)> {
     use FaultPlace as P;
     let upper = word.to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! Descriptions of errors for people, with remedies.
+//! Texts of error messages: descriptions and remedies.
 
 mod dialects;
 mod foreign;

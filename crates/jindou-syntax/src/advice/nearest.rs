@@ -1,7 +1,7 @@
-//! The intended word, by edit distance.
+//! Corrections of misspelt words, by edit distance.
 
-/// The candidate that the word was probably meant to be. O(length of the word × candidates); long words are not treated
-/// as misspellings.
+/// The candidate of which the word is probably a misspelling; `None` if there is none close enough. O(length of the
+/// word × candidates); long words are not treated as misspellings.
 pub(crate) fn nearest<'c>(
     word: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -26,8 +26,8 @@ pub(crate) fn nearest<'c>(
         .map(|(_, c)| c)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbouring characters that turn one word into the other.
-/// O(product of the lengths).
+/// The smallest number of insertions, deletions, replacements and swaps of neighbouring characters that turn one word
+/// into the other. O(product of the lengths).
 #[must_use]
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

@@ -1,4 +1,4 @@
-//! Places in the grammar, and the constructs allowed there, described for people.
+//! Positions in the grammar, with descriptions of the constructs that are allowed there.
 
 use crate::keyword::Keyword as K;
 
@@ -81,7 +81,7 @@ pub(crate) enum FaultPlace {
 }
 
 impl FaultPlace {
-    /// Description of the constructs that are allowed here.
+    /// Description of the constructs that are allowed at this position, for messages.
     pub(crate) fn expected(self) -> String {
         let text = match self {
             Self::Query => "SELECT, ASK, CONSTRUCT or DESCRIBE",
@@ -168,7 +168,7 @@ impl FaultPlace {
         text.to_owned()
     }
 
-    /// Keywords that are allowed here, for correcting a misspelt one.
+    /// Keywords that are allowed at this position, for correcting a misspelt one.
     pub(crate) fn keywords(self) -> &'static [K] {
         match self {
             Self::Query => &[

@@ -1,5 +1,5 @@
-//! Conversion to and from `spargebra`'s algebra: for programs that build their own queries, and for tests against other
-//! engines. Recurses as deep as the algebra nests.
+//! Conversion to and from `spargebra`'s algebra, for programs that build queries with it, and for tests against other
+//! engines. Recursive, to the depth of the algebra.
 
 use super::*;
 use oxiri::Iri;
@@ -44,7 +44,8 @@ impl From<&PropertyPathExpression> for from::PropertyPathExpression {
     }
 }
 
-/// Functions that `spargebra` has, too; all others become functions named by an IRI.
+/// Defines the conversion of functions that `spargebra` has, too; it represents all others as functions named by an
+/// IRI.
 macro_rules! functions {
     ($($name:ident)*) => {
         impl From<&from::Function> for Function {
@@ -183,7 +184,7 @@ impl From<&AggregateExpression> for from::AggregateExpression {
 // --- patterns ---
 
 /// Matches a value of type `from` and builds the variant of the same name, whose fields are converted by the named
-/// functions. `else` has the arms of the other variants.
+/// functions. `else` contains match arms for the other variants.
 macro_rules! same_variant {
     (
         $value:ident: $from:ident;

@@ -1,4 +1,4 @@
-//! Conversion of terms, patterns of them and targets of updates to `spargebra`'s types and back.
+//! Conversion of terms, term patterns and targets of updates to `spargebra`'s types and back.
 
 use super::*;
 use spargebra::term as t;
@@ -154,7 +154,7 @@ impl From<&GroundTerm> for t::GroundTerm {
     }
 }
 
-/// Conversions of types with the same variants on both sides.
+/// Defines conversions in both directions between enums with the same variants.
 macro_rules! alike {
     ($($ours:ident, $theirs:ty { $($variant:ident),* } $({ $($unit:ident),* })?)*) => {$(
         impl From<&$theirs> for $ours {
@@ -185,7 +185,7 @@ alike! {
     GraphTarget, spargebra::algebra::GraphTarget { NamedNode } { DefaultGraph, NamedGraphs, AllGraphs }
 }
 
-/// Conversions of structures with the same fields on both sides.
+/// Defines conversions in both directions between structs with the same fields.
 macro_rules! fields {
     ($($ours:ident, $theirs:ty { $($field:ident),* })*) => {$(
         impl From<&$theirs> for $ours {

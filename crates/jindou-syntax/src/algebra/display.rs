@@ -1,4 +1,4 @@
-//! Algebra as SPARQL text: for other endpoints (SERVICE) and for EXPLAIN. Recurses as deep as the algebra nests.
+//! Algebra as SPARQL text, for other endpoints (SERVICE) and for EXPLAIN. Recursive, to the depth of the algebra.
 
 use super::expression::Expression;
 use super::pattern::{
@@ -139,7 +139,7 @@ impl Display for Expression {
                 list(f, of.iter(), ", ")?;
                 f.write_str("))")
             }
-            // The space separates a sign from a number: they are two tokens to the parser.
+            // The space keeps sign and number apart: `+5` would be one token.
             Self::UnaryPlus(e) => write!(f, "(+ {e})"),
             Self::UnaryMinus(e) => write!(f, "(- {e})"),
             Self::Not(e) => match &**e {
@@ -223,7 +223,8 @@ impl Display for QueryDataset {
     }
 }
 
-/// An operator followed by others in the same group: a FILTER written there would apply to the whole group.
+/// A pattern that other operators follow in the same group. A filter gets braces of its own, since otherwise it would
+/// apply to the whole group.
 struct Before<'a>(&'a GraphPattern);
 
 impl Display for Before<'_> {
@@ -235,7 +236,7 @@ impl Display for Before<'_> {
     }
 }
 
-/// The right side of a join: an operator that applies to everything before it in its group gets a group of its own.
+/// The right side of a join. An operator that applies to everything before it in its group gets braces of its own.
 struct Beside<'a>(&'a GraphPattern);
 
 impl Display for Beside<'_> {
@@ -253,7 +254,7 @@ impl Display for Beside<'_> {
     }
 }
 
-/// The text between the braces of a group.
+/// Writes the text between the braces of a group.
 impl Display for GraphPattern {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
@@ -325,7 +326,7 @@ impl Display for GraphPattern {
     }
 }
 
-/// True for patterns and paths of one group, which share its blank nodes.
+/// True if all parts of a join are triple patterns and paths of one group, and so may share blank nodes.
 fn is_in_group(mut p: &GraphPattern) -> bool {
     use GraphPattern as P;
     loop {
@@ -384,7 +385,7 @@ fn group(
     f.write_str(" } ")
 }
 
-/// SELECT with its modifiers, each at most once; the remaining pattern goes into WHERE.
+/// Writes SELECT with its modifiers, each at most once. The pattern below them becomes the WHERE clause.
 fn select(f: &mut Formatter<'_>, p: &GraphPattern, dataset: Option<&QueryDataset>) -> Result {
     let mut below = p;
     let mut limits = None;
@@ -417,7 +418,7 @@ fn select(f: &mut Formatter<'_>, p: &GraphPattern, dataset: Option<&QueryDataset
             below = inner;
         }
         GraphPattern::Project { inner, .. } => {
-            // SELECT must name a variable: this one has no value.
+            // SELECT must name at least one variable; this one is never bound.
             f.write_str(" ?_none")?;
             below = inner;
         }
@@ -472,7 +473,7 @@ impl Display for Query {
     }
 }
 
-/// Length in bytes of a value's text, without building the text; `None` beyond the limit.
+/// Length in bytes of a value's text, computed without building the text; `None` if it exceeds the limit.
 #[must_use]
 pub fn text_len(of: &impl Display, limit: u64) -> Option<u64> {
     struct LengthCounter {

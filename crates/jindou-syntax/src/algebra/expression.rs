@@ -5,7 +5,8 @@ use super::term::{Literal, NamedNode, NamedNodePattern, Variable};
 use jindou_values::functions::Definition;
 use std::sync::Arc;
 
-/// An expression. Its parts are shared; it cannot be copied deeply. Dropping, comparing and hashing do not recurse.
+/// An expression. Its parts are reference-counted, so it cannot be deeply copied. Dropping, comparing and hashing do
+/// not recurse.
 #[derive(Debug)]
 pub enum Expression {
     /// An IRI.
@@ -59,7 +60,7 @@ pub enum Expression {
 }
 
 impl Expression {
-    /// True for a term or a variable.
+    /// True if the expression has no parts: a term, a variable, BOUND, or a call without arguments.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
         match self {
@@ -69,7 +70,7 @@ impl Expression {
         }
     }
 
-    /// Another handle of this expression, sharing its parts. O(arguments) for a call, O(1) for others.
+    /// A copy of the top node that shares its parts. O(arguments) for a call, O(1) for others.
     #[must_use]
     pub fn shared(&self) -> Self {
         let list = |list: &[Self]| list.iter().map(Self::shared).collect();
@@ -136,7 +137,7 @@ impl From<NamedNodePattern> for Expression {
     }
 }
 
-/// Functions that have a keyword in SPARQL, with their names as text, and those named by an IRI.
+/// Defines the functions that have a keyword in SPARQL, with their names, and those named by an IRI.
 macro_rules! functions {
     ($(
         $variant:ident $name:literal $module:ident $($row:ident)? $(($alias:ident $other:literal))?

@@ -1,6 +1,6 @@
-//! SPARQL's algebra (SPARQL 1.1 §18.2). Names are those of `spargebra`. The difference is that nothing is stored twice:
-//! texts are [shared](Text), parts of trees are held by an [`Arc`](std::sync::Arc), and a tree cannot be copied by
-//! accident, since types that contain others are not `Clone`. A rewriting shares the unchanged parts.
+//! SPARQL's algebra (SPARQL 1.1 §18.2), with the names of `spargebra`. Unlike there, nothing is stored twice: texts are
+//! [shared](Text), parts of trees are in [`Arc`](std::sync::Arc)s, and types that contain others are not `Clone`, so
+//! that a tree cannot be copied by accident. A rewriting shares the unchanged parts.
 
 mod convert;
 mod convert_terms;

@@ -1,5 +1,5 @@
-//! Operations on whole trees without recursion: dropping, comparing, hashing. A text may produce trees too deep for a
-//! recursive walk.
+//! Operations on whole trees without recursion (dropping, comparing, hashing), since a text may produce trees that are
+//! too deep for it.
 
 use super::expression::Expression;
 use super::pattern::{AggregateExpression, GraphPattern, OrderExpression};
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::mem::{discriminant, take};
 use std::sync::Arc;
 
-/// Parts of dropped trees that have no other owner, dropped iteratively.
+/// Parts of dropped trees that have no other owner; they are dropped one by one.
 #[derive(Default)]
 struct DropQueue {
     patterns: Vec<GraphPattern>,
@@ -51,7 +51,7 @@ impl DropQueue {
 }
 
 impl Expression {
-    /// Takes out the parts that have no other owner.
+    /// Moves the parts that have no other owner to `open`.
     fn hollow(&mut self, open: &mut DropQueue) {
         match self {
             Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
@@ -83,7 +83,7 @@ impl Expression {
         }
     }
 
-    /// The direct parts of this node.
+    /// Adds the direct parts of this node to `out`.
     fn inside<'a>(&'a self, out: &mut Vec<NodePart<'a>>) {
         match self {
             Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
@@ -114,7 +114,7 @@ impl Expression {
         }
     }
 
-    /// True if both nodes are equal except for their parts, and have equally many of them.
+    /// True if both nodes are equal apart from their parts, and have the same number of parts.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::NamedNode(a), Self::NamedNode(b)) => a == b,
@@ -439,7 +439,7 @@ impl<'a> NodePart<'a> {
 }
 
 impl GraphPattern {
-    /// True if a variable occurs anywhere inside, in scope or not. O(pattern).
+    /// True if a variable occurs anywhere in the pattern, in scope or not. O(pattern).
     #[must_use]
     pub fn mentions(&self, v: &Variable) -> bool {
         let mut open = vec![NodePart::Pattern(self)];
@@ -473,7 +473,7 @@ impl GraphPattern {
         false
     }
 
-    /// True if the operator itself names a variable.
+    /// True if the operator itself names a variable, ignoring its parts.
     fn names(&self, v: &Variable) -> bool {
         match self {
             Self::Bgp { patterns } => patterns.iter().any(|t| t.names(v)),
@@ -506,7 +506,7 @@ impl TriplePattern {
 }
 
 impl TermPattern {
-    /// Recurses into triple terms, as deep as they nest.
+    /// True if the pattern is the variable or contains it. Recursive, to the depth of nested triple terms.
     fn names(&self, v: &Variable) -> bool {
         match self {
             Self::Variable(x) => x == v,

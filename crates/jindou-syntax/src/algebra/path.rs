@@ -4,7 +4,7 @@ use super::term::NamedNode;
 use std::fmt;
 use std::sync::Arc;
 
-/// A property path. Its parts are shared: cloning takes constant time.
+/// A property path. Its parts are shared, so cloning takes constant time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PropertyPathExpression {
     /// A predicate.
@@ -31,7 +31,7 @@ impl From<NamedNode> for PropertyPathExpression {
     }
 }
 
-/// Recurses as deep as the path nests.
+/// Writes the path in SPARQL syntax. Recursive, to the depth of the path.
 impl fmt::Display for PropertyPathExpression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,8 +6,8 @@ use super::term::{GroundTerm, NamedNode, NamedNodePattern, TermPattern, TriplePa
 use super::text::Text;
 use std::sync::Arc;
 
-/// An operator over patterns (SPARQL 1.1 §18.2). Its parts are shared; it cannot be copied deeply. Dropping and
-/// comparing do not recurse.
+/// An operator over patterns (SPARQL 1.1 §18.2). Its parts are reference-counted, so it cannot be deeply copied.
+/// Dropping and comparing do not recurse.
 #[derive(Debug)]
 pub enum GraphPattern {
     /// Triple patterns.
@@ -40,7 +40,7 @@ pub enum GraphPattern {
         /// A condition on the combined solutions.
         expression: Option<Arc<Expression>>,
     },
-    /// LATERAL: the right side is evaluated for each solution of the left.
+    /// LATERAL: the right side is evaluated for each solution of the left side.
     Lateral {
         /// Left side.
         left: Arc<Self>,
@@ -68,7 +68,7 @@ pub enum GraphPattern {
         /// The pattern inside.
         inner: Arc<Self>,
     },
-    /// BIND, AS.
+    /// BIND, or AS in a SELECT or GROUP BY.
     Extend {
         /// Input.
         inner: Arc<Self>,
@@ -79,7 +79,7 @@ pub enum GraphPattern {
     },
     /// MINUS.
     Minus {
-        /// The solutions that are reduced.
+        /// The solutions from which others are removed.
         left: Arc<Self>,
         /// The solutions to remove.
         right: Arc<Self>,
@@ -121,7 +121,7 @@ pub enum GraphPattern {
         inner: Arc<Self>,
         /// Number of solutions to skip.
         start: usize,
-        /// Most solutions.
+        /// Largest number of solutions to return; `None` for all.
         length: Option<usize>,
     },
     /// GROUP BY.
@@ -145,14 +145,14 @@ pub enum GraphPattern {
 }
 
 impl Default for GraphPattern {
-    /// The single solution without variables.
+    /// One solution without variables.
     fn default() -> Self {
         Self::Bgp { patterns: vec![] }
     }
 }
 
 impl GraphPattern {
-    /// True for an operator without patterns inside.
+    /// True for an operator that contains no patterns.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
         matches!(
@@ -222,7 +222,7 @@ impl TriplePattern {
 }
 
 impl TermPattern {
-    /// Recurses into triple terms, as deep as they nest.
+    /// Calls `f` with each variable in the pattern. Recursive, to the depth of nested triple terms.
     fn on_variable<'a>(&'a self, f: &mut impl FnMut(&'a Variable)) {
         match self {
             Self::Variable(v) => f(v),
@@ -252,7 +252,7 @@ pub enum AggregateExpression {
 }
 
 impl AggregateExpression {
-    /// Another handle of this aggregate, sharing its parts. O(1).
+    /// A copy of the aggregate that shares its parts. O(1).
     #[must_use]
     pub fn shared(&self) -> Self {
         match self {
@@ -271,7 +271,7 @@ impl AggregateExpression {
         }
     }
 
-    /// The argument.
+    /// The argument; `None` for `COUNT(*)`.
     #[must_use]
     pub fn argument(&self) -> Option<&Arc<Expression>> {
         match self {
@@ -296,7 +296,7 @@ pub enum AggregateFunction {
     Max,
     /// `GROUP_CONCAT`
     GroupConcat {
-        /// Text between two values; `None` for a space.
+        /// Separator of the values; `None` for a space.
         separator: Option<Text>,
     },
     /// `SAMPLE`
@@ -315,14 +315,14 @@ pub enum OrderExpression {
 }
 
 impl OrderExpression {
-    /// The key.
+    /// The expression to sort by.
     #[must_use]
     pub fn expression(&self) -> &Arc<Expression> {
         let (Self::Asc(e) | Self::Desc(e)) = self;
         e
     }
 
-    /// The same direction with another key.
+    /// The same direction with another expression.
     #[must_use]
     pub fn with(&self, e: Arc<Expression>) -> Self {
         match self {
@@ -332,12 +332,12 @@ impl OrderExpression {
     }
 }
 
-/// The graphs that a query names.
+/// The graphs that a query reads: FROM and FROM NAMED, or USING, USING NAMED and WITH.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueryDataset {
     /// Graphs that are merged into the default graph.
     pub default: Vec<NamedNode>,
-    /// The named graphs.
+    /// The named graphs; `None` for all named graphs of the store.
     pub named: Option<Vec<NamedNode>>,
 }
 

@@ -7,7 +7,7 @@ use super::term::{
 use oxiri::Iri;
 use std::sync::Arc;
 
-/// An IRI against which relative ones are resolved.
+/// An IRI against which relative IRIs are resolved.
 pub type BaseIri = Iri<Arc<str>>;
 
 /// A query. Cloning it shares the algebra.
@@ -24,7 +24,7 @@ pub enum Query {
     },
     /// CONSTRUCT.
     Construct {
-        /// Template of the triples to make.
+        /// The triples to create for each solution.
         template: Arc<[TriplePattern]>,
         /// FROM, FROM NAMED.
         dataset: Option<QueryDataset>,
@@ -53,7 +53,7 @@ pub enum Query {
     },
 }
 
-/// A part that every form has.
+/// A field that every variant of `Query` has.
 macro_rules! of_all {
     ($query:expr, $part:ident) => {
         match $query {
@@ -77,7 +77,7 @@ impl Query {
         of_all!(self, pattern)
     }
 
-    /// FROM and FROM NAMED.
+    /// FROM and FROM NAMED; `None` if the query has neither.
     #[must_use]
     pub fn dataset(&self) -> Option<&QueryDataset> {
         of_all!(self, dataset).as_ref()

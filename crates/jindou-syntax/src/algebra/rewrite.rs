@@ -1,4 +1,4 @@
-//! Rewritings: changed parts are built again, unchanged parts are shared.
+//! Rewritings of algebra: changed parts are built again, unchanged parts are shared.
 
 use super::expression::Expression;
 use super::pattern::{AggregateExpression, GraphPattern, OrderExpression};
@@ -10,9 +10,9 @@ fn or<T>(new: Option<Arc<T>>, old: &Arc<T>) -> Arc<T> {
     new.unwrap_or_else(|| Arc::clone(old))
 }
 
-/// A rewriting of algebra. `None` means that a part is unchanged.
+/// A rewriting of algebra. Its methods return `None` for a part that remains unchanged.
 pub trait Rewrite {
-    /// Reason why there is no new algebra.
+    /// Type of the errors with which the rewriting may fail.
     type Error;
 
     /// The new pattern.
@@ -29,7 +29,7 @@ pub trait Rewrite {
 }
 
 impl GraphPattern {
-    /// The operator with the rewritten patterns and expressions directly inside; `None` if all are unchanged.
+    /// The operator with its direct parts rewritten; `None` if all are unchanged.
     ///
     /// # Errors
     /// The rewriting's errors.

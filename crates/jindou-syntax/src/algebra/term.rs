@@ -1,4 +1,4 @@
-//! RDF terms, and patterns of them. Cloning takes constant time: texts and triple terms are shared.
+//! RDF terms, and patterns of them. Texts and triple terms are shared, so cloning takes constant time.
 
 use super::text::{Canonical, Text};
 use jindou_model::term::{self, Parts};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// An IRI.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NamedNode(
-    /// The canonical form: a leading `<`, which is also valid text.
+    /// The canonical bytes: `<` and the IRI. They are always valid UTF-8.
     Text,
 );
 
@@ -42,13 +42,13 @@ impl NamedNode {
         self.as_str().to_owned()
     }
 
-    /// The canonical bytes, shared with the node. O(1).
+    /// The canonical bytes, which share the memory of this value. O(1).
     #[must_use]
     pub fn canonical(&self) -> Canonical {
         Canonical::of_text(&self.0)
     }
 
-    /// The IRI with these canonical bytes; `None` for any other term's.
+    /// The IRI with these canonical bytes; `None` if they are another term's.
     #[must_use]
     pub fn from_canonical(bytes: &Canonical) -> Option<Self> {
         if bytes.first() != Some(&term::IRI) {
@@ -109,9 +109,9 @@ impl fmt::Display for Variable {
 /// A blank node.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum BlankNode {
-    /// With a label in the text.
+    /// With a label that the text contains.
     Label(Text),
-    /// Without a label: a unique number, in two halves.
+    /// Without a label: a unique 128-bit number, the upper half first.
     Fresh([u64; 2]),
 }
 
@@ -128,7 +128,7 @@ impl BlankNode {
         Self::Fresh([(id >> 64) as u64, id as u64])
     }
 
-    /// The label.
+    /// The label, for [`Self::Fresh`] made from its number.
     #[must_use]
     pub fn label(&self) -> Cow<'_, str> {
         match self {
@@ -152,7 +152,7 @@ impl fmt::Display for BlankNode {
     }
 }
 
-/// A literal, as its canonical bytes.
+/// A literal, stored as its canonical bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Literal(Canonical);
 
@@ -171,7 +171,7 @@ impl Literal {
         Self(bytes.into())
     }
 
-    /// A string with a language, optionally followed by a direction (`he--rtl`).
+    /// A language-tagged string. The language may be followed by a base direction (`he--rtl`).
     #[must_use]
     pub fn new_language_tagged_literal_unchecked(
         value: impl AsRef<str>,
@@ -186,7 +186,7 @@ impl Literal {
         Self(bytes)
     }
 
-    /// The literal with these canonical bytes; `None` for any other term's.
+    /// The literal with these canonical bytes; `None` if they are another term's.
     #[must_use]
     pub fn from_canonical(bytes: &Canonical) -> Option<Self> {
         let is_other = matches!(
@@ -212,7 +212,7 @@ impl Literal {
         }
     }
 
-    /// The lexical form of a plain string; `None` for other literals. O(length).
+    /// The lexical form of an `xsd:string`; `None` for other literals. O(length).
     #[must_use]
     pub fn as_plain_string(&self) -> Option<&str> {
         match self.parts() {
@@ -221,13 +221,13 @@ impl Literal {
         }
     }
 
-    /// The language, without a direction. O(length).
+    /// The language tag without the base direction; `None` for other literals. O(length).
     #[must_use]
     pub fn language(&self) -> Option<&str> {
         self.tag().map(|t| t.0)
     }
 
-    /// The base direction. O(length).
+    /// The base direction; `None` for literals without one. O(length).
     #[must_use]
     pub fn direction(&self) -> Option<BaseDirection> {
         self.tag()?.1
@@ -244,7 +244,7 @@ impl Literal {
         })
     }
 
-    /// The datatype. O(length).
+    /// The datatype's IRI. O(length).
     #[must_use]
     pub fn datatype(&self) -> Cow<'_, str> {
         use oxrdf::vocab::{rdf, xsd};
@@ -299,7 +299,7 @@ pub enum NamedOrBlankNode {
     BlankNode(BlankNode),
 }
 
-/// A term.
+/// An RDF term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Term {
     /// An IRI.
@@ -477,7 +477,7 @@ pub struct GroundQuadPattern {
     pub graph_name: GraphNamePattern,
 }
 
-/// Appends a part of a triple term's canonical bytes, preceded by its length.
+/// Appends a part of a triple term's canonical bytes, preceded by the part's length.
 fn part(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -487,7 +487,7 @@ fn part(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
 }
 
 impl GroundTerm {
-    /// Length of the canonical bytes, computed without making them.
+    /// Length of the canonical bytes, computed without building them.
     #[must_use]
     pub fn canonical_len(&self) -> usize {
         match self {
@@ -499,8 +499,8 @@ impl GroundTerm {
         }
     }
 
-    /// The canonical bytes: shared with the term, except for a triple term, for which this recurses as deep as it
-    /// nests.
+    /// The canonical bytes. They share the memory of this term, except for a triple term, whose bytes are built
+    /// recursively.
     #[must_use]
     pub fn canonical(&self) -> Canonical {
         match self {
@@ -530,8 +530,8 @@ impl GroundTerm {
 }
 
 impl TriplePattern {
-    /// Length of the canonical bytes as a triple term, computed without making them; `None` if it has variables or
-    /// blank nodes.
+    /// Length of the canonical bytes of this pattern as a triple term, computed without building them; `None` if it
+    /// contains variables or blank nodes.
     #[must_use]
     pub fn canonical_len(&self) -> Option<usize> {
         let TermPattern::NamedNode(subject) = &self.subject else {
@@ -549,7 +549,7 @@ impl TriplePattern {
         Some(13 + subject.0.len() + predicate.0.len() + object)
     }
 
-    /// The canonical bytes as a triple term; `None` if it has variables or blank nodes. Recurses as deep as it nests.
+    /// The canonical bytes of this pattern as a triple term; `None` if it contains variables or blank nodes. Recursive.
     #[must_use]
     pub fn canonical(&self) -> Option<Canonical> {
         let mut bytes = Vec::with_capacity(self.canonical_len()?);

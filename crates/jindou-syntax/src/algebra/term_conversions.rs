@@ -1,4 +1,4 @@
-//! Conversions between terms, patterns of them and what holds both.
+//! Conversions between terms, patterns of terms, and enums that have them as variants.
 
 use super::term::{
     BlankNode, GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, GroundTerm,
@@ -6,7 +6,7 @@ use super::term::{
     NamedOrBlankNode, Quad, QuadPattern, Term, TermPattern, Triple, TriplePattern, Variable,
 };
 
-/// Implements `From` a part for the variant of the same name.
+/// Implements `From` for each variant with the same name as the type in it.
 macro_rules! variants {
     ($($to:ident { $($variant:ident ($part:ty)),* })*) => {$($(
         impl From<$part> for $to {
@@ -78,7 +78,7 @@ impl TryFrom<TermPattern> for NamedOrBlankNode {
     }
 }
 
-/// Recurses into triple terms, as deep as they nest.
+/// Fails for variables. Recursive, to the depth of nested triple terms.
 impl TryFrom<TermPattern> for Term {
     type Error = ();
 

@@ -1,4 +1,4 @@
-//! Text and bytes that are stored once, however many terms use them.
+//! Texts and bytes that are stored once, however many terms share them.
 
 use rustc_hash::FxHasher;
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ fn hash_of(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A shared string. Cloning, hashing and most comparisons take constant time, whatever its length.
+/// A shared string with its hash. Cloning, hashing and most comparisons take constant time, whatever the length is.
 #[derive(Clone)]
 pub struct Text {
     text: Arc<str>,
@@ -22,7 +22,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// A copy of the text. O(length).
+    /// Copies the text. O(length).
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Text {
         &self.text
     }
 
-    /// The text as a shared handle.
+    /// The text as an `Arc`, without copying.
     #[must_use]
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.text)
@@ -150,7 +150,8 @@ impl fmt::Display for Text {
     }
 }
 
-/// The canonical bytes of a term ([`jindou_model::term`]), shared. Cloning, hashing and most comparisons take constant time.
+/// The canonical bytes of a term ([`jindou_model::term`]), shared, with their hash. Cloning, hashing and most
+/// comparisons take constant time.
 #[derive(Clone)]
 pub struct Canonical {
     bytes: SharedBytes,
@@ -159,13 +160,13 @@ pub struct Canonical {
 
 #[derive(Clone)]
 enum SharedBytes {
-    /// The bytes of an IRI, shared with its text.
+    /// The bytes of an IRI, which share the memory of a [`Text`].
     Text(Arc<str>),
     Raw(Arc<[u8]>),
 }
 
 impl Canonical {
-    /// A copy of the bytes. O(length).
+    /// Copies the bytes. O(length).
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self {
@@ -174,7 +175,7 @@ impl Canonical {
         }
     }
 
-    /// The bytes of a text that is canonical already; shared with it.
+    /// The bytes of a text that has the canonical form already; shares its memory.
     pub(crate) fn of_text(text: &Text) -> Self {
         Self {
             bytes: SharedBytes::Text(text.shared()),
@@ -182,7 +183,7 @@ impl Canonical {
         }
     }
 
-    /// The bytes as text. O(1) if they came from a text.
+    /// The bytes as text; `None` if they are not UTF-8. O(1) if they share the memory of a text.
     pub(crate) fn to_text(&self) -> Option<Text> {
         let text = match &self.bytes {
             SharedBytes::Text(text) => Arc::clone(text),

@@ -1,4 +1,4 @@
-//! Advice for tokens at places where they are not allowed, as data.
+//! Messages for tokens at positions where they are not allowed, as data.
 
 use super::Parser;
 use super::calls::is_call;
@@ -10,12 +10,12 @@ use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 
 type Condition = fn(&Parser<'_, '_>, Token) -> bool;
 
-/// A message for some tokens at some places. Its texts may name the token as `{text}`, `{name}` (without the signs before the first
-/// letter) or `{NAME}` (in upper case), and the keyword of the place as `{word}`.
+/// A message for some tokens at some positions. Its texts may contain the token as `{text}`, as `{name}` (from its
+/// first letter on) or as `{NAME}` (in upper case), and the keyword before the position as `{word}`.
 struct Advice {
-    /// Empty: all tokens.
+    /// The tokens; empty for all.
     tokens: &'static [T],
-    /// Empty: all places.
+    /// The positions; empty for all.
     places: &'static [P],
     condition: Option<Condition>,
     kind: D,
@@ -24,17 +24,17 @@ struct Advice {
     edit: Edit,
 }
 
-/// Change of the text that applies the remedy.
+/// The change of the text that the message suggests.
 #[derive(Clone, Copy)]
 enum Edit {
     None,
     /// Replaces the token.
     Replace(&'static str),
-    /// Replaces the token and the sign directly before it; the message is about both.
+    /// Replaces the token and the sign directly before it, which the message is about, too.
     ReplacePair(&'static str),
     /// Inserts the text before the token.
     Before(&'static str),
-    /// Inserts the text after the token before this one.
+    /// Inserts the text after the previous token.
     AfterPrevious(&'static str),
 }
 
@@ -88,7 +88,7 @@ const QUERY_FORMS: &[T] = &[
     T::Word(K::Describe),
 ];
 
-/// The first row that fits counts.
+/// The messages. The first matching row counts.
 #[rustfmt::skip]
 static ADVICE: &[Advice] = &[
     advice(&[], &[P::Query], D::UpdateNotQuery, "this is an update, but a query is expected here")
@@ -241,7 +241,7 @@ fn starts_update(_: &Parser<'_, '_>, token: Token) -> bool {
 }
 
 impl Parser<'_, '_> {
-    /// Message for a token that has a row in the table for this place.
+    /// The message of the first row for a token at a position; `None` if no row matches.
     pub(super) fn advised_token(&self, token: Token, place: P) -> Option<Diagnostic> {
         let advice = ADVICE.iter().find(|a| a.fits(self, token, place))?;
         let fill = |template: &str| self.filled(template, token, place);
@@ -264,7 +264,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The template with the token's and the place's words.
+    /// The template with its placeholders replaced.
     fn filled(&self, template: &str, token: Token, place: P) -> String {
         if !template.contains('{') {
             return template.to_owned();

@@ -1,4 +1,4 @@
-//! Aggregates of the current query: each is computed once, however often it is mentioned.
+//! Aggregates of the current query. Each is computed once, however often it occurs.
 
 use super::{Deep, Parse, Parser, RuleHalt};
 use crate::advice::FaultPlace;
@@ -9,12 +9,12 @@ use crate::lexer::TokenKind;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Aggregates of one SELECT, CONSTRUCT, …, and the depth of the deepest.
+/// Aggregates of one SELECT, CONSTRUCT, …, and the depth of the deepest one's argument.
 #[derive(Default)]
 pub(crate) struct AggregateFrame {
     pub list: Vec<(Variable, AggregateExpression)>,
     pub depth: u32,
-    /// Index of each aggregate in the list, once there are many.
+    /// Index in `list` of each aggregate; filled once there are many.
     index: FxHashMap<AggregateExpression, usize>,
 }
 
@@ -43,7 +43,7 @@ impl AggregateFrame {
 }
 
 impl Parser<'_, '_> {
-    /// Parses an aggregate after its name.
+    /// Parses an aggregate, from its name on.
     pub(super) fn aggregate(&mut self, word: K) -> Parse<Deep<Expression>> {
         let name = self.bump()?;
         if let Some(why) = self.no_aggregate {

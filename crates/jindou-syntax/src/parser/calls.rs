@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 
-/// The function with this name, and the smallest and largest number of its arguments.
+/// The function with this name, and the smallest and the largest number of its arguments; `None` for other words.
 pub(crate) fn function(word: K) -> Option<(Function, usize, usize)> {
     let function = word.function()?;
     let definition = function.definition()?;
@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
             _ => None,
         };
         let flags = 2 + usize::from(replaces);
-        // Computed flags may have any value.
+        // If the flags are computed, they may have any value.
         let (Some(pattern), true) = (
             constant(1),
             list.len() <= flags || constant(flags).is_some(),

@@ -1,4 +1,4 @@
-//! Expressions, by precedence climbing: a level of brackets takes three stack frames, a chain of operators none.
+//! Expressions, by precedence climbing. Brackets need three stack frames per level, chains of operators none.
 
 use super::intern::{Suffix, Word};
 use super::{Deep, Parse, Parser};
@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
         self.binary(Level::Or)
     }
 
-    /// Operands joined by operators of at least this precedence.
+    /// Parses operands joined by operators with at least this precedence.
     fn binary(&mut self, least: Level) -> Parse<Expr> {
         let mut left = self.unary()?;
         while let Some(level) = level(self.kind()) {
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
         self.deep(to(Arc::new(left.it), Arc::new(right.it)), depth)
     }
 
-    /// `a || b || c …`
+    /// Parses the rest of `a || b || c …` or `a && b && c …`, after its first operand.
     fn chain(
         &mut self,
         first: Expr,
@@ -108,7 +108,7 @@ impl Parser<'_, '_> {
         self.joined(parts, to)
     }
 
-    /// Conditions joined by an associative operator; at least one.
+    /// Joins conditions by an associative operator. There must be at least one.
     pub(super) fn joined(
         &mut self,
         parts: Vec<Expr>,
@@ -173,7 +173,7 @@ impl Parser<'_, '_> {
             nots += 1;
         }
         let mut e = match self.kind() {
-            // A sign that touches its number is part of the literal, whose lexical form is kept.
+            // A sign directly before a number is part of the literal and of its lexical form.
             sign @ (TokenKind::Plus | TokenKind::Minus) if !self.is_signed_number() => {
                 self.bump()?;
                 let e = self.primary()?;
@@ -250,7 +250,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `( expression )`
+    /// Parses `( expression )`.
     pub(super) fn bracketed(&mut self) -> Parse<Expr> {
         self.enter()?;
         self.expect(TokenKind::OpenParen, FaultPlace::Bracketed)?;
@@ -260,7 +260,7 @@ impl Parser<'_, '_> {
         Ok(e)
     }
 
-    /// Arguments of a function named by an IRI, which has already been read.
+    /// Parses the arguments of a function named by an IRI, whose name has already been read.
     pub(super) fn custom_call(&mut self, name: Token, iri: NamedNode) -> Parse<Expr> {
         let (arguments, depth) = self.expression_list(K::Unknown)?;
         self.check_call(name, iri.as_str(), arguments.len());
@@ -270,7 +270,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// `()` or `(a, b, …)`, and the depth of the deepest argument.
+    /// Parses `()` or `(a, b, …)`; also returns the depth of the deepest argument.
     pub(super) fn expression_list(&mut self, of: K) -> Parse<(Vec<Expression>, u32)> {
         self.enter()?;
         self.expect(TokenKind::OpenParen, FaultPlace::CallOpen(of))?;
@@ -291,7 +291,7 @@ impl Parser<'_, '_> {
         Ok((list, depth))
     }
 
-    /// `<<( s p o )>>` as a value.
+    /// Parses `<<( s p o )>>` as a value.
     fn triple_expression(&mut self) -> Parse<Expr> {
         self.enter_triple()?;
         self.bump()?;

@@ -1,4 +1,4 @@
-//! Recording of errors with their remedies.
+//! Recording of errors.
 
 use super::{Parser, RuleHalt};
 use crate::keyword::Keyword as K;
@@ -7,7 +7,7 @@ use crate::options::MOST_FAULTS;
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D, place};
 use std::ops::Range;
 
-/// Longest piece of the text that a message quotes, in characters.
+/// Longest quotation of the text in a message, in characters.
 const SHOWN: usize = 40;
 
 pub(super) fn shortened(text: &str) -> String {
@@ -31,14 +31,14 @@ impl<'t> Parser<'t, '_> {
 
     pub(super) fn diagnostic(&self, range: Range<usize>, kind: D, message: String) -> Diagnostic {
         let range = self.source.range(range);
-        // Errors that are not reported need no description: a text may have a million of them.
+        // Errors that are not reported get no line and excerpt, which take time: a text may contain a million of them.
         if self.last_fault == Some(range.start) || self.faults.len() >= MOST_FAULTS {
             return Diagnostic::unplaced(range, kind, message);
         }
         Diagnostic::new(self.source.original, range, kind, message)
     }
 
-    /// Records an error, unless there was one at the same place.
+    /// Records an error, unless the previous one was at the same position or there are too many.
     pub(super) fn fault(&mut self, d: Diagnostic) {
         if self.last_fault == Some(d.start) || self.faults.len() >= MOST_FAULTS {
             return;
@@ -47,7 +47,7 @@ impl<'t> Parser<'t, '_> {
         self.faults.push(d);
     }
 
-    /// Records an error that ends a rule.
+    /// Records an error after which the current rule cannot continue.
     pub(super) fn halt(&mut self, d: Diagnostic) -> RuleHalt {
         self.fault(d);
         if self.faults.len() >= MOST_FAULTS {
@@ -57,7 +57,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// The recorded errors, and the limit that was exceeded.
+    /// The recorded errors, and the error of a limit that was exceeded, if any.
     pub(crate) fn outcome(self) -> (Vec<Diagnostic>, Option<jindou_model::Error>) {
         (self.faults, self.stopped)
     }

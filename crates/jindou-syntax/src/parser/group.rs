@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(super) type Pattern = Deep<GraphPattern>;
 
-/// The single solution without variables.
+/// A pattern with one solution, which has no variables.
 pub(super) fn unit() -> Pattern {
     Deep {
         it: GraphPattern::default(),
@@ -25,7 +25,7 @@ fn is_unit(p: &GraphPattern) -> bool {
     matches!(p, GraphPattern::Bgp { patterns } if patterns.is_empty())
 }
 
-/// Patterns to be joined. Only at the beginning are adjacent basic graph patterns merged into one.
+/// Patterns to be joined. Basic graph patterns are merged as long as the run contains nothing else.
 struct PatternRun {
     parts: Vec<Pattern>,
 }
@@ -69,7 +69,7 @@ fn join_all(parts: Vec<Pattern>) -> Pattern {
 }
 
 impl Parser<'_, '_> {
-    /// Parses a group; its filters become the outermost operators.
+    /// Parses a group. Its filters become the outermost operators.
     pub(super) fn group(&mut self, place: FaultPlace) -> Parse<Pattern> {
         let (p, filter) = self.group_with_filter(place)?;
         match filter {
@@ -98,7 +98,7 @@ impl Parser<'_, '_> {
         Ok(p)
     }
 
-    /// Parses a group and returns its filters separately, since OPTIONAL takes them for itself.
+    /// Parses a group and returns its filters separately, since OPTIONAL uses them as its condition.
     fn group_with_filter(&mut self, place: FaultPlace) -> Parse<(Pattern, Option<Expr>)> {
         self.enter()?;
         self.expect(TokenKind::OpenBrace, place)?;
@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
             parts: vec![unit()],
         };
         let mut filters = vec![];
-        // Tracks if triples may follow, and if a dot may.
+        // True if triples may follow here, and if a dot may.
         let (mut triples_may, mut dot_may) = (true, false);
         let mut block: Vec<TriplePart> = vec![];
         loop {
@@ -191,7 +191,7 @@ impl Parser<'_, '_> {
         self.deep(p.it, p.depth)
     }
 
-    /// The run so far as one pattern, from which to continue.
+    /// Takes the run as one joined pattern, as the input of an operator such as OPTIONAL.
     fn so_far(&mut self, run: &mut PatternRun) -> Parse<Pattern> {
         let parts = std::mem::take(&mut run.parts);
         self.joined_run(PatternRun { parts })
@@ -288,7 +288,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A group whose variables are also in scope around it.
+    /// Parses a group whose variables are also in scope of the surrounding group.
     fn inner_group(&mut self) -> Parse<Pattern> {
         let outer = self.scopes.enter();
         let p = self.group(FaultPlace::Group)?;
@@ -352,7 +352,7 @@ impl Parser<'_, '_> {
         self.deep(it, depth)
     }
 
-    /// A variable or an IRI; a variable is not put into scope.
+    /// Parses a variable or an IRI, without adding the variable to the scope.
     pub(super) fn graph_name(&mut self, place: FaultPlace) -> Parse<NamedNodePattern> {
         if self.is(TokenKind::Variable) {
             let (id, _) = self.variable(place)?;
@@ -361,7 +361,7 @@ impl Parser<'_, '_> {
         Ok(self.expect_iri(place)?.into())
     }
 
-    /// A condition: an expression in brackets, or a call.
+    /// Parses a condition: an expression in brackets, or a call.
     pub(super) fn constraint(&mut self, place: FaultPlace) -> Parse<Expr> {
         match self.kind() {
             TokenKind::OpenParen => self.bracketed(),
@@ -379,7 +379,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// The join of patterns in their order; basic graph patterns at the beginning are merged.
+/// Joins patterns in their order; basic graph patterns at the beginning are merged.
 pub(super) fn join_in_order(parts: Vec<Pattern>) -> Pattern {
     let mut run = PatternRun {
         parts: vec![unit()],

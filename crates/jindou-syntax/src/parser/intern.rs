@@ -1,4 +1,4 @@
-//! Interning of terms: equal tokens give the same shared text, however often they occur.
+//! Interning of terms: equal tokens share one text, however often they occur.
 
 use super::{Parse, Parser};
 use crate::algebra::{Canonical, Literal, NamedNode, Text};
@@ -6,10 +6,10 @@ use hashbrown::HashTable;
 use oxrdf::vocab::rdf;
 use rustc_hash::FxHashMap;
 
-/// Bytes of a table entry with the structures that it points to, without the text.
+/// Bytes of a table entry and of the structures that it points to, without the text.
 const ENTRY: usize = 160;
 
-/// The suffix after a string.
+/// The suffix of a string.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Suffix<'t> {
     Nothing,
@@ -18,23 +18,24 @@ pub(super) enum Suffix<'t> {
     Datatype(NamedNode),
 }
 
-/// Terms by their tokens.
+/// Terms that have occurred, by their tokens.
 #[derive(Default)]
 pub(crate) struct Interned<'t> {
-    /// IRIs by their tokens, each with the number of declarations in force when it was read.
+    /// IRIs by their tokens, each with the number of declarations when it was read ([`Interned::declarations`]).
     iris: FxHashMap<&'t str, (u32, NamedNode)>,
     literals: FxHashMap<(&'t str, Suffix<'t>), Literal>,
-    /// IRIs that are much longer than their tokens, which several tokens may share.
+    /// IRIs that are much longer than their tokens, such as prefixed names: different tokens may stand for the same
+    /// IRI.
     long: HashTable<Text>,
     /// `rdf:type` and the like, by [`Word`].
     vocabulary: [Option<NamedNode>; 5],
-    /// Number of declarations so far: of bases, which change the meaning of `<a>`, and of prefixes.
+    /// Number of BASE declarations so far, which change the meaning of `<a>`, and of PREFIX declarations.
     pub(super) bases: u32,
     pub(super) prefixes: u32,
     scratch: Vec<u8>,
 }
 
-/// IRIs with a keyword or sign of their own.
+/// IRIs that have a keyword or a syntax of their own.
 #[derive(Clone, Copy)]
 pub(super) enum Word {
     Type,
@@ -58,7 +59,7 @@ impl Word {
 }
 
 impl Interned<'_> {
-    /// Number of the declarations that determine the meaning of this token.
+    /// The number of declarations so far that may have changed the meaning of this token.
     fn declarations(&self, token: &str) -> u32 {
         if token.starts_with('<') {
             self.bases
@@ -69,13 +70,13 @@ impl Interned<'_> {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// The IRI of a token, if it occurred before.
+    /// The IRI of a token, if it has occurred and no declaration has changed its meaning since.
     pub(super) fn known_iri(&self, token: &str) -> Option<NamedNode> {
         let (declarations, iri) = self.interned.iris.get(token)?;
         (*declarations == self.interned.declarations(token)).then(|| iri.clone())
     }
 
-    /// Keeps the IRI of a token. `text` begins with `<`; its bytes have been charged.
+    /// Stores the IRI of a token. `text` is `<` and the IRI; its bytes have been charged already.
     pub(super) fn intern_iri(&mut self, token: &'t str, text: &str) -> NamedNode {
         let interned = &mut self.interned;
         let text = if text.len() > 2 * token.len() + 64 {
@@ -105,12 +106,13 @@ impl<'t> Parser<'t, '_> {
             .clone()
     }
 
-    /// The literal with this key, if it occurred before.
+    /// The literal of a token and its suffix, if it has occurred.
     pub(super) fn known_literal(&self, key: &(&'t str, Suffix<'t>)) -> Option<Literal> {
         self.interned.literals.get(key).cloned()
     }
 
-    /// Keeps a literal; its bytes are charged first.
+    /// Stores a literal, after it has checked that memory for `len` bytes is available. `push` writes the canonical
+    /// bytes.
     pub(super) fn intern_literal(
         &mut self,
         key: (&'t str, Suffix<'t>),

@@ -10,7 +10,7 @@ use oxiri::Iri;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Declared prefixes, and the undeclared but known ones that occurred.
+/// Prefixes that the text declares, and other known prefixes that it uses.
 #[derive(Default)]
 pub(crate) struct QueryPrefixes<'t> {
     known: FxHashMap<&'t str, Prefix>,
@@ -23,14 +23,15 @@ const LONGEST_OPEN: usize = 1 << 12;
 struct Prefix {
     /// The IRI, with a leading `<`.
     iri: NamedNode,
-    /// True if the prefix followed by letters, digits, `_` and `-` always gives a valid IRI.
+    /// True if this IRI followed by any letters, digits, `_` and `-` is always a valid IRI, so that names need no
+    /// check.
     open: bool,
 }
 
 impl Prefix {
     fn new(iri: NamedNode) -> Self {
         let text = iri.as_str();
-        // Many names may be declared for one long IRI, and each would look at all of it.
+        // Many prefixes may be declared for one long IRI, and each would be examined in full.
         let short = (9..=LONGEST_OPEN).contains(&text.len());
         let open = short && text.ends_with(['/', '#']) && is_plain(text);
         Self { iri, open }
@@ -47,8 +48,8 @@ impl<'t> QueryPrefixes<'t> {
     }
 }
 
-/// True for an absolute IRI of the usual kind: `http(s)`, a host of letters, digits, dots and dashes, a path without
-/// dot segments and escapes. It needs no further checks, and a base does not change it.
+/// True for an absolute IRI of a simple form: `http(s)`, a host of letters, digits, dots and dashes, and a path without
+/// dot segments and escapes. Such an IRI is valid, and does not depend on the base.
 fn is_plain(iri: &str) -> bool {
     let Some(rest) = iri
         .strip_prefix("http://")
@@ -84,7 +85,7 @@ fn is_plain(iri: &str) -> bool {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// Parses an IRI, written out or as a prefixed name. An error in it is recorded, and parsing continues.
+    /// Parses an IRI in angle brackets or a prefixed name. Errors in it are recorded, and parsing continues.
     pub(super) fn iri(&mut self) -> Parse<NamedNode> {
         let token = self.bump()?;
         let iri = match self.known_iri(self.slice(token)) {
@@ -111,7 +112,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// The IRI of a token in `<` and `>`, resolved against the base.
+    /// The IRI of a token in angle brackets, resolved against the base.
     pub(super) fn written(&mut self, token: Token) -> Parse<NamedNode> {
         let key = self.slice(token);
         if let Some(known) = self.known_iri(key) {
@@ -129,7 +130,7 @@ impl<'t> Parser<'t, '_> {
         } else {
             Cow::Borrowed(inside)
         };
-        // Memory needed: the IRI, and a second copy while it is put into the table.
+        // Memory for the IRI, and for a second copy while it is interned.
         let longest = self.base.as_ref().map_or(0, |b| b.len()) + unescaped.len();
         self.room(2 * longest)?;
         let mut text = String::with_capacity(longest + 2);
@@ -147,7 +148,7 @@ impl<'t> Parser<'t, '_> {
         Ok(self.intern_iri(key, &text))
     }
 
-    /// The IRI of a token, as a base.
+    /// The IRI of a token in angle brackets, as a new base.
     pub(super) fn new_base(&mut self, token: Token) -> Parse<BaseIri> {
         let iri = self.written(token)?;
         self.room(iri.as_str().len())?;
@@ -170,7 +171,7 @@ impl<'t> Parser<'t, '_> {
                 Some(iri) => NamedNode::new_unchecked(iri),
                 None => {
                     self.unknown_prefix(token, name);
-                    // The error has been reported already.
+                    // An arbitrary IRI, so that the error is not reported again.
                     NamedNode::new_unchecked("http://e/")
                 }
             };

@@ -1,5 +1,5 @@
-//! Recursive descent over tokens. An error is recorded and unwinds to the next place from which parsing can continue;
-//! the algebra that is built in the meantime is discarded.
+//! Recursive descent over tokens. An error is recorded and unwinds to the next rule that can continue after it. If
+//! there were errors, the algebra is discarded.
 
 mod advised;
 mod aggregates;
@@ -38,10 +38,10 @@ use oxiri::Iri;
 use rustc_hash::{FxHashMap, FxHashSet};
 use scope::Scopes;
 
-/// Reason why a rule did not complete. The details are recorded in the parser.
+/// Reason why a rule did not complete. The parser has recorded the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleHalt {
-    /// An error in the text: parsing may continue after it.
+    /// An error in the text; parsing may continue at a later position.
     Fault,
     /// A limit was exceeded, or there were too many errors.
     Stop,
@@ -56,7 +56,7 @@ pub(crate) struct Deep<T> {
     pub depth: u32,
 }
 
-/// From this size in bytes on, memory for a part is checked before it is allocated.
+/// Size in bytes of a part from which memory for it is checked before it is allocated.
 const LARGE: usize = 1 << 16;
 /// Number of tokens between two checks of the clock.
 const BETWEEN: u32 = 512;
@@ -71,7 +71,7 @@ pub(crate) struct Parser<'t, 'o> {
     ahead: Option<Token>,
     /// End of the last token that was read.
     behind: usize,
-    /// Open brackets, with their places.
+    /// Open brackets with their tokens.
     open: OpenBrackets,
     nesting: u32,
     /// Number of open triple terms.
@@ -84,30 +84,31 @@ pub(crate) struct Parser<'t, 'o> {
     scopes: Scopes,
     names: FxHashMap<&'t str, u32>,
     variables: Vec<Variable>,
-    /// Blank node labels, each with the group of patterns that uses it, its token and its node.
+    /// Labels of blank nodes, each with the basic graph pattern that uses it, its token, and the node.
     labels: FxHashMap<&'t str, (u32, Token, BlankNode)>,
     block: u32,
     blank: Option<u128>,
     stem: Option<String>,
     generated: u32,
     frames: Vec<AggregateFrame>,
-    /// Reason why no aggregate is allowed here.
+    /// Description of the position if aggregates are not allowed here, for the message.
     no_aggregate: Option<&'static str>,
     /// The graph that the current ADD, COPY or MOVE reads.
     copied_from: Option<crate::CopiedFrom>,
-    /// Variables of the current expression that must be grouped, with their places.
+    /// Variables of the current expression that must be grouped, with their tokens.
     noted: Vec<(u32, Token)>,
     noting: bool,
 
     /// Calls of REGEX and REPLACE with constant patterns, if requested.
     pub(crate) patterns: Option<Vec<crate::PatternCall>>,
-    /// Places of parts, if requested.
+    /// Positions of parts of the query, if requested.
     pub(crate) recorder: Option<Box<record::Recorder>>,
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,
-    /// The statement that was last searched for a variable, and the result.
+    /// Cache of [`Self::variable_after`]: the start of the statement that was last searched for a variable, and the
+    /// result.
     variable_after: Option<(usize, Option<Token>)>,
-    /// Place at which parsing continued after the last error.
+    /// Position at which parsing continued after the last error.
     recovered: Option<usize>,
     stopped: Option<Error>,
 }
@@ -116,7 +117,7 @@ pub(crate) struct Parser<'t, 'o> {
 #[derive(Default)]
 pub(crate) struct OpenBrackets {
     list: Vec<Token>,
-    /// Indexes in `list` of the braces.
+    /// Indexes in `list` of the open braces.
     braces: Vec<usize>,
 }
 
@@ -147,7 +148,7 @@ impl OpenBrackets {
         self.list.len()
     }
 
-    /// The innermost open brace, if it was opened at this level or a deeper one.
+    /// Index of the innermost open brace, if it is at least `level`.
     fn brace(&self, level: usize) -> Option<usize> {
         self.braces.last().copied().filter(|b| *b >= level)
     }
@@ -259,7 +260,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(token)
     }
 
-    /// Ends the parse if no memory is left, or if the last check of the clock found that the time is over.
+    /// Stops parsing if no memory is left, or if the clock, when it was last read, was past the deadline.
     fn look(&mut self) -> Parse<()> {
         if limits::was_over() {
             self.look_at_limits()?;
@@ -267,7 +268,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(())
     }
 
-    /// Checks that there is memory for a part that may be large, before it is allocated.
+    /// Checks that memory for a part is available before it is allocated, if the part is large.
     fn room(&mut self, bytes: usize) -> Parse<()> {
         if bytes >= LARGE {
             return limits::look_for(bytes as u64).map_err(|e| self.stop(e));
@@ -275,7 +276,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         self.look()
     }
 
-    /// Ends the parse if its memory or time is used up.
+    /// Stops parsing if its memory or time is used up. Reads the clock.
     #[cold]
     fn look_at_limits(&mut self) -> Parse<()> {
         self.tokens = 0;
@@ -357,7 +358,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         self.leave();
     }
 
-    /// A part of the algebra, or an error if it is too deep.
+    /// Wraps a part of the algebra with its depth; an error if it is too deep.
     fn deep<T>(&mut self, it: T, depth: u32) -> Parse<Deep<T>> {
         if depth > MOST_DEPTH {
             let at = self.told_place(self.token);
@@ -398,7 +399,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok((self.variable_id(token), token))
     }
 
-    /// A variable that does not occur in the text.
+    /// A variable whose name does not occur in the text.
     fn fresh_variable(&mut self) -> Variable {
         let text = self.text;
         let stem = self.stem.get_or_insert_with(|| free_stem(text));
@@ -406,12 +407,12 @@ impl<'t, 'o> Parser<'t, 'o> {
         Variable::new_unchecked(format!("{stem}{}", self.generated))
     }
 
-    /// A blank node that no other text has.
+    /// A blank node whose label differs from that of all other blank nodes.
     fn fresh_blank(&mut self) -> BlankNode {
         let next = match self.blank {
             Some(last) => last.wrapping_add(1),
             None => {
-                // A random number; written as a label, it begins with a letter.
+                // The first one is random, and later ones count from it.
                 let random = oxrdf::BlankNode::default();
                 u128::from_str_radix(random.as_str(), 16).unwrap_or_default()
             }
@@ -420,7 +421,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         BlankNode::new_from_unique_id(next)
     }
 
-    /// Reads a blank node's label.
+    /// Reads a blank node with a label.
     fn labelled(&mut self) -> Parse<BlankNode> {
         let token = self.bump()?;
         let label = &self.text[token.start + 2..token.end];
@@ -443,7 +444,7 @@ impl<'t, 'o> Parser<'t, 'o> {
 fn free_stem(text: &str) -> String {
     const STEM: &str = "_gen";
     let text = text.as_bytes();
-    // Numbers that follow the stem in the text, with `_` after them.
+    // Numbers that directly follow the stem in the text.
     let mut taken = FxHashSet::default();
     let mut any = false;
     for at in memchr::memmem::find_iter(text, STEM) {

@@ -13,7 +13,7 @@ use crate::lexer::TokenKind;
 use jindou_model::diagnostic::DiagnosticKind as D;
 use std::sync::Arc;
 
-/// Largest number of IRIs in DESCRIBE for which each gets an operator of its own.
+/// Largest number of IRIs in DESCRIBE for which each gets a variable and a BIND of its own.
 const FEW: usize = 32;
 
 impl Parser<'_, '_> {
@@ -45,7 +45,8 @@ impl Parser<'_, '_> {
         Ok(query)
     }
 
-    /// Reports a word in place of the query's form. A misspelt SELECT or ASK is read as that: other errors are found, too.
+    /// Reports a word in place of the query's form. A misspelt form is then parsed as the intended one, to find more
+    /// errors.
     fn misspelt_form(&mut self) -> Parse<Query> {
         let words = FaultPlace::Query.keywords();
         let meant = nearest(self.slice(self.token), words.iter().map(|k| k.text()));
@@ -144,7 +145,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The group of the whole query.
+    /// Parses the group of the whole query.
     fn whole_group(&mut self) -> Parse<Pattern> {
         let start = self.token.start;
         let p = self.group(FaultPlace::Where)?;
@@ -206,7 +207,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses a construct whose variables are not in any scope.
+    /// Parses a construct whose variables are not in scope outside.
     pub(super) fn in_own_scope<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         let outer = self.scopes.enter();
         let out = read(self)?;
@@ -228,7 +229,8 @@ impl Parser<'_, '_> {
         Ok(only_triples(parts))
     }
 
-    /// Parses triples with dots between and possibly after them, up to the first token that cannot begin one.
+    /// Parses triples separated by dots, up to the first token that cannot begin one. A dot after the last one is
+    /// optional.
     pub(super) fn template_triples(&mut self, parts: &mut Vec<TriplePart>) -> Parse<()> {
         let before = self.state();
         while self.starts_subject() {
@@ -292,12 +294,13 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Inserts IRIs into the things that a query describes, each after this many of its variables.
+    /// Adds IRIs to the resources that a DESCRIBE query describes. Each IRI comes with the number of variables before
+    /// it.
     fn described(&mut self, p: GraphPattern, iris: Vec<(usize, NamedNode)>) -> GraphPattern {
         if iris.is_empty() {
             return p;
         }
-        // The IRIs go below the projection; a slice may be around it.
+        // The IRIs are bound below the projection, which may be inside a slice.
         if let GraphPattern::Slice {
             inner,
             start,
@@ -317,7 +320,7 @@ impl Parser<'_, '_> {
         let unit = Arc::default();
         let (inner, variables) = match &**p {
             GraphPattern::Project { inner, variables } => (inner, &variables[..]),
-            // A solution always has its projection.
+            // Not reached: `solution` always adds a projection.
             _ => (&unit, &[][..]),
         };
         let (order, mut p) = match &**inner {
@@ -379,7 +382,7 @@ impl Parser<'_, '_> {
         self.graphs_behind(K::From)
     }
 
-    /// Parses FROM or USING with their graphs, as often as they occur.
+    /// Parses clauses of FROM or USING (`word`), as often as they occur. `None` if there are none.
     pub(super) fn graphs_behind(&mut self, word: K) -> Parse<Option<QueryDataset>> {
         let (mut default, mut named) = (vec![], vec![]);
         while self.eat_word(word)? {

@@ -1,4 +1,4 @@
-//! Places of terms, patterns and filters, recorded while a query is parsed.
+//! Recording of the positions of terms, patterns and filters while a query is parsed.
 
 use super::Parser;
 use super::expression::Expr;
@@ -6,21 +6,21 @@ use super::triples::TriplePart;
 use crate::algebra::{PropertyPathExpression, TermPattern, TriplePattern};
 use crate::recorded::{PatternPlace, Recorded};
 
-/// Largest number of recorded places of each kind; queries that people write have fewer.
+/// Largest number of recorded positions of each kind, which is more than queries written by hand have.
 const MOST: usize = 4_000;
 
-/// Recorded places, and the place of the triple that is being read.
+/// Recorded positions, and the position of the triple that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub found: Recorded,
-    /// Beginning of the current verb.
+    /// Start of the current predicate or path.
     verb: usize,
-    /// Range of the current pattern, from its verb to its object.
+    /// Range of the current pattern, from its predicate to its object.
     pattern: (usize, usize),
 }
 
 impl Parser<'_, '_> {
-    /// Records that the term is at the current position.
+    /// Records a term that begins at `start` and ends at the current position.
     #[inline]
     pub(super) fn record_term(&mut self, start: usize, term: impl FnOnce() -> TermPattern) {
         if self.recorder.is_some() {
@@ -38,7 +38,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Remembers the beginning of a verb.
+    /// Records the start of the current predicate or path.
     #[inline]
     pub(super) fn record_verb(&mut self) {
         let start = self.token.start;
@@ -47,7 +47,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Records the place of the current pattern's object. Terms inside the object may have moved the recorded verb past it.
+    /// Records that the current pattern ends with this object. Triples inside the object may have set a later `verb`,
+    /// hence the minimum.
     #[inline]
     pub(super) fn record_object(&mut self, object: crate::lexer::Token) {
         if let Some(recorder) = &mut self.recorder {
@@ -55,7 +56,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Records a pattern of the current verb and object.
+    /// Records a pattern with the current range.
     #[inline]
     pub(super) fn record_part(&mut self, part: &TriplePart) {
         if self.recorder.is_some() {
@@ -99,7 +100,7 @@ impl Parser<'_, '_> {
             .push(PatternPlace { range, ..pattern });
     }
 
-    /// Records a FILTER that begins here and ends at the current position.
+    /// Records a FILTER that begins at `start` and ends at the current position.
     #[inline]
     pub(super) fn record_filter(&mut self, start: usize, e: &Expr) {
         if self.recorder.is_some() {
@@ -112,7 +113,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Records the group of the whole query, which begins here and ends at the current position.
+    /// Records the group of the whole query, which begins at `start` and ends at the current position.
     pub(super) fn record_body(&mut self, start: usize) {
         if self.recorder.is_some() {
             let range = self.source.range(start..self.behind);

@@ -1,10 +1,10 @@
-//! Recovery after an error.
+//! Finding the position from which to continue after an error.
 
 use super::{Parse, Parser, RuleHalt};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
 
-/// Place of a rule that can continue after an error.
+/// State of the parser at the start of a rule that can continue after an error.
 pub(super) struct RecoveryPoint {
     open: usize,
     nesting: u32,
@@ -15,7 +15,7 @@ pub(super) struct RecoveryPoint {
     noting: bool,
 }
 
-/// True for words that begin clauses of a group.
+/// True for words with which a clause of a group begins.
 fn begins_clause(word: K) -> bool {
     matches!(
         word,
@@ -52,7 +52,7 @@ impl Parser<'_, '_> {
         self.noting = state.noting;
     }
 
-    /// Reads a token without keeping track of brackets.
+    /// Reads a token without adding it to, or removing it from, the open brackets.
     pub(super) fn lone_bump(&mut self) -> Parse<Token> {
         let open = std::mem::take(&mut self.open);
         let token = self.bump();
@@ -60,7 +60,7 @@ impl Parser<'_, '_> {
         token
     }
 
-    /// Skips a token, together with everything that it closes, down to a level.
+    /// Skips a token. A closing bracket also closes the open brackets that it matches, but none below index `level`.
     fn skip(&mut self, level: usize) -> Parse<()> {
         let opener = match self.kind() {
             TokenKind::CloseBrace => TokenKind::OpenBrace,
@@ -74,7 +74,7 @@ impl Parser<'_, '_> {
             }
         };
         let matching = match opener {
-            // A brace closes everything that is open inside it.
+            // A closing brace also closes all brackets that were opened inside the braces.
             TokenKind::OpenBrace => self.open.brace(level),
             _ => {
                 let innermost = self.open.last().is_some_and(|t| t.kind == opener);
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Skips to the beginning of the next triple or clause of the group, or to its end.
+    /// Skips to the start of the group's next triple or clause, or to the group's end.
     pub(super) fn recover(&mut self, state: &RecoveryPoint) -> Parse<()> {
         self.restore(state);
         let level = state.open;
@@ -142,7 +142,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Skips everything before WHERE or its brace.
+    /// Skips everything before WHERE or the brace that opens its group.
     pub(super) fn recover_to_where(&mut self) -> Parse<()> {
         loop {
             match self.kind() {
@@ -155,7 +155,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Skips to the semicolon after an update, or to the end.
+    /// Skips to the semicolon after an operation of an update, or to the end.
     pub(super) fn recover_to_operation(&mut self, state: &RecoveryPoint) -> Parse<()> {
         self.restore(state);
         while !(self.is(TokenKind::End) || self.is(TokenKind::Semicolon) && self.open.len() == 0) {

@@ -9,11 +9,11 @@ use crate::prefixes::{COMMON_PREFIXES, common};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
-/// Most tokens of a statement that are searched for its first variable.
+/// Largest number of tokens of a statement that are searched for its first variable.
 const MOST_TOKENS: usize = 1_000;
 
 impl Parser<'_, '_> {
-    /// Checks for a prefix that is declared without its colon.
+    /// Reports a prefix that is declared without its colon.
     pub(super) fn prefix_without_colon(&mut self, token: Token) {
         let d = self.diagnostic(
             token.range(),
@@ -189,8 +189,8 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    /// Reports a call of a function that does not exist. After other errors it is unknown if its IRI is the intended
-    /// one.
+    /// Reports a call of an unknown function. Does nothing after other errors, since the IRI may then not be the
+    /// intended one.
     pub(super) fn check_call(&mut self, name: Token, iri: &str, arguments: usize) {
         let Some(calls) = &self.options.calls else {
             return;
@@ -239,13 +239,13 @@ impl Parser<'_, '_> {
         self.halt(d)
     }
 
-    /// Message for an extension of another engine.
+    /// The message for an extension of another engine.
     pub(super) fn extension(&self, range: Range<usize>, extension: &Extension) -> Diagnostic {
         let d = self.diagnostic(range, D::NotSparql, extension.message());
         d.suggest(extension.instead)
     }
 
-    /// Reports a clause of a pattern in the template of CONSTRUCT, if one begins here.
+    /// Reports a clause such as FILTER in the template of CONSTRUCT, if one begins here.
     pub(super) fn clause_in_template(&mut self) -> Option<RuleHalt> {
         let TokenKind::Word(word) = self.kind() else {
             return None;
@@ -265,7 +265,7 @@ impl Parser<'_, '_> {
         Some(self.halt(d))
     }
 
-    /// Reports `{n,m}` after a step of a path that begins at `start`; `None` if the text here is something else.
+    /// Reports `{n,m}` after a step of a path, which begins at `start`; `None` if there is something else here.
     pub(super) fn repeated_path(&mut self, start: usize) -> Option<RuleHalt> {
         const FEW: usize = 8;
         const LONGEST: usize = 40;
@@ -353,7 +353,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn not_grouped(&mut self, token: Token) {
-        // Constructs that an error has skipped would be reported as missing here.
+        // After another error, a GROUP BY or an aggregate may have been skipped, so this error might be wrong.
         if !self.faults.iter().all(|f| f.kind == D::NotGrouped) {
             return;
         }
@@ -427,8 +427,8 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    /// The first variable of the triples that begin at a token, before the dot that ends them. Each of their objects
-    /// may ask for it, so the last answer is kept.
+    /// The first variable of the statement that begins at a token, up to its dot. Each object of the statement may
+    /// request it, so the last result is cached.
     fn variable_after(&mut self, at: Token) -> Option<Token> {
         if let Some((start, found)) = self.variable_after
             && start == at.start

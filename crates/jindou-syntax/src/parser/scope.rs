@@ -1,19 +1,19 @@
-//! Variables in scope (SPARQL 1.1 §18.2.1), by numbers in the order of their first appearance. Each step takes constant
-//! time.
+//! Variables in scope (SPARQL 1.1 §18.2.1), which are numbered in the order of their first occurrence in the text.
+//! Adding or removing a variable takes constant time.
 
-/// All open scopes in one list; each begins at a mark.
+/// All open scopes in one list; the innermost begins at `mark`.
 #[derive(Default)]
 pub(crate) struct Scopes {
-    /// Each entry with the previous entry of the same variable (its index + 1; 0: none).
+    /// Variables in scope, each with the previous entry of the same variable (its index + 1; 0 if there is none).
     log: Vec<(u32, u32)>,
-    /// Index + 1 of each variable's last entry.
+    /// For each variable, the index + 1 of its last entry in `log`; 0 if there is none.
     last: Vec<u32>,
     mark: usize,
-    /// Variables that AS and VALUES define, for LATERAL.
+    /// Variables that AS and VALUES define, for the rules of LATERAL.
     defined: Vec<u32>,
 }
 
-/// An outer scope, while an inner one is open.
+/// State of the outer scope while an inner one is open.
 #[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct OuterScope {
@@ -23,7 +23,7 @@ pub(crate) struct OuterScope {
 }
 
 impl Scopes {
-    /// Makes room for one more variable.
+    /// Adds a variable, which is not in scope yet.
     pub(crate) fn grow(&mut self) {
         self.last.push(0);
     }
@@ -39,7 +39,7 @@ impl Scopes {
         outer
     }
 
-    /// The open scope, to which to return after an error.
+    /// State of the current scope, to restore after an error.
     pub(crate) fn here(&self) -> OuterScope {
         OuterScope {
             mark: self.mark,
@@ -48,24 +48,24 @@ impl Scopes {
         }
     }
 
-    /// Closes the scope: its variables become the outer one's.
+    /// Closes the scope; its variables remain in scope of the outer one.
     pub(crate) fn merge(&mut self, outer: OuterScope) {
         self.mark = outer.mark;
     }
 
-    /// Closes the scope and forgets its variables.
+    /// Closes the scope and removes its variables.
     pub(crate) fn forget(&mut self, outer: OuterScope) {
         self.clear();
         self.mark = outer.mark;
     }
 
-    /// Closes the scope and forgets its variables, and its definitions.
+    /// Closes the scope and removes its variables and definitions.
     pub(crate) fn forget_all(&mut self, outer: OuterScope) {
         self.forget(outer);
         self.defined.truncate(outer.defined);
     }
 
-    /// Forgets the variables of the scope.
+    /// Removes all variables of the scope.
     pub(crate) fn clear(&mut self) {
         while self.log.len() > self.mark {
             if let Some((v, before)) = self.log.pop() {
@@ -91,7 +91,7 @@ impl Scopes {
         self.last[v as usize] as usize > self.mark
     }
 
-    /// Keeps only those definitions since the scope was opened that pass the test.
+    /// Of the definitions since the scope was opened, keeps only those that pass the test.
     pub(crate) fn keep_defined(&mut self, outer: OuterScope, pass: impl Fn(u32) -> bool) {
         let mut to = outer.defined;
         for i in outer.defined..self.defined.len() {
@@ -103,7 +103,8 @@ impl Scopes {
         self.defined.truncate(to);
     }
 
-    /// A variable that the inner scope defines and the outer one has; must be called before the inner one is closed.
+    /// A variable that the inner scope defines although it is in scope outside; must be called before the inner scope
+    /// is closed.
     pub(crate) fn clash(&self, outer: OuterScope) -> Option<u32> {
         self.defined[outer.defined..].iter().copied().find(|v| {
             let mut at = self.last[*v as usize] as usize;
@@ -114,7 +115,7 @@ impl Scopes {
         })
     }
 
-    /// The variables in scope in the order of their first appearance in the text.
+    /// The variables in scope in the order of their first occurrence in the text.
     pub(crate) fn all(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.log[self.mark..].iter().map(|e| e.0).collect();
         all.sort_unstable();

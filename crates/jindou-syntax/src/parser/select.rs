@@ -1,4 +1,4 @@
-//! The selection after SELECT, and the modifiers after WHERE.
+//! The selection of SELECT, and the modifiers after WHERE.
 
 mod solution;
 
@@ -21,14 +21,14 @@ pub(super) enum Duplicates {
     Reduced,
 }
 
-/// Selected items of a query, and the treatment of duplicates.
+/// The selected items of a query, and whether duplicates are removed.
 pub(super) struct Selection {
     pub duplicates: Duplicates,
     pub items: Items,
 }
 
 pub(super) enum Items {
-    /// `*` of SELECT.
+    /// `SELECT *`, with the token of the `*`.
     Star(Token),
     /// All variables, for query forms other than SELECT.
     Everything,
@@ -39,7 +39,7 @@ pub(super) struct SelectItem {
     id: u32,
     at: Token,
     expression: Option<Expr>,
-    /// The variables of the expression that must be grouped: a part of [`Parser::noted`].
+    /// Variables of the expression that must be grouped, as a range of [`Parser::noted`].
     noted: Range<usize>,
 }
 
@@ -69,7 +69,7 @@ struct SelectGroup {
     variables: Vec<Variable>,
     ids: Vec<u32>,
     binds: Vec<(Expr, Variable)>,
-    /// Variables in scope before the grouping.
+    /// Variables that were in scope before the grouping.
     before: Vec<u32>,
 }
 
@@ -160,7 +160,7 @@ impl Parser<'_, '_> {
         Ok(p)
     }
 
-    /// Parses the modifiers after WHERE and combines everything; also returns the selected variables.
+    /// Parses the modifiers after WHERE and builds the algebra of the query; also returns the selected variables.
     pub(super) fn solution(
         &mut self,
         selection: Selection,
@@ -172,7 +172,7 @@ impl Parser<'_, '_> {
 
     fn modifiers(&mut self) -> Parse<Modifiers> {
         let mut all = Modifiers::default();
-        // The last clause's rank: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES.
+        // The last clause and its position in the required order: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES.
         let mut last = (0, K::Where);
         while let TokenKind::Word(word) = self.kind() {
             let rank = match word {
@@ -231,7 +231,7 @@ impl Parser<'_, '_> {
         Ok(all)
     }
 
-    /// In a grouped query, only the grouping variables stay in scope.
+    /// In a grouped query, removes all variables but the grouping ones from the scope.
     fn group_scope(&mut self, all: &mut Modifiers) {
         let aggregates = self.frames.last().is_some_and(|f| !f.list.is_empty());
         if all.group.is_none() && aggregates {

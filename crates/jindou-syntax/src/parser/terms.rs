@@ -11,7 +11,7 @@ use oxrdf::vocab::xsd;
 use std::borrow::Cow;
 
 impl<'t> Parser<'t, '_> {
-    /// Parses a string with its language or datatype.
+    /// Parses a string with its language tag or datatype, if any.
     pub(super) fn literal(&mut self) -> Parse<Literal> {
         let token = self.expect(TokenKind::String, FaultPlace::Operand)?;
         let mut language = None;
@@ -61,7 +61,7 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    /// A language tag in lower case, with its direction.
+    /// Parses a language tag; returns it in lower case, with its base direction.
     fn tag(&mut self, token: Token) -> Parse<String> {
         let tag = &self.text[token.start + 1..token.end];
         let (language, direction) = match tag.split_once("--") {
@@ -107,7 +107,7 @@ impl<'t> Parser<'t, '_> {
         Ok(tag)
     }
 
-    /// Parses a string; returns it without its quotes, with escapes replaced.
+    /// Parses a string; returns its content with escapes replaced.
     pub(super) fn string(&mut self, place: FaultPlace) -> Parse<String> {
         let token = self.expect(TokenKind::String, place)?;
         self.room(token.end - token.start)?;
@@ -132,7 +132,7 @@ impl<'t> Parser<'t, '_> {
         )))
     }
 
-    /// The text with its escapes replaced; `at` is its place. Errors are recorded.
+    /// The text with its escapes replaced; `at` is its offset. Errors are recorded.
     pub(super) fn unescaped(&mut self, inside: &str, at: usize, all: bool) -> String {
         let mut out = String::with_capacity(inside.len());
         let mut done = 0;
@@ -169,7 +169,7 @@ impl<'t> Parser<'t, '_> {
         out
     }
 
-    /// True at a sign that is directly followed by a number.
+    /// True if the next token is a sign directly before a number.
     pub(super) fn is_signed_number(&mut self) -> bool {
         let sign = self.token;
         let next = self.ahead();
@@ -185,7 +185,7 @@ impl<'t> Parser<'t, '_> {
         self.number(Some(sign))
     }
 
-    /// Parses a number, after its sign.
+    /// Parses a number; `sign` is the token before it that belongs to it.
     pub(super) fn number(&mut self, sign: Option<Token>) -> Parse<Literal> {
         let token = self.bump()?;
         let from = sign.map_or(token.start, |s| s.start);

@@ -1,4 +1,4 @@
-//! Triples, in patterns and in templates: property lists, collections, reified triples, annotations.
+//! Triples in patterns and in templates: property lists, collections, reified triples, annotations.
 
 use super::intern::Word;
 use super::{Parse, Parser};
@@ -10,14 +10,14 @@ use crate::lexer::{Token, TokenKind};
 
 use std::sync::Arc;
 
-/// One pattern.
+/// A triple pattern, or a pattern with a path.
 #[derive(Debug)]
 pub(super) enum TriplePart {
     Triple(TriplePattern),
     Path(TermPattern, PropertyPathExpression, TermPattern),
 }
 
-/// Context of triples.
+/// The context of triples: a pattern or a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// In WHERE: predicates may be paths.
@@ -139,7 +139,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// True if another predicate follows.
+    /// Skips semicolons; true if another predicate follows them.
     fn next_property(&mut self, mode: Mode) -> Parse<bool> {
         if !self.is(TokenKind::Semicolon) {
             return Ok(false);
@@ -148,8 +148,8 @@ impl Parser<'_, '_> {
         Ok(self.starts_verb(mode))
     }
 
-    /// Parses predicates and objects; their triples come after those inside objects. As long as nothing is inside, they
-    /// are added at once.
+    /// Parses predicates and objects. Triples inside objects come before the subject's own in `out`; as long as there
+    /// are none inside, the subject's own are added directly.
     fn properties_behind(
         &mut self,
         subject: TermPattern,
@@ -204,7 +204,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A variable, an IRI or `a`.
+    /// Parses a variable, an IRI or `a`.
     pub(super) fn verb_of_template(&mut self) -> Parse<NamedNodePattern> {
         match self.kind() {
             TokenKind::Variable => {
@@ -247,7 +247,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `{| … |}`
+    /// Parses `{| … |}`.
     fn annotation(&mut self, mode: Mode, of: &TermPattern, out: &mut Vec<TriplePart>) -> Parse<()> {
         self.enter()?;
         self.bump()?;
@@ -259,7 +259,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `~ name`
+    /// Parses `~ name`.
     fn reifier(&mut self) -> Parse<TermPattern> {
         self.bump()?;
         Ok(match self.kind() {
@@ -275,7 +275,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// A term, a collection, a reified triple, or a blank node with its properties.
+    /// Parses a term, a collection, a reified triple, or a blank node with its properties.
     fn node(
         &mut self,
         mode: Mode,
@@ -294,7 +294,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `[ p o ]`
+    /// Parses `[ p o ]`.
     fn blank_list(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
@@ -305,7 +305,7 @@ impl Parser<'_, '_> {
         Ok(node)
     }
 
-    /// `( a b … )`. The patterns of the last member come first.
+    /// Parses `( a b … )`. The triples of the last member come first in `out`.
     fn collection(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
@@ -334,7 +334,7 @@ impl Parser<'_, '_> {
         Ok(rest)
     }
 
-    /// `<< s p o ~ r >>`: returns the reifier.
+    /// Parses `<< s p o ~ r >>`; returns the reifier.
     fn reified(&mut self, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
@@ -379,7 +379,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `<<( s p o )>>`
+    /// Parses `<<( s p o )>>`.
     fn triple_term(&mut self) -> Parse<TermPattern> {
         self.enter_triple()?;
         self.bump()?;
@@ -400,7 +400,7 @@ impl Parser<'_, '_> {
         .into())
     }
 
-    /// `)>>`
+    /// Parses `)>>`.
     pub(super) fn close_triple(&mut self) -> Parse<()> {
         let end = self.token.end;
         if !self.is(TokenKind::CloseParen) || self.ahead().kind != TokenKind::CloseReified {
@@ -409,13 +409,13 @@ impl Parser<'_, '_> {
         if self.ahead().start != end {
             return Err(self.unexpected(FaultPlace::TripleClose));
         }
-        // The opening bracket `<<(` is one token.
+        // The opening `<<(` is a single token, so only one of the two closing tokens matches an open bracket.
         self.lone_bump()?;
         self.bump()?;
         Ok(())
     }
 
-    /// A term other than a node with properties.
+    /// Parses a term other than a collection or a node with properties.
     pub(super) fn term(&mut self, place: FaultPlace) -> Parse<TermPattern> {
         Ok(match self.kind() {
             TokenKind::Variable => {
@@ -448,7 +448,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// A string, number or truth value, whose place is recorded.
+    /// Parses a string, number or truth value, and records its position.
     pub(super) fn any_literal(&mut self) -> Parse<Literal> {
         let start = self.token.start;
         let literal = match self.kind() {
@@ -503,7 +503,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Adds a path; without alternatives and repetitions it becomes triples. Recurses as deep as the path nests.
+    /// Adds a pattern with a path. Parts without alternatives and repetitions become triple patterns. Recursive.
     fn add_path(
         &mut self,
         subject: TermPattern,
@@ -514,7 +514,7 @@ impl Parser<'_, '_> {
         use PropertyPathExpression as P;
         match path {
             P::NamedNode(p) => {
-                // A sequence of single predicates becomes patterns all at once.
+                // A long sequence of single predicates adds many patterns at once, so limits are checked for each.
                 self.look()?;
                 let triple = TriplePattern {
                     subject,
@@ -553,7 +553,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Joins of basic graph patterns and paths, in their order.
+/// Groups adjacent triples into basic graph patterns, in the order of the parts.
 pub(super) fn joined(parts: Vec<TriplePart>) -> Vec<GraphPattern> {
     let mut triples = Vec::with_capacity(parts.len());
     let mut out = vec![];

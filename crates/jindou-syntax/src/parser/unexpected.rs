@@ -1,4 +1,4 @@
-//! Tokens that are not allowed in their place.
+//! Errors for tokens that are not allowed at their position.
 
 use super::calls::is_call;
 use super::{Parser, RuleHalt};
@@ -87,7 +87,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// The plain message, extended by the known facts about the token at its place.
+    /// The message `d`, or a more specific one if something is known about the token at this position.
     fn advised(&mut self, d: Diagnostic, token: Token, place: FaultPlace) -> Diagnostic {
         if let Some(d) = self
             .advised_comment()
@@ -118,7 +118,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Message for a # directly after a name, which begins a comment.
+    /// The message for a `#` directly after a name, which begins a comment there.
     fn advised_comment(&self) -> Option<Diagnostic> {
         let at = self.behind;
         let is_glued = self.text.as_bytes().get(at) == Some(&b'#')
@@ -139,7 +139,7 @@ impl Parser<'_, '_> {
     }
 
     fn faulty_iri(&mut self, range: Range<usize>, with: String) -> Diagnostic {
-        // Tokens inside it would be reported as another error.
+        // Skips the tokens inside the IRI, which would be reported as further errors.
         self.ahead = self.ahead.take().filter(|t| t.start >= range.end);
         self.lexer.skip_to(range.end);
         let d = self.diagnostic(

@@ -17,13 +17,13 @@ use crate::options::MOST_FAULTS;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The operations of a request, and the last base.
+/// The operations of a request, and the base at its end.
 pub(crate) struct Operations {
     pub list: Vec<ReadOperation>,
     pub base: Option<BaseIri>,
 }
 
-/// One operation as it is read, with the offset of its first word.
+/// An operation of a request, with the offset of its first word.
 pub(crate) struct ReadOperation {
     pub operation: Op,
     pub at: usize,
@@ -31,7 +31,7 @@ pub(crate) struct ReadOperation {
     pub copied_from: Option<CopiedFrom>,
 }
 
-/// A quad of a template, with the place of its triples' first token.
+/// A quad of a template, with the first token of the triples that it belongs to.
 struct Written {
     quad: QuadPattern,
     at: Token,
@@ -53,7 +53,7 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn operations(&mut self, list: &mut Vec<ReadOperation>) -> Parse<()> {
-        // Labels of INSERT DATA, which no other INSERT DATA may use.
+        // Labels of blank nodes in INSERT DATA; other INSERT DATA operations must not use them again.
         let mut data: FxHashMap<&'t str, Token> = FxHashMap::default();
         self.no_aggregate = Some("here");
         let before = self.state();
@@ -210,7 +210,7 @@ impl<'t> Parser<'t, '_> {
         ))
     }
 
-    /// INSERT DATA, DELETE DATA, DELETE WHERE, and DELETE and INSERT by a pattern.
+    /// Parses INSERT DATA, DELETE DATA, DELETE WHERE, or DELETE and INSERT with a pattern.
     fn change(&mut self) -> Parse<Op> {
         let with = if self.eat_word(K::With)? {
             Some(self.expect_iri(FaultPlace::GraphIri)?)
@@ -302,7 +302,7 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    /// Reads `{ quads }`.
+    /// Parses `{ quads }`.
     fn quads(&mut self) -> Parse<Vec<Written>> {
         self.enter()?;
         self.expect(TokenKind::OpenBrace, FaultPlace::QuadsOpen)?;
@@ -431,7 +431,7 @@ impl<'t> Parser<'t, '_> {
     }
 }
 
-/// The operation for which ADD stands (SPARQL 1.1 Update §3.2.5).
+/// The operation that ADD is an abbreviation for (SPARQL 1.1 Update §3.2.5).
 fn copied(from: GraphName, to: GraphName) -> Op {
     let v = Variable::new_unchecked;
     let bgp = GraphPattern::Bgp {

@@ -1,4 +1,4 @@
-//! Words and characters that are not part of SPARQL.
+//! Messages for words and characters that are not part of SPARQL.
 
 use super::fault::shortened;
 use super::{Parser, RuleHalt};
@@ -8,7 +8,7 @@ use crate::lexer::{BadToken, Token, TokenKind};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
-/// Characters that are not part of SPARQL: message, remedy, and the text that replaces the character.
+/// Characters that are not part of SPARQL, with a message, a remedy, and the text that replaces the character.
 #[rustfmt::skip]
 static CHARACTERS: &[(&str, &str, &str, &str)] = &[
     ("“”„«»″", "{c} is not a quotation mark in SPARQL", "write \"", "\""),
@@ -27,7 +27,7 @@ static CHARACTERS: &[(&str, &str, &str, &str)] = &[
     ("≠", "write !=", "write !=", "!="),
 ];
 
-/// Signs of SPARQL as HTML writes them, without their ampersand.
+/// HTML entities of characters that SPARQL uses, without their ampersand.
 const ENTITIES: &[(&str, &str)] = &[
     ("lt;", "<"),
     ("gt;", ">"),
@@ -37,7 +37,7 @@ const ENTITIES: &[(&str, &str)] = &[
     ("nbsp;", " "),
 ];
 
-/// The keyword of the place and the one after it that are written as one word, as two.
+/// If the word consists of a keyword that is allowed here and another keyword, both with a space between them.
 fn keywords_apart(word: &str, place: FaultPlace) -> Option<String> {
     place.keywords().iter().find_map(|keyword| {
         let (first, rest) = word.split_at_checked(keyword.text().len())?;
@@ -48,7 +48,7 @@ fn keywords_apart(word: &str, place: FaultPlace) -> Option<String> {
 }
 
 impl Parser<'_, '_> {
-    /// Message for a token that begins an extension of another engine.
+    /// The message for a token with which an extension of another engine begins.
     pub(super) fn advised_extension(
         &mut self,
         token: Token,
@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
             TokenKind::Word(_) => extension_of_word(text, place)?,
             _ => return None,
         };
-        // Without a bracket it is a misspelt OPTIONAL.
+        // OPTION without a bracket is a misspelt OPTIONAL.
         let is_option = text.eq_ignore_ascii_case("OPTION");
         if is_option && self.ahead().kind != TokenKind::OpenParen {
             return None;
@@ -70,7 +70,7 @@ impl Parser<'_, '_> {
         Some(self.extension(token.range(), extension))
     }
 
-    /// Message for a word that is not allowed here.
+    /// The message for a word that is not allowed here.
     pub(super) fn advised_word(
         &mut self,
         token: Token,
@@ -134,7 +134,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Message for an unknown word where a term or an operator is expected.
+    /// The message for an unknown word where a term or an operator is expected.
     fn word_as_value(&self, token: Token, place: FaultPlace) -> Option<Diagnostic> {
         let shown = shortened(self.slice(token));
         let remedy = match place {
@@ -163,12 +163,13 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// True if this sign is directly before the token.
+    /// True if the character directly before the token is `before`.
     pub(super) fn double(&self, token: Token, before: u8) -> bool {
         self.behind == token.start && self.text.as_bytes()[token.start - 1] == before
     }
 
-    /// The text from `<` to the next `>` of the line, if it looks like a faulty IRI; and the same text without spaces.
+    /// If the text from `<` to the next `>` of the line looks like an invalid IRI: its range, and the IRI without
+    /// spaces.
     pub(super) fn looks_like_iri(&self, token: Token) -> Option<(Range<usize>, String)> {
         let rest = &self.text.as_bytes()[token.end..];
         let rest = &rest[..rest.len().min(2_000)];
@@ -242,7 +243,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Message for a call without its brackets and name: `SELECT COUNT(?x)`.
+    /// The message for a call in SELECT without brackets around it and a name: `SELECT COUNT(?x)`.
     pub(super) fn bare_call(&self, token: Token) -> Diagnostic {
         let word = self.slice(token);
         let mut lexer = self.lexer.clone();
@@ -270,7 +271,7 @@ impl Parser<'_, '_> {
             D::Aggregate,
             "an expression in SELECT needs brackets and a name".into(),
         );
-        // The name that is already there, or a descriptive one.
+        // The name that follows the call, or a generated one.
         let named = lexer.next();
         let (range, name) = if named.kind == TokenKind::Word(K::As) {
             let name = lexer.next();
@@ -290,7 +291,7 @@ impl Parser<'_, '_> {
         self.with(d, format!("write {shown}"), range, with)
     }
 
-    /// Reports a triple that follows another without a dot in between.
+    /// Reports that there is no dot between two triples.
     pub(super) fn missing_dot(&mut self) -> RuleHalt {
         let token = self.token;
         let at = self.behind;

@@ -1,11 +1,11 @@
-//! The place of a cursor in a query that is being written: the kind of term expected there, and the known facts about
-//! its neighbours.
+//! The position of a cursor in a query that is being written: the kind of term expected there, and what the text says
+//! about it.
 //!
-//! The text may be anything: nothing here is an error, nothing recurses, and time and memory are linear in the text.
+//! The text may be anything: there are no errors and no recursion, and time and memory are linear in the text.
 //!
 //! | module | job |
 //! |---|---|
-//! | `mod` | the cursor's word, the prologue, the answer |
+//! | `mod` | the word at the cursor, the prologue, the result |
 //! | `walk` | tokens to triple patterns, group by group |
 //! | `path` | the predicate or property path that is being read |
 
@@ -18,14 +18,14 @@ mod tests;
 use crate::lexer::{BadToken, Lexer, Token, TokenKind};
 use walk::PlaceWalk;
 
-/// The kind of term expected at a place.
+/// The kind of term expected at the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Slot {
     /// No term: inside a comment, a string, inline data or another endpoint's pattern.
     Nothing,
-    /// A word of SPARQL.
+    /// A keyword of SPARQL.
     Keyword,
-    /// A prefix and its IRI.
+    /// The name of a prefix that is being declared, with its IRI.
     Prefix,
     /// A variable: in the list of SELECT, or after VALUES.
     Variable,
@@ -33,7 +33,7 @@ pub enum Slot {
     Expression,
     /// The name of a graph.
     Graph,
-    /// A triple's subject, or the next word of a group.
+    /// A triple's subject, or a keyword with which a clause of the group begins.
     Subject,
     /// A triple's predicate.
     Predicate,
@@ -41,8 +41,8 @@ pub enum Slot {
     Object,
 }
 
-/// A triple pattern in SPARQL's notation. Variables begin with `?`, and nodes without a name become variables that do
-/// not occur in the text.
+/// A triple pattern in SPARQL syntax. Variables begin with `?`; nodes without a name become variables that do not occur
+/// in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// The subject.
@@ -51,39 +51,39 @@ pub struct Pattern {
     pub predicate: String,
     /// The object.
     pub object: String,
-    /// The graph of its group.
+    /// The graph of the group that contains the pattern; `None` outside GRAPH.
     pub graph: Option<String>,
 }
 
-/// A place in a query.
+/// The position of a cursor in a query.
 #[derive(Clone, Debug)]
 pub struct CursorPlace {
     /// The kind of term expected at the cursor.
     pub slot: Slot,
-    /// The offset in bytes of the word that is being written; the cursor if there is none.
+    /// Byte offset at which the word that is being written begins; the cursor's own if there is no such word.
     pub from: usize,
-    /// The subject of the triple; `None` if it has no name or is unknown.
+    /// The subject of the triple at the cursor; `None` if it has no name or is unknown.
     pub subject: Option<String>,
-    /// The predicate of the triple whose object is expected.
+    /// If an object is expected: the predicate or path of its triple.
     pub predicate: Option<String>,
-    /// True if the expected predicate leads to the subject (`^`).
+    /// True if the expected predicate follows `^`, so that the subject is at the end of its edges.
     pub inverse: bool,
-    /// The graph of the group.
+    /// The graph of the group at the cursor; `None` outside GRAPH.
     pub graph: Option<String>,
-    /// Patterns that hold at the cursor: those of the groups around it, before and after.
+    /// Patterns that restrict the terms at the cursor: those of all groups around it, before and after it.
     pub patterns: Vec<Pattern>,
-    /// Prefixes that the text declares, with their IRIs. The last declaration of a prefix wins.
+    /// Prefixes that the text declares before the cursor, with their IRIs. The last declaration of a prefix counts.
     pub prefixes: Vec<(String, String)>,
-    /// The last BASE that the text declares before the cursor.
+    /// The last BASE before the cursor.
     pub base: Option<String>,
-    /// Graphs of FROM and of FROM NAMED, in SPARQL's notation.
+    /// Graphs of FROM, and graphs of FROM NAMED, in SPARQL syntax.
     pub dataset: [Vec<String>; 2],
-    /// Variables of the text with `?`, without duplicates: the nearest before the cursor first, then those after it.
-    /// The word that is being written is not included.
+    /// Variables of the text with `?`, without duplicates: first those before the cursor, the nearest first, then those
+    /// after it. The word that is being written is not included.
     pub variables: Vec<String>,
 }
 
-/// The place between two parts of a text. O(length).
+/// The position of a cursor between `before` and `after`. O(length).
 #[must_use]
 pub fn place(before: &str, after: &str) -> CursorPlace {
     let (mut tokens, open) = tokens(before);
@@ -127,7 +127,7 @@ fn tokens(text: &str) -> (Vec<Token>, bool) {
         if token.kind == TokenKind::End {
             break;
         }
-        // Three quotes without an end are tokenised as an empty string and the beginning of another one.
+        // A long string without an end is split into an empty string and the beginning of another one.
         let long = all.last().is_some_and(|l| {
             l.kind == TokenKind::String
                 && l.end == token.start
@@ -154,7 +154,7 @@ fn in_comment(text: &str, last: Option<&Token>) -> bool {
     line.contains('#')
 }
 
-/// Removes the word that is being written, which touches the cursor, from the tokens. Returns its beginning.
+/// Removes the word that is being written, which ends at the cursor, from the tokens. Returns the offset of its start.
 fn written(text: &str, tokens: &mut Vec<Token>) -> usize {
     let is_word = |kind| {
         matches!(
@@ -179,21 +179,21 @@ fn written(text: &str, tokens: &mut Vec<Token>) -> usize {
     }
 }
 
-/// Beginning of an IRI without its `>`, if one touches the cursor.
+/// Offset of the `<` of an IRI without its `>`, if one ends at the cursor.
 fn open_iri(text: &str, tokens: &[Token]) -> Option<usize> {
     let stops = |c: char| c <= ' ' || "<>\"{}|^`".contains(c);
     let from = text.rfind(stops)?;
     if text.as_bytes().get(from) != Some(&b'<') {
         return None;
     }
-    // The lexer found `<` there, but no complete IRI.
+    // If there is an IRI, the lexer has found a `<` sign there, since the IRI is incomplete.
     let sign = tokens.binary_search_by_key(&from, |t| t.start).ok()?;
     let compared = sign.checked_sub(1).is_some_and(|i| is_operand(tokens[i]));
     let open = tokens[sign].kind == TokenKind::Less && (text.len() > from + 1 || !compared);
     open.then_some(from)
 }
 
-/// True after a token that may be compared with `<`.
+/// True for a token after which `<` may be a comparison.
 fn is_operand(token: Token) -> bool {
     matches!(
         token.kind,
@@ -205,7 +205,7 @@ fn is_operand(token: Token) -> bool {
     )
 }
 
-/// A prefix for variable names that no variable of the text has.
+/// A prefix for names of generated variables, with which no variable of the text begins.
 fn hidden(before: &str, after: &str) -> String {
     let longest = |text: &str| {
         let runs = text.split(|c| c != '_').map(str::len);
@@ -214,9 +214,9 @@ fn hidden(before: &str, after: &str) -> String {
     "_".repeat(longest(before).max(longest(after)) + 1)
 }
 
-/// The variables without duplicates, the nearest first.
+/// The variables without duplicates: first those before the cursor, the nearest first, then those after it.
 fn variables(before: &str, tokens: &[Token], after: &str, behind: &[Token]) -> Vec<String> {
-    /// Most variables that are offered; more would not help.
+    /// Largest number of returned variables; more would not help in a list of completions.
     const MOST: usize = 200;
     let name = |text: &str, t: &Token| {
         let name = text.get(t.start + 1..t.end).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The predicate of a triple while it is read: a single name, or a property path.
+//! The predicate of a triple that is being read: a single name, or a property path.
 
 use crate::lexer::TokenKind;
 
@@ -8,7 +8,7 @@ pub(super) struct PartialPath {
     parts: Vec<PathPart>,
     /// Number of open brackets.
     depth: usize,
-    /// True if the last part is complete: a name, a closed bracket, a repetition.
+    /// True if the last operand is complete, so that an operator or the path's end may follow.
     whole: bool,
 }
 
@@ -19,12 +19,12 @@ struct PathPart {
 }
 
 impl PartialPath {
-    /// True if the next token is a name or the beginning of one.
+    /// True if a name, or something that precedes one, must follow.
     pub(super) fn wants_operand(&self) -> bool {
         !self.whole
     }
 
-    /// Processes a sign of a path. False if it does not belong to the path.
+    /// Processes an operator or bracket. False if it does not belong to the path.
     pub(super) fn sign(&mut self, kind: TokenKind, text: &str) -> bool {
         match kind {
             TokenKind::OpenParen if !self.whole => self.depth += 1,
@@ -33,7 +33,7 @@ impl PartialPath {
                 self.whole = true;
             }
             TokenKind::Caret | TokenKind::Bang if !self.whole => {}
-            // `^^` before a name would be a double inverse, which is never written.
+            // `^^` before a name would be a double inverse, which does not occur in practice.
             TokenKind::Slash | TokenKind::Pipe if self.whole => self.whole = false,
             TokenKind::Star | TokenKind::Plus | TokenKind::Question if self.whole => {}
             _ => return false,
@@ -62,10 +62,10 @@ impl PartialPath {
         text(&self.parts)
     }
 
-    /// The path from the subject to the beginning of the next name, and true if that name is an inverse: `a/b` of
-    /// `a/b/`, nothing of `a|`, `x/c` of `x/(a/b|c/`.
+    /// The path that leads from the subject to the node at which the next name starts, and true if that name is an
+    /// inverse. For example, the path is `a/b` in `a/b/`, none in `a|`, and `x/c` in `x/(a/b|c/`.
     pub(super) fn so_far(&self) -> (Option<String>, bool) {
-        // For each open bracket, and outside of all, the range of its steps before the present one.
+        // For each open bracket, and for the outermost level first, the range of the steps before the current one.
         let mut levels: Vec<(usize, usize)> = vec![(0, 0)];
         for (i, part) in self.parts.iter().enumerate() {
             match part.kind {

@@ -1,17 +1,17 @@
-//! Cursors in queries of many shapes, and in damaged ones.
+//! Positions of cursors in many forms of queries, also in invalid ones.
 
 use super::{CursorPlace, Slot, place};
 use crate::tests::files::texts;
 use jindou_testing::{Mutator, Rng};
 use std::time::Duration;
 
-/// The place at `¦`.
+/// The position of the cursor `¦`.
 fn at(text: &str) -> CursorPlace {
     let (before, after) = text.split_once('¦').unwrap();
     place(before, after)
 }
 
-/// The slot, with subject and predicate if they are known.
+/// The expected kind of term, with subject and predicate if they are known.
 fn slot(text: &str) -> String {
     let p = at(text);
     let slot = format!("{:?}", p.slot).to_lowercase();
@@ -37,7 +37,7 @@ fn patterns(text: &str) -> Vec<String> {
     at(text).patterns.iter().map(pattern).collect()
 }
 
-/// Texts with the cursor's place, and the slot there.
+/// Texts with a cursor, and the kind of term expected there.
 const SLOTS: &[(&str, &str)] = &[
     ("¦", "keyword"),
     ("SEL¦", "keyword"),
@@ -215,7 +215,7 @@ fn patterns_are_those_that_hold_here() {
             "{ ?x a c: GRAPH ?g { ?x p: ?y . ?x ¦",
             &["?x a c:", "?g: ?x p: ?y"],
         ),
-        // After the cursor.
+        // Patterns after the cursor count as well.
         ("{ ?x ¦ . ?x a c: }", &["?x a c:"]),
         ("{ ?x p: ¦ ; a c: . ?y q: ?x }", &["?x a c:", "?y q: ?x"]),
         ("{ ?x ¦ } UNION { ?x a d: }", &[]),
@@ -248,11 +248,11 @@ fn prologue_dataset_and_variables_are_known() {
         [vec!["<g:1>".to_owned()], vec!["<g:2>".to_owned()]]
     );
     assert_eq!(p.variables, ["?y", "?x", "?n", "?z"]);
-    // Invented nodes are not variables of the text.
+    // Generated names of nodes differ from the variables of the text.
     assert_eq!(at("{ ?__1 a [ ¦").subject.as_deref(), Some("?___1"));
 }
 
-/// Calls `place` for each way to cut a text in two.
+/// Calls `place` with the cursor at each position of a text.
 fn everywhere(text: &str) {
     for (i, _) in text.char_indices() {
         let (before, after) = text.split_at(i);

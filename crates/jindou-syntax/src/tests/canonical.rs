@@ -1,13 +1,13 @@
-//! A text rewritten so that known differences between `spargebra` and SPARQL's rules for tokens do not matter: a single
-//! separator between tokens, keywords in upper case, and replacements for names that it does not parse as IRIs. A word
-//! that is not a keyword is replaced by a character that neither parser accepts.
+//! Rewrites a text so that known deviations of `spargebra` from SPARQL's rules for tokens have no effect: one separator
+//! between tokens, keywords in upper case, and other names instead of those that it does not parse. A word that is not
+//! a keyword is replaced by a character that neither parser accepts.
 
 use crate::keyword::Keyword as K;
 use crate::lexer::{Lexer, TokenKind};
 use rustc_hash::FxHashMap;
 
 /// The rewritten text. If `masked`, text from `<` to `>` that might be read as comparisons is replaced by other IRIs.
-/// `None` if a token cannot be written in a way that both parsers accept.
+/// `None` if there is a token that cannot be written so that both parsers accept it.
 pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
     let mut lexer = Lexer::new(text);
     let mut prefixes: FxHashMap<&str, &str> = FxHashMap::default();
@@ -59,7 +59,7 @@ pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
                     Some(_) => out.push_str(slice),
                 }
             }
-            // From < to > it is an IRI, and nothing else.
+            // Text from `<` to `>` without spaces is an IRI, but `spargebra` may read it as comparisons.
             TokenKind::Iri
                 if masked
                     && slice.contains(['&', '=', ',', ')', '(', '?', '$', ':'])

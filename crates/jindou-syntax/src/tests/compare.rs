@@ -1,4 +1,4 @@
-//! Comparison with `spargebra`: the same texts are accepted and give the same algebra, except for its known bugs.
+//! Comparison with `spargebra`: both parsers accept the same texts and return the same algebra, except for known bugs.
 
 use super::canonical::canonical;
 use super::files::texts;
@@ -58,7 +58,8 @@ fn same(a: &Read, b: &Read) -> bool {
     a.normal(false) == b.normal(false) || a.normal(true) == b.normal(true)
 }
 
-/// Result of comparing two parses: `Ok` with the class of a known bug (empty: none), or `Err` with the difference.
+/// Parses a text with both parsers. `Ok` with the known bug that explains the difference (empty if there is no
+/// difference), or `Err` with an unexplained difference.
 pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> {
     let a = ours(text, update);
     let b = theirs(text, update);
@@ -94,7 +95,7 @@ pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> 
     })
 }
 
-/// Known bugs of `spargebra` beyond tokens.
+/// The known bug of `spargebra`, other than in tokens, that explains a difference; `None` if there is none.
 fn known(
     text: &str,
     update: bool,
@@ -153,7 +154,7 @@ fn known(
     }
 }
 
-/// True if a SELECT or DESCRIBE may list a variable twice.
+/// True if some SELECT or DESCRIBE in the text may list a variable twice.
 fn lists_twice(text: &str) -> bool {
     let upper = text.to_ascii_uppercase();
     let starts = ["SELECT", "DESCRIBE"].map(|word| upper.match_indices(word));
@@ -171,7 +172,7 @@ fn lists_twice(text: &str) -> bool {
     })
 }
 
-/// Feature of a grouped query that `spargebra` refuses or parses differently.
+/// A feature of a grouped query that `spargebra` rejects (if `refused`) or parses differently; `None` if there is none.
 fn grouped(q: &Query, refused: bool) -> Option<&'static str> {
     let (Query::Select { pattern, .. }
     | Query::Ask { pattern, .. }
@@ -367,7 +368,7 @@ fn mutants_give_the_same_algebra() {
     mutants(20_000, 1);
 }
 
-/// `JINDOU_SEED` and `JINDOU_COUNT` select other mutants.
+/// `JINDOU_SEED` and `JINDOU_COUNT` select the mutants.
 #[test]
 #[ignore = "long: two million texts, some 3 minutes"]
 fn two_million_mutants_give_the_same_algebra() {

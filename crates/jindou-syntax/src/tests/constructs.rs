@@ -1,4 +1,4 @@
-//! Constructs for which the standard is followed rather than `spargebra`. More of them: `tests/cases`.
+//! Constructs for which this parser follows the standard rather than `spargebra`. `tests/cases` has more of them.
 
 use crate::{Escapes, ParserOptions, parse_query, parse_update};
 use spargebra::Query;

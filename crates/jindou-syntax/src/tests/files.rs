@@ -1,4 +1,4 @@
-//! Test texts from other sources.
+//! Texts of queries and updates from other sources.
 
 use jindou_testing::seeds::{QUERIES, UPDATES};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// All texts of queries (`false`) and updates (`true`), with their paths.
+/// All texts, with their paths; false for queries, true for updates.
 pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
     let mut files = vec![];
     for part in ["w3c/sparql", "workloads"] {

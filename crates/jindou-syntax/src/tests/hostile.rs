@@ -1,4 +1,4 @@
-//! Each construct repeated to megabytes or nested 100,000 deep: an answer or a refusal in time, on a small stack.
+//! Each construct repeated for megabytes or nested 100,000 levels deep is parsed or rejected in time, on a small stack.
 
 use crate::{ParseFailure, ParserOptions, parse_query, parse_update};
 use std::time::{Duration, Instant};
@@ -195,7 +195,7 @@ fn big_texts_are_read() {
     update.unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// Allocator of all unit tests of this crate.
+/// Counts the memory of all unit tests of this crate.
 #[global_allocator]
 static ALLOCATOR: jindou_model::Tracked = jindou_model::Tracked::new();
 

@@ -1,4 +1,4 @@
-//! Tests against the W3C's suites, against `spargebra`, and against hostile texts.
+//! Tests with the W3C's suites, with `spargebra`, and with hostile texts.
 
 mod canonical;
 mod compare;

@@ -1,4 +1,4 @@
-//! Algebra as text in which generated names and the association of associative operators make no difference.
+//! Algebra as text that does not depend on generated names, nor on how associative operators are nested.
 
 use rustc_hash::FxHashMap;
 use spargebra::algebra::*;
@@ -12,7 +12,7 @@ const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 pub(super) struct Normal {
     out: String,
     names: FxHashMap<String, usize>,
-    /// True if the variables of projections are sorted.
+    /// True to sort the variables of projections.
     pub sorted: bool,
 }
 

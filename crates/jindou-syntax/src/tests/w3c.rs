@@ -1,4 +1,4 @@
-//! All syntax tests of the W3C, and all of its queries and updates for evaluation tests.
+//! All syntax tests of the W3C, and the queries and updates of all of its evaluation tests.
 
 use crate::{Escapes, ParserOptions};
 use oxiri::Iri;
@@ -23,7 +23,7 @@ fn manifests(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// A test's file, true if it is an update, and true if it must be refused.
+/// The tests of a manifest: file, true for an update, and true if the text must be rejected.
 fn tests(manifest: &Path) -> Vec<(PathBuf, bool, bool)> {
     let text = std::fs::read(manifest).unwrap();
     let iri = format!("file://{}", manifest.display());
@@ -84,7 +84,8 @@ fn syntax_tests_pass() {
     files.sort();
     let (mut passed, mut wrong) = ([0, 0], vec![]);
     for manifest in &files {
-        // SPARQL 1.2 requires that codepoint escapes outside strings and IRIs are refused, 1.1 that they are decoded.
+        // SPARQL 1.2 requires that codepoint escapes outside strings and IRIs are rejected, SPARQL 1.1 that they are
+        // decoded.
         let twelve = manifest.to_string_lossy().contains("sparql12");
         for (path, update, negative) in tests(manifest) {
             let ending = path.extension().and_then(|e| e.to_str());

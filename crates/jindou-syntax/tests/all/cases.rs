@@ -1,5 +1,6 @@
-//! Tests that are text: `tests/cases/*.txt` hold queries and updates with the messages about them, or with a text that means
-//! the same. docs/testing.md has the format. `JINDOU_REWRITE=1` writes messages and mended texts again.
+//! Tests that are text: `tests/cases/*.txt` contain queries and updates with the messages about them, or with a text
+//! that means the same. docs/testing.md describes the format. `JINDOU_REWRITE=1` updates expected messages and
+//! corrected texts.
 
 use jindou_syntax::algebra::Query;
 use jindou_syntax::{ParseFailure, ParserOptions, Update, parse_query, parse_update};
@@ -22,7 +23,7 @@ fn read(kind: &str, text: &str) -> Result<Read, ParseFailure> {
     }
 }
 
-/// Messages about a text that is not valid.
+/// The messages about an invalid text.
 fn message(kind: &str, text: &str) -> String {
     let Err(ParseFailure::Text(faults)) = read(kind, text) else {
         panic!("no message about {text}");
@@ -30,7 +31,7 @@ fn message(kind: &str, text: &str) -> String {
     for fault in faults.all() {
         assert!(fault.end <= text.len() && fault.start <= fault.end);
         for s in &fault.suggestions {
-            // A remedy that can be applied changes the text.
+            // A suggested replacement must change the text.
             let Some(r) = &s.replacement else { continue };
             let mended = format!("{}{}{}", &text[..r.start], r.with, &text[r.end..]);
             assert_ne!(mended, text);
@@ -39,7 +40,7 @@ fn message(kind: &str, text: &str) -> String {
     faults.to_string()
 }
 
-/// The text after the first remedy of its first fault, and so on until it is valid.
+/// The text after the first remedy of the first error was applied, repeatedly until the text is valid.
 fn mended(kind: &str, text: &str) -> String {
     let mut now = text.to_owned();
     for _ in 0..4 {
@@ -57,7 +58,7 @@ fn mended(kind: &str, text: &str) -> String {
     now
 }
 
-/// A case as it must be written; the error says what is wrong with it.
+/// A case with the expectation that the parser's behaviour yields; an error if the case itself is invalid.
 fn checked(case: &str) -> Result<String, String> {
     let (name, rest) = case.split_once("\n-- ").ok_or("no section")?;
     let (kind, rest) = rest.split_once('\n').ok_or("no text")?;
@@ -116,7 +117,7 @@ fn texts_are_read_as_the_cases_say() {
     );
 }
 
-/// The runner itself must notice each kind of difference.
+/// The test runner notices each kind of difference.
 #[test]
 fn differences_are_noticed() {
     let same = "a\n-- query\nASK {}\n-- same\nASK { }\n";

@@ -1,4 +1,4 @@
-//! Checks that `docs/coming-from.md` has the table of extensions of other engines. `JINDOU_WRITE=1` writes it.
+//! Checks that `docs/coming-from.md` contains the table of extensions of other engines. `JINDOU_WRITE=1` updates it.
 
 use std::path::Path;
 

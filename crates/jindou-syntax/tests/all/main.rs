@@ -1,4 +1,4 @@
-//! Texts with what the parser makes of them; the table of extensions.
+//! Tests of texts and of the parser's results for them, and of the table of extensions.
 
 mod cases;
 mod extensions;

@@ -19,7 +19,7 @@ const DATA: &str = r#"
         GRAPH :g1 { :q1 :note "from elsewhere" . :g1 rdfs:label "catalogue" }
     }"#;
 
-/// Items that are offered for their labels, as `name (label)`.
+/// Items that completion offers because of their labels, as `name (label)`.
 fn offered(completer: &Completer, text: &str, more: impl FnOnce(&mut Request<'_>)) -> Vec<String> {
     let text = format!("PREFIX : <http://e/> SELECT * {{ {text}");
     let mut request = Request {
@@ -35,7 +35,7 @@ fn offered(completer: &Completer, text: &str, more: impl FnOnce(&mut Request<'_>
 fn compare(db: &Database) {
     let completer = Completer::new(db.clone());
     let of = |text: &str| offered(&completer, text, |_| {});
-    // A predicate that the data has, in any language, with or without a known subject.
+    // Finds a predicate of the data by a label in any language, whether or not the subject is known.
     for subject in ["?x", "?x :P106 ?y ; ", ":q1"] {
         let found = of(&format!("{subject} instance"));
         assert_eq!(found, [":P31 (instance of)"], "{subject}");
@@ -45,22 +45,22 @@ fn compare(db: &Database) {
             "{subject}"
         );
     }
-    // One that this subject lacks is better than none.
+    // If no predicate of the subject matches, other predicates are offered.
     assert_eq!(of(":q2 occup"), [":P106 (occupation)"]);
     assert_eq!(of("?x instance_of"), [":P31 (instance of)"]);
-    // Objects of the predicate, also those that a sample missed; Q7 is none.
+    // Finds objects of the predicate, also those that the sample did not contain. Q7 is not an object of it.
     assert_eq!(of("?x :P31 human"), [":Q5 (human)"]);
     assert_eq!(of("?x :P106 schrift"), [":Q36180 (Schriftsteller)"]);
     assert_eq!(of("?x :P106 human"), [""; 0]);
     assert_eq!(of("?x ?p writ").len(), 2);
-    // Classes, subjects, graphs.
+    // Finds classes, subjects and graphs.
     assert_eq!(
         of("?x a scient"),
         [":C1 (scientist)", ":C2 (scientific article)"]
     );
     assert_eq!(of("human"), [":Q5 (human)", ":Q7 (human writer)"]);
     assert_eq!(of("GRAPH catal"), [":g1 (catalogue)"]);
-    // Texts that are not a word of a label, and a word of SPARQL.
+    // Texts that are not words of a label, and a keyword of SPARQL.
     for other in [
         "?x in",
         "?x <instance",
@@ -74,7 +74,7 @@ fn compare(db: &Database) {
     ] {
         assert_eq!(of(other), [""; 0], "{other}");
     }
-    // The counts are those of the other items.
+    // The counts are the same as for items that are not found by labels.
     let text = "PREFIX : <http://e/> SELECT * { ?x instance";
     let request = Request {
         patience: Duration::from_secs(20),
@@ -83,7 +83,7 @@ fn compare(db: &Database) {
     let found = completer.complete(&request).unwrap();
     let first = &found.items[0];
     assert_eq!((&*first.text, first.count), (":P31", Some(3)));
-    // Other properties, or none.
+    // Labels may be other properties, or none.
     let none = |r: &mut Request<'_>| r.labels = Arc::default();
     assert_eq!(offered(&completer, "?x instance", none), [""; 0]);
     let notes = |r: &mut Request<'_>| r.labels = vec!["http://e/note".to_owned()].into();
@@ -99,7 +99,7 @@ fn compare(db: &Database) {
         offered(&completer, "elsewhere", notes),
         [":q1 (from elsewhere)"]
     );
-    // Without time nothing fails.
+    // If there is no time, completion does not fail.
     let hasty = |r: &mut Request<'_>| r.patience = Duration::ZERO;
     assert!(offered(&completer, "?x instance", hasty).len() <= 1);
 }
@@ -109,7 +109,7 @@ fn words_of_labels_find_what_may_stand_at_the_cursor() {
     let db = Database::in_memory();
     db.update(DATA, &UpdateOptions::default()).unwrap();
     compare(&db);
-    // The same from a store's files, with the index of words and without it.
+    // The results are the same for a store on disk, with the index and without it.
     let trig = {
         let body = DATA.split_once("INSERT DATA {").unwrap();
         let data = body.1.trim_end().trim_end_matches('}');

@@ -1,4 +1,4 @@
-//! Files of the index that are damaged or cut.
+//! Files of the index that are damaged or truncated.
 
 use super::model::{Model, WORDS};
 use super::support::{Rng, World, load, names, opened, options, search, texts};
@@ -32,14 +32,14 @@ fn flipped_bits_are_found_and_never_crash_a_search() {
             .err()
             .expect("damage");
         assert!(e.to_string().contains(FILE), "{e}");
-        // Unverified it opens, or says why not; the first search compares the file with its hash.
+        // The store opens or reports the damage; the first search compares the file with its hash.
         match Database::open_with(world.store(), &options()) {
             Ok(db) => {
                 let begun = Instant::now();
                 for (word, _) in &WORDS[..4] {
                     let asked = Search::new(word).with_patience(Duration::from_secs(10));
                     match db.search(&asked) {
-                        // Bytes between sections belong to none.
+                        // Flipped bits between sections damage nothing.
                         Ok(found) => assert!(found.complete),
                         Err(e) => {
                             refused += 1;

@@ -1,5 +1,5 @@
-//! Words in all normal forms and scripts: over stores with an index of words and without, in a store's files and added by updates,
-//! whole and cut; and an index whose words were folded otherwise.
+//! Words in all normal forms and scripts, in stores with an index and without, loaded and added by updates, whole and
+//! split into shards; and an index whose words were folded by another version.
 
 use super::support::{World, names, opened, options, search, texts};
 use jindou::complete::{Completer, Request};
@@ -13,7 +13,7 @@ use jindou::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Name, label, and words that find it.
+/// Name, label, and words by which the label is found.
 const LABELS: [(&str, &str, &[&str]); 11] = [
     (
         "korea",
@@ -32,7 +32,7 @@ const LABELS: [(&str, &str, &[&str]); 11] = [
     ("peace", "שָׁלוֹם", &["שלום", "שָׁלוֹם"]),
     ("name", "مُحَمَّد", &["محمد", "مُحَمَّد"]),
     ("street", "Straße", &["STRASSE", "straße"]),
-    // Labels in form D are found by form C.
+    // A label in form D is found by words in form C.
     (
         "formd",
         "Zu\u{308}rich Ε\u{301}δεσσα",
@@ -62,7 +62,7 @@ fn compare(db: &Database, what: &str) {
         let found = search(db, words, true);
         assert_eq!(names(&found), ["page?id=77"], "{what}: {words}");
     }
-    // Indic vowels count.
+    // Vowel signs of Indic scripts are not ignored.
     assert!(search(db, "हन्द", true).found.is_empty(), "{what}");
 }
 
@@ -101,7 +101,7 @@ fn labels_are_found_in_all_normal_forms() {
     }
 }
 
-/// The index of words as a version before would have built it.
+/// The index as an earlier version would have built it.
 struct Older;
 
 impl Index for Older {

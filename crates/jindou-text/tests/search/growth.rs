@@ -1,4 +1,4 @@
-//! Many terms of updates: the index of the tail, made in blocks while searches go on.
+//! Many terms that updates add: the index of the tail is built in blocks while searches run.
 
 use super::support::{World, names, opened, prepared, search};
 use jindou::search::Search;
@@ -7,7 +7,7 @@ use jindou::{
 };
 use std::time::Duration;
 
-/// Labels `Number N colour`, some of which many have.
+/// Inserts labels `Number N colour`; many have the same colour.
 fn insert(db: &Database, numbers: std::ops::Range<u32>) {
     let label = "<http://www.w3.org/2000/01/rdf-schema#label>";
     let colours = ["red", "green", "blue", "grey"];
@@ -18,14 +18,14 @@ fn insert(db: &Database, numbers: std::ops::Range<u32>) {
                 format!("<http://e/Thing{n}> {label} \"Number {n} {colour}\" . ")
             })
             .collect();
-        // The text of an update is charged 256 times.
+        // If memory is not measured, an update is charged 256 times its length.
         let options = UpdateOptions::default().with_memory(MemoryBudget::new(4 << 30));
         db.update(&format!("INSERT DATA {{ {all} }}"), &options)
             .unwrap();
     }
 }
 
-/// Finds single ones, and of many the first.
+/// Searches for single labels, and for words of many labels.
 fn compare(db: &Database, count: u32) {
     for n in [0, 1, 777, count / 2, count - 1] {
         let found = search(db, &format!("number {n} gr"), false);
@@ -54,7 +54,7 @@ fn compare(db: &Database, count: u32) {
 fn a_store_that_began_empty_is_searched() {
     let db = Database::in_memory();
     let mut count = 0;
-    // More than fills a large block and some small ones.
+    // More terms than a large block and some small ones contain.
     for step in [3_000, 20_000, 30_000] {
         insert(&db, count..count + step);
         count += step;

@@ -1,5 +1,5 @@
-//! Searches and labels of whole stores: against a model that knows which words it put where, through updates, merges, reclusterings,
-//! backups and followers; over damaged files; with little memory.
+//! Searches and labels of whole stores, compared with a model that knows the words of every label: through updates,
+//! merges, reclusterings, backups and followers, with damaged files, and with little memory.
 
 mod complete;
 mod files;
@@ -25,7 +25,8 @@ fn compare(db: &Database, model: &Model, rng: &mut Rng, count: usize) {
         let chosen: Vec<_> = (0..1 + rng.below(3)).map(|_| *rng.pick(&WORDS)).collect();
         let mut folded: Vec<&str> = chosen.iter().map(|w| w.1).collect();
         let mut written: Vec<&str> = chosen.iter().map(|w| w.0).collect();
-        // The last word may be unfinished; names of properties begin otherwise from two letters on.
+        // The last word may be incomplete. At least two letters are kept, since a single one could also begin the name
+        // of a property.
         if let (Some(last), Some(shown)) = (folded.last_mut(), written.last_mut()) {
             let letters = last.chars().count();
             let keep = 2 + rng.below(letters - 1);
@@ -68,7 +69,7 @@ fn compare(db: &Database, model: &Model, rng: &mut Rng, count: usize) {
     }
 }
 
-/// One life of a store: with the index or without, searches find what the model does.
+/// Random changes of a store, with the index or without it, after each of which searches find the same as the model.
 fn life(indexed: bool, seed: u64) {
     let mut rng = Rng(seed);
     let mut model = Model::random(&mut rng, 60, 300);
@@ -96,7 +97,7 @@ fn life(indexed: bool, seed: u64) {
                     .with_memory(256 << 20)
                     .with_threads(2);
                 db.recluster(&options, &Progress::default()).unwrap();
-                // Built again where it was, and nowhere else.
+                // The index is built again if there was one, and not otherwise.
                 assert_eq!(has_file("base-1"), indexed);
                 compare(&db, &model, &mut rng, 15);
             }
@@ -144,7 +145,7 @@ fn a_reclustering_builds_the_index_where_it_is_asked_to() {
     db.recluster(&options, &Progress::default()).unwrap();
     assert!(state()[0].1.starts_with("words of"), "{:?}", state());
     compare(&db, &model, &mut rng, 40);
-    // A program that does not know the index keeps the file, and takes no harm.
+    // A program that does not know the index leaves the file unchanged and works without it.
     drop(db);
     let db = Database::open(world.store()).unwrap();
     compare(&db, &model, &mut rng, 10);
@@ -193,7 +194,7 @@ fn what_is_found_has_label_class_and_reason() {
         .search(&Search::new("Instance OF").with_labels(german))
         .unwrap();
     assert!(found.complete);
-    // The one that is used more comes first; blank nodes have no IRI.
+    // The resource that is used more comes first; blank nodes are not found.
     assert_eq!(names(&found), ["used", "P31", "P310"]);
     assert_eq!(found.found[0].class.as_deref(), Some("http://e/Rare"));
     assert_eq!(found.found[1].matched, "instance of");
@@ -259,7 +260,7 @@ fn limits_hold() {
     assert!(matches!(e, Err(jindou::Error::Limit(_))), "{e:?}");
     let e = db.labels(&vec!["http://e/a"; 10_001], &LabelOptions::default());
     assert!(matches!(e, Err(jindou::Error::Query(_))), "{e:?}");
-    // Without time it says that it has not seen everything.
+    // Without time, the result says that it is incomplete.
     let asked = Search::new("new").with_patience(std::time::Duration::ZERO);
     assert!(!db.search(&asked).unwrap().complete);
     assert_eq!(
@@ -271,7 +272,7 @@ fn limits_hold() {
     );
 }
 
-/// An answer from which resources were left out says so, and a resource that is rarely used is found.
+/// A result that omits resources says so; a resource with few uses is found nevertheless.
 #[test]
 fn more_resources_than_are_compared_make_an_answer_incomplete() {
     let label = "<http://www.w3.org/2000/01/rdf-schema#label>";
@@ -282,7 +283,7 @@ fn more_resources_than_are_compared_make_an_answer_incomplete() {
     for n in 0..100 {
         text += &format!("<http://e/few{n}> {label} \"some label\" .\n");
     }
-    // A resource that named graphs use by many properties, and the default graph by one.
+    // A resource that has many properties in a named graph, but a single one in the default graph.
     for n in 0..60 {
         text += &format!("<http://e/g> {{ <http://e/zebra> <http://e/p{n}> {n} }}\n");
     }

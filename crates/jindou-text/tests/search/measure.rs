@@ -1,4 +1,4 @@
-//! How long searches take over many labels, and what the index costs a load.
+//! Measures how long searches take over many labels, and what the index costs a load.
 //!
 //! ```text
 //! LABELS=10000000 cargo test --release -p jindou-text --test search -- --ignored --nocapture measure
@@ -12,7 +12,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// Syllables of which words are made; there are 20,000 words and as many again that are rare.
+/// Syllables of generated words: there are 20,000 common words and as many rare ones.
 const SYLLABLES: [&str; 32] = [
     "ba", "ber", "cor", "da", "del", "en", "fa", "gor", "hi", "il", "ja", "kan", "lo", "mar", "ne",
     "or", "pa", "qui", "ro", "sa", "tan", "ul", "va", "wen", "xi", "yor", "ze", "mi", "to", "ri",
@@ -28,7 +28,7 @@ fn word(mut n: usize) -> String {
     out
 }
 
-/// A label of one to five words, of which common ones are more likely, and some numbers.
+/// A label of one to five words, most of them common, and some numbers.
 fn label(rng: &mut Rng) -> String {
     let words: Vec<String> = (0..1 + rng.below(5))
         .map(|_| match rng.below(10) {
@@ -94,7 +94,7 @@ fn measure() {
     let (mut whole, mut found) = (0, 0);
     for n in 0..200 {
         let text = label(&mut rng);
-        // Words of a label, the last one as far as it was typed.
+        // The beginning of a label, as if a user were typing it.
         let chars: Vec<char> = text.chars().collect();
         let typed: String = chars[..1 + rng.below(chars.len())].iter().collect();
         let begun = Instant::now();

@@ -1,9 +1,9 @@
-//! Labelled resources of which it is known which words were put into their labels and names, and a search by looking at all.
+//! Resources whose labels and names consist of known words, and a search that examines all of them.
 
 use super::support::Rng;
 use std::collections::BTreeSet;
 
-/// Words as they are written, and folded.
+/// Words as written in labels, with their folded forms.
 pub const WORDS: [(&str, &str); 12] = [
     ("New", "new"),
     ("newton", "newton"),
@@ -19,7 +19,7 @@ pub const WORDS: [(&str, &str); 12] = [
     ("12", "12"),
 ];
 const JOINTS: [&str; 6] = [" ", " ", ", ", " - ", "_", "! "];
-/// Name and whether its objects are labels.
+/// Properties, and true for those whose objects are labels.
 const PROPERTIES: [(&str, bool); 4] = [
     ("http://www.w3.org/2000/01/rdf-schema#label", true),
     ("http://www.w3.org/2004/02/skos/core#prefLabel", true),
@@ -54,15 +54,15 @@ impl Quad {
 
 #[derive(Clone)]
 pub struct Model {
-    /// Local names, and their folded runs and parts.
+    /// Local names, each with the folded forms of its runs and their parts.
     pub subjects: Vec<(String, Vec<String>)>,
     pub quads: BTreeSet<Quad>,
 }
 
-/// Ranked: how well it fits, whether by the IRI, number of words.
+/// Sort key of a result: how well it matches, whether by its IRI, and the number of words.
 pub type Key = (usize, usize, usize);
 
-/// How well words have what is asked; independent of how the index folds and compares.
+/// How well words match a query; `None` if one is missing. Does not use the index's folding and matching.
 fn fit(words: &[String], asked: &[&str]) -> Option<usize> {
     let (last, others) = asked.split_last()?;
     let has = others.iter().all(|a| words.iter().any(|w| w == a))
@@ -135,7 +135,7 @@ impl Model {
         self.quads.iter().map(|q| self.block(q) + "\n").collect()
     }
 
-    /// Adds and removes this many, and returns that as an update.
+    /// Adds and removes `count` quads, and returns the change as an update.
     pub fn change(&mut self, rng: &mut Rng, count: usize) -> String {
         let mut added = vec![];
         let mut removed = vec![];
@@ -152,7 +152,7 @@ impl Model {
                 }
             }
         }
-        // What is removed may be what was just added.
+        // The removed quads may include added ones, so they are deleted afterwards.
         format!(
             "INSERT DATA {{ {} }} ; DELETE DATA {{ {} }}",
             added.join(" "),
@@ -160,7 +160,7 @@ impl Model {
         )
     }
 
-    /// The resources that a search for these folded words must find, with each one's key.
+    /// The resources that a search for these folded words must find, with their sort keys.
     pub fn find(&self, asked: &[&str], union: bool) -> Vec<(String, Key)> {
         let mut found = vec![];
         for (n, (name, parts)) in self.subjects.iter().enumerate() {
@@ -183,7 +183,7 @@ impl Model {
         found
     }
 
-    /// The label of a resource in German, as text and language.
+    /// The label of a resource that is preferred in German, with its language tag.
     pub fn german(&self, subject: usize, union: bool) -> Option<(String, Option<String>)> {
         let rank = |l: Option<&str>| match l {
             Some("de") => 0,

@@ -1,5 +1,5 @@
-//! Stores in shards: what the whole store answers, with an index in each shard and without; damage, limits, and shards that
-//! do not answer.
+//! Sharded stores: they answer like the whole store, with an index in each shard and without. Also damage, limits, and
+//! shards that fail.
 
 use super::compare;
 use super::model::{Model, WORDS};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Blocks of one id, so that what belongs together is on different shards.
+/// Blocks of a single id, so that related terms are on different shards.
 fn sharding(shards: u32, placement: Placement) -> Sharding {
     let sharding = Sharding::new(shards).with_placement(placement);
     sharding.with_block_shift(Some(0))
@@ -24,8 +24,8 @@ fn sharding(shards: u32, placement: Placement) -> Sharding {
 
 const LABEL: &str = "<http://www.w3.org/2000/01/rdf-schema#label>";
 
-/// The model's data, and what decides on order and class: uses in both directions and in several graphs, classes of
-/// different sizes, labels of blank nodes, of classes, predicates and graphs.
+/// The model's data, with further data that determines ranks and classes: uses in both directions and in several
+/// graphs, classes of different sizes, labels of blank nodes, of classes, of predicates and of graphs.
 fn data(model: &Model, rng: &mut Rng) -> String {
     let mut text = model.trig();
     let all = model.subjects.len();
@@ -55,7 +55,7 @@ fn data(model: &Model, rng: &mut Rng) -> String {
     text
 }
 
-/// Texts to search for: words of the model, some unfinished, and names.
+/// Texts to search for: words of the model, some incomplete, and names.
 fn questions(rng: &mut Rng) -> Vec<String> {
     let mut all: Vec<String> = [
         "knows",
@@ -86,7 +86,7 @@ fn questions(rng: &mut Rng) -> Vec<String> {
     all
 }
 
-/// Graphs that are read: the default graph, all, one, two.
+/// Options that read the default graph, all graphs, one graph, or two graphs.
 fn graphs() -> Vec<QueryOptions> {
     let chosen = |graphs: &[&str]| {
         let default = graphs.iter().map(|g| (*g).to_owned()).collect();
@@ -146,7 +146,7 @@ fn shards_answer_what_the_whole_store_does() {
     }
 }
 
-/// Labels that updates added and removed, in the tail and in the load.
+/// Searches see labels that updates added or removed, both in the tail and in the base.
 #[test]
 fn changed_shards_find_what_is_there_now() {
     let mut rng = Rng(73);
@@ -181,7 +181,7 @@ fn changed_shards_find_what_is_there_now() {
     }
 }
 
-/// The answers of a model that knows where the words are, as for whole stores.
+/// Shards find the same as the model, as whole stores do.
 #[test]
 fn shards_find_what_looking_at_all_finds() {
     let mut rng = Rng(73);
@@ -189,13 +189,14 @@ fn shards_find_what_looking_at_all_finds() {
     for indexed in [true, false] {
         let world = World::cut(&model.trig(), indexed, sharding(3, Placement::Hash));
         compare(&opened(&world.store()), &model, &mut rng, 60);
-        // A program that does not know the index looks through the terms.
+        // A program that does not know the index scans the terms.
         let db = Database::open(world.store()).unwrap();
         compare(&db, &model, &mut rng, 20);
     }
 }
 
-/// Very many that fit: the same number as of a whole store, each of them right, and not all.
+/// If very many terms match, the result has as many as that of a whole store, all of them correct, and says that it is
+/// incomplete.
 #[test]
 fn very_many_make_an_answer_incomplete() {
     let mut text = String::new();
@@ -248,7 +249,7 @@ fn limits_hold_over_shards() {
         let found = db.search(&Search::new("new").with_labels(enough)).unwrap();
         assert!(!found.found.is_empty());
         assert_eq!(budget.used(), 0);
-        // Without time it says that it has not seen everything.
+        // Without time, the result says that it is incomplete.
         let asked = Search::new("new").with_patience(Duration::ZERO);
         assert!(!db.search(&asked).unwrap().complete);
         let two = db.search(&Search::new("new").with_limit(2)).unwrap();
@@ -287,7 +288,7 @@ fn damage_in_a_shard_is_found_and_named() {
         }
     }
     assert!(refused > 10, "{refused}");
-    // A lost one, and one of another load.
+    // A missing index, and an index of another shard.
     std::fs::remove_file(&path).unwrap();
     assert!(Database::open_with(world.store(), &options()).is_err());
     std::fs::copy(world.store().join("shard-0/index-text.jd"), &path).unwrap();
@@ -300,7 +301,7 @@ fn damage_in_a_shard_is_found_and_named() {
     );
 }
 
-/// The index belongs to the identity of a store, but assigns no ids.
+/// A shard with an index does not belong to a store loaded without one, although the index does not change ids.
 #[test]
 fn a_shard_with_an_index_is_not_of_a_store_without_one() {
     let mut rng = Rng(29);
@@ -324,7 +325,7 @@ fn a_shard_with_an_index_is_not_of_a_store_without_one() {
     assert!(e.contains("was not loaded together with the others"), "{e}");
 }
 
-/// An index that queries ask has no use over shards.
+/// Indexes that answer conditions of queries are not supported over shards.
 #[test]
 fn other_indexes_are_refused() {
     struct Other;
@@ -362,21 +363,21 @@ fn other_indexes_are_refused() {
     assert!(e.to_string().contains("without the index other"), "{e}");
 }
 
-/// Answers of a shard from some request on.
+/// How a shard answers from some request on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Says {
     Nothing,
     /// A reply to another request.
     Nonsense,
-    /// Terms of other shards, or more ends than terms, or ends that do not fit.
+    /// Terms of other shards, more end offsets than terms, or offsets that do not fit.
     Unfit(usize),
-    /// Answers without an end: there is always more.
+    /// Replies each of which says that more follow.
     Endless,
     /// Terms without the words, and subjects that do not exist.
     Wrong,
 }
 
-/// Shards that fail after some requests.
+/// Shards that answer some requests and then fail.
 struct Flaky {
     inner: Arc<dyn ShardClient>,
     left: AtomicUsize,
@@ -450,7 +451,7 @@ impl ShardClient for Flaky {
     }
 }
 
-/// Each request of a search fails once: an error that names the shard, and none for the next search.
+/// Each request of a search fails once: the search returns an error that names the shard, and the next search succeeds.
 #[test]
 fn a_shard_that_fails_fails_the_search() {
     let mut rng = Rng(31);
@@ -526,7 +527,7 @@ fn a_shard_that_says_what_is_wrong_is_not_believed() {
     }
 }
 
-/// Few rounds, however many are found.
+/// The number of rounds does not depend on how many resources are found.
 #[test]
 fn rounds_do_not_grow_with_what_is_found() {
     let mut text = String::new();
@@ -543,7 +544,7 @@ fn rounds_do_not_grow_with_what_is_found() {
     assert_eq!((found.found.len(), found.complete), (200, true));
     let rounds = flaky.asked.load(Ordering::SeqCst);
     assert!(rounds <= 10, "{rounds} rounds");
-    // Labels, too: terms, lists and texts.
+    // Labels also take few rounds: for terms, for neighbour lists and for texts.
     let iris: Vec<String> = (0..200).map(|n| format!("http://e/Thing{n}")).collect();
     flaky.asked.store(0, Ordering::SeqCst);
     let labels = db.labels(&iris, &LabelOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Stores and random numbers.
+//! Helpers: stores, searches and random numbers.
 
 use jindou::parse::{Format, Sources};
 use jindou::search::{LabelOptions, Search, Searched, Text};
@@ -25,7 +25,7 @@ impl Rng {
     }
 }
 
-/// The kinds of indexes with that of words.
+/// The full-text index as the set of known kinds of indexes.
 pub fn texts() -> Indexes {
     Indexes::new().with(Text).unwrap()
 }
@@ -36,7 +36,7 @@ pub fn load(dir: &Path, trig: &str, indexed: bool, memory: u64) -> Result<()> {
     load_cut(dir, trig, indexed, memory, None)
 }
 
-/// Loads a store that is cut, if it says how.
+/// Loads a store, split into shards if `sharding` is given.
 pub fn load_cut(
     dir: &Path,
     trig: &str,
@@ -63,7 +63,7 @@ impl World {
         world
     }
 
-    /// A store that is cut.
+    /// A store that is split into shards.
     pub fn cut(trig: &str, indexed: bool, sharding: Sharding) -> Self {
         let world = Self(tempfile::tempdir().unwrap());
         load_cut(&world.store(), trig, indexed, 256 << 20, Some(sharding)).unwrap();
@@ -91,7 +91,7 @@ pub fn opened(dir: &Path) -> Database {
     Database::open_with(dir, &options()).expect("the store")
 }
 
-/// A search with all the time that it needs.
+/// Searches without a time limit that matters.
 pub fn search(db: &Database, words: &str, union: bool) -> Searched {
     let query = QueryOptions::default().with_union_default(union);
     let labels = LabelOptions::default().with_query(query);
@@ -102,7 +102,7 @@ pub fn search(db: &Database, words: &str, union: bool) -> Searched {
     db.search(&asked).unwrap()
 }
 
-/// The local names of what is found.
+/// The local names of the found resources.
 pub fn names(found: &Searched) -> Vec<&str> {
     let found = found.found.iter();
     found
@@ -110,7 +110,7 @@ pub fn names(found: &Searched) -> Vec<&str> {
         .collect()
 }
 
-/// Waits until the database's searches need not wait.
+/// Waits until the index is verified, so that searches begin at once.
 pub fn prepared(db: &Database) {
     let begun = Instant::now();
     while !db.is_search_prepared() {

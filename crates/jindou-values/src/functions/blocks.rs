@@ -1,13 +1,13 @@
-//! Functions of long texts, block by block: between blocks the query's clock is looked at, and no second copy of the text
-//! is made.
+//! Functions of long texts, computed block by block, so that the query's limits are checked between blocks and no
+//! second copy of the text is needed.
 
 use super::{ArenaSpan, ArenaText, Row, Val};
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 1 << 14;
 
-/// Applies `map` to a text, keeping the language tag. The text may be split where `splits` returns true for the bytes
-/// before and after.
+/// Applies `map` to the blocks of a text; the language tag is kept. `splits` tells, for the bytes before and after a
+/// position, whether blocks may be separated there.
 pub(super) fn mapped<R: Row>(
     row: &mut R,
     t: ArenaText,
@@ -28,7 +28,7 @@ pub(super) fn mapped<R: Row>(
             .skip(BLOCK - 1)
             .position(|pair| splits(pair[0], pair[1]))
             .map_or(end, |at| start + (at + BLOCK) as u32);
-        // Slower than copying by this factor.
+        // `map` is this many times slower than copying.
         if !row.worked(8 * (split - start) as usize) {
             return None;
         }
@@ -42,20 +42,20 @@ pub(super) fn mapped<R: Row>(
     }))
 }
 
-/// True before the first byte of a character.
+/// True if a character begins at the second byte.
 pub(super) fn between_characters(_: u8, after: u8) -> bool {
     after & 0xC0 != 0x80
 }
 
-/// True if the case of the text before and after this position does not depend on the other side. A sigma at the end of
-/// a word has a lower case of its own (Unicode, table 3-17).
+/// True if changing the case of the text before this position does not depend on the text after it, nor the other way
+/// round. (A capital sigma at the end of a word has a lower case of its own; Unicode, table 3-17.)
 pub(super) fn between_contexts(before: u8, after: u8) -> bool {
     let ends = before.is_ascii_whitespace() || before.is_ascii_digit();
     (ends && between_characters(before, after))
         || (before.is_ascii_alphanumeric() && after.is_ascii_alphanumeric())
 }
 
-/// Position of the first occurrence of a part in a text.
+/// Position of the first occurrence of `part` in `text`, in bytes; `None` if there is none.
 pub(super) fn find<R: Row>(row: &mut R, text: ArenaSpan, part: ArenaSpan) -> Option<usize> {
     let (length, sought) = (text.end - text.start, part.end - part.start);
     let step = (BLOCK as u32).max(sought);
@@ -64,7 +64,7 @@ pub(super) fn find<R: Row>(row: &mut R, text: ArenaSpan, part: ArenaSpan) -> Opt
     }
     let mut start = text.start;
     loop {
-        // Each window ends with the beginning of the next one, so that no occurrence lies in neither.
+        // Adjacent windows overlap by the length of `part`, so that every occurrence is inside one of them.
         let window = ArenaSpan {
             start,
             end: text
@@ -85,7 +85,7 @@ pub(super) fn find<R: Row>(row: &mut R, text: ArenaSpan, part: ArenaSpan) -> Opt
     }
 }
 
-/// A range of bytes with the rest of the characters at its ends.
+/// A range of bytes of a text, extended to whole characters.
 fn characters_of<R: Row>(row: &R, range: ArenaSpan, text: ArenaSpan) -> ArenaSpan {
     let bytes = row.bytes(text);
     let is_inside = |at: u32| {
@@ -102,7 +102,7 @@ fn characters_of<R: Row>(row: &R, range: ArenaSpan, text: ArenaSpan) -> ArenaSpa
     ArenaSpan { start, end }
 }
 
-/// Offset of a character of a text, counted from 0; the text's length if there are not as many.
+/// Byte offset of a character of a text, counted from 0; the text's length if it has fewer characters.
 pub(super) fn offset<R: Row>(row: &mut R, text: ArenaSpan, character: i64) -> usize {
     let mut left = usize::try_from(character.max(0)).unwrap_or(usize::MAX);
     for start in (text.start..text.end).step_by(BLOCK) {

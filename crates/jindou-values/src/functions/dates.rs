@@ -2,7 +2,7 @@
 
 use super::{ArenaText, Cost, Definition, Row, Scalar, Type, Val};
 
-/// Fields that most of these functions share.
+/// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
     arguments: &[("time", Type::Time)],
     gives: Type::Number,
@@ -15,7 +15,7 @@ pub mod year {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::Num;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["YEAR"],
         row: Some(Scalar::Year),
@@ -28,7 +28,7 @@ pub mod year {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let n = row.time(*values.first()?)?.year()?;
@@ -41,7 +41,7 @@ pub mod month {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::Num;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["MONTH"],
         row: Some(Scalar::Month),
@@ -54,7 +54,7 @@ pub mod month {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let n = row.time(*values.first()?)?.month()?;
@@ -67,7 +67,7 @@ pub mod day {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::Num;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["DAY"],
         row: Some(Scalar::Day),
@@ -80,7 +80,7 @@ pub mod day {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let n = row.time(*values.first()?)?.day()?;
@@ -93,7 +93,7 @@ pub mod hours {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::Num;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["HOURS"],
         row: Some(Scalar::Hours),
@@ -106,7 +106,7 @@ pub mod hours {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let n = row.time(*values.first()?)?.hour()?;
@@ -119,7 +119,7 @@ pub mod minutes {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::Num;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["MINUTES"],
         row: Some(Scalar::Minutes),
@@ -132,7 +132,7 @@ pub mod minutes {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let n = row.time(*values.first()?)?.minute()?;
@@ -145,7 +145,7 @@ pub mod seconds {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::Num;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["SECONDS"],
         row: Some(Scalar::Seconds),
@@ -158,7 +158,7 @@ pub mod seconds {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let n = row.time(*values.first()?)?.second()?;
@@ -170,7 +170,7 @@ pub mod seconds {
 pub mod timezone {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["TIMEZONE"],
         gives: Type::Duration,
@@ -184,7 +184,7 @@ pub mod timezone {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.time(*values.first()?)?.zone().map(Val::Duration)
@@ -195,7 +195,7 @@ pub mod timezone {
 pub mod tz {
     use super::{ArenaText, BASE, Definition, Row, Scalar, Type, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["TZ"],
         gives: Type::Simple,
@@ -209,7 +209,7 @@ pub mod tz {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let t = row.time(*values.first()?)?;
@@ -222,7 +222,7 @@ pub mod tz {
 pub mod adjust {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["ADJUST"],
         arguments: &[("time", Type::Time), ("zone", Type::Duration)],
@@ -235,7 +235,7 @@ pub mod adjust {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -254,11 +254,11 @@ pub mod adjust {
     }
 }
 
-/// `NOW`. Its values are computed in the engine's `code.rs`.
+/// `NOW`. The engine's `code.rs` computes its value.
 pub mod now {
     use super::{BASE, Cost, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["NOW"],
         arguments: &[],

@@ -2,7 +2,7 @@
 
 use super::{Definition, Type};
 
-/// Fields that most of these functions share.
+/// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
     arguments: &[("text", Type::Simple)],
     gives: Type::Simple,
@@ -15,7 +15,7 @@ const BASE: Definition = Definition {
 pub mod md5 {
     use super::{BASE, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["MD5"],
         summary: "The MD5 hash of the text's UTF-8 in hexadecimal digits.",
@@ -28,7 +28,7 @@ pub mod md5 {
 pub mod sha1 {
     use super::{BASE, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["SHA1"],
         summary: "The SHA-1 hash of the text's UTF-8 in hexadecimal digits.",
@@ -44,7 +44,7 @@ pub mod sha1 {
 pub mod sha256 {
     use super::{BASE, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["SHA256"],
         summary: "The SHA-256 hash of the text's UTF-8 in hexadecimal digits.",
@@ -60,7 +60,7 @@ pub mod sha256 {
 pub mod sha384 {
     use super::{BASE, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["SHA384"],
         summary: "The SHA-384 hash of the text's UTF-8 in hexadecimal digits.",
@@ -73,7 +73,7 @@ pub mod sha384 {
 pub mod sha512 {
     use super::{BASE, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["SHA512"],
         summary: "The SHA-512 hash of the text's UTF-8 in hexadecimal digits.",

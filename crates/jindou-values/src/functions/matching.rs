@@ -1,8 +1,8 @@
-//! Texts in texts: searches, patterns and language ranges.
+//! Functions that search in texts: parts, patterns and language ranges.
 
 use super::{ArenaSpan, ArenaText, Definition, Row, Scalar, Type, Val, blocks};
 
-/// Fields that most of these functions share.
+/// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
     arguments: &[("text", Type::Text), ("part", Type::Text)],
     least: 2,
@@ -16,7 +16,7 @@ const BASE: Definition = Definition {
 pub mod lang_matches {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["LANGMATCHES"],
         arguments: &[("tag", Type::Simple), ("range", Type::Simple)],
@@ -30,7 +30,7 @@ pub mod lang_matches {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -39,7 +39,7 @@ pub mod lang_matches {
         Some(matches(row.str(tag), row.str(range)).into())
     }
 
-    /// True if the range matches, by basic filtering of language tags (RFC 4647 §3.3.1).
+    /// True if a language range matches a tag, by basic filtering (RFC 4647 §3.3.1).
     fn matches(tag: &str, range: &str) -> bool {
         if range == "*" {
             return !tag.is_empty();
@@ -70,7 +70,7 @@ pub mod lang_matches {
 pub mod replace {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["REPLACE"],
         arguments: &[
@@ -95,7 +95,7 @@ pub mod replace {
 pub mod contains {
     use super::{BASE, Definition, Row, Scalar, Val, blocks};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["CONTAINS"],
         row: Some(Scalar::Contains),
@@ -104,7 +104,7 @@ pub mod contains {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -117,7 +117,7 @@ pub mod contains {
 pub mod strstarts {
     use super::{BASE, Definition, Row, Scalar, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRSTARTS"],
         row: Some(Scalar::StrStarts),
@@ -126,7 +126,7 @@ pub mod strstarts {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -139,7 +139,7 @@ pub mod strstarts {
 pub mod strends {
     use super::{BASE, Definition, Row, Scalar, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRENDS"],
         row: Some(Scalar::StrEnds),
@@ -148,7 +148,7 @@ pub mod strends {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -161,7 +161,7 @@ pub mod strends {
 pub mod strbefore {
     use super::{ArenaSpan, ArenaText, BASE, Definition, Row, Scalar, Type, Val, blocks};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRBEFORE"],
         gives: Type::Text,
@@ -174,7 +174,7 @@ pub mod strbefore {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -196,7 +196,7 @@ pub mod strbefore {
 pub mod strafter {
     use super::{ArenaSpan, ArenaText, BASE, Definition, Row, Scalar, Type, Val, blocks};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRAFTER"],
         gives: Type::Text,
@@ -209,7 +209,7 @@ pub mod strafter {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -231,7 +231,7 @@ pub mod strafter {
 pub mod regex {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["REGEX"],
         arguments: &[

@@ -1,15 +1,15 @@
-//! The named functions of SPARQL 1.1 and 1.2, a file for each family: names, arguments, types, whether the value is the
-//! same for the same arguments, cost, errors, examples, and, if it is computed here, the value for a row.
+//! The named functions of SPARQL 1.1 and 1.2, with a file for each family. The definition of a function has its names,
+//! arguments, types, whether equal arguments always yield the same value, cost, errors and examples. Functions that
+//! this crate computes also have a *row form*, which computes the value for one row.
 //!
 //! To add a function, write a module in its family's file, and an entry in
-//! [`for_each_function`](crate::for_each_function!). Parser, planner, engine, completion and `docs/functions.md` take the
-//! rest from the definition.
+//! [`for_each_function`](crate::for_each_function!). Parser, planner, engine, completion and `docs/functions.md` use
+//! the definition.
 //!
-//! A row form is generic over the [`Row`] that it computes with. The engine's type is known at compile time, so that a
-//! call needs no virtual call and no look-up.
+//! A row form is generic over the type of [`Row`] that provides its arguments. The engine's type is known at compile
+//! time, so calls of it are neither virtual nor looked up.
 //!
-//! All functions need a value for each argument: an unbound variable or an error in an argument is an error of the
-//! call.
+//! All functions require a value for each argument: an argument that is unbound or an error makes the call an error.
 
 mod blocks;
 mod dates;
@@ -32,8 +32,8 @@ pub use terms::*;
 
 use crate::Num;
 
-/// Calls a macro with all functions: `variant "NAME" module`, the word `row` if the function has a row form, and in
-/// parentheses a variant and the text of an alias.
+/// Calls a macro with a list of all functions. Each entry has the variant, the name and the module, the word `row` if
+/// there is a row form, and in parentheses the variant and the name of an alias.
 #[macro_export]
 macro_rules! for_each_function {
     ($callback:ident $([$($before:tt)*])?) => {
@@ -106,26 +106,27 @@ impl Type {
         }
     }
 
-    /// True for IRIs and strings, with or without a language: two of them are equal only if they are the same term.
+    /// True for IRIs and strings, with or without a language tag: two such terms are equal only if they are the same
+    /// term.
     #[must_use]
     pub fn is_text(self) -> bool {
         matches!(self, Self::Iri | Self::Text | Self::Simple)
     }
 }
 
-/// The cost of a call.
+/// The cost of a call, which decides whether its values are cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Some instructions.
+    /// A few instructions.
     Little,
-    /// Text is read or created: the value is worth remembering.
+    /// Text is read or created, so that caching the value is worthwhile.
     Text,
 }
 
 /// Definition of a function.
 #[derive(Debug)]
 pub struct Definition {
-    /// Its names in the usual spelling, the one for messages first.
+    /// Its names in the usual spelling; messages use the first one.
     pub names: &'static [&'static str],
     /// Names and types of its arguments.
     pub arguments: &'static [(&'static str, Type)],
@@ -135,26 +136,26 @@ pub struct Definition {
     pub repeats: bool,
     /// The type of its values.
     pub gives: Type,
-    /// True if the value is the same for the same arguments, within a query.
+    /// True if equal arguments always yield the same value within a query.
     pub deterministic: bool,
     /// The cost of a call.
     pub cost: Cost,
-    /// Its row form, if it is computed here.
+    /// Its row form; `None` if the engine computes it.
     pub row: Option<Scalar>,
-    /// Its column form, if it maps numbers to numbers.
+    /// Its form for columns of numbers, if it maps numbers to numbers.
     pub number: Option<fn(Num) -> Option<Num>>,
-    /// Its section in the reference documentation.
+    /// Section of the reference documentation that it belongs to.
     pub group: &'static str,
-    /// A sentence or two about its value.
+    /// One or two sentences about its value.
     pub summary: &'static str,
-    /// The conditions of an error, other than arguments without a value; empty if there are none.
+    /// Conditions under which a call is an error, apart from arguments without a value; empty if there are none.
     pub errors: &'static str,
-    /// Calls and their values.
+    /// Example calls, each with its value.
     pub examples: &'static [(&'static str, &'static str)],
 }
 
 impl Definition {
-    /// A function of texts that is the same for the same arguments and is not computed here.
+    /// Defaults for a deterministic function of texts without a row form.
     const DEFAULT: Self = Self {
         names: &[],
         arguments: &[],
@@ -207,7 +208,7 @@ macro_rules! definitions {
             pub fn definition(self) -> &'static Definition {
                 match self {
                     $($(Self::$variant => {
-                        // Named, so that only functions with a row form have this arm.
+                        // `$row` must occur here, so that only functions with a row form have this arm.
                         const _: &str = stringify!($row);
                         &$module::DEFINITION
                     })?)*

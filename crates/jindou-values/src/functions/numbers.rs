@@ -1,8 +1,8 @@
-//! Numbers.
+//! Functions of numbers.
 
 use super::{Cost, Definition, Row, Scalar, Type, Val};
 
-/// Fields that most of these functions share.
+/// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
     arguments: &[("number", Type::Number)],
     gives: Type::Number,
@@ -16,7 +16,7 @@ const BASE: Definition = Definition {
 pub mod rand {
     use super::{BASE, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["RAND"],
         arguments: &[],
@@ -34,7 +34,7 @@ pub mod abs {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::{Num, Number};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["ABS"],
         row: Some(Scalar::Abs),
@@ -44,7 +44,7 @@ pub mod abs {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.each_number(*values.first()?, Num::abs, Number::abs)
@@ -56,7 +56,7 @@ pub mod ceil {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::{Num, Number};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["CEIL"],
         row: Some(Scalar::Ceil),
@@ -69,7 +69,7 @@ pub mod ceil {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.each_number(*values.first()?, Num::ceil, Number::ceil)
@@ -81,7 +81,7 @@ pub mod floor {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::{Num, Number};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["FLOOR"],
         row: Some(Scalar::Floor),
@@ -94,7 +94,7 @@ pub mod floor {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.each_number(*values.first()?, Num::floor, Number::floor)
@@ -106,7 +106,7 @@ pub mod round {
     use super::{BASE, Definition, Row, Scalar, Val};
     use crate::{Num, Number};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["ROUND"],
         row: Some(Scalar::Round),
@@ -125,7 +125,7 @@ pub mod round {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.each_number(*values.first()?, Num::round, Number::round)
@@ -136,7 +136,7 @@ pub mod round {
 pub mod is_numeric {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["isNUMERIC"],
         arguments: &[("term", Type::Term)],

@@ -1,5 +1,5 @@
-//! A row as functions see it, and the values with which they compute: small, copied, never on the heap. Text is stored
-//! in the row's arena, and so are numbers beyond 64-bit integers and 128-bit decimals, as literals.
+//! A row as functions see it, and the values with which they compute. Values are `Copy` and never on the heap. Texts
+//! are in the row's arena, and so are numbers that do not fit 64-bit integers or 128-bit decimals, as literals.
 
 use crate::{Duration, Num, Number, Temporal};
 use jindou_model::term::Parts;
@@ -13,7 +13,7 @@ pub struct ArenaSpan {
     pub end: u32,
 }
 
-/// A string with or without language tag.
+/// A string with or without a language tag.
 #[derive(Clone, Copy, Debug)]
 pub struct ArenaText {
     /// The text.
@@ -30,14 +30,14 @@ impl ArenaText {
     };
 }
 
-/// A value.
+/// A value of an argument or a function.
 #[derive(Clone, Copy, Debug)]
 pub enum Val {
-    /// A term given by its id.
+    /// A term with this id.
     Id(u32),
     /// `true` or `false`.
     Bool(bool),
-    /// A small number.
+    /// A number that is not large.
     Num(Num),
     /// A date or time.
     Time(Temporal),
@@ -45,7 +45,7 @@ pub enum Val {
     Duration(Duration),
     /// A string.
     Text(ArenaText),
-    /// Canonical bytes.
+    /// A term given by its canonical bytes.
     Term(ArenaSpan),
 }
 
@@ -62,41 +62,42 @@ pub trait Row {
     /// The text of a simple or language-tagged string; `None` for other values.
     fn text(&mut self, v: Val) -> Option<ArenaText>;
 
-    /// Bytes of the arena.
+    /// Bytes in the arena.
     fn bytes(&self, s: ArenaSpan) -> &[u8];
 
-    /// Text of the arena.
+    /// Text in the arena.
     fn str(&self, s: ArenaSpan) -> &str;
 
-    /// Puts bytes into the arena.
+    /// Appends bytes to the arena.
     fn push(&mut self, bytes: &[u8]) -> ArenaSpan;
 
-    /// Counts bytes of text that the function is about to work on, with a multiple of their number for slow work. False
-    /// if the query is over: the function's value is not used then.
+    /// Counts bytes of text that the function is about to process; for slow work, callers pass a multiple of their
+    /// number. Returns false if the query is over, in which case the function's value will not be used.
     fn worked(&mut self, _bytes: usize) -> bool {
         true
     }
 
-    /// Puts the bytes that `write` appends into the arena.
+    /// Appends to the arena what `write` writes.
     fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> ArenaSpan;
 
-    /// The parts of a value's canonical bytes.
+    /// Calls `f` with the parts of a value's canonical bytes; `None` if there are none.
     fn parts(
         &mut self,
         v: Val,
         f: impl FnOnce(&mut Self, Option<Parts<'_>>) -> Option<Val>,
     ) -> Option<Val>;
 
-    /// The value with these canonical bytes: a term's id if there is one.
+    /// The value with these canonical bytes: a term's id if the store has the term, or else bytes in the arena.
     fn term(&mut self, bytes: &[u8]) -> Val;
 
     /// The tag of a value's canonical bytes.
     fn tag(&mut self, v: Val) -> u8;
 
-    /// The value as an integer, clamped to the range of 64 bits.
+    /// The value as an integer, clamped to 64 bits; `None` if it is not an integer.
     fn integer(&mut self, v: Val) -> Option<i64>;
 
-    /// Applies a function to a number of any size.
+    /// Applies `small` to a small number, and `any` to other numbers, or if `small` returns `None`; `None` for other
+    /// values.
     fn each_number(
         &mut self,
         v: Val,
@@ -104,25 +105,26 @@ pub trait Row {
         any: impl FnOnce(&Number) -> Option<Number>,
     ) -> Option<Val>;
 
-    /// The value as a date or time.
+    /// The value as a date or time; `None` for other values.
     fn time(&mut self, v: Val) -> Option<Temporal>;
 
-    /// The value as a duration.
+    /// The value as a duration; `None` for other values.
     fn duration(&mut self, v: Val) -> Option<Duration>;
 
-    /// Makes a string with this text.
+    /// A string with this text, which is appended to the arena.
     fn make(&mut self, text: &[u8], lang: Option<ArenaSpan>) -> Val {
         let text = self.push(text);
         Val::Text(ArenaText { text, lang })
     }
 
-    /// The text of a simple string; `None` for other values.
+    /// The text of a string without a language tag; `None` for other values.
     fn simple(&mut self, v: Val) -> Option<ArenaSpan> {
         let t = self.text(v)?;
         t.lang.is_none().then_some(t.text)
     }
 
-    /// Two strings, the second of which has no language tag or the same as the first (SPARQL 1.1 §17.4.3.1.2).
+    /// Both strings if they are compatible arguments: the second has no language tag, or the same as the first (SPARQL
+    /// 1.1 §17.4.3.1.2).
     fn compatible(&mut self, a: Val, b: Val) -> Option<(ArenaText, ArenaText)> {
         let (a, b) = (self.text(a)?, self.text(b)?);
         let fits = match (a.lang, b.lang) {
@@ -133,7 +135,7 @@ pub trait Row {
         fits.then_some((a, b))
     }
 
-    /// Component 0, 1 or 2 of a triple term.
+    /// Component `n` of a triple term (0, 1 or 2); `None` for other values.
     fn part_of_triple(&mut self, v: Val, n: usize) -> Option<Val> {
         self.parts(v, |row, parts| match parts? {
             Parts::Triple(parts) => Some(row.term(parts[n])),

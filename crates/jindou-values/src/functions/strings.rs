@@ -1,8 +1,8 @@
-//! Texts, and what is made of them.
+//! Functions of strings, and those that return strings.
 
 use super::{ArenaSpan, ArenaText, Definition, Row, Scalar, Type, Val, blocks};
 
-/// Fields that most of these functions share.
+/// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
     arguments: &[("text", Type::Text)],
     gives: Type::Simple,
@@ -16,7 +16,7 @@ pub mod str {
     use super::{ArenaText, BASE, Definition, Row, Scalar, Type, Val};
     use jindou_model::term::Parts;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STR"],
         arguments: &[("term", Type::Term)],
@@ -31,7 +31,7 @@ pub mod str {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         if let Some(Val::Text(t)) = values.first() {
@@ -56,7 +56,7 @@ pub mod lang {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
     use jindou_model::term::Parts;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["LANG"],
         arguments: &[("literal", Type::Literal)],
@@ -70,7 +70,7 @@ pub mod lang {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.parts(*values.first()?, |row, parts| {
@@ -90,7 +90,7 @@ pub mod datatype {
     use jindou_model::term::{self, Parts};
     use std::borrow::Cow;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["DATATYPE"],
         arguments: &[("literal", Type::Literal)],
@@ -111,7 +111,7 @@ pub mod datatype {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.parts(*values.first()?, |row, parts| {
@@ -136,7 +136,7 @@ pub mod datatype {
 pub mod concat {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["CONCAT"],
         least: 0,
@@ -156,7 +156,7 @@ pub mod concat {
 pub mod substr {
     use super::{ArenaSpan, ArenaText, BASE, Definition, Row, Scalar, Type, Val, blocks};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["SUBSTR"],
         arguments: &[
@@ -176,7 +176,7 @@ pub mod substr {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let [first, second] = *values.first_chunk()?;
@@ -196,7 +196,8 @@ pub mod substr {
         }))
     }
 
-    /// Byte range of the characters from `start` (the first is 1), `length` of them.
+    /// Byte range of `length` characters (`None`: all) from character `start` on, where the first one has number 1.
+    /// `offset` returns the byte offset of a character, counted from 0.
     fn range(
         start: i64,
         length: Option<i64>,
@@ -240,7 +241,7 @@ pub mod strlen {
     use super::{BASE, Definition, Row, Scalar, Type, Val, blocks};
     use crate::Num;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRLEN"],
         gives: Type::Number,
@@ -250,7 +251,7 @@ pub mod strlen {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let t = row.text(*values.first()?)?;
@@ -262,7 +263,7 @@ pub mod strlen {
 pub mod ucase {
     use super::{BASE, Definition, Row, Scalar, Type, Val, blocks};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["UCASE"],
         gives: Type::Text,
@@ -272,7 +273,7 @@ pub mod ucase {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let t = row.text(*values.first()?)?;
@@ -284,7 +285,7 @@ pub mod ucase {
 pub mod lcase {
     use super::{BASE, Definition, Row, Scalar, Type, Val, blocks};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["LCASE"],
         gives: Type::Text,
@@ -294,7 +295,7 @@ pub mod lcase {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         let t = row.text(*values.first()?)?;
@@ -306,7 +307,7 @@ pub mod lcase {
 pub mod encode_for_uri {
     use super::{BASE, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["ENCODE_FOR_URI"],
         summary: "The text with everything but letters, digits, `-`, `_`, `.` and `~` percent-encoded.",
@@ -320,7 +321,7 @@ pub mod langdir {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
     use jindou_model::term::Parts;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["LANGDIR"],
         arguments: &[("literal", Type::Literal)],
@@ -331,7 +332,7 @@ pub mod langdir {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.parts(*values.first()?, |row, parts| {
@@ -355,7 +356,7 @@ pub mod has_lang {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
     use jindou_model::term;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["hasLANG"],
         arguments: &[("term", Type::Term)],
@@ -367,7 +368,7 @@ pub mod has_lang {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         Some((row.tag(*values.first()?) == term::LANG).into())
@@ -379,7 +380,7 @@ pub mod has_langdir {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
     use jindou_model::term::Parts;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["hasLANGDIR"],
         arguments: &[("term", Type::Term)],
@@ -391,7 +392,7 @@ pub mod has_langdir {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.parts(*values.first()?, |_, parts| {

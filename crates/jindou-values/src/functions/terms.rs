@@ -1,8 +1,8 @@
-//! Kinds of terms, and their parts.
+//! Functions that create, test or decompose terms.
 
 use super::{Cost, Definition, Row, Scalar, Type, Val};
 
-/// Fields that most of these functions share.
+/// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
     arguments: &[("term", Type::Term)],
     gives: Type::Boolean,
@@ -14,7 +14,7 @@ const BASE: Definition = Definition {
 pub mod iri {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["IRI", "URI"],
         arguments: &[("text", Type::Term)],
@@ -30,7 +30,7 @@ pub mod iri {
 pub mod bnode {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["BNODE"],
         arguments: &[("label", Type::Simple)],
@@ -48,7 +48,7 @@ pub mod bnode {
 pub mod uuid {
     use super::{BASE, Cost, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["UUID"],
         arguments: &[],
@@ -66,7 +66,7 @@ pub mod uuid {
 pub mod struuid {
     use super::{BASE, Cost, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRUUID"],
         arguments: &[],
@@ -84,7 +84,7 @@ pub mod struuid {
 pub mod strlang {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRLANG"],
         arguments: &[("text", Type::Simple), ("tag", Type::Simple)],
@@ -101,7 +101,7 @@ pub mod strlang {
 pub mod strdt {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRDT"],
         arguments: &[("text", Type::Simple), ("datatype", Type::Iri)],
@@ -121,7 +121,7 @@ pub mod strdt {
 pub mod is_iri {
     use super::{BASE, Cost, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["isIRI", "isURI"],
         cost: Cost::Little,
@@ -138,7 +138,7 @@ pub mod is_iri {
 pub mod is_blank {
     use super::{BASE, Cost, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["isBLANK"],
         cost: Cost::Little,
@@ -152,7 +152,7 @@ pub mod is_blank {
 pub mod is_literal {
     use super::{BASE, Cost, Definition};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["isLITERAL"],
         cost: Cost::Little,
@@ -166,7 +166,7 @@ pub mod is_literal {
 pub mod triple {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["TRIPLE"],
         arguments: &[
@@ -187,7 +187,7 @@ pub mod triple {
 pub mod subject {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["SUBJECT"],
         arguments: &[("triple", Type::Triple)],
@@ -199,7 +199,7 @@ pub mod subject {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.part_of_triple(*values.first()?, 0)
@@ -210,7 +210,7 @@ pub mod subject {
 pub mod predicate {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["PREDICATE"],
         arguments: &[("triple", Type::Triple)],
@@ -222,7 +222,7 @@ pub mod predicate {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.part_of_triple(*values.first()?, 1)
@@ -233,7 +233,7 @@ pub mod predicate {
 pub mod object {
     use super::{BASE, Definition, Row, Scalar, Type, Val};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["OBJECT"],
         arguments: &[("triple", Type::Triple)],
@@ -245,7 +245,7 @@ pub mod object {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         row.part_of_triple(*values.first()?, 2)
@@ -257,7 +257,7 @@ pub mod is_triple {
     use super::{BASE, Definition, Row, Scalar, Val};
     use jindou_model::term;
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["isTRIPLE"],
         row: Some(Scalar::IsTriple),
@@ -266,7 +266,7 @@ pub mod is_triple {
         ..BASE
     };
 
-    /// The value for a row.
+    /// The function's value for one row, from the values of its arguments; `None` for an error.
     #[inline]
     pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
         Some((row.tag(*values.first()?) == term::TRIPLE).into())
@@ -277,7 +277,7 @@ pub mod is_triple {
 pub mod strlangdir {
     use super::{BASE, Definition, Type};
 
-    /// The function.
+    /// Names, argument types, cost and documentation of the function.
     pub const DEFINITION: Definition = Definition {
         names: &["STRLANGDIR"],
         arguments: &[

@@ -1,4 +1,4 @@
-//! SPARQL's numbers.
+//! Numbers of all numeric types.
 
 mod small;
 #[cfg(test)]
@@ -16,18 +16,18 @@ const DECIMAL_TAG: u8 = FIRST_DATATYPE + 1;
 const DOUBLE_TAG: u8 = FIRST_DATATYPE + 2;
 const FLOAT_TAG: u8 = FIRST_DATATYPE + 3;
 
-/// Any number.
+/// A number of any type and size.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
-    /// A number that is copied.
+    /// A number that fits [`Num`], which is `Copy`.
     Small(Num),
-    /// An integer beyond 64 bits; never one that would fit a small number.
+    /// An integer that does not fit 64 bits.
     Integer(Exact),
-    /// A decimal beyond [`Decimal`]; never one that would fit a small number.
+    /// A decimal that does not fit [`Decimal`].
     Decimal(Exact),
 }
 
-/// How a number is compared: exactly, or after rounding.
+/// The way in which numbers are compared: exactly, or rounded to a floating-point type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumericKind {
     /// Integers and decimals.
@@ -39,7 +39,7 @@ pub enum NumericKind {
 }
 
 impl NumericKind {
-    /// The kind for a tag of [`NUMERIC_TAGS`].
+    /// The kind of the numeric datatype with this tag ([`NUMERIC_TAGS`]); `None` for other tags.
     #[must_use]
     pub fn of_tag(tag: u8) -> Option<Self> {
         match tag {
@@ -57,8 +57,8 @@ impl From<Num> for Number {
 }
 
 impl Number {
-    /// The value of a lexical form of a numeric datatype's tag; `None` when it is ill-typed (including an integer out
-    /// of its type's range) or when the tag is not numeric.
+    /// The value of a lexical form of the datatype with this tag; `None` if it is invalid (which includes an integer
+    /// out of its type's range) or if the datatype is not numeric.
     #[must_use]
     pub fn parse(tag: u8, lexical: &str) -> Option<Self> {
         match NumericKind::of_tag(tag)? {
@@ -83,7 +83,7 @@ impl Number {
                         if integer.is_empty() || lexical.contains('.') {
                             return None;
                         }
-                        // Beyond 64 bits, or with many leading zeros.
+                        // It does not fit 64 bits, or has many leading zeros.
                         Self::integer(Exact::parse(lexical)?)
                     }
                 };
@@ -92,7 +92,7 @@ impl Number {
         }
     }
 
-    /// An integer in its smallest form. It must have no digits after the point.
+    /// An integer in the smallest representation. It must have no digits after the point.
     #[must_use]
     pub fn integer(e: Exact) -> Self {
         match e.integer() {
@@ -101,7 +101,7 @@ impl Number {
         }
     }
 
-    /// A decimal in its smallest form.
+    /// A decimal in the smallest representation.
     #[must_use]
     pub fn decimal(e: Exact) -> Self {
         match e.small() {
@@ -135,7 +135,7 @@ impl Number {
                 least.is_none_or(|l| l <= i) && most.is_none_or(|m| i <= m)
             }
             Self::Integer(e) => {
-                // Beyond 64 bits: here only unsignedLong has a bound.
+                // Of the types with bounds, only the range of `unsignedLong` exceeds 64 bits.
                 if e.is_negative() {
                     least.is_none()
                 } else {
@@ -148,7 +148,7 @@ impl Number {
         }
     }
 
-    /// The number as a small one, if it fits.
+    /// The number as a small one; `None` if it does not fit.
     #[must_use]
     pub fn small(&self) -> Option<Num> {
         match self {
@@ -157,7 +157,7 @@ impl Number {
         }
     }
 
-    /// How the number is compared.
+    /// The way in which the number is compared.
     #[must_use]
     pub fn kind(&self) -> NumericKind {
         match self {
@@ -166,7 +166,7 @@ impl Number {
         }
     }
 
-    /// The nearest double, never the negative zero; infinite when too large.
+    /// The nearest double, never negative zero; infinite if the number is too large.
     #[must_use]
     pub fn to_f64(&self) -> f64 {
         match self {
@@ -175,7 +175,7 @@ impl Number {
         }
     }
 
-    /// The nearest float, never the negative zero; infinite when too large.
+    /// The nearest float, never negative zero; infinite if the number is too large.
     #[must_use]
     pub fn to_f32(&self) -> f32 {
         match self {
@@ -184,7 +184,7 @@ impl Number {
         }
     }
 
-    /// The exact value; `None` for NaN and the infinities.
+    /// The exact value; `None` for NaN and infinities.
     #[must_use]
     pub fn exact(&self) -> Option<Exact> {
         match self {
@@ -202,7 +202,7 @@ impl Number {
         matches!(self, Self::Small(Num::Int(_)) | Self::Integer(_))
     }
 
-    /// Bytes on the heap.
+    /// Number of bytes on the heap.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -211,7 +211,7 @@ impl Number {
         }
     }
 
-    /// Arithmetic on any numbers. `None` is an error: exact division by zero, or numbers of more than 10,000 digits.
+    /// The result of an arithmetic operation. `None` is an error: exact division by zero, or more than 10,000 digits.
     #[must_use]
     pub fn compute(&self, op: Arithmetic, other: &Self) -> Option<Self> {
         if let (Self::Small(a), Self::Small(b)) = (self, other)
@@ -259,7 +259,7 @@ impl Number {
         }
     }
 
-    /// The order of two numbers for `=` and `<`: in the wider type. `None` with NaN.
+    /// The order of two numbers for `=` and `<`, compared in the wider of their types. `None` if one is NaN.
     #[must_use]
     pub fn order(&self, other: &Self) -> Option<Ordering> {
         if let (Self::Small(a), Self::Small(b)) = (self, other) {
@@ -274,8 +274,7 @@ impl Number {
         }
     }
 
-    /// The order of two numbers by their exact values, whatever their types: the order of ORDER BY, in which NaN is
-    /// last.
+    /// The order of two numbers for ORDER BY: by their exact values, whatever their types, with NaN last.
     #[must_use]
     pub fn total_order(&self, other: &Self) -> Ordering {
         let (a, b) = (self.to_f64(), other.to_f64());
@@ -288,7 +287,7 @@ impl Number {
         }
         match (self.exact(), other.exact()) {
             (Some(a), Some(b)) => a.cmp(&b),
-            // An infinity is beyond any number, even one too large for a double.
+            // An infinity is beyond any finite number, also one that is too large for a double.
             (None, Some(_)) if a > 0.0 => Ordering::Greater,
             (None, Some(_)) => Ordering::Less,
             (Some(_), None) if a > 0.0 => Ordering::Less,
@@ -297,8 +296,8 @@ impl Number {
         }
     }
 
-    /// Applies `small` to a small number; if the number is not small, or the result is `None`, applies `exact` to the
-    /// exact one.
+    /// Applies `small` to a small number. If the number is not small, or the result is `None`, applies `exact` to the
+    /// exact value.
     fn each(
         &self,
         small: impl FnOnce(Num) -> Option<Num>,
@@ -317,31 +316,31 @@ impl Number {
         })
     }
 
-    /// The number with the other sign.
+    /// The number with the opposite sign; `None` is an error.
     #[must_use]
     pub fn negate(&self) -> Option<Self> {
         self.each(Num::negate, |e| Some(e.negate()))
     }
 
-    /// The absolute value.
+    /// The absolute value; `None` is an error.
     #[must_use]
     pub fn abs(&self) -> Option<Self> {
         self.each(Num::abs, |e| Some(e.abs()))
     }
 
-    /// The least integer that is not less than the number, in the same type.
+    /// The least integer that is not less than the number, in the same type; `None` is an error.
     #[must_use]
     pub fn ceil(&self) -> Option<Self> {
         self.each(Num::ceil, Exact::ceil)
     }
 
-    /// The greatest integer that is not greater than the number, in the same type.
+    /// The greatest integer that is not greater than the number, in the same type; `None` is an error.
     #[must_use]
     pub fn floor(&self) -> Option<Self> {
         self.each(Num::floor, Exact::floor)
     }
 
-    /// The nearest integer, rounding half up (fn:round), in the same type.
+    /// The nearest integer, halves rounded up (fn:round), in the same type; `None` is an error.
     #[must_use]
     pub fn round(&self) -> Option<Self> {
         self.each(Num::round, Exact::round)
@@ -372,7 +371,7 @@ impl Number {
     }
 }
 
-/// Parses a float or double by the grammar of XSD 1.1; Rust's parser would also accept `inf` and `nan` in any case.
+/// Parses a float or double by the grammar of XSD 1.1. Rust's parser accepts more, such as `inf` and `nan` in any case.
 fn floating<T: FromStr + std::ops::Neg<Output = T>>(lexical: &str, inf: T, nan: T) -> Option<T> {
     match lexical {
         "INF" | "+INF" => return Some(inf),

@@ -1,4 +1,4 @@
-//! Small numbers, which are copied: their arithmetic, order and lexical forms.
+//! Small numbers, which are `Copy`: arithmetic, order and lexical forms.
 
 use super::{DECIMAL_TAG, DOUBLE_TAG, FLOAT_TAG, NumericKind};
 use crate::decimal::Decimal;
@@ -6,7 +6,7 @@ use jindou_model::term::FIRST_DATATYPE;
 use std::cmp::Ordering;
 use std::io::Write;
 
-/// A small number, which is copied: its type is the one with which SPARQL computes.
+/// A number that is not large, in one of the four types with which SPARQL computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Num {
     /// `xsd:integer` and the types derived from it.
@@ -32,7 +32,7 @@ pub enum Arithmetic {
     Divide,
 }
 
-/// Two numbers in the wider of their types (XPath 3.1 §B.1, type promotion).
+/// Two numbers converted to the wider of their types (XPath 3.1 §B.1, type promotion).
 enum Pair {
     Int(i64, i64),
     Dec(Decimal, Decimal),
@@ -78,7 +78,7 @@ impl Num {
         }
     }
 
-    /// Computes a result; `None` if it is not a small number: after overflow, and for exact division by zero.
+    /// The result of an arithmetic operation; `None` if it does not fit a small number, and for exact division by zero.
     #[inline]
     #[must_use]
     pub fn compute(self, op: Arithmetic, other: Self) -> Option<Self> {
@@ -103,7 +103,7 @@ impl Num {
         })
     }
 
-    /// The order of two numbers for `=` and `<`: in the wider type. `None` with NaN.
+    /// The order of two numbers for `=` and `<`, compared in the wider of their types. `None` if one is NaN.
     #[inline]
     #[must_use]
     pub fn order(self, other: Self) -> Option<Ordering> {
@@ -115,7 +115,7 @@ impl Num {
         }
     }
 
-    /// The number with the other sign; `None` if it is not a small number.
+    /// The number with the opposite sign; `None` if it does not fit a small number.
     #[must_use]
     pub fn negate(self) -> Option<Self> {
         Some(match self {
@@ -126,7 +126,7 @@ impl Num {
         })
     }
 
-    /// The absolute value; `None` if it is not a small number.
+    /// The absolute value; `None` if it does not fit a small number.
     #[must_use]
     pub fn abs(self) -> Option<Self> {
         Some(match self {
@@ -137,7 +137,7 @@ impl Num {
         })
     }
 
-    /// The least integer that is not less than the number; `None` if it is not a small number.
+    /// The least integer that is not less than the number; `None` if it does not fit a small number.
     #[must_use]
     pub fn ceil(self) -> Option<Self> {
         Some(match self {
@@ -148,7 +148,7 @@ impl Num {
         })
     }
 
-    /// The greatest integer that is not greater than the number; `None` if it is not a small number.
+    /// The greatest integer that is not greater than the number; `None` if it does not fit a small number.
     #[must_use]
     pub fn floor(self) -> Option<Self> {
         Some(match self {
@@ -159,13 +159,13 @@ impl Num {
         })
     }
 
-    /// The nearest integer, rounding half up (fn:round); `None` if it is not a small number.
+    /// The nearest integer, halves rounded up (fn:round); `None` if it does not fit a small number.
     #[must_use]
     pub fn round(self) -> Option<Self> {
         Some(match self {
             Self::Int(_) => self,
             Self::Dec(d) => Self::Dec(d.round()?),
-            // A float's half is exact as a double, and the rounded value fits a float.
+            // Half a float is exact as a double, and the rounded value of a float is a float.
             Self::Flt(f) => Self::Flt(round(f64::from(f)) as f32),
             Self::Dbl(d) => Self::Dbl(round(d)),
         })
@@ -192,7 +192,7 @@ impl Num {
         }
     }
 
-    /// How the number is compared.
+    /// The way in which the number is compared.
     #[must_use]
     pub fn kind(self) -> NumericKind {
         match self {
@@ -213,7 +213,7 @@ impl Num {
         self.push_text(out);
     }
 
-    /// Appends the canonical lexical form: that of a cast to string (XPath F&O 3.1 §19.1.1).
+    /// Appends the canonical lexical form, which is the result of a cast to string (XPath F&O 3.1 §19.1.1).
     pub fn push_text(self, out: &mut Vec<u8>) {
         // Writing to a vector cannot fail.
         let _ = match self {
@@ -249,14 +249,14 @@ fn special(d: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends scientific notation, with at least one digit after the mantissa's point.
+/// Appends a number in scientific notation, with at least one digit after the mantissa's point.
 fn scientific(text: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
     let (mantissa, power) = text.split_once('E').unwrap_or((text, "0"));
     let point = if mantissa.contains('.') { "" } else { ".0" };
     write!(out, "{mantissa}{point}E{power}")
 }
 
-/// fn:round: rounds half up; zeros keep the sign.
+/// Rounds to an integer, halves up, as fn:round does; a zero keeps its sign.
 fn round(d: f64) -> f64 {
     let below = d.floor();
     let rounded = if d - below >= 0.5 { below + 1.0 } else { below };

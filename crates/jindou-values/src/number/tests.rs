@@ -6,7 +6,7 @@ fn n(tag: u8, lexical: &str) -> Number {
     Number::parse(tag, lexical).unwrap_or_else(|| panic!("{lexical}"))
 }
 
-/// Numbers as large as 64 bits are small, larger ones are not. Everything that a query sees of numbers:
+/// Numbers that fit 64 bits are small, larger ones are not. The effects of numbers in queries are tested by
 /// `crates/jindou/tests/cases/values/numbers.test`.
 #[test]
 fn large_numbers_have_their_own_form() {

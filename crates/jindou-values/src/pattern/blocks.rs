@@ -1,10 +1,10 @@
-//! Blocks of Unicode, for `\p{Is…}`.
+//! Blocks of Unicode, which patterns name by `\p{Is…}`.
 
-/// A line for each block: its normalised name (that of Unicode's `Blocks.txt`, version 16.0, without spaces and underscores), its first and
-/// its last character. Blocks of surrogates, which do not occur in strings, are left out.
+/// A line per block: its name (as in Unicode's `Blocks.txt`, version 16.0, without spaces and underscores), its first
+/// and its last character. Blocks of surrogates, which do not occur in strings, are omitted.
 const BLOCKS: &str = include_str!("blocks.txt");
 
-/// All blocks.
+/// All blocks: name, first and last character.
 fn blocks() -> impl Iterator<Item = (&'static str, char, char)> {
     BLOCKS.lines().filter_map(|line| {
         let (name, range) = line.split_once(' ')?;
@@ -14,9 +14,9 @@ fn blocks() -> impl Iterator<Item = (&'static str, char, char)> {
     })
 }
 
-/// Ranges of a block; `None` for a name that Unicode does not have.
+/// The ranges of a block; `None` for an unknown name.
 pub(super) fn block(name: &str) -> Option<Vec<(char, char)>> {
-    // Names of XML Schema 1.0, from Unicode 3.1, for blocks that have been renamed since.
+    // XML Schema 1.0 has the names of Unicode 3.1; these blocks have been renamed since.
     let name = match name {
         "Greek" => "GreekandCoptic",
         "CombiningMarksforSymbols" => "CombiningDiacriticalMarksforSymbols",

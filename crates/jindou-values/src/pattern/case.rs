@@ -1,13 +1,14 @@
-//! Case variants (F&O 3.1 §5.6.2, flag `i`): characters whose lower case or whose upper case is the same string.
+//! Case variants (F&O 3.1 §5.6.2, flag `i`): two characters are variants of one another if their lower cases or their
+//! upper cases are the same string.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// No character from here on has case.
+/// Code points from here on have no case.
 const CASED: u32 = 0x1_f000;
 
-/// Each character that has variants, with each of them; sorted.
+/// All pairs of different characters that are variants of one another, in both orders; sorted.
 static VARIANTS: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
     let mut groups: BTreeMap<(bool, Vec<char>), Vec<char>> = BTreeMap::new();
     for c in (0..CASED).filter_map(char::from_u32) {
@@ -46,7 +47,7 @@ pub(super) fn variants(c: char) -> impl Iterator<Item = char> {
     between(c, c)
 }
 
-/// Adds the variants of all characters of a set.
+/// Adds to a set the variants of all its characters.
 pub(super) fn close(set: &mut ClassUnicode) {
     let more: Vec<_> = set
         .iter()
@@ -56,7 +57,7 @@ pub(super) fn close(set: &mut ClassUnicode) {
     set.union(&ClassUnicode::new(more));
 }
 
-/// True if the characters are the same or variants of one another.
+/// True if the characters are the same, or variants of one another.
 pub(super) fn alike(a: char, b: char) -> bool {
     a == b || VARIANTS.binary_search(&(a, b)).is_ok()
 }
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(of('ß'), "ẞ");
         assert_eq!(of('\u{fb05}'), "\u{fb06}");
         assert_eq!(of('1'), "");
-        // The dotted capital's lower case is i and a dot.
+        // The lower case of the capital I with a dot is i followed by a combining dot.
         assert_eq!(of('i'), "Iı");
         assert_eq!(of('İ'), "");
         assert!(alike('σ', 'ς') && alike('Σ', 'ς') && !alike('ß', 's'));

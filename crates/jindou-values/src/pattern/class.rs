@@ -1,17 +1,17 @@
-//! Sets of characters: the escapes of XML Schema 1.1 Part 2, appendix G, as ranges.
+//! Sets of characters that escapes stand for (XML Schema 1.1 Part 2, appendix G), as ranges.
 
 use super::blocks;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 use std::sync::OnceLock;
 
-/// General categories with an escape; surrogates (`Cs`) have none.
+/// General categories that have an escape; surrogates (`Cs`) have none.
 const CATEGORIES: [&str; 36] = [
     "L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc",
     "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Z", "Zs", "Zl", "Zp", "S", "Sm", "Sc", "Sk", "So", "C",
     "Cc", "Cf", "Co", "Cn",
 ];
 
-/// XML 1.0, fifth edition, production 4 (NameStartChar, which includes `:`).
+/// Characters with which an XML name can begin (XML 1.0, fifth edition, production 4, NameStartChar; includes `:`).
 const NAME_START: [(char, char); 16] = [
     (':', ':'),
     ('A', 'Z'),
@@ -31,7 +31,7 @@ const NAME_START: [(char, char); 16] = [
     ('\u{10000}', '\u{effff}'),
 ];
 
-/// Production 4a (NameChar): these as well.
+/// Further characters that an XML name can contain (production 4a, NameChar).
 const NAME: [(char, char); 6] = [
     ('-', '-'),
     ('.', '.'),
@@ -45,21 +45,21 @@ fn is_in(ranges: &[(char, char)], c: char) -> bool {
     ranges.iter().any(|r| (r.0..=r.1).contains(&c))
 }
 
-/// True for a character that may begin an XML name.
+/// True for a character with which an XML name can begin.
 pub(crate) fn is_name_start(c: char) -> bool {
     is_in(&NAME_START, c)
 }
 
-/// True for a character of an XML name.
+/// True for a character that an XML name can contain.
 pub(crate) fn is_name(c: char) -> bool {
     is_name_start(c) || is_in(&NAME, c)
 }
 
-/// A set with a name of one letter, or a category. Each is computed once in the process.
+/// A set that an escape stands for, or its complement, as a number. Each set is computed once per process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct NamedSet(u8);
 
-/// Indexes of the sets that are not categories.
+/// Numbers of the sets that are not categories; categories have their index in `CATEGORIES`.
 const SPACE: u8 = 36;
 const NAME_START_AT: u8 = 37;
 const NAME_AT: u8 = 38;
@@ -74,10 +74,10 @@ impl NamedSet {
 
     /// `.` without the flag `s`.
     pub const DOT: Self = Self(2 * DOT);
-    /// `.` with it.
+    /// `.` with the flag `s`.
     pub const ANY: Self = Self(2 * ANY);
 
-    /// The set of a multi-character escape, by its letter.
+    /// The set of an escape such as `\s`, by its letter; a capital letter is the complement. `None` for other letters.
     pub fn multi(letter: char) -> Option<Self> {
         let at = match letter.to_ascii_lowercase() {
             's' => SPACE,
@@ -90,7 +90,7 @@ impl NamedSet {
         Some(Self(2 * at + u8::from(letter.is_ascii_uppercase())))
     }
 
-    /// The set of a general category.
+    /// The set of a general category, or its complement if `others`; `None` for an unknown name.
     pub fn category(name: &str, others: bool) -> Option<Self> {
         let at = CATEGORIES.iter().position(|c| *c == name)?;
         Some(Self(2 * at as u8 + u8::from(others)))
@@ -125,7 +125,7 @@ impl NamedSet {
     }
 }
 
-/// The set of these ranges.
+/// The set of all characters in these ranges.
 pub(super) fn from_ranges(ranges: impl IntoIterator<Item = (char, char)>) -> ClassUnicode {
     ClassUnicode::new(
         ranges
@@ -134,8 +134,8 @@ pub(super) fn from_ranges(ranges: impl IntoIterator<Item = (char, char)>) -> Cla
     )
 }
 
-/// The complement of a set. (`ClassUnicode::negate` would create ranges that end before the surrogates and begin after
-/// them.)
+/// The complement of a set. (`ClassUnicode::negate` would create ranges that end at, or begin after, the surrogates,
+/// which are not characters.)
 pub(super) fn complement(set: &ClassUnicode) -> ClassUnicode {
     let mut out = vec![];
     let mut next = Some('\0');
@@ -168,18 +168,18 @@ fn category(name: &str) -> ClassUnicode {
             let text = std::str::from_utf8(&one.0).unwrap_or("");
             from_ranges(text.chars().map(|c| (c, c)))
         }
-        // A test queries each of them.
+        // Not reached: a test checks all categories.
         _ => ClassUnicode::empty(),
     }
 }
 
-/// The characters of a block, or all others; `None` for an unknown name.
+/// The characters of a block, or all others if `others`; `None` for an unknown name.
 pub(super) fn block(name: &str, others: bool) -> Option<ClassUnicode> {
     let set = from_ranges(blocks::block(name)?);
     Some(if others { self::complement(&set) } else { set })
 }
 
-/// True if the set has the character.
+/// True if the set contains the character.
 pub(super) fn contains(set: &ClassUnicode, c: char) -> bool {
     let ranges = set.ranges();
     let after = ranges.partition_point(|r| r.start() <= c);
@@ -207,7 +207,7 @@ mod tests {
             );
         }
         assert!(NamedSet::category("Cs", false).is_none());
-        // Each letter of the first is in one of the others.
+        // The category `L` is the union of its subcategories.
         let mut letters = ClassUnicode::empty();
         for name in ["Lu", "Ll", "Lt", "Lm", "Lo"] {
             letters.union(&category(name));
@@ -248,7 +248,7 @@ mod tests {
             assert!(!has('i', c) && !has('c', c), "{c}");
         }
         assert!(has('d', '7') && has('d', '٣') && !has('d', '²') && has('D', 'a'));
-        // Everything except punctuation, separators and others.
+        // `\w` is everything except punctuation, separators and the category "other".
         for c in ['a', '5', '+', '$', '^', '\u{301}', '²'] {
             assert!(has('w', c) && !has('W', c), "{c}");
         }

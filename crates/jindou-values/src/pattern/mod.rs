@@ -1,10 +1,10 @@
-//! Regular expressions of REGEX and REPLACE: those of XPath (F&O 3.1 §5.6), which extend those of XML Schema 1.1 (Part
-//! 2, appendix G) by anchors, reluctant quantifiers, capturing and non-capturing groups, back-references, and the flags
-//! `s`, `m`, `i`, `x`, `q`.
+//! Regular expressions of REGEX and REPLACE, which are those of XPath (F&O 3.1 §5.6). They extend those of XML Schema
+//! 1.1 (Part 2, appendix G) by anchors, reluctant quantifiers, capturing and non-capturing groups, back-references, and
+//! the flags `s`, `m`, `i`, `x`, `q`.
 //!
 //! ```text
 //! pattern, flags ─ parse ─► tree ─ regular ─► regex-automata: linear time
-//!                             └── program ─► search: references to groups, and lines of a text that ends with a line end
+//!                             └── program ─► search: back-references, and texts that end with a line end
 //! ```
 
 mod blocks;
@@ -29,20 +29,21 @@ use regex_automata::{Anchored, Input};
 use std::fmt;
 use stepped::SteppedPattern;
 
-/// Longest pattern in bytes. A longer one would hardly fit the largest program.
+/// Longest pattern in bytes; a longer one would probably exceed the largest compiled size.
 const LONGEST: usize = 64 << 10;
-/// Sizes in bytes for a compiled pattern, tried in turn: the first one that suffices also determines the charge.
+/// Sizes in bytes to which a compiled pattern is limited. They are tried in turn; the first sufficient one is charged.
 const PROGRAMS: [usize; 3] = [8 << 10, 96 << 10, 1_000_000];
-/// Steps of a program times bytes of a text from which the places of groups are not searched in one go.
+/// Product of a program's steps and a text's bytes up to which `regex-automata` finds the positions of groups, although
+/// it does not check the clock.
 const IN_ONE_GO: usize = 1 << 24;
-/// The same for a search that takes too many steps otherwise: about a second.
+/// The same limit if the backtracking search has taken too many steps: about a second.
 const WORTH_WAITING: usize = 1 << 27;
-/// Smallest size of one of its states in bytes.
+/// Smallest size of a state of a compiled pattern, in bytes.
 const STATE: usize = 24;
 /// Largest number of bytes for the positions of groups in all states together.
 const PLACES: usize = 24 << 20;
 
-/// The reason why a pattern is invalid, by F&O's name for it.
+/// The reason why a pattern is invalid, with F&O's error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidPattern {
     /// A letter that is not a flag (FORX0001).
@@ -53,12 +54,12 @@ pub enum InvalidPattern {
     Size,
 }
 
-/// An invalid pattern.
+/// Error for an invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The reason.
     pub reason: InvalidPattern,
-    /// Position, from 1, of the character in the pattern or the flags at which the error shows.
+    /// Position of the character in the pattern or the flags at which the error was detected, from 1.
     pub place: usize,
     message: String,
 }
@@ -104,15 +105,15 @@ impl std::error::Error for Error {}
 /// Flags, by their effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Flags {
-    /// `s`: true if `.` is any character.
+    /// `s`: `.` matches any character.
     dot: bool,
-    /// `m`: true if `^` and `$` also stand for the ends of lines.
+    /// `m`: `^` and `$` also match at the starts and ends of lines.
     lines: bool,
-    /// `i`: true if case is ignored.
+    /// `i`: case is ignored.
     case: bool,
-    /// `x`: true if white space in the pattern is ignored.
+    /// `x`: white space in the pattern is ignored.
     space: bool,
-    /// `q`: true if all characters stand for themselves.
+    /// `q`: the pattern is a literal text.
     quote: bool,
 }
 
@@ -139,23 +140,24 @@ impl Flags {
     }
 }
 
-/// The texts that need the matcher with a memory.
+/// The texts for which the backtracking matcher (`search`) is needed, since `regex-automata` matches too much or cannot
+/// be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MatcherNeed {
     /// All texts.
     Always,
     /// Texts whose last character is a line end.
     LastLine,
-    /// None, except for the places of groups in long texts.
+    /// Long texts, and only for the positions of groups.
     Groups,
 }
 
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern {
-    /// Matches everything that the pattern matches, and more if `exact` is set.
+    /// Matches every text that the pattern matches. If `exact` is set, it may match more.
     regular: Regex,
-    /// The same for long texts.
+    /// The same pattern for long texts, which are searched block by block.
     stepped: SteppedPattern,
     exact: Option<(MatcherNeed, PatternProgram)>,
     groups: usize,
@@ -163,7 +165,7 @@ pub struct Pattern {
     bytes: usize,
 }
 
-/// Places of a match and of its groups.
+/// Positions of a match and of its groups, in bytes.
 #[derive(Clone, Debug)]
 pub struct Captures {
     regular: Vec<Option<NonMaxUsize>>,
@@ -171,7 +173,7 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Beginning and end of a group, or of the whole match for 0; `None` if it took no part in the match.
+    /// Start and end of group `n`, or of the whole match for 0; `None` if the group did not participate in the match.
     pub fn group(&self, n: usize) -> Option<(usize, usize)> {
         let place = |at: usize| match self.exact.is_empty() {
             true => self
@@ -187,8 +189,7 @@ impl Captures {
 }
 
 impl Pattern {
-    /// A pattern with the flags of F&O. With `capture` the places of its groups are available, otherwise groups only
-    /// group.
+    /// Compiles a pattern with flags of F&O. The positions of its groups are available only with `capture`.
     ///
     /// # Errors
     /// The first error in the pattern or its flags.
@@ -217,7 +218,7 @@ impl Pattern {
         let hir = regular::translate(&parsed.root, capture)?;
         drop(parsed);
         for program in PROGRAMS {
-            // States of the automaton are created as texts need them; this is their room.
+            // Memory for the automaton's states, which are created as texts need them.
             let states = (2 * program).max(32 << 10);
             let places = match capture {
                 true => (program / STATE).saturating_mul(16 * groups),
@@ -240,14 +241,14 @@ impl Pattern {
                 exact,
                 groups,
                 quoted: flags.quote,
-                // Both exist twice: forwards and backwards.
+                // `regex-automata` has an automaton for each direction.
                 bytes: 2 * (program + states) + places + exact_bytes,
             });
         }
         Err(Error::too_large())
     }
 
-    /// Most bytes that it takes, including states created for texts.
+    /// Largest number of bytes that the pattern can take, including states created for texts.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -257,19 +258,19 @@ impl Pattern {
         self.groups
     }
 
-    /// True with the flag `q`, with which replacements are literal, too.
+    /// True with the flag `q`, with which the replacement of REPLACE is a literal text, too.
     pub fn is_quoted(&self) -> bool {
         self.quoted
     }
 
-    /// True if it matches the empty text, which REPLACE refuses (FORX0003).
+    /// True if the pattern matches the empty text, which REPLACE does not allow (FORX0003).
     pub fn matches_empty(&self) -> bool {
-        // A pattern that takes too many steps on the empty text is treated as one that matches it.
+        // A pattern that takes too many steps is treated as if it matched.
         let found = self.is_match("", &mut MatcherScratch::default(), &mut |_| Ok(()));
         found.unwrap_or(true)
     }
 
-    /// The program that this text requires, if any.
+    /// The program for the backtracking matcher, if it is needed to decide whether this text matches.
     #[inline]
     fn exact(&self, text: &str) -> Option<&PatternProgram> {
         match &self.exact {
@@ -279,8 +280,8 @@ impl Pattern {
         }
     }
 
-    /// The program for the positions of groups, if it is needed: `regex-automata` finds them without checks of the
-    /// clock, which takes minutes in a long text.
+    /// The program for the backtracking matcher, if it is needed to find the positions of groups: in a long text,
+    /// `regex-automata` could take minutes, and does not check the clock.
     #[inline]
     fn exact_places(&self, text: &str, places: &Captures) -> Option<&PatternProgram> {
         match &self.exact {
@@ -295,7 +296,7 @@ impl Pattern {
         }
     }
 
-    /// True if it matches a part of the text. Time is linear in the text unless the pattern has back-references.
+    /// True if the pattern matches some part of the text. Time is linear in the text unless there are back-references.
     ///
     /// # Errors
     /// The errors of `check`, and `Limit` if back-references take too many steps.
@@ -319,7 +320,7 @@ impl Pattern {
         }
     }
 
-    /// Room for the places of the first `groups` groups.
+    /// Space for the positions of the match and of the first `groups` groups.
     pub fn places(&self, groups: usize) -> Captures {
         let slots = 2 * groups.min(self.groups) + 2;
         Captures {
@@ -328,7 +329,7 @@ impl Pattern {
         }
     }
 
-    /// The first match that begins at a position or after it.
+    /// Finds the first match that begins at `from` or later.
     ///
     /// # Errors
     /// As for [`Pattern::is_match`].
@@ -367,7 +368,7 @@ impl Pattern {
     }
 }
 
-/// Bound of the work of finding the places of groups in one go.
+/// Bound on the steps that `regex-automata` takes to find the positions of groups.
 fn work(program: &PatternProgram, text: &str) -> usize {
     text.len().saturating_mul(program.steps.len())
 }

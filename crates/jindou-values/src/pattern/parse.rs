@@ -1,4 +1,4 @@
-//! The grammar of XML Schema 1.1 Part 2, appendix G, with the additions of F&O 3.1 §5.6.1.
+//! Parser for the grammar of XML Schema 1.1 Part 2, appendix G, with the additions of F&O 3.1 §5.6.1.
 
 use super::class::{self, NamedSet};
 use super::{Error, Flags, case};
@@ -8,20 +8,20 @@ use std::sync::Arc;
 /// Deepest nesting of groups and of subtracted classes.
 const DEPTH: usize = 250;
 
-/// A regular expression.
+/// A node of a regular expression.
 #[derive(Debug)]
 pub(super) enum RegexNode {
     Empty,
     Char(char),
     Set(Set),
-    /// `^` and `$`, for the text or for each line.
+    /// `^` and, below, `$`; with `line`, also at each line.
     Start {
         line: bool,
     },
     End {
         line: bool,
     },
-    /// A group, with its number if it captures.
+    /// A group, with its number if it is capturing.
     Group(Box<RegexNode>, Option<u32>),
     Repeat {
         of: Box<RegexNode>,
@@ -31,11 +31,11 @@ pub(super) enum RegexNode {
     },
     Concat(Vec<RegexNode>),
     Either(Vec<RegexNode>),
-    /// A back-reference to a group.
+    /// A back-reference to the group with this number.
     Back(u32),
 }
 
-/// Characters, one of which matches.
+/// A set of characters, any of which matches.
 #[derive(Clone, Debug)]
 pub(super) enum Set {
     Known(NamedSet),
@@ -59,7 +59,7 @@ pub(super) struct ParsedPattern {
     pub groups: u32,
     /// True if there is a back-reference.
     pub refers: bool,
-    /// True if there is an anchor for lines.
+    /// True if `^` or `$` occurs with the flag `m`.
     pub lines: bool,
 }
 
@@ -70,13 +70,13 @@ enum Escape {
 }
 
 struct PatternParser {
-    /// The pattern's characters with their positions, from 1; those that the flag `x` removes are left out.
+    /// The pattern's characters with their positions, from 1; without those that the flag `x` removes.
     text: Vec<(char, usize)>,
     at: usize,
     flags: Flags,
     depth: usize,
     groups: u32,
-    /// Numbers of the capturing groups that are not closed.
+    /// Numbers of the capturing groups that are open.
     open: Vec<u32>,
     refers: bool,
     lines: bool,
@@ -112,7 +112,7 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<ParsedPattern, Error>
     })
 }
 
-/// The characters with their positions. The flag `x` removes white space that is not between square brackets.
+/// The pattern's characters with their positions. The flag `x` removes white space outside square brackets.
 fn characters(pattern: &str, flags: Flags) -> Vec<(char, usize)> {
     let all = pattern.chars().zip(1..);
     if flags.quote || !flags.space {
@@ -157,7 +157,7 @@ impl PatternParser {
         Error::pattern(place, message)
     }
 
-    /// An error at the character before the next.
+    /// An error at the last character read.
     fn wrong_before(&self, message: impl Into<String>) -> Error {
         let place = self.at.checked_sub(1).and_then(|at| self.text.get(at));
         Error::pattern(place.map_or(1, |(_, place)| *place), message)
@@ -171,7 +171,7 @@ impl PatternParser {
         Ok(())
     }
 
-    /// A character for matching: with its variants if case is ignored.
+    /// A node for one character; if case is ignored, it also matches the character's variants.
     fn single(&self, c: char) -> RegexNode {
         if !self.flags.case {
             return RegexNode::Char(c);
@@ -295,7 +295,7 @@ impl PatternParser {
         })
     }
 
-    /// Parses `n`, `n,` or `n,m`, up to the `}`.
+    /// Parses `n`, `n,` or `n,m`, up to the `}`: the least and the largest number of repetitions (`None`: no limit).
     fn quantity(&mut self) -> Result<(u32, Option<u32>), Error> {
         let min = self.number()?;
         let max = if !self.eat(',') {
@@ -334,13 +334,13 @@ impl PatternParser {
         })
     }
 
-    /// Parses the rest after a `\` outside square brackets.
+    /// Parses an escape or a back-reference outside square brackets, after its `\`.
     fn escape_or_reference(&mut self) -> Result<RegexNode, Error> {
         if let Some(first @ '1'..='9') = self.peek() {
             let begin = self.at;
             self.at += 1;
             let mut n = u32::from(first) - u32::from('0');
-            // Further digits belong to it as long as there are that many groups before it.
+            // A further digit belongs to the number only if that many groups precede it.
             while let Some(d) = self.peek().filter(char::is_ascii_digit) {
                 let more = n * 10 + u32::from(d) - u32::from('0');
                 if more > self.groups {
@@ -368,7 +368,7 @@ impl PatternParser {
         })
     }
 
-    /// Parses the rest after a `\`: the escapes that are allowed anywhere.
+    /// Parses an escape that is allowed both inside and outside square brackets, after its `\`.
     fn escape(&mut self) -> Result<Escape, Error> {
         let Some(c) = self.peek() else {
             return Err(self.wrong_before("`\\` at the end; write `\\\\` for the character"));
@@ -396,7 +396,7 @@ impl PatternParser {
         })
     }
 
-    /// Parses the rest after `\p` or `\P`.
+    /// Parses the name of a category or block in braces, after `\p` or `\P`.
     fn property(&mut self, complement: bool) -> Result<Set, Error> {
         if !self.eat('{') {
             return Err(self.wrong("expected `{` and the name of a category or block, as in `\\p{Lu}` and `\\p{IsGreek}`"));
@@ -430,12 +430,12 @@ impl PatternParser {
         Ok(found)
     }
 
-    /// Parses the rest after a `[`, up to its `]`.
+    /// Parses a character class, after its `[`, up to its `]`.
     fn class(&mut self) -> Result<ClassUnicode, Error> {
         let begin = self.at;
         self.deeper()?;
         let negated = self.eat('^');
-        // Characters and ranges, for which variants count, and escapes, for which they do not.
+        // Case variants are added to characters and ranges (`plain`), but not to escapes.
         let (mut plain, mut escapes) = (vec![], vec![]);
         let mut known = [false; NamedSet::COUNT];
         let mut parts = 0;
@@ -509,12 +509,12 @@ impl PatternParser {
         Ok(set)
     }
 
-    /// Parses the rest after a character between square brackets; returns the end of its range, or the character itself
-    /// if there is no range.
+    /// Parses the rest of a range after its first character `from`; returns its last character, or `from` if this is
+    /// not a range.
     fn range(&mut self, hyphen: bool, from: char) -> Result<char, Error> {
         let after = self.text.get(self.at + 2).map(|(c, _)| *c);
         match (self.peek(), self.second()) {
-            // Subtraction, or a hyphen that stands for itself: last, or before a subtraction.
+            // The hyphen begins a subtraction, or is literal at the end or before a subtraction.
             (Some('-'), Some('[' | ']') | None) => return Ok(from),
             (Some('-'), Some('-')) if after == Some('[') => return Ok(from),
             (Some('-'), Some(_)) => {}

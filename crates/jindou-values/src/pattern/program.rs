@@ -1,37 +1,37 @@
-//! Programs of the matcher in `search`, for features beyond finite automata: back-references, and lines that do not
-//! begin or end after the last line end.
+//! Programs for the backtracking matcher in `search`, which handles what finite automata cannot: back-references, and
+//! the rule that no line begins after a line end at the end of the text.
 
 use super::class;
 use super::parse::{RegexNode, Set};
 use regex_syntax::hir::ClassUnicode;
 
-/// Most instructions in a program.
+/// Largest number of steps in a program.
 const LONGEST: usize = 40_000;
-/// Most bytes of a program's sets.
+/// Largest number of bytes of a program's sets.
 const SETS: usize = 1 << 20;
 
-/// A step. Unless stated otherwise, the next one follows.
+/// A step of a program. Unless stated otherwise, the following step is next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PatternStep {
     Char(char),
-    /// A character of the set with this number.
+    /// Matches a character of the set with this number.
     Set(u32),
-    /// Characters of a set, as many as possible or, if not greedy, as few.
+    /// Matches several characters of a set, as many as possible or, if not greedy, as few as possible.
     Several {
         set: u32,
         min: u32,
         max: u32,
         greedy: bool,
     },
-    /// Two alternatives: the next step first, then this one.
+    /// Tries the following step first, then the step with this number.
     Fork(u32),
-    /// Two alternatives: this one first, then the next step.
+    /// Tries the step with this number first, then the following one.
     Skip(u32),
     Jump(u32),
-    /// Records the position in a slot: first those of groups, then those of loops.
+    /// Stores the current position in a slot. The slots of groups come before those of loops.
     Save(u32),
-    /// Continues at the other step if the loop's body, which began at the position in this slot, matched the empty
-    /// text.
+    /// Continues at the step (second number) if the loop's body, which began at the position in the slot (first
+    /// number), matched the empty text; that prevents endless loops.
     Leave(u32, u32),
     Start {
         line: bool,
@@ -39,12 +39,12 @@ pub(super) enum PatternStep {
     End {
         line: bool,
     },
-    /// The text that the group matched; empty if it took no part.
+    /// Matches the text that the group has matched; the empty text if it has not.
     Back(u32),
     Match,
 }
 
-/// A set with a quick answer for ASCII.
+/// A set of characters, with a bit mask for ASCII.
 #[derive(Debug)]
 pub(super) struct Chars {
     ascii: u128,
@@ -75,16 +75,17 @@ impl Chars {
 pub(super) struct PatternProgram {
     pub steps: Vec<PatternStep>,
     pub sets: Vec<Chars>,
-    /// Number of position slots: two for the match and for each group, one for each loop whose body may be empty.
+    /// Number of slots for positions: two for the match and for each group, one for each loop whose body may match
+    /// nothing.
     pub slots: usize,
-    /// Slots that later steps read: those of groups with back-references, and of loops.
+    /// Slots that steps read: those of groups with back-references, and of loops.
     pub read: Vec<u32>,
     /// True if back-references ignore case.
     pub case: bool,
 }
 
 impl PatternProgram {
-    /// `None` if it would be too long.
+    /// Compiles a pattern with this many groups; `None` if the program would be too large.
     pub fn new(root: &RegexNode, groups: u32, case: bool) -> Option<Self> {
         let mut writer = ProgramWriter {
             program: Self {
@@ -116,7 +117,7 @@ struct ProgramWriter {
     bytes: usize,
 }
 
-/// True if it may match without taking a character.
+/// True if the node may match the empty text.
 fn is_nullable(node: &RegexNode) -> bool {
     match node {
         RegexNode::Char(_) | RegexNode::Set(_) => false,
@@ -140,7 +141,7 @@ impl ProgramWriter {
         Some(at as u32)
     }
 
-    /// Makes a fork or a skip continue here.
+    /// Sets the target of an earlier `Fork` or `Skip` to the next step.
     fn land(&mut self, from: u32) {
         let here = self.program.steps.len() as u32;
         if let Some(
@@ -249,7 +250,7 @@ impl ProgramWriter {
         for n in 0..min {
             let before = self.program.steps.len();
             self.write(of)?;
-            // An empty body needs no code: once is the same as many times.
+            // A body without steps needs no repetition.
             if before == self.program.steps.len() && n == 0 {
                 return Some(());
             }

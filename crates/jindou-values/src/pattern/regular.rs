@@ -1,4 +1,4 @@
-//! Patterns for `regex-automata`. Only ranges of characters are passed to it, never its syntax.
+//! Patterns for `regex-automata`. They are passed to it as trees with ranges of characters, never as text.
 
 use super::Error;
 use super::class::NamedSet;
@@ -6,16 +6,17 @@ use super::parse::{RegexNode, Set};
 use regex_automata::meta::{self, BuildError};
 use regex_syntax::hir::{Capture, Class, Hir, Look, Repetition};
 
-/// Most ranges of all sets together: more would never fit the largest program.
+/// Largest number of ranges of all sets together; more would exceed the largest compiled size anyway.
 const RANGES: usize = 1 << 16;
 
-/// Translates a pattern. Back-references become `.*` over all characters, and lines may begin and end after the last
-/// line end: so the result matches whatever the pattern matches, and more.
+/// Translates a pattern. Back-references become `.*` over all characters, and a line may also begin after a line end at
+/// the end of the text. So the result matches all texts that the pattern matches, and possibly more.
 pub(super) fn translate(root: &RegexNode, capture: bool) -> Result<Hir, Error> {
     Translation { capture, ranges: 0 }.hir(root)
 }
 
-/// Compiles it into at most this many bytes, plus bytes for states created by texts; `None` if these are not enough.
+/// Compiles a pattern into at most `program` bytes, with at most `states` bytes for states that texts need; `None` if
+/// these do not suffice.
 pub(super) fn compile(hir: &Hir, program: usize, states: usize) -> Option<meta::Regex> {
     let config = meta::Config::new()
         .nfa_size_limit(Some(program))

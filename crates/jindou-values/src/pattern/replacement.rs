@@ -1,11 +1,11 @@
-//! Replacements of fn:replace (F&O 3.1 §5.6.4).
+//! Parser for replacements of fn:replace (F&O 3.1 §5.6.4).
 
 /// A part of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplacementPart {
     /// A range of the replacement's bytes.
     Text(usize, usize),
-    /// The text that a group matched; empty if it took no part.
+    /// The text that the group with this number matched; empty if it did not participate in the match.
     Group(usize),
 }
 
@@ -16,8 +16,8 @@ pub struct PatternReplacement {
 }
 
 impl PatternReplacement {
-    /// A replacement for a pattern with this many groups. `None` if a `$` is not followed by a number, or a `\` neither
-    /// by `\` nor by `$` (FORX0004).
+    /// Parses a replacement for a pattern with this many groups. If `quoted`, it is a literal text. `None` if a `$` is
+    /// not followed by a number, or a `\` is followed neither by `\` nor by `$` (FORX0004).
     pub fn new(text: &str, groups: usize, quoted: bool) -> Option<Self> {
         if quoted {
             return Some(Self {
@@ -39,7 +39,7 @@ impl PatternReplacement {
                 if !matches!(bytes.get(at), Some(b'\\' | b'$')) {
                     return None;
                 }
-                // The text continues with the character after the backslash.
+                // The backslash is dropped, and the character after it is literal.
                 from = at;
                 at += 1;
                 continue;
@@ -61,7 +61,7 @@ impl PatternReplacement {
         &self.parts
     }
 
-    /// The greatest group number.
+    /// The largest group number that occurs.
     pub fn groups(&self) -> usize {
         let number = |p: &ReplacementPart| match p {
             ReplacementPart::Group(n) => *n,
@@ -71,15 +71,15 @@ impl PatternReplacement {
     }
 }
 
-/// The group named by the digits at a position, and the end of these digits. All digits form the number; as long as it
-/// has more than one digit and there is no such group, its last digit is taken for text.
+/// The group number that begins at a position, and the end of its digits. If there are fewer groups, the last digit is
+/// treated as literal text, and so on as long as the number has more than one digit. `None` if there are no digits.
 fn group(bytes: &[u8], at: usize, groups: usize) -> Option<(usize, usize)> {
     let digits = bytes.get(at..)?.iter().take_while(|b| b.is_ascii_digit());
     let mut end = at + digits.count();
     if end == at {
         return None;
     }
-    // All numbers beyond the groups are equivalent.
+    // Saturates, since all numbers above that of the last group are equivalent.
     let number = |to: usize| {
         bytes
             .get(at..to)
@@ -89,7 +89,7 @@ fn group(bytes: &[u8], at: usize, groups: usize) -> Option<(usize, usize)> {
                 n.saturating_mul(10).saturating_add(usize::from(b - b'0'))
             })
     };
-    // The digits that can matter: leading zeros, and as many as group numbers have.
+    // Only leading zeros and as many digits as a group number can have need be read.
     let zeros = bytes
         .get(at..end)?
         .iter()

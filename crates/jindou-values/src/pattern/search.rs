@@ -1,6 +1,6 @@
-//! A backtracking matcher that remembers where it failed. The outcome of a step depends on that step, the position in
-//! the text, and the positions of the groups that are referred to; each such state fails at most once. So time is
-//! polynomial in the text, with the number of those groups as its degree, and it is limited.
+//! A backtracking matcher that remembers failures. The result of a step depends only on the step, the position in the
+//! text, and the positions of the groups that back-references use. Each such state is tried only once. So time is
+//! polynomial in the text, with the number of those groups as its degree; it is limited as well.
 
 use super::case;
 use super::program::{PatternProgram, PatternStep};
@@ -8,25 +8,25 @@ use jindou_model::{Error, Limit, Resource, Result};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Steps allowed for any search, and additional steps per byte of the text.
+/// Number of steps allowed for any search, and additional steps per byte of the text.
 const STEPS: u64 = 10_000_000;
 const STEPS_A_BYTE: u64 = 1_000;
-/// Steps between two checks of the clock and the memory.
+/// Number of steps between two checks of the clock and the memory.
 const CHECK: u64 = 1 << 14;
-/// Number of failed alternatives before failures are remembered.
+/// Number of failed alternatives after which a search begins to remember failures.
 const PATIENCE: u32 = 1 << 10;
-/// Most failures that are remembered.
+/// Largest number of remembered failures.
 const FAILURES: usize = 1 << 20;
-/// Most pending alternatives.
+/// Largest number of pending alternatives, in addition to the bytes of the text.
 const CHOICES: usize = 1 << 22;
 
-/// Stands for no position.
+/// Value of a slot without a position.
 const NOWHERE: usize = usize::MAX;
 
-/// The limits of a search: called now and then, with the number of bytes that it holds.
+/// Check of the caller's limits, called at intervals with the number of bytes that the search occupies.
 pub type Check<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
 
-/// Memory of the matcher, for reuse.
+/// Memory of the matcher, which callers reuse for further searches.
 #[derive(Debug, Default)]
 pub struct MatcherScratch {
     choices: Vec<Backtrack>,
@@ -52,21 +52,21 @@ impl Hasher for StateHasher {
     }
 }
 
-/// The alternatives to try when a step fails.
+/// An entry of the stack of alternatives, whose top is tried first when a step fails.
 #[derive(Clone, Copy, Debug)]
 enum Backtrack {
     /// Continue with this step at this position.
     Step(u32, usize),
-    /// First restore a slot's earlier position.
+    /// Restores a slot's earlier position, then continues with the next entry.
     Slot(u32, usize),
-    /// Take one character of `Several` less, down to this position.
+    /// Lets a `Several` match one character less, down to this position.
     Fewer { next: u32, least: usize, at: usize },
-    /// Take one character more, as long as some are left.
+    /// Lets a `Several` match one character more, at most `left` times.
     More { step: u32, at: usize, left: u32 },
 }
 
 impl MatcherScratch {
-    /// Number of bytes held.
+    /// Number of bytes that it occupies.
     pub fn bytes(&self) -> usize {
         Self::bytes_for(self.choices.capacity(), self.failed.capacity())
     }
@@ -75,7 +75,7 @@ impl MatcherScratch {
         choices * size_of::<Backtrack>() + failed * 20
     }
 
-    /// Reserves memory for the steps up to the next check, charging it first.
+    /// Reserves memory for all steps up to the next check. `check` is called with the future size first.
     fn make_room(&mut self, check: Check<'_>) -> Result<()> {
         let room = |held: usize, capacity: usize, more: usize| match held + more > capacity {
             true => (2 * capacity).max(held + more),
@@ -104,7 +104,7 @@ struct PatternSearch<'p, 't> {
     given_up: u32,
 }
 
-/// The first match that begins at a position or after it; its slots are those of the match and the groups.
+/// Finds the first match that begins at `from` or later, and stores the positions of the match and of the groups.
 ///
 /// # Errors
 /// The errors of `check`, and `Limit` for a search that takes too many steps.
@@ -140,7 +140,7 @@ pub(super) fn find(
             *slot = (*place != NOWHERE).then_some(*place);
         }
     }
-    // The memory of a hard search is not kept for easy ones.
+    // The memory of a difficult search is freed, not kept for later ones.
     if scratch.bytes() > 1 << 20 {
         *scratch = MatcherScratch::default();
     }
@@ -163,7 +163,7 @@ impl PatternSearch<'_, '_> {
         self.text.get(at..)?.chars().next()
     }
 
-    /// The position one character before.
+    /// The position of the previous character.
     fn before(&self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
         let mut at = at.saturating_sub(1);
@@ -187,7 +187,7 @@ impl PatternSearch<'_, '_> {
         self.scratch.make_room(check)
     }
 
-    /// The next alternative to try; `None` if there is none.
+    /// The next alternative to try, as step and position; `None` if there are no more.
     fn another(&mut self) -> Option<(u32, usize)> {
         loop {
             let (step, at) = match self.scratch.choices.pop()? {
@@ -244,7 +244,7 @@ impl PatternSearch<'_, '_> {
         }
     }
 
-    /// True if a match begins here; its positions are in the slots.
+    /// True if a match begins at `begin`; the slots then contain its positions.
     fn begins(&mut self, begin: usize, check: Check<'_>) -> Result<bool> {
         self.scratch.choices.clear();
         self.scratch.slots.clear();
@@ -270,7 +270,8 @@ impl PatternSearch<'_, '_> {
         Ok(false)
     }
 
-    /// Performs one step: returns the next one and its position, or `None` if it fails; `Err` with the end of a match.
+    /// Performs one step. Returns the next step and its position, or `None` if the step fails; `Err` contains the end
+    /// of a match.
     #[inline]
     fn follow(
         &mut self,
@@ -316,7 +317,7 @@ impl PatternSearch<'_, '_> {
             }
             PatternStep::Start { line } => {
                 let bytes = self.text.as_bytes();
-                // No line begins after a line end that is the text's last character.
+                // No line begins after a line end at the end of the text.
                 let found =
                     at == 0 || line && at < bytes.len() && bytes.get(at - 1) == Some(&b'\n');
                 found.then_some((next, at))
@@ -377,7 +378,7 @@ impl PatternSearch<'_, '_> {
         Some((at_step + 1, end))
     }
 
-    /// The end of the text that a group matched, if that text occurs here again.
+    /// The position after the text that a group has matched, if the same text occurs at `at`; otherwise `None`.
     fn back(&mut self, group: u32, at: usize) -> Option<usize> {
         let slot = 2 * group as usize;
         let (Some(&from), Some(&to)) = (

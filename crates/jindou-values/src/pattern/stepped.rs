@@ -1,4 +1,5 @@
-//! Search in long texts, block by block. `regex-automata` searches a text in one go: between blocks the clock is looked at.
+//! Search in long texts, block by block, so that the clock can be checked: `regex-automata` itself searches without
+//! interruption.
 
 use super::search::Check;
 use jindou_model::Result;
@@ -7,22 +8,22 @@ use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::{Anchored, Input};
 use regex_syntax::hir::Hir;
 
-/// Length of a text from which it is searched block by block.
+/// Length in bytes from which a text is searched block by block.
 pub(super) const LONG: usize = 1 << 18;
-/// Bytes between two checks of the clock.
+/// Number of bytes between two checks of the clock.
 const BLOCK: usize = 1 << 14;
 
-/// A pattern for long texts, compiled when there is one.
+/// A pattern for long texts, which is compiled for each search.
 #[derive(Debug)]
 pub(super) struct SteppedPattern {
     pub hir: Hir,
-    /// Most bytes of the program, and of the states that a text needs.
+    /// Largest number of bytes of the program, and of the states that a text needs.
     pub program: usize,
     pub states: usize,
 }
 
 impl SteppedPattern {
-    /// True if the text has a match; `None` if there is no memory for the automaton's states.
+    /// True if the text has a match; `None` if the memory for states does not suffice.
     ///
     /// # Errors
     /// Those of `check`.
@@ -97,7 +98,7 @@ mod tests {
                     Ok(())
                 });
                 assert_eq!(found.unwrap(), expected, "{pattern} {flags} {times}");
-                // After the first character `^` cannot match any more.
+                // A pattern that begins with `^` fails at once, so the text is not searched to its end.
                 let is_searched_whole =
                     times == super::LONG && !expected && !pattern.starts_with('^');
                 assert!(!is_searched_whole || looks >= 16, "{pattern}: {looks}");
@@ -109,7 +110,7 @@ mod tests {
     fn groups_in_long_texts_are_where_they_are_in_short_ones() {
         for (pattern, flags, around, end) in [
             ("(a{3}|a{5})*b", "", "a", "b"),
-            // Too many alternatives are open at once.
+            // For this pattern, too many alternatives are pending at once.
             ("(a|aa)*b", "", "a", "b"),
             ("(a)(a)", "", "a", ""),
             ("(a+)(b|$)", "", "ab", "\n"),

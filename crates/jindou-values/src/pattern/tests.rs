@@ -8,7 +8,7 @@ fn matches(text: &str, pattern: &str, flags: &str) -> bool {
         .unwrap()
 }
 
-/// The name of fn:replace's error.
+/// The result of REPLACE, or the code of fn:replace's error.
 fn replaced(text: &str, pattern: &str, with: &str, flags: &str) -> String {
     let compiled = match Pattern::new(pattern, flags, true) {
         Ok(compiled) => compiled,
@@ -23,7 +23,8 @@ fn replaced(text: &str, pattern: &str, with: &str, flags: &str) -> String {
     }
 }
 
-/// Examples and dialects: `crates/jindou/tests/cases/values/patterns.test`, where every fault is an error of the expression.
+/// Error codes of replacements. Examples and deviating dialects are in
+/// `crates/jindou/tests/cases/values/patterns.test`, where all errors look the same.
 #[test]
 fn replacements_that_fail_say_why() {
     for (text, pattern, with, flags, expected) in [
@@ -115,7 +116,7 @@ fn what_is_too_large_is_refused_before_it_takes_memory() {
         let e = Pattern::new(&pattern, "", true).expect_err(&pattern[..10]);
         assert!(e.to_string().len() < 200);
     }
-    // Each of many classes is closed under case once.
+    // Variants are added once per class, not once for each of its many ranges.
     let wide = format!("[{}]", "\0-\u{10ffff}".repeat(8_000));
     assert!(matches("a", &wide, "i"));
     let escapes = format!("[{}]", "\\w\\W\\p{L}".repeat(4_000));
@@ -128,7 +129,7 @@ fn what_is_too_large_is_refused_before_it_takes_memory() {
     );
 }
 
-/// Patterns for which backtracking without a memory takes time exponential in the text.
+/// Patterns for which naive backtracking takes exponential time.
 #[test]
 fn no_pattern_takes_exponential_time() {
     let text = "a".repeat(3_000);
@@ -151,7 +152,7 @@ fn no_pattern_takes_exponential_time() {
             checks += 1;
             Ok(())
         });
-        // No match, or a limit with advice; each check stands for 16,384 steps.
+        // Either there is no match, or an error that advises what to do. Each check stands for 16,384 steps.
         match found {
             Ok(found) => assert!(!found, "{pattern}"),
             Err(e) => assert!(

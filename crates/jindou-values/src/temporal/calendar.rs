@@ -8,9 +8,9 @@ pub(super) struct Civil {
     pub day: i64,
 }
 
-/// Days from 1970-01-01 to a day of the proleptic Gregorian calendar. The year 0 is 1 BCE (XSD 1.1).
+/// Number of days from 1970-01-01 to a day of the proleptic Gregorian calendar. The year 0 is 1 BCE (XSD 1.1).
 pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years run from March to February, so that the leap day is the last.
+    // Years are counted from March to February, so that a leap day is the last day.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year - era * 400;

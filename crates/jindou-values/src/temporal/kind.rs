@@ -2,7 +2,7 @@
 
 use jindou_model::term::TEMPORAL_TAGS;
 
-/// A date or time datatype, numbered by its tag's position in `TEMPORAL_TAGS`.
+/// A date or time datatype. Its number is the position of its tag in `TEMPORAL_TAGS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum TemporalKind {
@@ -25,7 +25,7 @@ pub enum TemporalKind {
 }
 
 impl TemporalKind {
-    /// The datatype of a tag.
+    /// The datatype with this tag; `None` for other tags.
     #[must_use]
     pub fn of_tag(tag: u8) -> Option<Self> {
         Some(match tag.checked_sub(*TEMPORAL_TAGS.start())? {

@@ -1,11 +1,11 @@
-//! Lexical forms of dates and times: reading and writing them.
+//! Parsing and writing of lexical forms of dates and times.
 
 use super::calendar::{Civil, days, days_of_month};
 use super::{DAY, MOST_YEARS, NONE, Temporal, TemporalKind};
 use crate::duration::fraction_of;
 use std::io::Write;
 
-/// A lexical form, read from the left.
+/// The part of a lexical form that has not been parsed yet.
 struct LexicalReader<'t>(&'t [u8]);
 
 impl<'t> LexicalReader<'t> {
@@ -14,7 +14,7 @@ impl<'t> LexicalReader<'t> {
         Some(())
     }
 
-    /// Two digits.
+    /// Parses two digits.
     fn two(&mut self) -> Option<i64> {
         let (two, rest) = self.0.split_first_chunk::<2>()?;
         if !two.iter().all(u8::is_ascii_digit) {
@@ -41,7 +41,7 @@ impl<'t> LexicalReader<'t> {
         (year <= MOST_YEARS).then_some(if negative { -year } else { year })
     }
 
-    /// `hh:mm:ss(.s+)?` as seconds and 10⁻¹⁸ seconds.
+    /// Parses `hh:mm:ss(.s+)?`; returns seconds and additional units of 10⁻¹⁸ seconds.
     fn time(&mut self) -> Option<(i64, u64)> {
         let hour = self.two()?;
         self.take(b':')?;
@@ -57,7 +57,7 @@ impl<'t> LexicalReader<'t> {
             .then_some((hour * 3600 + minute * 60 + second, units as u64))
     }
 
-    /// A time zone and the end.
+    /// Parses an optional time zone, after which the form must end; returns minutes, or [`NONE`].
     fn zone(&mut self) -> Option<i16> {
         if self.0.is_empty() {
             return Some(NONE);
@@ -80,7 +80,7 @@ impl<'t> LexicalReader<'t> {
 }
 
 impl Temporal {
-    /// The value of a lexical form (XSD 1.1 §3.3.7 to §3.3.14); `None` when ill-typed or out of range. No allocation.
+    /// The value of a lexical form (XSD 1.1 §3.3.7 to §3.3.14); `None` if it is invalid or out of range. No allocation.
     #[must_use]
     pub fn parse(kind: TemporalKind, lexical: &str) -> Option<Self> {
         let mut r = LexicalReader(lexical.as_bytes());
@@ -96,7 +96,7 @@ impl Temporal {
         if kind.has_year() {
             date.year = r.year()?;
         } else if !kind.has_time() {
-            // The place of the year, and in a gDay that of the month.
+            // A hyphen stands for the missing year, and in a gDay another one for the missing month.
             r.take(b'-')?;
         }
         if kind.has_month() {
@@ -133,7 +133,7 @@ impl Temporal {
         })
     }
 
-    /// Appends the time zone in its lexical form; nothing if there is none.
+    /// Appends the lexical form of the time zone; nothing if there is none.
     pub fn push_zone(self, out: &mut Vec<u8>) {
         let minutes = self.zone.unsigned_abs();
         let sign = if self.zone < 0 { '-' } else { '+' };
@@ -151,7 +151,7 @@ impl Temporal {
         self.push_text(out);
     }
 
-    /// Appends the canonical lexical form, with the time zone that it has.
+    /// Appends the canonical lexical form, but with the value's own time zone.
     pub fn push_text(self, out: &mut Vec<u8>) {
         let date = self.civil();
         // Writing to a vector cannot fail.

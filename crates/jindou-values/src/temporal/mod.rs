@@ -1,4 +1,4 @@
-//! Dates and times: XSD's seven-property model as local seconds and a time zone.
+//! Dates and times: XSD's seven-property model, stored as local seconds and a time zone.
 
 mod calendar;
 mod kind;
@@ -14,28 +14,29 @@ use crate::duration::{DAY_TIME, Duration, UNIT};
 use calendar::{Civil, civil, days_of_month};
 use std::cmp::Ordering;
 
-/// A value of a date or time datatype. Parts that a type does not have are taken from 1972-12-31T00:00:00; for a gYear
-/// and gYearMonth, from the first of January (F&O 3.1 §9.4: starting instants). Years range up to some 200 billion in
-/// both directions, and seconds have 18 digits after the point.
+/// A value of a date or time datatype. Parts that a datatype does not have are those of 1972-12-31T00:00:00, except
+/// that gYear and gYearMonth begin on the first of January or of the month (F&O 3.1 §9.4: starting instants). Years
+/// range up to some 200 billion in both directions, and seconds have 18 digits after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Temporal {
     /// Seconds of local time since 1970-01-01T00:00:00.
     seconds: i64,
-    /// Additional 10⁻¹⁸ seconds.
+    /// Fraction of a second, in units of 10⁻¹⁸ seconds.
     units: u64,
-    /// Minutes by which local time is ahead of UTC, or [`NONE`].
+    /// Minutes by which local time is ahead of UTC; [`NONE`] without a time zone.
     zone: i16,
     kind: TemporalKind,
 }
 
-/// Stands for no time zone.
+/// Value of `zone` without a time zone.
 const NONE: i16 = i16::MIN;
-/// Greatest year in either direction.
+/// Largest year in either direction.
 const MOST_YEARS: i64 = 200_000_000_000;
 const DAY: i64 = 86_400;
 
 impl Temporal {
-    /// The `xsd:dateTime` of a moment in UTC: seconds since 1970 and additional 10⁻⁹ seconds.
+    /// The `xsd:dateTime` of a moment in UTC: seconds since 1970-01-01T00:00:00Z and additional nanoseconds. `None` if
+    /// it is out of range.
     #[must_use]
     pub fn date_time(seconds: i64, nanoseconds: u32) -> Option<Self> {
         Self {
@@ -61,21 +62,22 @@ impl Temporal {
         self.kind
     }
 
-    /// 10⁻¹⁸ seconds from 1970-01-01T00:00:00Z to its start; without a time zone it is taken as UTC.
+    /// Units of 10⁻¹⁸ seconds from 1970-01-01T00:00:00Z to the value's start. A value without a time zone is taken as
+    /// UTC.
     #[must_use]
     pub fn instant(self) -> i128 {
         let zone = i64::from(if self.zone == NONE { 0 } else { self.zone });
         i128::from(self.seconds - zone * 60) * UNIT + i128::from(self.units)
     }
 
-    /// The order of two values of one datatype (F&O 3.1 §9.4, with UTC as the implicit time zone; for `gYear` and the
-    /// like, of their starting instants); `None` for different datatypes.
+    /// The order of two values of the same datatype (F&O 3.1 §9.4), with UTC for missing time zones; values such as
+    /// gYear are compared by their starting instants. `None` for different datatypes.
     #[must_use]
     pub fn order(self, other: Self) -> Option<Ordering> {
         (self.kind == other.kind).then(|| self.instant().cmp(&other.instant()))
     }
 
-    /// The value at another moment of local time; `None` when out of range.
+    /// The value with other local seconds; `None` if it is out of range.
     fn at(self, seconds: i64) -> Option<Self> {
         const MOST: i64 = MOST_YEARS * 366 * DAY;
         (-MOST..=MOST)
@@ -147,9 +149,9 @@ impl Temporal {
         Duration::new(DAY_TIME, 0, i128::from(self.zone) * 60 * UNIT)
     }
 
-    /// The value in another time zone, or without one (fn:adjust-dateTime-to-timezone and the like, F&O 3.1 §9.6):
-    /// local time changes if there is a time zone before and after. `None` for other datatypes, and for a duration that
-    /// is not a time zone of whole minutes within 14 hours.
+    /// The value in another time zone, or without one (fn:adjust-dateTime-to-timezone and the like, F&O 3.1 §9.6).
+    /// Local time changes only if there is a time zone before and after. `None` for other datatypes than dateTime, date
+    /// and time, and for a duration that is not a time zone: whole minutes, up to 14 hours.
     #[must_use]
     pub fn adjust(self, zone: Option<Duration>) -> Option<Self> {
         if !matches!(
@@ -173,7 +175,7 @@ impl Temporal {
         Some(Self { zone: to, ..moved }.normal())
     }
 
-    /// Drops the parts that the datatype does not have: a date's time, a time's date.
+    /// Resets the parts that the datatype does not have: a date's time, a time's date.
     fn normal(self) -> Self {
         let seconds = match self.kind {
             TemporalKind::Date => self.seconds - self.of_day(),
@@ -192,7 +194,8 @@ impl Temporal {
         }
     }
 
-    /// The time from the other value to this one, for two dates, two times or two dateTimes.
+    /// The duration from the other value to this one. `None` unless both are dates, times or dateTimes, or if it is out
+    /// of range.
     #[must_use]
     pub fn subtract(self, other: Self) -> Option<Duration> {
         if self.kind != other.kind || self.kind > TemporalKind::Time {
@@ -201,8 +204,9 @@ impl Temporal {
         Duration::new(DAY_TIME, 0, self.instant() - other.instant())
     }
 
-    /// The value later by a duration (XSD 1.1 §E.3.3: months first, limited to the last day of a shorter month; then
-    /// seconds). A time wraps around the clock and has no months. `None` for other datatypes and when out of range.
+    /// The value plus a duration (XSD 1.1 §E.3.3): months are added first, and the day is limited to the last of the
+    /// month; then seconds. A time wraps around at midnight and ignores months. `None` for other datatypes, and if it
+    /// is out of range.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Option<Self> {
         if self.kind > TemporalKind::Time {
@@ -225,7 +229,7 @@ impl Temporal {
         Some(moved.at_local(local)?.normal())
     }
 
-    /// The value in another datatype, if the value has all of its parts (F&O 3.1 §19.1.5).
+    /// The value converted to another datatype; `None` unless the value has all of its parts (F&O 3.1 §19.1.5).
     #[must_use]
     pub fn cast(self, kind: TemporalKind) -> Option<Self> {
         if self.kind == kind {

@@ -10,7 +10,8 @@ fn text(t: Option<Temporal>) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Lexical forms, and the specification's examples: `crates/jindou/tests/cases/values/dates_and_times.test`.
+/// Values without a time zone, or that are not ordered. Lexical forms and the specification's examples are tested by
+/// `crates/jindou/tests/cases/values/dates_and_times.test`.
 #[test]
 fn without_a_zone_and_without_an_order() {
     let parse = |kind, s| Temporal::parse(kind, s).unwrap();

@@ -1,4 +1,4 @@
-//! The page of functions, and patterns against Saxon.
+//! Tests of the generated page of functions, and of patterns in comparison with Saxon.
 
 mod reference;
 mod saxon;

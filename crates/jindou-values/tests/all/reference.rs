@@ -1,4 +1,4 @@
-//! Checks that `docs/functions.md` is generated from the definitions of functions. `JINDOU_WRITE=1` writes it.
+//! Checks that `docs/functions.md` is what the definitions of functions yield. `JINDOU_WRITE=1` writes it.
 
 use jindou_values::functions::reference;
 use std::path::Path;

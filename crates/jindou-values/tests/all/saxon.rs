@@ -1,5 +1,6 @@
-//! Random patterns, flags, texts and replacements against Saxon's `matches` and `replace`: a Java process that judges lines.
-//! `JINDOU_SAXON` names a folder with the jars of Saxon-HE and xmlresolver (Maven Central); JDK 11 or later is needed.
+//! Random patterns, flags, texts and replacements, whose results are compared with `matches` and `replace` of Saxon,
+//! which runs as a Java process that reads one case per line. `JINDOU_SAXON` names a folder with the jars of Saxon-HE
+//! and xmlresolver (Maven Central); JDK 11 or later is needed.
 
 use jindou_values::pattern::{
     InvalidPattern, MatcherScratch, Pattern, PatternReplacement, ReplacementPart,
@@ -100,7 +101,7 @@ const ATOMS: &[&str] = &[
     "\\p{M}",
 ];
 
-/// Text that is rarely a valid expression.
+/// Pieces of text that rarely form a valid expression.
 const NOISE: &[&str] = &[
     "(?i)",
     "\\b",
@@ -189,7 +190,7 @@ impl Maker {
         }
     }
 
-    /// A character as a pattern has it.
+    /// Appends a random character, escaped if patterns require it.
     fn quoted(&mut self, out: &mut String) {
         let c = self.char();
         if matches!(c, '-' | '^' | '$' | '[' | ']' | '\\' | '.') {
@@ -373,8 +374,9 @@ fn ours_replaced(pattern: &str, flags: &str, text: &str, with: &str) -> String {
     out + &escaped(&text[at..])
 }
 
-/// True if Saxon 12 departs from F&O: its reluctant repetitions of groups miss matches, it repeats no reference to a group that took no part, forgets
-/// what a repeated group took where one more repetition fails, and refuses reluctant repetitions of anchors.
+/// True for patterns on which Saxon 12 deviates from F&O: its reluctant repetitions of groups miss matches; it does not
+/// repeat a reference to a group that did not participate; it forgets what a repeated group matched if a further
+/// repetition fails; and it rejects reluctant repetitions of anchors.
 fn is_saxons_own(pattern: &str) -> bool {
     let chars: Vec<char> = pattern
         .chars()
@@ -406,9 +408,10 @@ fn is_saxons_own(pattern: &str) -> bool {
     })
 }
 
-/// True if a group stands in a repetition that may take nothing, so that what it captures depends on the implementation (F&O 3.1 §5.6.1.3).
+/// True if a group is inside a repetition that may match the empty text: what the group captures then depends on the
+/// implementation (F&O 3.1 §5.6.1.3).
 fn is_vague(pattern: &str) -> bool {
-    // Every repetition of a group but `?`.
+    // Matches every repetition of a group other than `?`.
     let bytes = pattern.as_bytes();
     (1..bytes.len()).any(|i| bytes[i - 1] == b')' && matches!(bytes[i], b'*' | b'+' | b'{'))
 }
@@ -482,7 +485,7 @@ fn random_patterns_mean_what_saxon_says() {
     for (pattern, flags, text, with) in cases(seed as u64, count) {
         let answer = answers.next().expect("an answer to each line").unwrap();
         let (matches, replaced) = answer.split_once('\t').unwrap();
-        // Saxon follows F&O 5.6.1.1 and not 5.6.2: `$` also matches after a line end that is the last character.
+        // Saxon implements F&O 5.6.1.1 rather than 5.6.2: `$` also matches after a line end that is the last character.
         let last_line = flags.contains('m') && text.ends_with('\n') && pattern.contains('$');
         if last_line || !flags.contains('q') && is_saxons_own(&pattern) {
             apart += 1;
@@ -501,7 +504,7 @@ fn random_patterns_mean_what_saxon_says() {
         errors += usize::from(m.starts_with('!'));
         positive += usize::from(m == "true");
         if word(matches) != m || word(replaced) != r {
-            // Saxon also misses matches of repeated groups that may take nothing, rarely.
+            // Rarely, Saxon also misses matches of repeated groups that may match the empty text.
             let differs = if is_vague(&pattern) {
                 &mut vague
             } else {

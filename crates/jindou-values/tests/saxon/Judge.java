@@ -2,7 +2,10 @@ import net.sf.saxon.s9api.*;
 import java.io.*;
 import java.nio.charset.StandardCharsets;
 
-/** Judges patterns by Saxon: a line has pattern, flags, text and replacement, `%hex;` for a character; the answer has what `matches` and `replace` give. */
+/**
+ * Evaluates patterns with Saxon. An input line has a pattern, flags, a text and a replacement, in which `%hex;` stands
+ * for a character; the output line has the results of `matches` and `replace`.
+ */
 public class Judge {
     static String un(String s) {
         StringBuilder b = new StringBuilder();

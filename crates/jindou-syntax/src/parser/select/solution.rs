@@ -1,4 +1,4 @@
-//! The algebra of a query from its selection, pattern and modifiers (SPARQL 1.1 §18.2.4, §18.2.5).
+//! Builds the algebra of a query from its selection, pattern and modifiers (SPARQL 1.1 §18.2.4, §18.2.5).
 
 use super::{Duplicates, Items, Modifiers, SelectItem, Selection};
 use crate::algebra::{
@@ -10,7 +10,7 @@ use crate::parser::{Parse, Parser, RuleHalt};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Variables that a grouped query's HAVING and ORDER BY use outside aggregates.
+/// Variables that a grouped query's HAVING and ORDER BY use outside aggregates, and the aggregates that replace them.
 struct Samples<'f> {
     frame: &'f mut AggregateFrame,
     grouped: FxHashSet<u32>,
@@ -19,8 +19,7 @@ struct Samples<'f> {
     taken: FxHashMap<u32, Variable>,
 }
 
-/// The expression for modification. An expression that was just parsed has no other owner; for any other, a new handle
-/// is made.
+/// The expression for modification. If it has other owners, it is replaced by a copy of its top node first.
 fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
     if Arc::get_mut(e).is_none() {
         *e = Arc::new(e.shared());
@@ -29,7 +28,8 @@ fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
 }
 
 impl Parser<'_, '_> {
-    /// Replaces each variable of the pattern that is not grouped by Sample(?v) (SPARQL 1.1 §18.2.4.1).
+    /// Replaces each variable ?v that the group's pattern binds and that is not grouped by Sample(?v) (SPARQL 1.1
+    /// §18.2.4.1).
     fn sample(&mut self, e: &mut Expression, samples: &mut Samples<'_>) {
         let mut left = vec![e];
         while let Some(e) = left.pop() {
@@ -84,7 +84,7 @@ impl Parser<'_, '_> {
                     left.extend([owned(a), owned(b), owned(c)].into_iter().flatten());
                 }
                 Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
-                // The variables of a pattern are its own; `BOUND` takes a variable, which a sample is not.
+                // The pattern of an EXISTS has its own variables, and BOUND needs a variable rather than a sample.
                 Expression::NamedNode(_)
                 | Expression::Literal(_)
                 | Expression::Bound(_)
@@ -189,7 +189,7 @@ impl Parser<'_, '_> {
             self.sample(&mut having.it, &mut samples);
         }
         if let Some((order, _)) = &mut modifiers.order {
-            // ORDER BY sees the names given by SELECT, but HAVING does not.
+            // ORDER BY, unlike HAVING, can use the names given by SELECT.
             if let Items::List(items) = &selection.items {
                 let named = items.iter().filter(|i| i.expression.is_some());
                 samples.chosen = named.map(|i| i.id).collect();

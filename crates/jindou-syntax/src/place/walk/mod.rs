@@ -1,4 +1,4 @@
-//! Conversion of tokens to triple patterns, with a stack of open groups.
+//! Conversion of tokens to triple patterns, with a stack of the open groups.
 
 mod words;
 
@@ -10,7 +10,7 @@ use crate::lexer::{Token, TokenKind};
 /// The bracket that opened a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpeningBracket {
-    /// No bracket: the text itself.
+    /// No bracket: the outermost level of the text.
     Top,
     Brace,
     Bracket,
@@ -18,26 +18,26 @@ enum OpeningBracket {
     Annotation,
 }
 
-/// The part of a group to which the next token belongs.
+/// The construct of a group to which the next token belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GroupPart {
     Subject,
     Predicate,
     Object,
-    /// An expression, or what follows ORDER BY.
+    /// An expression, or the keys of ORDER BY.
     Expression,
     /// The list of SELECT.
     Projection,
     /// Variables of VALUES.
     Columns,
-    /// Inline data.
+    /// The rows of VALUES.
     Data,
     GraphName,
     ServiceName,
     PrefixName,
     PrefixIri,
     BaseIri,
-    /// A word or a bracket.
+    /// A keyword or a bracket.
     Word,
 }
 
@@ -49,27 +49,27 @@ struct OpenGroup {
     path: PartialPath,
     /// True if the predicate has no object yet.
     fresh: bool,
-    /// True if the last object is a string, to which a language or a datatype may be added.
+    /// True if the last object is a string, which may be followed by a language tag or a datatype.
     literal: bool,
-    /// True if `^^` was read.
+    /// True directly after `^^`.
     datatype: bool,
     graph: Option<String>,
-    /// True if the group belongs to another endpoint.
+    /// True if the group is evaluated by another endpoint.
     foreign: bool,
-    /// True if the group is a template, which creates triples and does not match existing ones.
+    /// True if the group is a template, whose triples are created rather than matched.
     template: bool,
-    /// True if variables of the surrounding groups are different ones, since the group is a query of its own.
+    /// True if the group is a sub-query, whose variables differ from those of the same name around it.
     own: bool,
     /// True if the cursor is inside the group.
     around: bool,
     patterns: Vec<Pattern>,
 }
 
-/// The text read so far.
+/// State after the tokens read so far.
 pub(super) struct PlaceWalk<'t> {
     text: &'t str,
     stack: Vec<OpenGroup>,
-    /// Patterns of groups around the cursor that ended after it, the outermost first.
+    /// Patterns of groups that contain the cursor and have ended since.
     ended: Vec<Pattern>,
     prefixes: Vec<(String, String)>,
     prefix: String,
@@ -78,12 +78,12 @@ pub(super) struct PlaceWalk<'t> {
     from: Option<bool>,
     hidden: String,
     invented: usize,
-    /// The graph of the next group.
+    /// The graph of the group that will be opened next.
     graph: Option<String>,
     service: bool,
     template: bool,
     values: bool,
-    /// Number of open triple terms.
+    /// Nesting depth of `<<` at this point; 0 outside.
     terms: usize,
 }
 
@@ -135,7 +135,7 @@ impl<'t> PlaceWalk<'t> {
         self.stack.push(group);
     }
 
-    /// Leaves the innermost group.
+    /// Ends the innermost group.
     fn leave(&mut self) {
         if self.stack.len() > 1
             && let Some(mut group) = self.stack.pop()
@@ -143,13 +143,14 @@ impl<'t> PlaceWalk<'t> {
         {
             self.ended.append(&mut group.patterns);
             if group.own {
-                // The surroundings of a subquery say nothing about its variables.
+                // Patterns outside a sub-query do not restrict its variables.
                 self.stack.iter_mut().for_each(|g| g.around = false);
             }
         }
     }
 
-    /// Leaves all groups up to the innermost one with this sign, if there is one within the same braces.
+    /// Ends all groups up to and including the innermost one that was opened by this bracket. False if there is none
+    /// inside the innermost braces.
     fn close(&mut self, sign: OpeningBracket) -> bool {
         let found = self.stack.iter().rposition(|g| {
             g.sign == sign || g.sign == OpeningBracket::Brace || g.sign == OpeningBracket::Top
@@ -204,7 +205,7 @@ impl<'t> PlaceWalk<'t> {
         }
     }
 
-    /// Processes a token inside `<< … >>`. False if the token ends it in another way.
+    /// Processes a token inside `<< … >>`. False if the token shows that the closing bracket was forgotten.
     fn in_term(&mut self, kind: TokenKind) -> bool {
         match kind {
             TokenKind::OpenReified | TokenKind::OpenTriple => self.terms += 1,
@@ -280,7 +281,7 @@ impl<'t> PlaceWalk<'t> {
         }
     }
 
-    /// Processes a token outside triples.
+    /// Processes a token that does not belong to a triple.
     fn other(&mut self, token: Token) {
         let part = self.top().part;
         match token.kind {
@@ -293,7 +294,7 @@ impl<'t> PlaceWalk<'t> {
             }
             TokenKind::CloseParen if self.close(OpeningBracket::Paren) => {
                 let group = self.top();
-                // A FILTER or a BIND is over; any other bracket in an expression is not.
+                // The bracket may end a FILTER or a BIND of the group; other brackets in expressions end nothing.
                 if group.sign == OpeningBracket::Brace && group.part == GroupPart::Expression {
                     group.part = GroupPart::Subject;
                 }
@@ -325,7 +326,7 @@ impl<'t> PlaceWalk<'t> {
             }
             return;
         }
-        // `a/b`, `a*`: the path continues. `+5` is a number.
+        // In `a/b` and `a*` the path continues, but in `a +5` a number follows.
         let number = matches!(token.kind, TokenKind::Plus | TokenKind::Minus)
             && self
                 .text
@@ -412,7 +413,7 @@ impl<'t> PlaceWalk<'t> {
         }
     }
 
-    /// Closes brackets that were forgotten: a dot inside `[` or `(` shows that the closing one is missing.
+    /// Closes brackets whose closing bracket was forgotten: a dot cannot occur inside `[` or `(`.
     fn close_open_brackets(&mut self) {
         while self.stack.len() > 1
             && matches!(
@@ -469,7 +470,7 @@ impl<'t> PlaceWalk<'t> {
         }
     }
 
-    /// The place at the end of the tokens so far; patterns come later ([`Self::patterns`]).
+    /// The position after the tokens read so far. Its patterns are not complete: [`Self::patterns`] returns the others.
     pub(super) fn place(&mut self, from: usize) -> CursorPlace {
         let foreign = self.stack.iter().any(|g| g.foreign);
         let in_term = self.terms > 0;
@@ -536,7 +537,7 @@ impl<'t> PlaceWalk<'t> {
         }
     }
 
-    /// Continues after the cursor, skipping the rest of its triple.
+    /// Reads the tokens after the cursor, except for the rest of the triple at the cursor.
     pub(super) fn go_on(&mut self, text: &'t str, tokens: &[Token]) {
         let mut depth = 0usize;
         let end = tokens.iter().position(|t| {
@@ -553,7 +554,7 @@ impl<'t> PlaceWalk<'t> {
                 | TokenKind::Semicolon => {
                     return depth == 0;
                 }
-                // The next part of the group, though its dot is missing.
+                // Another clause of the group, before which the dot is missing.
                 TokenKind::Word(
                     Keyword::Filter
                     | Keyword::Optional
@@ -576,7 +577,7 @@ impl<'t> PlaceWalk<'t> {
         }
     }
 
-    /// Patterns of the groups that were open at the cursor, from the innermost out to the one that is a query of its own.
+    /// Patterns of the groups that contain the cursor, up to the innermost one that is a sub-query.
     pub(super) fn patterns(mut self) -> Vec<Pattern> {
         let from = self
             .stack
@@ -598,7 +599,7 @@ fn is_name(kind: TokenKind) -> bool {
     )
 }
 
-/// A term in the notation of patterns.
+/// A term in SPARQL syntax, with `?` for variables.
 fn named(kind: TokenKind, text: &str) -> String {
     match kind {
         TokenKind::Variable => format!("?{}", text.get(1..).unwrap_or_default()),

@@ -1,10 +1,10 @@
-//! Keywords, and the terms expected after each.
+//! Keywords, and which construct each of them begins.
 
 use super::{GroupPart, OpeningBracket, PlaceWalk};
 use crate::keyword::Keyword;
 
 impl PlaceWalk<'_> {
-    /// Processes a keyword. False if it is a term here.
+    /// Processes a keyword. False if the word is a term here.
     pub(super) fn word(&mut self, word: Keyword) -> bool {
         use Keyword as K;
         if matches!(word, K::True | K::False) {
@@ -15,7 +15,8 @@ impl PlaceWalk<'_> {
         if matches!(group.part, GroupPart::Data) {
             return true;
         }
-        // Names of functions in expressions, `AS`, `IN`, `DESC` and so on.
+        // Keywords without an arm of their own, such as functions in expressions, `AS`, `IN` and `DESC`, change
+        // nothing.
         let next = match word {
             K::Prefix => GroupPart::PrefixName,
             K::Base => GroupPart::BaseIri,
@@ -72,8 +73,8 @@ impl PlaceWalk<'_> {
                 GroupPart::Word
             }
             _ => {
-                // An unknown word where a triple is expected: a keyword that is being written, or a prefix without its
-                // colon.
+                // An unknown word where a triple is expected: a keyword that is being written, or a prefixed name that
+                // lacks its colon so far.
                 let triple = matches!(
                     group.part,
                     GroupPart::Subject | GroupPart::Predicate | GroupPart::Object
@@ -85,7 +86,7 @@ impl PlaceWalk<'_> {
             }
         };
         let group = self.top();
-        // Only the beginnings of queries may occur in any bracket.
+        // Inside `[` and `{|` no keyword begins a clause.
         if matches!(
             group.sign,
             OpeningBracket::Bracket | OpeningBracket::Annotation
