@@ -31,7 +31,7 @@ pub fn remarks(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
         let fault = fault(call)?;
         let name = if call.replaces { "REPLACE" } else { "REGEX" };
         Some(format!(
-            "line {}, column {}: {name}: {fault}; the call is an error in each row, and a FILTER of it keeps none",
+            "line {}, column {}: {name}: {fault}; the call is an error in each row, and a FILTER with it drops every row",
             call.line, call.column
         ))
     });

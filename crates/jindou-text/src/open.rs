@@ -241,7 +241,7 @@ impl OpenIndex for OpenText {
 
     fn check(&self, dictionary: &Dictionary, damage: &mut dyn FnMut(String)) {
         if self.is_sound(&mut || false) != Some(true) {
-            damage("it is not what its hash says".into());
+            damage("its content does not match its hash".into());
             return;
         }
         let ids = self.file.u32s(section::IDS);

@@ -148,10 +148,10 @@ impl OperatorFacts for Apply {
             ApplyKind::Left => "for each row, if any (OPTIONAL)".into(),
             ApplyKind::Semi => "keep rows with (EXISTS)".into(),
             ApplyKind::Anti => "keep rows without (NOT EXISTS)".into(),
-            ApplyKind::Mark(s) => format!("{} = whether there is (EXISTS)", e.slot(s)),
+            ApplyKind::Mark(s) => format!("{} = true if there is a match (EXISTS)", e.slot(s)),
         };
         let alone = if self.each_row {
-            ", each by itself"
+            ", once per outer row"
         } else {
             ""
         };

@@ -239,7 +239,7 @@ impl OperatorFacts for Join {
         let compared = (&self.matches[..], self.either.len());
         let (rows, own) = cost::matching(self.kind, l.rows, r.rows, self.on.len(), compared);
         let what = match self.kind {
-            JoinKind::Mark(s) => format!("{} = whether there is (EXISTS), ", e.slot(s)),
+            JoinKind::Mark(s) => format!("{} = true if there is a match (EXISTS), ", e.slot(s)),
             _ => String::new(),
         };
         ExplainNode {

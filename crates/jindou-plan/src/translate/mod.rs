@@ -348,7 +348,7 @@ impl Translator {
         let left = self.pattern(left, env, place)?;
         if asks_rows(right).is_some() {
             if expression.is_some() {
-                return Err("a condition of OPTIONAL over SERVICE with a variable; put the FILTER after the OPTIONAL".into());
+                return Err("OPTIONAL with a FILTER over a SERVICE whose endpoint is a variable is not supported; put the FILTER after the OPTIONAL".into());
             }
             return self.service_by_rows(left, right, env, ApplyKind::Left);
         }

@@ -386,7 +386,7 @@ impl PatternParser {
                 None => {
                     self.at -= 1;
                     return Err(self.wrong_before(match c {
-                        '0'..='9' => format!("`\\{c}` is not allowed here: references to groups are `\\1` and so on, outside square brackets"),
+                        '0'..='9' => format!("`\\{c}` is not allowed here: back-references are written `\\1` and so on, outside square brackets"),
                         'b' | 'B' | 'A' | 'z' | 'Z' | 'G' => format!("XPath's regular expressions have no `\\{c}`; `^` and `$` are the only anchors"),
                         'u' | 'x' => format!("XPath's regular expressions have no `\\{c}`; write the character itself, which SPARQL has as `\\uXXXX`"),
                         _ => format!("XPath's regular expressions have no `\\{c}`"),

@@ -178,7 +178,7 @@ impl PatternSearch<'_, '_> {
             || self.scratch.choices.len() > CHOICES + self.text.len()
         {
             let message = format!(
-                "a regular expression with references to groups takes more than {} steps over a text of {} bytes; write it without `\\1`, or with fewer ways to match",
+                "a regular expression with back-references takes more than {} steps over a text of {} bytes; write it without `\\1`, or with fewer alternatives",
                 self.steps,
                 self.text.len()
             );
