@@ -1,11 +1,11 @@
-//! Compresses the page's files, so that no request does.
+//! Compresses the files of the web page at build time, so that no request has to.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::path::Path;
 
-/// As `routes/page.rs` includes them.
+/// The files that `routes/page.rs` includes.
 const FILES: [&str; 4] = ["page.js", "worker.js", "page.css", "icon.svg"];
 
 fn main() -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Advice added to errors: the library says what is wrong, and the command which option fixes it.
+//! Advice added to errors. The library's error says what is wrong; the command adds which option remedies it.
 
 use jindou::parse::Format;
 use jindou::{Error, Location, Resource};
@@ -35,7 +35,7 @@ pub(crate) fn advice_for(error: &Error) -> Option<String> {
     })
 }
 
-/// An error's whole message for a log: what was probably meant, and what to do.
+/// The text of an error for a log: the likely intention, if it is known, and advice.
 pub(crate) fn told(error: &Error, command: &str) -> String {
     let error = meant(error.duplicate(), command);
     match advice_for(&error) {
@@ -79,7 +79,7 @@ pub(crate) fn help(error: &Error, command: &str, is_lenient: bool) -> Vec<String
     skips.then(|| lenient.to_owned()).into_iter().collect()
 }
 
-/// Advice for a folder that cannot be made since the one above is missing.
+/// Advice if a folder cannot be created because its parent does not exist.
 fn no_parent(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty())?;
     (!parent.exists()).then(|| {
@@ -91,7 +91,7 @@ fn no_parent(path: &Path) -> Option<String> {
     })
 }
 
-/// Advice for a web address in place of a store's folder.
+/// Advice if a web address was given in place of a store's folder.
 fn address(path: &Path, command: &str) -> Option<String> {
     let text = path.to_str()?;
     let is_address = ["http://", "https://"].iter().any(|s| text.starts_with(s));
@@ -103,7 +103,7 @@ fn address(path: &Path, command: &str) -> Option<String> {
     })
 }
 
-/// Advice for an RDF file in place of a store's folder.
+/// Advice if an RDF file was given in place of a store's folder.
 fn document(path: &Path, command: &str) -> Option<String> {
     if matches!(command, "load" | "restore") || !path.is_file() {
         return None;
@@ -130,7 +130,7 @@ fn format_of(name: &str) -> Option<(&str, Format)> {
     Format::from_extension(extension).map(|format| (stem, format))
 }
 
-/// A sentence about the file or folder that may not be read or written, with its owner.
+/// A sentence that names the file or folder that this user may not read or write, and its owner.
 #[cfg(unix)]
 fn permission(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -177,7 +177,7 @@ fn owner(uid: u32) -> String {
     found.unwrap_or_else(|| uid.to_string())
 }
 
-/// A sentence for a file that begins like another format than its name indicates.
+/// Advice if a file's first bytes suggest another format than its name does.
 fn looks_like(at: &Location, command: &str) -> Option<String> {
     let path = Path::new(&at.file);
     if !path.is_file() {
@@ -199,12 +199,14 @@ fn looks_like(at: &Location, command: &str) -> Option<String> {
         return Some(format!("{} is {what}, not RDF", at.file));
     };
     let agrees = named == Some(format)
-        // TriG extends Turtle by graphs, and N-Quads extends N-Triples in the same way.
+        // A TriG file may begin like Turtle, since TriG is Turtle with graphs; N-Quads is N-Triples with graphs in the
+        // same way.
         || (named == Some(Format::TriG) && format == Format::Turtle);
     (!agrees).then(|| format!("this looks like {what}: {option} {name}"))
 }
 
-/// The format that the beginning of a document suggests, with its name; `None` if it is not RDF.
+/// A description of the format that a document's first bytes suggest, the format's name as an option's value, and the
+/// format; the format is `None` if the document is not RDF.
 fn guess(text: &str) -> Option<(&'static str, &'static str, Option<Format>)> {
     let start: String = text.chars().take(16).collect::<String>().to_lowercase();
     if start.starts_with("<!doctype html") || start.starts_with("<html") {

@@ -1,15 +1,22 @@
-//! The auditor: finds where a query takes memory that no query was charged for, and where a thread works for long without looking
-//! at its token. Part of the program only with the feature `audit`, which `make audit` builds and tests run.
+//! The auditor finds places where a query takes memory without charging it to the query's account, and where a thread
+//! works for a long time without checking its cancellation token. The program contains it only with the feature
+//! `audit`, which `make audit` builds and tests.
 //!
-//! An allocator around the usual one compares, at every large allocation, what the thread holds for its query with what it
-//! has charged since it entered its scope, or left all. Where the allocator itself charges (inside a scope), it must also have
-//! allocated as much since it last looked whether the query's memory is used up; what the query holds beyond its limit counts
-//! there in any case. A timer on the processor time
-//! of every thread looks whether the thread has checked a token since the timer's last ticks. Each finding is a line in the
-//! file that `JINDOU_AUDIT` names: its kind, its size, and the addresses of its stack, which `addr2line` turns into names.
-//! With `JINDOU_AUDIT_ABORT` the process ends at the first one.
+//! Memory: [`Auditing`] wraps the usual allocator. After every [`STEP`] bytes that a thread allocates, it computes the
+//! memory that the thread has allocated for its query without charging it. Outside of a charging scope it counts from
+//! the time at which the thread left its last scope. Inside a scope the allocator charges the memory itself, but only
+//! looks now and then at whether the query's limit is exceeded; there the finding is the smaller of the uncharged
+//! memory since the thread entered the scope and that since the last look. Memory beyond the query's limit is always a
+//! finding.
 //!
-//! [`MEMORY`] and [`TIME`] are the thresholds; the exceptions, with what bounds each, are in `tests/attack/audit/mod.rs`.
+//! Time: a timer runs on every thread's processor time. It compares the thread's count of token checks with the count
+//! at the last tick.
+//!
+//! A finding is one line in the file named by `JINDOU_AUDIT`: its kind, its size and the addresses of its stack, which
+//! `addr2line` turns into names. With `JINDOU_AUDIT_ABORT` the first finding ends the process.
+//!
+//! [`MEMORY`] and [`TIME`] are the thresholds. `tests/attack/audit/mod.rs` lists the exceptions, each with the reason
+//! why it is bounded.
 
 use jindou_model::scope::{self, ThreadAccount};
 use std::alloc::{GlobalAlloc, Layout};
@@ -19,33 +26,35 @@ use std::mem::{MaybeUninit, zeroed};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-/// Most bytes that a query may hold beyond what it was charged, or a thread allocate between two looks.
+/// Maximum number of bytes that a query may hold without having charged them, and that a thread may allocate between
+/// two looks at the query's limit.
 const MEMORY: i64 = 4 << 20;
-/// Longest processor time without a check of the token, in nanoseconds.
+/// Maximum processor time without a check of the token, in nanoseconds.
 const TIME: u64 = 20_000_000;
-/// Processor time between two ticks of a thread's timer.
+/// Processor time between two ticks of a thread's timer, in nanoseconds.
 const TICK: i64 = 5_000_000;
-/// Bytes that a thread allocates between two comparisons.
+/// Bytes that a thread allocates before its uncharged memory is computed again.
 const STEP: usize = 256 << 10;
-/// Frames of a stack that are kept.
+/// Maximum number of addresses in a finding's stack.
 const FRAMES: usize = 48;
 
-/// File of the findings; -1 before it is open, -2 without one.
+/// Descriptor of the findings' file; -1 before it is opened, -2 if there is no file.
 static FILE: AtomicI32 = AtomicI32::new(-1);
 /// Address at which the program is loaded.
 static BASE: AtomicU64 = AtomicU64::new(0);
 /// True if the first finding ends the process.
 static ABORTS: AtomicBool = AtomicBool::new(false);
-/// Hashes of the stacks that were written, so that each place is written a few times only.
+/// Hashes of stacks that were already written, so that findings of one place are written only a few times.
 static WRITTEN: [AtomicU64; 1 << 14] = [const { AtomicU64::new(0) }; 1 << 14];
 
-/// State of a thread.
+/// The auditor's figures for one thread.
 struct Audited {
     /// Bytes allocated since the last comparison.
     allocated: Cell<usize>,
     stay: Cell<u64>,
     looks: Cell<u64>,
-    /// Bytes allocated less those freed and those charged, since that stay began, and since the last look.
+    /// Bytes allocated minus bytes freed and bytes charged: since the thread entered or left a scope (a "stay"), and
+    /// since it last looked at the query's limit.
     since_stay: Cell<i64>,
     since_look: Cell<i64>,
     /// Bytes charged by the thread so far.
@@ -74,7 +83,8 @@ thread_local! {
     };
 }
 
-/// An allocator that compares what queries hold with what they were charged. It wraps the one that counts.
+/// An allocator that finds memory which queries hold without having charged it. It wraps the allocator that counts
+/// memory.
 pub struct Auditing<A>(pub A);
 
 impl<A> Auditing<A> {
@@ -132,11 +142,11 @@ impl Audited {
     }
 }
 
-// SAFETY: every call goes to the inner allocator as it came, and its answer goes back as it is. Comparing neither
-// allocates with this allocator nor unwinds.
+// SAFETY: every call is passed unchanged to the inner allocator, and its result is returned unchanged. The auditor's
+// own computation neither allocates with this allocator nor unwinds.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Auditing<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps this function's contract, which is the inner one's.
+        // SAFETY: the caller fulfils this function's contract, which is the same as the inner function's.
         let piece = unsafe { self.0.alloc(layout) };
         self.changed(layout.size(), 0);
         piece
@@ -163,7 +173,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Auditing<A> {
     }
 }
 
-/// Processor time of this thread in nanoseconds.
+/// Processor time that this thread has used, in nanoseconds.
 fn processor_time() -> u64 {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the call writes the time to `now`, which is valid for it.
@@ -174,7 +184,7 @@ fn processor_time() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Starts a timer that signals this thread whenever it has used some processor time.
+/// Starts a timer that signals this thread after every [`TICK`] of processor time.
 fn start_timer() {
     open_file();
     // SAFETY: the structures are plain and complete; the handler is async-signal-safe.
@@ -203,7 +213,8 @@ fn start_timer() {
     }
 }
 
-/// A tick: only reads cells of this thread, the clock and the stack, and writes to the file.
+/// Signal handler of the timer. It only reads this thread's cells, the clock and the stack, and writes to the file, all
+/// of which are allowed in a signal handler.
 extern "C" fn tick(_: c_int) {
     let account = scope::account();
     THREAD.with(|thread| {
@@ -229,7 +240,8 @@ fn open_file() {
         return;
     };
     let mut frames = [ptr::null_mut::<c_void>(); FRAMES];
-    // SAFETY: the path ends with a zero. The first walk of a stack loads a library, which must not happen in a signal.
+    // SAFETY: the path ends with a zero. The first call of `backtrace` loads a library, which must not happen in a
+    // signal handler, so it is done here.
     unsafe {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
         let file = libc::open(path.as_ptr(), flags, 0o600);

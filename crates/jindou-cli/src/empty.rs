@@ -3,15 +3,15 @@
 use jindou::{Database, QueryOptions, Reason, ReasonKind};
 use std::io::IsTerminal;
 
-/// Explains why an answer is empty, if a person reads it. An answer of one row may be that of a lone aggregate over
-/// nothing.
+/// Explains why an answer is empty, if standard error is a terminal. An answer of one row may be empty, too: `COUNT` of
+/// no rows gives one row with 0.
 pub(crate) fn say_why(db: &Database, text: &str, options: &QueryOptions, rows: u64) {
     if std::io::stderr().is_terminal() {
         say(db, text, options, rows);
     }
 }
 
-/// Explains why an answer is empty, even if no person reads it.
+/// Explains why an answer is empty, whether or not standard error is a terminal.
 pub(crate) fn say(db: &Database, text: &str, options: &QueryOptions, rows: u64) {
     if !may_be_empty(text, rows) {
         return;
@@ -30,7 +30,7 @@ pub(crate) fn say(db: &Database, text: &str, options: &QueryOptions, rows: u64) 
     }
 }
 
-/// True if an answer with this number of rows may be that of an aggregate over nothing.
+/// True if the answer has no rows, or one row that may be the result of an aggregate over no rows.
 fn may_be_empty(text: &str, rows: u64) -> bool {
     let has = |word: &[u8]| {
         let mut found = text.as_bytes().windows(word.len());
@@ -39,7 +39,7 @@ fn may_be_empty(text: &str, rows: u64) -> bool {
     rows == 0 || rows == 1 && [&b"count"[..], b"sum", b"avg", b"ask"].into_iter().any(has)
 }
 
-/// The reason, with the command's own advice.
+/// The reason's message, with advice in terms of the command's options.
 fn told(reason: &Reason) -> String {
     let advice = match reason.kind {
         ReasonKind::EmptyDefaultGraph if !reason.message.starts_with("the store") => {

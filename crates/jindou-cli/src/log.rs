@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Writes each event as one line. Fields from clients are quoted and escaped where they are logged; this covers
+/// Writes each event as one line. Values that come from clients are escaped where they are logged; this writer escapes
 /// everything else, such as messages of libraries.
 pub struct OneLine<W> {
     out: W,
-    /// True if the formatter colours lines, so that its escape characters must stay. (Those in fields are already
-    /// escaped.)
+    /// True if the formatter colours lines, so that its escape characters must be kept. (Escape characters in values
+    /// from clients have been escaped before.)
     ansi: bool,
 }
 
@@ -32,7 +32,8 @@ impl<W: Write> Write for OneLine<W> {
     }
 }
 
-/// The event with all control characters except its last line end written as escapes, which are also valid in JSON.
+/// The event with each control character, except a line end at its end, written as an escape that is also valid in
+/// JSON.
 fn line(event: &str, ansi: bool) -> Cow<'_, str> {
     let (body, end) = match event.strip_suffix('\n') {
         Some(body) => (body, "\n"),
@@ -59,7 +60,7 @@ fn line(event: &str, ansi: bool) -> Cow<'_, str> {
     (out + end).into()
 }
 
-/// Sends the message of a panic to the log, where its line ends cannot forge other lines.
+/// Writes panic messages to the log, so that a line end in a message cannot look like another event.
 pub fn panics() {
     std::panic::set_hook(Box::new(|info| {
         let at = info.location().map(ToString::to_string).unwrap_or_default();

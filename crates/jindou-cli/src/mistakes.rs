@@ -35,7 +35,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("version", "--version"),
 ];
 
-/// The error with a tip, if the mistake is a common one.
+/// The error with a tip, if the command line contains a common mistake.
 pub fn advised(mut e: clap::Error, arguments: &[OsString]) -> clap::Error {
     let text = |kind| match e.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -62,7 +62,7 @@ pub fn advised(mut e: clap::Error, arguments: &[OsString]) -> clap::Error {
     e
 }
 
-/// Commands for a file or a folder that was given in place of a command.
+/// The commands that a user may have meant who gave a file or a folder in place of a command.
 fn file(arguments: &[OsString]) -> Option<String> {
     let path = Path::new(arguments.get(1)?);
     let name = path.display();
@@ -73,7 +73,7 @@ fn file(arguments: &[OsString]) -> Option<String> {
     }
 }
 
-/// Options that other commands or programs have, and what to write instead.
+/// Options of other commands or programs, and the ones to use instead.
 const OTHER_OPTIONS: &[(&str, &str, &str)] = &[
     (
         "dump",
@@ -121,7 +121,7 @@ fn option(arguments: &[OsString], given: &str) -> Option<String> {
     found.map(|(_, _, instead)| (*instead).to_owned())
 }
 
-/// Recognises `jindou update my.store 'INSERT …'`.
+/// Advice for `jindou update my.store 'INSERT …'`, in which the store needs an option.
 fn store_before_query(arguments: &[OsString]) -> Option<String> {
     let command = arguments.get(1)?;
     let store = arguments.get(2).filter(|a| Path::new(a).is_dir())?;
@@ -133,10 +133,10 @@ fn store_before_query(arguments: &[OsString]) -> Option<String> {
     })
 }
 
-/// Refuses a command line that names two sources to query or to serve.
+/// Checks that the command line names only one source to query or to serve.
 ///
 /// # Errors
-/// [`Error::Usage`].
+/// [`Error::Usage`] if it names two.
 pub fn named_twice(command: &str, given: &ArgMatches) -> Result<()> {
     let is_given = |id: &str| {
         let known = given.try_contains_id(id).unwrap_or(false);

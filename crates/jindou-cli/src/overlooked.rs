@@ -4,12 +4,12 @@ use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, RowText, Rows};
 use jindou::{Database, GraphCounts, QueryOptions, QueryReport, Result, decode_term};
 
-/// The sentence for a store whose quads are all in named graphs; `remedy` makes queries see them.
+/// The sentence for a store whose quads are all in named graphs. `remedy` is the option with which queries see them.
 pub fn sentence(counts: &GraphCounts, remedy: &str) -> String {
     format!("{counts}; query them with GRAPH ?g {{ … }} or with {remedy}")
 }
 
-/// The same sentence with a capital letter.
+/// The sentence of [`sentence`] with a capital letter at its beginning.
 pub fn capitalised(counts: &GraphCounts, remedy: &str) -> String {
     let text = sentence(counts, remedy);
     let mut chars = text.chars();
@@ -19,10 +19,10 @@ pub fn capitalised(counts: &GraphCounts, remedy: &str) -> String {
     }
 }
 
-/// Answers a query, and reports if its answer is empty because all data is in named graphs.
+/// Answers a query. Also returns a hint if the answer is empty because all data is in named graphs.
 ///
 /// # Errors
-/// As [`Database::run`].
+/// The errors of [`Database::run`].
 pub fn run(
     db: &Database,
     text: &str,
@@ -30,7 +30,7 @@ pub fn run(
     sink: &mut dyn AnswerSink,
     remedy: &str,
 ) -> Result<(QueryReport, Option<String>)> {
-    // The query's own errors are reported when it is run.
+    // An invalid query is reported by `db.run` below.
     let Some(counts) = db.overlooked_graphs(text, options).ok().flatten() else {
         return Ok((db.run(text, options, sink)?, None));
     };
@@ -49,14 +49,14 @@ pub fn run(
     Ok((report, said))
 }
 
-/// Passes an answer on and checks if it has any content: a row with a value other than a count of nothing, a yes, a
-/// triple.
+/// Passes an answer on to `inner`, and finds out whether it has content: a row with a value other than an aggregate of
+/// no rows, `true` of an ASK query, or a triple.
 struct ContentCheck<'s> {
     inner: &'s mut dyn AnswerSink,
     says_something: bool,
 }
 
-/// True if a value is the result of aggregates over no rows.
+/// True if the value may be the result of an aggregate over no rows: unbound, 0 or an empty string.
 fn is_of_nothing(cell: Option<&[u8]>) -> bool {
     let Some(cell) = cell else {
         return true;
@@ -81,7 +81,7 @@ impl AnswerSink for ContentCheck<'_> {
     }
 
     fn row_text(&self) -> Option<RowText> {
-        // Values are inspected, so rows must be delivered as rows.
+        // The values must be inspected, so rows are not delivered as text.
         None
     }
 

@@ -1,4 +1,5 @@
-//! Answers on a screen: optionally only the first rows, or those and a total, with a pager for answers longer than the screen.
+//! Answers at a terminal: the first rows with the number of all, or all rows, in a pager if they are longer than the
+//! screen.
 
 use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, RowText, Rows};
@@ -8,12 +9,12 @@ use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Standard output, or a pager as soon as there is more text than fits the screen.
+/// Writes to standard output, or to a pager as soon as the text is longer than the screen.
 pub struct Pages {
-    /// The pager's command; `None` never starts one.
+    /// The pager's command; with `None` no pager is started.
     command: Option<String>,
     lines: usize,
-    /// The text so far, while it fits the screen.
+    /// The text so far, as long as it fits the screen.
     held: Vec<u8>,
     seen: usize,
     to: PageOutput,
@@ -42,7 +43,7 @@ impl Pages {
         }
     }
 
-    /// Writes the held text, or waits until the pager has ended.
+    /// Ends the output: writes the text if no pager was started, otherwise waits until the user quits the pager.
     pub fn finish(mut self) -> io::Result<()> {
         self.end()
     }
@@ -62,13 +63,14 @@ impl Pages {
         }
     }
 
-    /// Starts the pager with the held text; if it cannot be started, the answer is written as it is.
+    /// Starts the pager and passes it the text so far. If the pager cannot be started, the answer goes to standard
+    /// output.
     fn start(&mut self) -> io::Result<()> {
         let command = self.command.clone().unwrap_or_default();
         let started = Command::new("sh")
             .args(["-c", &command])
             .stdin(Stdio::piped())
-            // As in Git: a short text stays on the screen, lines are cut, colours are kept.
+            // The options that Git uses: less shows a short text without paging, cuts long lines and keeps colours.
             .env(
                 "LESS",
                 std::env::var("LESS").unwrap_or_else(|_| "FRSX".into()),
@@ -113,12 +115,12 @@ impl Write for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // The error was reported already, or there is no reader.
+        // `finish` has reported the error, or the output is discarded because of another error.
         let _ = self.end();
     }
 }
 
-/// The first `keep` of some rows.
+/// The first `keep` rows of a batch.
 fn beginning(rows: &Rows, keep: usize) -> Rows {
     let mut first = Rows::default();
     first.clear(rows.width);
@@ -132,11 +134,11 @@ fn beginning(rows: &Rows, keep: usize) -> Rows {
     first
 }
 
-/// Ends an answer after its first rows.
+/// Passes on the first rows of an answer, and then ends the query.
 pub struct FirstRows<'s> {
     inner: &'s mut dyn AnswerSink,
     left: u64,
-    /// True once rows were left out.
+    /// True once a row was left out.
     pub cut: bool,
 }
 
@@ -149,10 +151,10 @@ impl<'s> FirstRows<'s> {
         }
     }
 
-    /// Turns the error of an answer that was cut off into success.
+    /// Turns the error of a query that this sink has ended into success.
     ///
     /// # Errors
-    /// The error of the answer, if it was not cut off.
+    /// Other errors of the query.
     pub fn settle<T>(&mut self, answer: Result<T>) -> Result<Option<T>> {
         match answer {
             Ok(report) => Ok(Some(report)),
@@ -179,7 +181,7 @@ impl AnswerSink for FirstRows<'_> {
     }
 
     fn row_text(&self) -> Option<RowText> {
-        // Rows are counted, so they must be delivered as rows.
+        // The rows must be counted, so they are not delivered as text.
         None
     }
 
@@ -213,18 +215,18 @@ impl AnswerSink for FirstRows<'_> {
     }
 }
 
-/// Most rows of a long answer that a terminal shows.
+/// Maximum number of rows that are shown at a terminal by default.
 pub const SHOWN: u64 = 40;
-/// Longest time for counting the rows that are not shown.
+/// Maximum time for counting the rows that are not shown.
 const COUNTING: Duration = Duration::from_secs(2);
 
-/// Shows the first rows of an answer, and counts the others for a while.
+/// Shows the first rows of an answer, and counts the others for at most [`COUNTING`].
 pub struct TableHead<'s> {
     inner: &'s mut dyn AnswerSink,
-    /// Rows or triples so far; `None` for an answer that has neither.
+    /// Number of rows or triples so far; `None` for the answer of an ASK query.
     seen: Option<u64>,
     is_graph: bool,
-    /// Time since which rows are only counted.
+    /// Time at which the shown rows were complete and counting began.
     counting: Option<Instant>,
     gave_up: bool,
 }
@@ -240,8 +242,8 @@ impl<'s> TableHead<'s> {
         }
     }
 
-    /// Adds rows to those seen, some of which were just shown. The shown part of the answer is finished before the
-    /// others are counted.
+    /// Adds rows, some of which may just have been shown, to those seen. When no more are shown, the table is finished,
+    /// and the remaining rows are only counted.
     fn saw(&mut self, rows: u64) -> Result<()> {
         let seen = self.seen.unwrap_or_default().saturating_add(rows);
         self.seen = Some(seen);
@@ -265,10 +267,10 @@ impl<'s> TableHead<'s> {
         SHOWN.saturating_sub(self.seen.unwrap_or_default())
     }
 
-    /// Turns the error of an answer with too many rows to count into success.
+    /// Turns the error of a query that was ended because its rows are too many to count into success.
     ///
     /// # Errors
-    /// The error of the answer, if it is another one.
+    /// Other errors of the query.
     pub fn settle<T>(&self, answer: Result<T>) -> Result<Option<T>> {
         match answer {
             Ok(report) => Ok(Some(report)),
@@ -277,7 +279,7 @@ impl<'s> TableHead<'s> {
         }
     }
 
-    /// The line below an answer, with the number of rows and a way to see the rest.
+    /// The line below an answer: the number of rows, and `rest`, the option that shows all of them.
     pub fn footer(&self, rest: &str) -> Option<String> {
         let n = self.seen?;
         let what = match (self.is_graph, n) {
@@ -314,7 +316,7 @@ impl AnswerSink for TableHead<'_> {
     }
 
     fn row_text(&self) -> Option<RowText> {
-        // Rows are counted, so they must be delivered as rows.
+        // The rows must be counted, so they are not delivered as text.
         None
     }
 
@@ -349,7 +351,8 @@ impl AnswerSink for TableHead<'_> {
     }
 }
 
-/// Columns and lines of standard output's terminal; `None` if it is not a terminal, or does not report them.
+/// Columns and lines of the terminal; `None` if standard output is not a terminal, or the terminal does not report its
+/// size.
 pub fn screen() -> Option<(u16, u16)> {
     let mut size = libc::winsize {
         ws_row: 0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shows a [`Progress`] on a terminal until dropped; draws nothing if `quiet` or without a terminal.
+/// Shows a [`Progress`] at a terminal until it is dropped. Shows nothing if `quiet` or without a terminal.
 pub struct Bar {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -63,7 +63,7 @@ fn draw(
     } else {
         Some(p.phase_permille.load(Ordering::Relaxed) as f64 / 1000.0)
     };
-    // Its first phases are those of a load.
+    // A recluster's first phases have the same names as those of a load, so its list serves both.
     let name = RECLUSTER_PHASES.get(now as usize);
     bar.set_prefix(name.copied().unwrap_or("working"));
     let left = match part {

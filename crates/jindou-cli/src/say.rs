@@ -1,10 +1,11 @@
-//! Lines on standard output, which may be full or closed.
+//! Writes lines to standard output, which may be full or closed.
 
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Writes a line to standard output, like `println!`. If it cannot be written (a full disk), the command ends with
-/// status 1 and the reason, instead of panicking like `println!`. If the reader is gone, it ends quietly with status 0.
+/// Writes a line to standard output, like `println!`. If it cannot be written, for example to a full disk, the command
+/// exits with status 1 and the reason, instead of panicking like `println!`. If the reader has closed the output, it
+/// exits with status 0.
 macro_rules! say {
     () => { $crate::say::line(format_args!("")) };
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };

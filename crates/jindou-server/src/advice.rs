@@ -1,8 +1,8 @@
-//! Advice added to errors: the library says what is wrong, and the program says how to fix it with its own options.
+//! Advice added to error messages: the library says what is wrong, and the server says what a client can do about it.
 
 use jindou::{Error, Resource};
 
-/// The remedy for the client, or what to ask of the server's administrator.
+/// A remedy for the client, or what to ask the server's administrator for; `None` if there is none.
 pub(crate) fn for_clients(error: &Error) -> Option<&'static str> {
     match error {
         Error::Timeout(_) => Some("narrow the query"),
@@ -13,7 +13,7 @@ pub(crate) fn for_clients(error: &Error) -> Option<&'static str> {
         Error::Document { allowed: false, .. } => Some(
             "the server allows folders and hosts to load from with its options --load-from and --load-allow",
         ),
-        // Of a document; texts of queries and updates have errors of their own.
+        // An error in a document; texts of queries and updates have other errors.
         Error::Syntax { at, .. } if at.line > 0 => {
             Some("the parameter lenient=true skips malformed statements and lists them")
         }

@@ -1,4 +1,4 @@
-//! Tokens: the file that holds them, how requests carry them, and what their bearers may do.
+//! Tokens: the file that contains them, how requests send them, and the rights that they grant.
 
 use crate::ServeError;
 use crate::problem::Problem;
@@ -21,16 +21,16 @@ pub(crate) enum TokenRights {
     Write,
 }
 
-/// Shortest token in bytes; shorter ones could be guessed.
+/// Shortest allowed token, in bytes; shorter ones could be guessed.
 const SHORTEST: usize = 16;
 
 type Tokens = Vec<(TokenRights, Vec<u8>)>;
 
-/// The tokens of a token file, which can be read again.
+/// The tokens of a token file, which can be reloaded.
 pub(crate) struct Keyring {
     path: PathBuf,
     tokens: RwLock<Tokens>,
-    /// Derives stable numbers for tokens, so that lists need not keep the tokens themselves.
+    /// Derives a number from each token, so that lists of queries need not contain the token itself.
     names: RandomState,
 }
 
@@ -44,7 +44,7 @@ impl Keyring {
         })
     }
 
-    /// Reads the file again. After an error the tokens stay as they were. Returns the number of tokens.
+    /// Reads the file again, and returns the number of tokens. After an error the old tokens stay valid.
     pub(crate) fn reload(&self) -> Result<usize, ServeError> {
         let tokens = read(&self.path)?;
         let count = tokens.len();
@@ -52,7 +52,8 @@ impl Keyring {
         Ok(count)
     }
 
-    /// Rights that this token grants. Every known token is compared to its end, so that timing reveals only lengths.
+    /// The rights that this token grants; `None` if it is unknown. It is compared with every known token to the end, so
+    /// that the response time reveals nothing but lengths.
     pub(crate) fn access(&self, token: &[u8]) -> Option<TokenRights> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
@@ -64,7 +65,7 @@ impl Keyring {
         found
     }
 
-    /// A number that identifies this token in every process. Not shown in lists.
+    /// A number that identifies this token, and is the same in every process. Not shown in lists.
     pub(crate) fn principal(token: &[u8]) -> u64 {
         let hash = Sha256::new()
             .chain_update(b"jindou principal\n")
@@ -74,7 +75,7 @@ impl Keyring {
             .map_or(0, |first| u64::from_le_bytes(*first))
     }
 
-    /// A number that identifies this token while the process runs.
+    /// A number that identifies this token as long as this process runs.
     pub(crate) fn name(&self, token: &[u8]) -> u64 {
         self.names.hash_one(token)
     }
@@ -141,17 +142,17 @@ pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
     }
 }
 
-/// Credentials that a request brings to show who sent it.
+/// Credentials that a request contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Credentials<'r> {
     pub(crate) token: Cow<'r, [u8]>,
-    /// True if browsers send the credentials by themselves, no matter which page the request comes from.
+    /// True if browsers send such credentials automatically, whichever page causes the request.
     pub(crate) ambient: bool,
 }
 
 impl<'r> Credentials<'r> {
-    /// Credentials from `Authorization: Bearer TOKEN`, or `Basic` with the token as password and any user name.
-    /// `Ok(None)` without that header.
+    /// Credentials from `Authorization: Bearer TOKEN`, or from `Basic` with the token as the password and any user
+    /// name. `Ok(None)` without that header.
     ///
     /// # Errors
     /// A message that says what is wrong with the header.
@@ -191,7 +192,7 @@ impl<'r> Credentials<'r> {
     }
 }
 
-/// The relevant facts about a request's sender.
+/// The sender of a request, and its rights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     /// Number that identifies the sender's token in this process; `None` on a server without tokens.
@@ -201,7 +202,7 @@ pub(crate) struct Caller {
     pub(crate) writing: Writing,
 }
 
-/// Says if a request may change data, and if not, why.
+/// Tells if a request may change data, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writing {
     Allowed,
@@ -212,7 +213,7 @@ pub(crate) enum Writing {
 }
 
 impl Caller {
-    /// A caller that may do everything.
+    /// A caller that may do everything, on a server without tokens.
     pub(crate) const ANYBODY: Self = Self {
         owner: None,
         principal: 0,
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn principals_are_the_same_in_every_process() {
-        // The SHA-256 of the text before it and the token; by `sha256sum`.
+        // The expected value is the SHA-256 of a fixed text followed by the token, computed by `sha256sum`.
         let name = Keyring::principal(b"0123456789abcdef");
         assert_eq!(name.to_le_bytes(), PRINCIPAL);
         assert_ne!(name, Keyring::principal(b"0123456789abcdeg"));

@@ -1,10 +1,10 @@
-//! Base IRI of queries that have none of their own: the address to which the query was sent (SPARQL 1.1 Protocol,
-//! section 2.1.7; RFC 3986, section 5.1.3).
+//! The base IRI of queries without a BASE: the address to which the query was sent (SPARQL 1.1 Protocol, section 2.1.7;
+//! RFC 3986, section 5.1.3).
 
 use jindou::{DiagnosticKind, Diagnostics, Error, Result};
 
-/// Plans a text under a base with `plan`. Where no base matters, the text itself is planned, so that one plan serves
-/// all addresses. Positions in errors refer to the text as it was sent.
+/// Calls `plan` with a text, with a BASE in front of it if the text needs one. A text that needs none is planned
+/// unchanged, so that all addresses share its cached plan. Positions in errors refer to the text as it was sent.
 pub(crate) fn under<T>(
     text: &str,
     base: Option<&str>,
@@ -25,7 +25,7 @@ pub(crate) fn under<T>(
         };
     }
     match plan(text) {
-        // A long text is not read twice for faults that no base would mend.
+        // If no error is about an IRI, a base would not help, and a long text need not be parsed twice.
         Err(Error::Sparql(without)) if !lacks_base(&without) => Err(Error::Sparql(without)),
         Err(without @ (Error::Query(_) | Error::Sparql(_))) => {
             let based = based();
@@ -35,12 +35,13 @@ pub(crate) fn under<T>(
     }
 }
 
-/// True if an IRI is among the faults: it may be relative, without a base to resolve it.
+/// True if one of the errors is about an IRI, which may be a relative one that needs a base.
 fn lacks_base(faults: &Diagnostics) -> bool {
     faults.all().iter().any(|d| d.kind == DiagnosticKind::Iri)
 }
 
-/// The texts that [`under`] would plan for a text, in its order, to find out which of them is planned already.
+/// Calls `find` with the texts that [`under`] would plan, in the same order, until one is found, for example in a
+/// cache.
 pub(crate) fn known<T>(
     text: &str,
     base: Option<&str>,
@@ -56,20 +57,21 @@ pub(crate) fn known<T>(
     find(text).or_else(based)
 }
 
-/// Chooses the error to report for a text from its errors without and with the base.
+/// Chooses the error to report, from the errors of the text without the base and with it.
 fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
     match (without, with) {
-        // A missing base is not a fault of the text.
+        // The text only lacked a base, so the errors with the base are reported.
         (Error::Sparql(without), Error::Sparql(with)) if lacks_base(&without) => {
             Error::Sparql(Box::new(with.moved(text, based)))
         }
         (without, Error::Query(_) | Error::Sparql(_)) => without,
-        // Whether the base mends the text is unknown: time, memory or the client ended it.
+        // The second attempt ended for another reason (time, memory or cancellation), so it is unknown whether the base
+        // helps.
         (_, with) => with,
     }
 }
 
-/// True if the text may call `IRI` or `URI`, which resolve IRIs when the query runs.
+/// True if the text may call `IRI` or `URI`, which resolve relative IRIs when the query runs.
 fn makes_iris(text: &str) -> bool {
     text.match_indices('(').any(|(at, _)| {
         let before = text.as_bytes()[..at].trim_ascii_end();
@@ -78,7 +80,7 @@ fn makes_iris(text: &str) -> bool {
     })
 }
 
-/// The text without the byte order mark that some editors put in front of it.
+/// The text without the byte order mark with which some editors begin a file.
 pub(crate) fn unmarked(mut text: String) -> String {
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());

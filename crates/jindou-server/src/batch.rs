@@ -1,9 +1,9 @@
-//! Many queries in one request: a JSON array or lines of JSON in, one line of SPARQL Results JSON per query out, in the
-//! same order.
+//! Many queries in one request: the request is a JSON array or lines of JSON; the answer has one line of SPARQL Results
+//! JSON for each query, in the same order.
 //!
-//! To the rest of the server a batch is one query: one place, one time limit, one memory budget. Its queries run one
-//! after the other on one thread, in a slot for light queries. A query that takes long gives that slot back and
-//! continues in a slot for heavy ones.
+//! For admission, a batch counts as one query, with one time limit and one memory budget. Its queries run one after the
+//! other on one thread, in a slot for light queries. A query that takes too long for that releases the slot, and starts
+//! again in a slot for heavy queries.
 
 use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
@@ -29,12 +29,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Most queries in a batch.
+/// Largest number of queries in a batch.
 const MOST: usize = 100_000;
-/// Longest time that a query of a batch may compute in a light slot.
+/// Longest time for which one query of a batch may run in a light slot.
 const LIGHT_TIME: Duration = Duration::from_millis(2);
 
-/// Error for the name of a prepared query that does not exist.
+/// The error for an id of a prepared query that does not exist.
 pub(crate) fn unknown(id: &str) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
@@ -45,7 +45,7 @@ pub(crate) fn unknown(id: &str) -> Problem {
     )
 }
 
-/// Answers a batch.
+/// Answers a request with a batch.
 pub(crate) async fn answer(
     shared: &Arc<AppState>,
     text: Vec<u8>,
@@ -73,13 +73,13 @@ struct Runner<'a> {
     sessions: FxHashMap<u64, Session>,
     slot: QuerySlot,
     heavy: bool,
-    /// True once a query of the batch has moved to a heavy slot.
+    /// True once a query of the batch was moved to a heavy slot.
     moved: bool,
     /// Bytes of the answer that are charged to the query's memory.
     charged: u64,
 }
 
-/// Computes the lines of all answers.
+/// Runs all queries of a batch, and returns their lines.
 fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, AnswerFailure> {
     let query = &*admitted.query;
     let slot = piece::light_slot(shared, query)?;
@@ -107,7 +107,7 @@ fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8
     let mut out = Vec::new();
     let done = runner.all(text, &mut out);
     if !runner.moved {
-        // Otherwise it waited for a heavy slot, and its time says nothing about light queries.
+        // The time is recorded only if the batch did not wait for a heavy slot, since waiting is not computing.
         shared
             .admission
             .served(WorkClass::Light, computing.elapsed());
@@ -145,7 +145,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Appends the line for one query. The query's own errors become its line; errors that end the batch are returned.
+    /// Appends the line of one query. An error of the query becomes its line; an error that ends the batch is returned.
     fn item(
         &mut self,
         n: usize,
@@ -225,7 +225,7 @@ impl Runner<'_> {
         let ran = run(session, &values, &self.options, room);
         let ran = match ran {
             Err(Error::Timeout(_)) if !self.heavy => {
-                // The query is not a light one: it begins again in a heavy slot.
+                // The query took too long for a light one: it starts again in a heavy slot.
                 out.truncate(from);
                 self.swap(true).map_err(|e| Problem::from_error(&e))?;
                 self.options.timeout = Some(self.query.left());
@@ -257,7 +257,7 @@ impl Runner<'_> {
         Room::for_row(self.shared, self.query, &mut self.charged, out)
     }
 
-    /// Moves to a slot of the other class.
+    /// Releases the slot, and waits for one of the other class.
     fn swap(&mut self, heavy: bool) -> Result<(), Error> {
         self.slot.give_back();
         self.query.set_state(QueryState::Queued);
@@ -270,7 +270,7 @@ impl Runner<'_> {
     }
 }
 
-/// A value; an IRI needs no parsing.
+/// A parameter's value. An IRI is passed on without parsing it as a term.
 enum GivenTerm<'t> {
     Iri(&'t str),
     Term(Term),
@@ -296,7 +296,7 @@ impl<'t> GivenTerm<'t> {
     }
 }
 
-/// The answers so far, whose growth is charged to the batch's memory.
+/// The lines so far, whose memory is charged to the batch's budget as they grow.
 struct Room<'o> {
     out: &'o mut Vec<u8>,
     charged: &'o mut u64,
@@ -333,7 +333,7 @@ impl<'o> Room<'o> {
             ));
         }
         if want > *self.charged {
-            // As the vector grows: it doubles, and for a moment the old and the new one exist together.
+            // The vector's capacity doubles, and the old and the new buffer exist together while it is copied.
             let step = want.next_power_of_two().max(1 << 16) * 2 - *self.charged;
             self.memory.charge(step)?;
             *self.charged += step;
@@ -357,7 +357,7 @@ impl Write for Room<'_> {
     }
 }
 
-/// Appends one answer as one line.
+/// Runs one query, and appends its answer as one line.
 fn run(
     session: &mut Session,
     values: &[Value<'_>],
@@ -371,7 +371,7 @@ fn run(
     if let Some(refused) = room.refused {
         return Err(refused);
     }
-    // Line ends outside of strings are white space; inside they are escaped.
+    // A line end in JSON is white space, since line ends in strings are escaped; so it can become a space.
     for b in &mut room.out[from..] {
         if *b == b'\n' {
             *b = b' ';

@@ -1,4 +1,4 @@
-//! Request bodies within the memory of all queries: a received text is held until its answer has been sent.
+//! Charges request bodies to the memory of all queries, from their arrival until the answer has been sent.
 
 use crate::problem::Problem;
 use axum::body::Body;
@@ -11,25 +11,26 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// Bytes of a body that are not charged. Most bodies are shorter, and then need no lock.
+/// Bodies of at most this many bytes are not charged. Most are shorter, and then no lock is needed.
 const FREE: u64 = 64 << 10;
-/// Factor between a body's length and the memory that it may take, since its vector doubles.
+/// Memory charged per byte of a body; two, since the capacity of its vector doubles.
 const COPIES: u64 = 2;
-/// Bytes of a rejected body that are read and discarded, since clients send the whole body before they read the answer.
+/// Number of bytes of a rejected body that are read and discarded, since many clients send the whole body before they
+/// read the answer.
 const DISCARDED: u64 = 64 << 20;
 
-/// Memory that a request's body holds until its answer has been sent.
+/// The charge for a request's body, held until its answer has been sent.
 #[derive(Clone)]
 pub(crate) struct Hold(Arc<Mutex<HeldBody>>);
 
 struct HeldBody {
     charge: Charge,
-    /// Reason why there was no memory.
+    /// Message of the error, if there was no memory for the body.
     refused: Option<String>,
 }
 
 impl Hold {
-    /// A hold on nothing yet.
+    /// A hold that charges nothing yet.
     pub(crate) fn new(memory: &MemoryBudget) -> Self {
         Self(Arc::new(Mutex::new(HeldBody {
             charge: Charge::new(Holder::Rest, memory),
@@ -41,8 +42,8 @@ impl Hold {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The response, which keeps the body's memory charged until it is sent; or an error if there was no memory for the
-    /// body.
+    /// The response to send: this one, which then holds the charge until it is sent, or an error if there was no memory
+    /// for the body.
     pub(crate) fn answer(self, response: Response<Body>) -> Response<Body> {
         let held = self.lock();
         if let Some(why) = held.refused.clone() {
@@ -75,7 +76,7 @@ impl<B> Charged<B> {
         }
     }
 
-    /// Charges these bytes; false if there is no memory.
+    /// Counts further bytes; false if there is no memory for them.
     fn take(&mut self, bytes: u64) -> bool {
         self.seen = self.seen.saturating_add(bytes);
         if self.refused {
@@ -134,7 +135,7 @@ where
     }
 }
 
-/// A response that keeps the memory of its request charged.
+/// The body of a response, which holds the charge for its request's body.
 struct KeptAnswer {
     body: Body,
     _hold: Hold,

@@ -1,12 +1,12 @@
-//! Entity tags of graphs, and the conditions of requests with `If-Match` and `If-None-Match` (RFC 9110, sections 8.8.3
-//! and 13.1).
+//! Entity tags of graphs, and requests with the conditions `If-Match` and `If-None-Match` (RFC 9110, sections 8.8.3 and
+//! 13.1).
 //!
 //! ```text
-//! "5b0c61f2a90d3e47"              the content of a graph: what a write answers with
-//! "5b0c61f2a90d3e47-ttl-gzip"     its representation in a format and a content coding: what a read answers with
+//! "5b0c61f2a90d3e47"              tag of a graph's content, in answers to writes
+//! "5b0c61f2a90d3e47-ttl-gzip"     tag of its representation in a format and a content coding, in answers to reads
 //! ```
 //!
-//! A write accepts the tag of any representation of the content.
+//! In the conditions of a write, a tag of any representation stands for the content.
 
 use crate::negotiate::Coding;
 use crate::problem::Problem;
@@ -19,7 +19,7 @@ use jindou::{Condition, GraphName, RevisionSet};
 pub(crate) const NEGOTIATED: HeaderValue =
     HeaderValue::from_static("accept, accept-encoding, origin");
 
-/// The conditions of a request.
+/// The conditions in a request's headers.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Conditions {
     matches: Option<Tags>,
@@ -37,12 +37,13 @@ enum Tags {
 #[derive(Debug, PartialEq)]
 struct Tag {
     weak: bool,
-    /// Without its quotes.
+    /// The tag without its quotes.
     opaque: String,
 }
 
 impl Tag {
-    /// The revision that the tag names, and the rest; `None` for tags that no server of this program has generated.
+    /// The revision of the content, and the name of the representation (empty for the content itself). `None` for tags
+    /// that this program does not generate.
     fn parts(&self) -> Option<(u64, &str)> {
         let (number, rest) = self.opaque.split_at_checked(16)?;
         let plain = number
@@ -57,10 +58,10 @@ impl Tag {
 }
 
 impl Tags {
-    /// The value of a header over all of its lines.
+    /// The value of a header, which may have several lines; `None` without that header.
     ///
     /// # Errors
-    /// 400 for one that is neither `*` nor a list of entity tags.
+    /// 400 for a value that is neither `*` nor a list of entity tags.
     fn from_headers(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Self>, Problem> {
         let wrong = || {
             Problem::bad_request(format!(
@@ -107,7 +108,7 @@ impl Tags {
         }
     }
 
-    /// The revisions that the tags name, in any representation.
+    /// The revisions that the tags name, in any representation; weak tags are left out unless `weak` is true.
     fn revisions(&self, weak: bool) -> RevisionSet {
         match self {
             Self::Any => RevisionSet::Any,
@@ -120,6 +121,8 @@ impl Tags {
 }
 
 impl Conditions {
+    /// Reads the conditions from the headers If-Match and If-None-Match.
+    ///
     /// # Errors
     /// 400 for malformed headers.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, Problem> {
@@ -133,18 +136,19 @@ impl Conditions {
         self.matches.is_none() && self.differs.is_none()
     }
 
-    /// The condition for a write to a graph, or to the whole store. `If-Match` compares strongly, `If-None-Match`
-    /// weakly.
+    /// The condition for a write to a graph, or to the whole store (`None`). `If-Match` compares strongly,
+    /// `If-None-Match` weakly (RFC 9110, section 8.8.3.2).
     pub(crate) fn on(&self, graph: Option<GraphName>) -> Condition {
         Condition::on(graph)
             .with_matches(self.matches.as_ref().map(|tags| tags.revisions(false)))
             .with_differs(self.differs.as_ref().map(|tags| tags.revisions(true)))
     }
 
-    /// The answer 304 to a read that would otherwise be answered with this representation, if the client has it.
+    /// For a read that would be answered with this representation: the response 304 if the client has it already,
+    /// otherwise `None`.
     ///
     /// # Errors
-    /// 412 where `If-Match` demands another content.
+    /// 412 if `If-Match` requires another content.
     pub(crate) fn read(
         &self,
         read: &Representation,
@@ -160,7 +164,7 @@ impl Conditions {
                 "the content is not the one that If-Match names",
             ));
         }
-        // Short answers have no coding.
+        // Short answers are sent without a coding, so that tag counts as well.
         let own = [Coding::Identity, coding].map(|coding| read.named(coding));
         let tag = match &self.differs {
             None => None,
@@ -187,17 +191,17 @@ impl Conditions {
     }
 }
 
-/// A graph's content as a format writes it.
+/// A graph's content, written in a format.
 pub(crate) struct Representation {
     pub(crate) revision: u64,
     /// The format's usual file name extension.
     pub(crate) format: &'static str,
-    /// A hash of the prefixes that it declares; 0 without any.
+    /// A hash of the prefixes that the document declares; 0 if it declares none.
     pub(crate) prefixes: u32,
 }
 
 impl Representation {
-    /// The part of its tag after the content's.
+    /// The part of the tag that names the representation.
     fn named(&self, coding: Coding) -> String {
         let mut name = self.format.to_owned();
         if self.prefixes > 0 {
@@ -215,16 +219,16 @@ impl Representation {
     }
 }
 
-/// The tag of a content, in no representation.
+/// The tag of a content, without a representation.
 pub(crate) fn content(revision: u64) -> HeaderValue {
     let text = format!("\"{revision:016x}\"");
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// Refuses conditions where nothing has an entity tag.
+/// Refuses conditions on routes whose resources have no entity tags.
 ///
 /// # Errors
-/// 400.
+/// 400 if the request has a condition.
 pub(crate) fn refuse(headers: &HeaderMap) -> Result<(), Problem> {
     match [IF_MATCH, IF_NONE_MATCH]
         .iter()
@@ -266,7 +270,7 @@ mod tests {
         let list = "\"xyzzy\",W/\"r2d2\" ,, \"c3,po\"";
         assert_eq!(tags(&[list]), three());
         assert_eq!(tags(&["\"xyzzy\"", "W/\"r2d2\",\"c3,po\""]), three());
-        // A comma may be in a tag, a space may not.
+        // A tag may contain a comma, but not a space.
         assert_eq!(tags(&["\"c3 po\""]), None);
         assert_eq!(tags(&["\"\""]), these(&[(false, "")]));
         assert_eq!(tags(&[""]), these(&[]));

@@ -1,14 +1,14 @@
-//! JSON documents that the server and the command give alike.
+//! JSON documents that the server and the command line share.
 
 use jindou::PrefixOrigin;
 use jindou::search::{Found, Searched};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The advice for a search that ran out of time because there is no index ([`Searched::indexed`]).
+/// Advice for a search that reached its time limit because the store has no index of words ([`Searched::indexed`]).
 pub const NO_WORD_INDEX: &str = "The store has no index of words, so a search looks through all labels and IRIs. Build one with `jindou recluster --text`, or load the data again with `--text`.";
 
-/// The answer of a search. `took`: its time.
+/// The document for the result of a search; `took` is the time that the search took.
 #[must_use]
 pub fn searched(searched: &Searched, took: Duration) -> Value {
     let results: Vec<Value> = searched.found.iter().map(found).collect();
@@ -38,7 +38,7 @@ fn found(found: &Found) -> Value {
     made
 }
 
-/// Prefixes with their IRIs and origins.
+/// The document for prefixes with their IRIs and origins.
 #[must_use]
 pub fn prefixes(prefixes: &[(&str, &str, PrefixOrigin)]) -> Value {
     let one = |(name, iri, origin): &(&str, &str, PrefixOrigin)| json!({ "prefix": name, "iri": iri, "from": origin.name() });

@@ -1,4 +1,4 @@
-//! Figures for `/metrics` that other parts of the server keep: they are read whenever metrics are asked for.
+//! Metrics whose values other parts of the server know: they are read at each request for `/metrics`.
 
 use crate::live::QueryState;
 use crate::shared::AppState;
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A metric's name and meaning. Names of counters end in `_total`.
+/// A metric's name and its help text. Names of counters end in `_total`.
 type Row = (&'static str, &'static str);
 
 const OWN: &[Row] = &[
@@ -138,7 +138,7 @@ pub(crate) struct Figures {
     all: FxHashMap<&'static str, Figure>,
     /// Names of a replica and of its log's writer.
     names: Option<GaugeVec>,
-    /// Held while figures are read, so that a counter grows once for two scrapes at a time.
+    /// Locked while values are read, so that two concurrent scrapes do not increase a counter twice.
     reading: Mutex<()>,
 }
 
@@ -188,7 +188,7 @@ impl Figures {
         }
     }
 
-    /// Reads all figures.
+    /// Sets all metrics to their current values.
     pub(crate) fn read(&self, shared: &AppState) {
         let _alone = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let states = shared.live.list();
@@ -237,7 +237,7 @@ impl Figures {
         let Some(mut log) = shared.upkeep.log_status() else {
             return;
         };
-        // The status forgets a failure once there is room again, whether updates come or not.
+        // After a failure, tries the log again, so that the status also recovers when no updates come.
         if log.failure.is_some() && shared.upkeep.probe_log().is_ok() {
             log = shared.upkeep.log_status().unwrap_or(log);
         }

@@ -1,4 +1,4 @@
-//! The checks that every request passes (host, tokens, origin), and request counting.
+//! Checks that every request must pass (host, token, origin), and the count of requests.
 
 use crate::auth::{Caller, Credentials, Keyring, TokenRights, Writing};
 use crate::codings;
@@ -22,14 +22,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Header in which browsers say what kind of site a request comes from.
+/// Header with which browsers tell the relation between the page that caused a request and this server.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Response headers that pages of other origins may read, in addition to those that they may always read.
+/// Response headers that pages of other origins may read, in addition to those that CORS always allows.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("content-encoding, etag, jindou-snapshot, location, retry-after");
 
-/// Routes, as metrics name them, whose answers depend on the data.
+/// Routes whose answers depend on the data, by the names that metrics use.
 const READING: [&str; 9] = [
     "/sparql",
     "/query",
@@ -42,7 +42,7 @@ const READING: [&str; 9] = [
     "/store",
 ];
 
-/// Passes a request on, or answers it here.
+/// Checks a request, and passes it on, or answers it with an error or to OPTIONS.
 pub(crate) async fn guard(
     State(shared): State<Arc<AppState>>,
     mut request: Request,
@@ -88,7 +88,7 @@ pub(crate) async fn guard(
         all.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
         all.append(VARY, HeaderValue::from_static("origin"));
     }
-    // Keeps browsers from interpreting an answer as a page or a script.
+    // Keeps browsers from guessing another content type, such as that of a page or a script.
     let all = response.headers_mut();
     all.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     shared
@@ -117,7 +117,7 @@ fn hosted(request: &Request) -> Result<(), Problem> {
     Err(Problem::bad_request(wrong))
 }
 
-/// Checks the size of the head: one that arrived in a single piece may be larger than the parser's buffer limit.
+/// Checks the size of the request's head: one that arrives in a single piece may exceed the parser's buffer limit.
 fn sized(request: &Request) -> Result<(), Problem> {
     let head: usize = request.uri().to_string().len()
         + request
@@ -138,8 +138,7 @@ fn sized(request: &Request) -> Result<(), Problem> {
     ))
 }
 
-/// The answer to OPTIONS: the allowed methods, and for a page that may send the request, the CORS headers that its
-/// browser asks for.
+/// The response to OPTIONS: the allowed methods, and, if the page may send the request, the CORS headers.
 fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -161,7 +160,7 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
     response
 }
 
-/// Value of `TokenRights-Control-Allow-Origin` in the answer; `None` if the page may not read the answer.
+/// Value of `Access-Control-Allow-Origin` in the response; `None` if the page must not read the response.
 fn allowed_origin(shared: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let listed = &shared.options.cors_origins;
@@ -184,8 +183,8 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// True if the request addresses this machine by a name that only this machine answers to. A foreign page can make a
-/// name of its own resolve to this address (DNS rebinding), and a server without tokens must not answer such requests.
+/// True if the request names this machine by an address or by `localhost`. A foreign page can make a domain of its own
+/// resolve to this machine (DNS rebinding), and a server without tokens must not answer such requests.
 fn is_for_loopback(request: &Request) -> bool {
     let named = request.headers().get(HOST).and_then(|h| h.to_str().ok());
     let host = match (request.uri().host(), named) {
@@ -194,24 +193,25 @@ fn is_for_loopback(request: &Request) -> bool {
             .parse::<http::uri::Authority>()
             .ok()
             .map(|a| a.host().to_owned()),
-        // HTTP/1.0 without a host: not a browser.
+        // A client without a Host header (HTTP/1.0) is not a browser.
         (None, None) => return true,
     };
     host.is_some_and(|h| is_loopback(&h) || h.parse::<IpAddr>().is_ok())
 }
 
-/// True if a browser sent the request on behalf of a page of another origin than this server's.
+/// True if a browser sent the request on behalf of a page whose origin is not this server.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let text = |name: http::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
     if !headers.contains_key(ORIGIN) {
-        // Browsers that omit one header send the other.
+        // Browsers that send no Origin send this header instead.
         return text(SEC_FETCH_SITE).is_some_and(|site| site == "cross-site");
     }
     let authority = text(ORIGIN).and_then(|o| Some(o.split_once("://")?.1));
     authority.is_none() || authority != text(HOST)
 }
 
-/// Identifies the caller, refuses the request if necessary, and leaves a [`Caller`] in the request's [`Connection`].
+/// Identifies the caller, and stores it in the request's [`Connection`]; returns an error if the caller may not do
+/// this.
 fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     let path = request.uri().path();
     if matches!(path, "/health" | "/ready") {
@@ -219,7 +219,7 @@ fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     }
     let admin = path.starts_with("/admin/");
     let safe = matches!(*request.method(), Method::GET | Method::HEAD);
-    // `/sparql` takes both, and asks for itself.
+    // `/sparql` takes both queries and updates, and checks the right to write itself.
     let changed = ["/store", "/prefixes/"].iter().any(|p| path.starts_with(p));
     let writes = path == "/update" || !safe && (changed || admin);
     let has_tags = path == "/update" || path.starts_with("/store");
@@ -244,7 +244,7 @@ fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     }
 }
 
-/// Refuses a request that turned out to be an update and is not allowed to be one.
+/// Refuses a request that turned out to be an update, if its caller may not write.
 pub(crate) fn may_write(
     shared: &AppState,
     connection: &Connection,
@@ -263,8 +263,8 @@ pub(crate) fn may_write(
     })
 }
 
-/// The caller on a server without tokens: programs on this machine may do everything, and pages of other origins may
-/// only read.
+/// The caller on a server without tokens: programs on this machine may do everything, pages of other origins may only
+/// read.
 fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
     if !is_for_loopback(request) {
         return Err(Problem::new(
@@ -273,8 +273,8 @@ fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
             "a server without --token-file answers only to names of this machine (localhost, 127.0.0.1)",
         ));
     }
-    // A foreign page may make this machine's browser submit a form; even if it cannot read the answer, the update would
-    // take effect.
+    // A foreign page may make a browser on this machine submit a form. The page cannot read the answer, but the update
+    // would take effect.
     let headers = request.headers();
     let near = || {
         let origin = headers.get(ORIGIN).and_then(|o| o.to_str().ok());
@@ -289,7 +289,7 @@ fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
     Ok(caller)
 }
 
-/// The caller on a server with tokens: has the rights of the request's token.
+/// The caller on a server with tokens, with the rights of the request's token.
 fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Caller, Problem> {
     let headers = request.headers();
     let refuse = |reason: &str, sentence: &'static str| {
@@ -309,7 +309,7 @@ fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Call
     let Some(access) = tokens.access(&credentials.token) else {
         return refuse("unknown", "unknown token");
     };
-    // A foreign page cannot make a browser send a Bearer token, but remembered Basic credentials are sent
+    // A foreign page cannot make a browser send a Bearer token, but browsers send remembered Basic credentials
     // automatically.
     let listed = || {
         let origin = headers.get(ORIGIN).and_then(|o| o.to_str().ok());
@@ -336,7 +336,7 @@ fn failed(shared: &AppState, request: &Request, reason: &str, sentence: &str) {
     refused(shared, client, reason, method, path, sentence);
 }
 
-/// Counts and logs a refused attempt; never the token.
+/// Counts and logs a refused request, without its token.
 fn refused(
     shared: &AppState,
     client: &str,
@@ -349,14 +349,14 @@ fn refused(
     counter.with_label_values(&[reason]).inc();
     let path = shown(path);
     if reason == "missing" {
-        // Browsers and most libraries start without credentials.
+        // Not a warning, since browsers and most libraries first try without credentials.
         tracing::info!(client, reason, method, path, "{sentence}");
     } else {
         tracing::warn!(client, reason, method, path, "{sentence}");
     }
 }
 
-/// The part of a path that appears in logs.
+/// The beginning of a path, as logs show it.
 fn shown(path: &str) -> &str {
     path.get(..path.len().min(200)).unwrap_or("")
 }

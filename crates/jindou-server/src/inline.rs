@@ -1,11 +1,11 @@
-//! Light queries, answered on the thread that read their request. Handing a query to a thread of its own and its answer
-//! back costs two wake-ups and some fifteen system calls: more than most light queries take.
+//! Answers light queries on the network thread that has read the request. Passing a query to another thread and its
+//! answer back costs two wake-ups and some fifteen system calls, which is more than most light queries take.
 //!
-//! A query that runs here must not keep a thread of the network for long: only short texts are planned, for
-//! [`PLANNING`] at most, and only plans that the planner calls light are run, for [`TIME`] at most, with little memory
-//! and space for a short answer. A run that exceeds any of this is discarded (nothing of it has been sent), and the
-//! query runs again on a thread of its own, under its own limits. One thread of the runtime is always left for sockets:
-//! see [`AppState::inline`].
+//! A query that runs here must not occupy a network thread for long. So only short texts are planned, for [`PLANNING`]
+//! at most, and only plans that the planner calls light are run, for [`TIME`] at most, with little memory and a short
+//! answer. A run that exceeds one of these limits is discarded (none of its answer has been sent), and the query runs
+//! again on a thread of its own, with its own limits. One network thread is always left for sockets: see
+//! [`AppState::inline`].
 
 use crate::admission::Admitted;
 use crate::live::QueryState;
@@ -22,29 +22,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest text that is parsed and planned on a network thread. Such a text takes some 0.1 ms, but the time grows with
-/// the number of patterns.
+/// Longest text that is planned on a network thread, in bytes. That takes some 0.1 ms, but grows with the number of
+/// patterns.
 const LONGEST_TEXT: usize = 4 << 10;
-/// Longest time for parsing and planning. A query that takes longer is planned again on a thread of its own. The
-/// planner checks the time only between estimates, so this is half of the time for which a network thread may be
-/// occupied.
+/// Longest time for parsing and planning; a query that takes longer is planned again on a thread of its own. The
+/// planner checks the time only between estimates, so a network thread may be occupied for twice this time.
 const PLANNING: Duration = Duration::from_millis(1);
-/// Longest time that a query runs here.
+/// Longest time for which a query runs on a network thread.
 const TIME: Duration = Duration::from_millis(2);
-/// Most memory of a query that runs here.
+/// Memory limit of a query on a network thread, in bytes.
 const MEMORY: u64 = 8 << 20;
-/// Longest answer, in bytes, that is produced here.
+/// Longest answer that is made on a network thread, in bytes.
 const ROOM: usize = 64 << 10;
 
-/// Outcome of an attempt.
+/// Outcome of an attempt to answer a query on the network thread.
 pub(crate) enum Attempt {
-    /// The query is over.
+    /// The query was answered, or has failed.
     Done(Result<Response<Body>, Problem>),
-    /// The query needs a thread of its own; its plan, if there is one already.
+    /// The query must run on a thread of its own. Contains its plan, if there is one.
     Later(Option<PlannedQuery>),
 }
 
-/// A short answer, kept in memory.
+/// A sink that collects a short answer in memory.
 struct Short {
     text: Vec<u8>,
     content_type: &'static str,
@@ -70,7 +69,7 @@ impl AnswerDestination for Short {
     }
 }
 
-/// Answers the query if that takes only a short time, during which it blocks.
+/// Answers a query on this thread, if that takes only a short time.
 pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &ClientRequest) -> Attempt {
     let query = &admitted.query;
     if !matches!(request.work, QueryTask::Query(_) | QueryTask::Bound(_)) {
@@ -102,13 +101,13 @@ fn answer(
     if let QueryTask::Bound(b) = &request.work
         && !b.prepared.is_current()
     {
-        // Another thread may be planning it, which may take long.
+        // The prepared query has no valid plan; another thread may be planning it, and waiting for that may take long.
         return Ok(Attempt::Later(None));
     }
     let options = run::options(shared, query, request);
     let within = options.clone().with_timeout(PLANNING.min(query.left()));
     let planned = match run::plan(shared, admitted, request, &within) {
-        // The query is planned again, within its own time limit.
+        // Planning took too long here; the query is planned again with its own time limit.
         Err(Error::Timeout(_)) if !query.left().is_zero() => {
             return Ok(Attempt::Later(None));
         }
@@ -127,7 +126,7 @@ fn answer(
     Ok(Attempt::Later(Some(planned)))
 }
 
-/// `None` if the query needs more time or memory than allowed here.
+/// Runs a plan; `None` if it needs more time or memory than is allowed here.
 fn run_here(
     shared: &AppState,
     admitted: &Admitted,
@@ -157,7 +156,7 @@ fn run_here(
     drop(sink);
     let most = shared.options.max_result_bytes.unwrap_or(u64::MAX);
     if ran.is_err() || out.text.len() as u64 > most {
-        // Whatever the reason, the second attempt with the query's own limits will report it.
+        // The second attempt, with the query's own limits, reports the error if there is one.
         query.rows.store(0, Ordering::Relaxed);
         return Ok(None);
     }

@@ -1,5 +1,5 @@
-//! Work on the whole store that was requested: one job at a time, on a thread of its own, visible and cancellable
-//! meanwhile.
+//! Jobs on the whole store, such as a reclustering: one at a time, on a thread of its own. Clients can see a job's
+//! progress and cancel it.
 
 use crate::paths;
 use crate::shared::AppState;
@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A job in progress.
+/// A running job.
 pub(crate) struct Job {
     pub(crate) name: &'static str,
-    /// Names of the phases of `progress`.
+    /// Names of the phases that `progress` numbers.
     pub(crate) phases: &'static [&'static str],
     pub(crate) started: Instant,
     pub(crate) progress: Progress,
@@ -32,7 +32,7 @@ impl Job {
     }
 }
 
-/// The running job, and the outcome of the last job of each name.
+/// The running job, and for each kind of job the outcome of the last one.
 #[derive(Default)]
 pub(crate) struct Jobs {
     inner: Mutex<JobTable>,
@@ -49,7 +49,7 @@ impl Jobs {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A document with the progress or the outcome of the job `name`.
+    /// A document with the progress, or else the last outcome, of the job `name`.
     pub(crate) fn document(&self, name: &'static str) -> Value {
         let inner = self.lock();
         match &inner.running {
@@ -66,7 +66,7 @@ impl Jobs {
         self.lock().running.is_some()
     }
 
-    /// Cancels the running job, if it has this name or no name is given. False if no such job is running.
+    /// Cancels the running job, if it has this name or `name` is `None`. Returns false if no such job is running.
     pub(crate) fn cancel(&self, name: Option<&str>) -> bool {
         let inner = self.lock();
         let job = inner.running.as_ref();
@@ -75,7 +75,7 @@ impl Jobs {
     }
 }
 
-/// Starts a job; its result is listed afterwards.
+/// Starts a job. When it has ended, its outcome can be read from [`Jobs::document`].
 ///
 /// # Errors
 /// [`Error::Conflict`] while another job runs, [`Error::Limit`] if no thread can be started.

@@ -1,23 +1,23 @@
-//! Free memory that the allocator keeps while many queries run.
+//! Returns free memory that the allocator holds to the system while many queries run.
 //!
-//! A query that ends has its memory returned to the system ([`Admitted`](crate::admission::Admitted)). While others run on, their
-//! freed pieces lie among used ones, and the process can hold half as much again as its queries are charged for. So memory is
-//! returned while they run, too, but only where the process comes near its limit: this takes tens of milliseconds for a gigabyte, in
-//! which threads may wait for the allocator.
+//! When a large query ends, its memory is returned at once ([`Admitted`](crate::admission::Admitted)). But if other
+//! queries are running, freed blocks lie between used ones, and the process may hold half as much again as its queries
+//! are charged for. So memory is also returned while queries run, but only if the process is near its memory limit:
+//! returning takes tens of milliseconds per gigabyte, during which other threads may wait for the allocator.
 
 use jindou::MemoryBudget;
 use std::time::Duration;
 
-/// Interval of checks.
+/// Time between two checks.
 const EVERY: Duration = Duration::from_millis(100);
-/// Fourths of the limit that the process holds before anything is returned.
+/// Memory is returned only if the process holds at least this many fourths of the limit.
 const NEAR: u64 = 3;
-/// Divisor for the limit: the share that is kept for nothing and is worth returning.
+/// Memory is returned only if at least the limit divided by this number is held without being charged.
 const SHARE: u64 = 16;
 
-/// Watches the process for as long as it is polled; never ends.
+/// Checks the process's memory periodically; never completes.
 pub(crate) async fn watch(memory: &MemoryBudget) {
-    // Bytes beyond those charged that were left after memory was returned: what else the process holds.
+    // Bytes that were held without being charged after memory was last returned, and so cannot be returned.
     let mut beyond = 0;
     loop {
         tokio::time::sleep(EVERY).await;
@@ -28,7 +28,7 @@ pub(crate) async fn watch(memory: &MemoryBudget) {
         let Some(held) = own() else { break };
         let more = held.saturating_sub(used);
         if is_worth_returning(limit, held, more, beyond) {
-            // A query's end may have returned memory just now: what is left then may still be returned at the next look.
+            // `trim` does nothing if a query that ended has just returned memory; then the next check tries again.
             if tokio::task::spawn_blocking(jindou::trim)
                 .await
                 .unwrap_or(false)
@@ -39,17 +39,17 @@ pub(crate) async fn watch(memory: &MemoryBudget) {
             beyond = beyond.min(more);
         }
     }
-    // Only Linux says how much it is.
+    // Only Linux reports how much memory the process holds; elsewhere nothing is checked.
     std::future::pending().await
 }
 
-/// True if so much is held that some should be returned: `held` bytes, `more` than are charged, where `beyond` could not be returned
-/// the last time.
+/// True if memory should be returned. The process holds `held` bytes, of which `more` are not charged, and of these
+/// `beyond` could not be returned the last time.
 fn is_worth_returning(limit: u64, held: u64, more: u64, beyond: u64) -> bool {
     held >= limit / 4 * NEAR && more > beyond.saturating_add(limit / SHARE)
 }
 
-/// Resident bytes of the process that are not mapped files, if the system says.
+/// Resident bytes of the process without mapped files; `None` if the system does not report them.
 fn own() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"))?;

@@ -1,35 +1,35 @@
-//! Jindou over HTTP: the SPARQL 1.1 Protocol, the Graph Store Protocol, a service description with VoID statistics,
-//! live queries, health and metrics. `docs/server.md` is its user documentation.
+//! HTTP server: the SPARQL 1.1 Protocol, the Graph Store Protocol, a service description with VoID statistics,
+//! management of running queries, health checks and metrics. `docs/server.md` documents it for users.
 //!
 //! | module | job |
 //! |---|---|
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
-//! | `stalled` | connections whose readers take nothing |
-//! | `auth` | tokens, and what those who carry them may do |
-//! | `guard` | the checks that every request passes |
-//! | `bodies` | bodies of requests, within the memory of all queries |
-//! | `consistency` | what queries over a store with a shared log must see |
+//! | `stalled` | cuts connections whose readers do not read, when memory is short |
+//! | `auth` | tokens, and the rights that they grant |
+//! | `guard` | checks that every request must pass |
+//! | `bodies` | charges request bodies to the memory of all queries |
+//! | `consistency` | how fresh the data for a query must be, for a store with a shared log |
 //! | `conditions` | entity tags, If-Match and If-None-Match |
-//! | `codings` | bodies that come compressed |
-//! | `routes` | one file a route |
+//! | `codings` | decodes compressed request bodies |
+//! | `routes` | one file for each route |
 //! | `negotiate` | Accept, Accept-Encoding and the parameter `format` |
-//! | `page` | files of the page for people |
-//! | `base` | what relative IRIs of a query stand under |
-//! | `run` | one query from admission to its last byte, on a thread of its own |
-//! | `write` | one update from admission to its answer |
-//! | `admission` | the only way to the database: queries that exist, their shares and limits; `limits`: how many wait for a slot, and which are refused |
-//! | `piece` | requests that are answered by one document: plans, descriptions, completions |
-//! | `inline` | light queries, answered where their request was read |
-//! | `sinks` | where a query's rows go, counted on the way |
-//! | `writer` | formatted answers → chunks → the response's body, compressed on the way |
-//! | `slots` | how many queries compute at once |
-//! | `live` | one query that exists: its limits, its state, its end |
-//! | `problem`, `paths` | errors as HTTP answers, without the places of files |
-//! | `jobs` | work on the whole store: reclustering |
-//! | `kept` | free memory that the allocator keeps while queries run |
-//! | `metrics` | counters for Prometheus |
+//! | `page` | files of the web page |
+//! | `base` | base IRI for relative IRIs in queries |
+//! | `run` | runs one query on a thread of its own, from admission to its last byte |
+//! | `write` | runs one update, from admission to its answer |
+//! | `admission` | the only access to the database: lists and limits queries; `limits`: how many may wait for a slot, and which are refused |
+//! | `piece` | requests that are answered with one document: plans, descriptions, completions |
+//! | `inline` | answers light queries on the network thread |
+//! | `sinks` | counts a query's rows and passes them on |
+//! | `response` | splits an answer into chunks, compresses them, and sends them to the response's body |
+//! | `slots` | limits how many queries compute at the same time |
+//! | `live` | one running query: its limits, its state, its cancellation |
+//! | `problem`, `paths` | errors as HTTP responses, without paths of files |
+//! | `jobs` | jobs on the whole store, such as reclustering |
+//! | `kept` | returns free memory to the system while queries run |
+//! | `metrics`, `figures` | metrics for Prometheus |
 //!
-//! The server uses the database only through the crate `jindou`; completion comes from `jindou::complete`.
+//! The server uses the database only through the crate `jindou`.
 
 mod admission;
 mod advice;
@@ -68,28 +68,28 @@ mod stalled;
 mod tls;
 mod write;
 
-/// Milliseconds, to a microsecond.
+/// Milliseconds, rounded to microseconds.
 fn millis(time: std::time::Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// The library, whose types appear in signatures.
+/// The library, since signatures contain its types.
 pub use jindou;
 pub use listen::Server;
 pub use options::{ServeError, ServerOptions, TlsFiles};
 
-/// For the laboratory, which compares schedulers under the same admission.
+/// For benchmarks in `lab/`, which compare schedulers with the same admission.
 #[doc(hidden)]
 pub use admission::limits::{Admission, AdmissionLimits, Refusal, RefusalReason, WorkClass};
 
-/// The names of each parameter of requests, and the routes that take it, for tests that cover each of them.
+/// The names of each request parameter, and the routes that accept it; for tests that cover all of them.
 #[doc(hidden)]
 #[must_use]
 pub fn parameters() -> &'static [(&'static [&'static str], &'static str)] {
     routes::parameters::PARAMETERS
 }
 
-/// Paths of all routes, for tests that cover each of them.
+/// The paths of all routes; for tests that cover all of them.
 #[doc(hidden)]
 #[must_use]
 pub fn routes() -> &'static [&'static str] {

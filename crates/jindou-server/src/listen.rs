@@ -39,17 +39,17 @@ use tower::ServiceExt;
 
 /// Longest time for a request's head to arrive, and for a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Stack size of a thread that answers requests, on which plans of thousands of operators are compiled and run. Only
-/// touched pages take memory.
+/// Stack size of a thread that answers requests: plans of thousands of operators recurse deeply. Untouched pages of a
+/// stack take no memory.
 const STACK: usize = 64 << 20;
-/// Most bytes of a request's head; a GET carries its query there.
+/// Longest request head in bytes; a GET contains its query there.
 pub(crate) const MAX_HEAD: usize = 128 << 10;
-/// Size of the system's send buffer of a connection: bounds the cost of a stalled reader outside this process's own
-/// limits.
+/// Size of the operating system's send buffer of a connection, in bytes: limits the memory that a stalled reader
+/// occupies outside of this process.
 const SEND_BUFFER: usize = 512 << 10;
-/// Interval of checking whether the shared log is followed.
+/// How often the server checks that the replica still follows the shared log.
 const LOOK: Duration = Duration::from_millis(200);
-/// Time that a shutdown waits after cancelling, so that threads can notice.
+/// Longest wait of a shutdown for cancelled work to end.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// Progress of a shutdown.
@@ -84,7 +84,7 @@ fn files(
     Ok((tokens, tls))
 }
 
-/// Sets the metric of the certificate's end.
+/// Sets the metric for the end of the certificate's validity.
 fn tell_expiry(metrics: &Metrics, options: &ServerOptions) {
     let validity = options.tls.as_ref().and_then(|t| tls::validity(&t.cert));
     if let Some((_, end)) = validity {
@@ -93,8 +93,8 @@ fn tell_expiry(metrics: &Metrics, options: &ServerOptions) {
 }
 
 impl ServerOptions {
-    /// Checks what needs no store: the token file, the TLS files, and that there are tokens where other machines can reach the
-    /// address. [`Server::start`] does the same later.
+    /// Checks what can be checked without a store: the token file, the TLS files, and that there are tokens if other
+    /// machines can reach the address. [`Server::start`] checks the same.
     ///
     /// # Errors
     /// [`ServeError::File`]; [`ServeError::Open`].
@@ -104,11 +104,11 @@ impl ServerOptions {
 }
 
 impl Server {
-    /// Listens and serves on threads of its own.
+    /// Starts to listen, and serves requests on threads of its own.
     ///
     /// # Errors
-    /// [`ServeError`]: the address, the token file or the TLS files cannot be used, or the address can be reached from
-    /// other machines and there are no tokens.
+    /// [`ServeError`] if the address, the token file or the TLS files cannot be used, or if other machines can reach
+    /// the address and there are no tokens.
     pub fn start(db: Database, options: ServerOptions) -> Result<Self, ServeError> {
         let (tokens, tls) = files(&options)?;
         for warning in options.warnings() {
@@ -133,7 +133,7 @@ impl Server {
             listen(wanted).map_err(failed)?
         };
         let address = listener.local_addr().map_err(failed)?;
-        // The first to search need not wait, nor the first whose query a GPU is for.
+        // Prepared now, so that the first search, and the first query that suits a GPU, need not wait.
         db.prepare_search();
         if options.gpu != GpuChoice::Off {
             db.runtime().open_gpu();
@@ -211,22 +211,22 @@ impl Server {
         self.address
     }
 
-    /// Number of existing queries: computing, queued or waiting for their readers.
+    /// Number of admitted queries: computing, waiting for a slot, or waiting for their readers.
     #[must_use]
     pub fn live_queries(&self) -> usize {
         self.live.list().len()
     }
 
-    /// Stops listening; running work may continue for the options' grace period. A second call cancels it.
+    /// Stops listening. Running work may continue for the grace period in the options; a second call cancels it.
     pub fn shut_down(&self) {
         self.shared.shut_down();
     }
 
-    /// Reads the token file and the TLS files again. A file that cannot be used leaves its old state in place; open
+    /// Reads the token file and the TLS files again. If a file cannot be used, its old content stays in effect. Open
     /// connections continue.
     ///
     /// # Errors
-    /// [`ServeError::File`] with the first such file.
+    /// [`ServeError::File`] with the first file that cannot be used.
     pub fn reload(&self) -> Result<(), ServeError> {
         let (shared, options) = (&self.shared, &self.shared.options);
         for warning in options.warnings() {
@@ -245,8 +245,8 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until the process is asked to end (SIGINT, SIGTERM): gracefully at the first signal, at once at the
-    /// second. SIGHUP makes it [`reload`](Self::reload).
+    /// Serves until the process receives SIGINT or SIGTERM: the first signal shuts down gracefully, the second one
+    /// cancels running work. SIGHUP calls [`reload`](Self::reload).
     pub fn run_until_signal(mut self) {
         let Some(runtime) = self.runtime.take() else {
             return;
@@ -260,7 +260,7 @@ impl Server {
                         "shutting down: waiting for running queries; signal again to cancel them"
                     );
                     if let Some(replica) = self.shared.upkeep.replica() {
-                        // Updates go to the others from now on.
+                        // Another server of the shared log becomes the writer.
                         replica.drain().await;
                     }
                     self.shut_down();
@@ -276,7 +276,7 @@ impl Server {
         runtime.shutdown_timeout(LAST_WAIT);
     }
 
-    /// Shuts down once the shared log is no longer followed; never returns.
+    /// Shuts down if the replica no longer follows the shared log. Never completes.
     async fn end_with_log(&self) {
         let mut looks = tokio::time::interval(LOOK);
         loop {
@@ -295,7 +295,7 @@ impl Server {
         }
     }
 
-    /// Reloads at each SIGHUP; never returns.
+    /// Reloads the files at each SIGHUP. Never completes.
     async fn reload_on_hangup(&self) {
         #[cfg(unix)]
         {
@@ -314,7 +314,7 @@ impl Server {
         std::future::pending().await
     }
 
-    /// Shuts down and waits until everything has ended.
+    /// Shuts down, and waits until all work has ended.
     pub fn stop(mut self) {
         self.shut_down();
         if let Some(runtime) = self.runtime.take() {
@@ -360,7 +360,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
         Some(Protocol::TCP),
     )?;
     socket.set_reuse_address(true)?;
-    // Accepted connections inherit this from the listening socket.
+    // Accepted connections inherit the option from the listening socket.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -407,7 +407,7 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
         });
     }
     drop(listener);
-    // Work done by a running job is discarded.
+    // A job on the whole store is cancelled, and its result discarded.
     shared.jobs.cancel(None);
     let drained = async {
         while connections.join_next().await.is_some() {}
@@ -425,14 +425,14 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
             queries = left.len(),
             "shutting down: cancelling running queries"
         );
-        // Updates that wait for the log are answered: their outcome is unknown.
+        // Updates that wait for the shared log are answered with an error: their outcome is unknown.
         if let Some(replica) = shared.upkeep.replica() {
             replica.stop();
         }
         for q in left {
             q.cancel(CancelCause::Shutdown);
         }
-        // Connections whose readers have stalled end with the runtime.
+        // Connections that are still open then, because their readers have stalled, end with the runtime.
         let _ = tokio::time::timeout(LAST_WAIT, drained).await;
     }
 }
@@ -445,8 +445,8 @@ async fn accept(
     match listener.accept().await {
         Ok((stream, peer)) => Some((stream, peer, permit)),
         Err(e) => {
-            // The process is out of descriptors, or a connection ended before it was accepted: neither should end the
-            // server.
+            // The process may have no descriptors left, or the connection ended before it was accepted. Neither must
+            // end the server.
             tracing::warn!("cannot accept a connection: {e}");
             tokio::time::sleep(Duration::from_millis(20)).await;
             None
@@ -455,7 +455,7 @@ async fn accept(
 }
 
 fn set_up(stream: &TcpStream, longest: Duration) {
-    // If this fails, the defaults work too.
+    // Errors are ignored: these options only improve latency and the detection of dead connections.
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
     let _ = SockRef::from(stream).set_tcp_user_timeout(Some(longest));
@@ -463,7 +463,7 @@ fn set_up(stream: &TcpStream, longest: Duration) {
     let _ = longest;
 }
 
-/// Serves one connection until it ends.
+/// Serves the requests of one connection until it ends.
 async fn converse<S>(
     stream: S,
     router: Router,
@@ -477,7 +477,7 @@ async fn converse<S>(
         let connection = Arc::clone(&connection);
         service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Arc::clone(&connection));
-            // Update requests charge their bodies themselves, several times over.
+            // These routes charge their bodies themselves, since they need several times their length.
             let changes = ["/update", "/store"];
             let own = changes.iter().any(|c| request.uri().path().starts_with(c));
             let hold = Hold::new(memory);
@@ -487,10 +487,10 @@ async fn converse<S>(
                     return router.oneshot(request.map(Body::new)).await;
                 }
                 let held = hold.clone();
-                // Unknown codings are refused by the guard.
+                // The guard refuses unknown codings later.
                 let coded = codings::from_headers(request.headers()).unwrap_or_default();
                 if !coded.is_empty() {
-                    // The body is decoded now, and must not be decoded again.
+                    // The body is decoded here, so the routes must not decode it again.
                     request.headers_mut().remove(CONTENT_ENCODING);
                 }
                 let request = request.map(|body| {
@@ -510,7 +510,7 @@ async fn converse<S>(
     let mut closing = false;
     loop {
         tokio::select! {
-            // An error means that the client left, or that an answer broke off, which was logged there.
+            // An error means that the client disconnected, or that an answer broke off, which was logged there.
             _ = serving.as_mut() => return,
             () = connection.cut.notified() => return,
             _ = phase.wait_for(|p| *p > Phase::Serving), if !closing => {

@@ -1,4 +1,4 @@
-//! A live query: its limits, its state, and its cancellation.
+//! An admitted query: its limits, its state, and its cancellation.
 
 use jindou::{CancelToken, Error, MemoryBudget, QueryWatch, Result};
 use std::borrow::Cow;
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// Longest text that is kept for lists and logs, in bytes.
+/// Longest part of a query's text that lists and logs show, in bytes.
 const SHOWN: usize = 4096;
 
 /// Current state of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum QueryState {
-    /// Waiting for a slot.
+    /// Waiting for a slot in which to compute.
     Queued,
     /// Computing.
     Running,
-    /// Waiting for its reader.
+    /// Waiting for its reader to take data.
     Sending,
-    /// Waiting until the published snapshot is fresh enough.
+    /// Waiting until the published snapshot is fresh enough for the request.
     Behind,
 }
 
@@ -41,7 +41,7 @@ impl QueryState {
 pub(crate) enum CancelCause {
     /// The client closed its connection.
     ClientGone,
-    /// A client asked for it at the admin route.
+    /// A client cancelled it at the admin route.
     Admin,
     /// The server is shutting down.
     Shutdown,
@@ -56,34 +56,35 @@ pub(crate) struct NewQuery {
     pub(crate) memory: MemoryBudget,
 }
 
-/// A live query.
+/// An admitted query that has not ended.
 pub(crate) struct LiveQuery {
     pub(crate) id: u64,
-    /// The text, truncated.
+    /// The text when the query was admitted, truncated.
     text: String,
-    /// The text, truncated, if it is known only after the body has arrived.
+    /// The text that was received later, in the body, truncated.
     body_text: OnceLock<String>,
     /// Address from which the request came.
     pub(crate) client: String,
-    /// Number that stands for the request's token.
+    /// Number that identifies the request's token; `None` without one.
     pub(crate) owner: Option<u64>,
     pub(crate) started: Instant,
-    /// Time limit in microseconds. A form names its own only after the query was admitted.
+    /// Time limit in microseconds. May change after admission, since a form's own limit is known only when it has
+    /// arrived.
     limit: AtomicU64,
     pub(crate) memory: MemoryBudget,
     pub(crate) rows: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) light: OnceLock<bool>,
-    /// Number of the snapshot that is read, for a store with a shared log.
+    /// Number of the snapshot that the query reads, for a store with a shared log.
     pub(crate) snapshot: OnceLock<u64>,
-    /// Steps so far of a query that is profiled or watched.
+    /// Progress of the query's steps, if it is profiled or watched.
     pub(crate) watch: OnceLock<QueryWatch>,
-    /// The tag that the client gave the query.
+    /// The tag that the client has given the query to find it in the list.
     pub(crate) tag: OnceLock<String>,
     state: AtomicU8,
     /// True if the query has waited for its reader at any time.
     waited: AtomicBool,
-    /// Number of the client to whose share the query counts.
+    /// Number that identifies the client in whose share the query counts.
     pub(crate) sharer: u64,
     cancel: CancelToken,
     cause: OnceLock<CancelCause>,
@@ -92,7 +93,7 @@ pub(crate) struct LiveQuery {
 }
 
 impl LiveQuery {
-    /// A query in the queued state. Must be called inside the runtime.
+    /// A new query, in the state [`QueryState::Queued`]. Must be called inside the Tokio runtime.
     pub(crate) fn new(id: u64, sharer: u64, new: NewQuery) -> Self {
         Self {
             id,
@@ -124,12 +125,12 @@ impl LiveQuery {
         self.body_text.get().unwrap_or(&self.text)
     }
 
-    /// Sets the text to show from now on.
+    /// Sets the text that lists and logs show from now on.
     pub(crate) fn show(&self, text: &str) {
         let _ = self.body_text.set(shortened(text));
     }
 
-    /// Asks the query to end; the first cause is kept.
+    /// Cancels the query. If it is cancelled again, the first cause stays.
     pub(crate) fn cancel(&self, cause: CancelCause) {
         let _ = self.cause.set(cause);
         self.cancel.cancel();
@@ -140,7 +141,7 @@ impl LiveQuery {
         self.cause.get().copied()
     }
 
-    /// The token that the query's operators check.
+    /// The cancel token of the query.
     pub(crate) fn token(&self) -> CancelToken {
         self.cancel.clone()
     }
@@ -154,7 +155,7 @@ impl LiveQuery {
         self.limit.store(micros(limit), Ordering::Relaxed);
     }
 
-    /// Remaining time.
+    /// Time left before the query's time limit.
     pub(crate) fn left(&self) -> Duration {
         self.limit().saturating_sub(self.started.elapsed())
     }
@@ -168,7 +169,7 @@ impl LiveQuery {
         }
     }
 
-    /// True if the query ever waited for its reader, so that its elapsed time is not its computing time.
+    /// True if the query has waited for its reader, so that its elapsed time is not its computing time.
     pub(crate) fn has_waited(&self) -> bool {
         self.waited.load(Ordering::Relaxed)
     }
@@ -180,7 +181,7 @@ impl LiveQuery {
         self.state.store(state as u8, Ordering::Relaxed);
     }
 
-    /// Ok if the query may continue.
+    /// Returns an error if the query was cancelled or its time is over.
     pub(crate) fn check(&self) -> Result<()> {
         if self.cancel.is_cancelled() {
             return Err(Error::Cancelled);
@@ -191,18 +192,18 @@ impl LiveQuery {
         Ok(())
     }
 
-    /// Blocks this thread until the future completes, the query's deadline passes or the query is cancelled. Must never
-    /// be called on a thread of the runtime itself.
+    /// Blocks this thread until the future completes, or returns an error when the query's time is over or it is
+    /// cancelled. Must never be called on a network thread.
     pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> Result<T> {
         self.runtime.block_on(self.until(future))
     }
 
-    /// Waits until the future completes, the query's deadline passes or the query is cancelled.
+    /// Waits until the future completes, or returns an error when the query's time is over or it is cancelled.
     pub(crate) async fn until<T>(&self, future: impl Future<Output = T>) -> Result<T> {
         tokio::select! {
             biased;
             () = self.stop.notified() => {
-                // Another waiter of this query may follow: the permit stays.
+                // The notification is stored again for another part of the query that may wait later.
                 self.stop.notify_one();
                 Err(Error::Cancelled)
             }
@@ -220,8 +221,8 @@ fn shortened(text: &str) -> String {
     shown(text).into_owned()
 }
 
-/// The part of a client's text that lists and logs show. Pass it to `tracing` as a string, not through `Display`, so
-/// that it is quoted and its control characters are escaped.
+/// The part of a client's text that lists and logs show. It must be passed to `tracing` as a string and not through
+/// `Display`, so that it is quoted and control characters are escaped.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     if text.len() <= SHOWN {
         return text.into();

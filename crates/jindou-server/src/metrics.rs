@@ -1,4 +1,4 @@
-//! Metrics at `/metrics`: what is counted while requests run. What other parts keep is in `figures`.
+//! Metrics at `/metrics` that are counted while requests run. `figures` has those whose values other modules know.
 
 use crate::figures::Figures;
 use crate::shared::AppState;
@@ -45,7 +45,7 @@ impl Metrics {
             registry.register(Box::new(c.clone()))?;
             prometheus::Result::Ok(c)
         };
-        // 50 µs to 1,700 s.
+        // Upper bounds of the buckets, in seconds: from 50 µs to 1,700 s.
         let buckets = exponential_buckets(5e-5, 2.0, 26)?;
         let histograms = |name: &str, help: &str, label: &str| {
             let opts = HistogramOpts::new(name, help).buckets(buckets.clone());
@@ -147,11 +147,11 @@ impl Metrics {
 pub(crate) struct MetricsOptions<'a> {
     pub(crate) commit: &'a str,
     pub(crate) tls: bool,
-    /// True if it has a shared log.
+    /// True if the store has a shared log.
     pub(crate) replica: bool,
 }
 
-/// Metrics that do not change.
+/// Metrics whose value never changes.
 fn constants(registry: &Registry, commit: &str) -> prometheus::Result<()> {
     let build = GaugeVec::new(
         Opts::new("jindou_build_info", "1, with the version and its commit"),

@@ -1,14 +1,14 @@
-//! The client's preferences: Accept and Accept-Encoding with their weights (RFC 9110, section 12.5).
+//! Negotiation of formats and codings: Accept and Accept-Encoding with their weights (RFC 9110, section 12.5).
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AsHeaderName};
 use jindou::ResultFormat;
 use oxrdfio::RdfFormat;
 
-/// A media type on offer, and its format.
+/// A media type that the server offers, and its format.
 pub(crate) type Offer = (&'static str, ResultFormat);
 
-/// Offers for SELECT and ASK; a client without a preference gets the first.
+/// Formats offered for SELECT and ASK; a client without a preference gets the first one.
 pub(crate) const TABLES: [Offer; 9] = [
     ("application/sparql-results+json", ResultFormat::Json),
     ("application/sparql-results+xml", ResultFormat::Xml),
@@ -28,7 +28,7 @@ const JSON_LD: ResultFormat = ResultFormat::Rdf(RdfFormat::JsonLd {
     profile: oxrdfio::JsonLdProfileSet::empty(),
 });
 
-/// Offers for CONSTRUCT, DESCRIBE, graphs and the service description.
+/// Formats offered for CONSTRUCT, DESCRIBE, graphs and the service description.
 pub(crate) const GRAPHS: [Offer; 10] = [
     ("text/turtle", ResultFormat::Rdf(RdfFormat::Turtle)),
     (
@@ -48,7 +48,7 @@ pub(crate) const GRAPHS: [Offer; 10] = [
     ),
 ];
 
-/// Offers for CONSTRUCT and DESCRIBE: a graph, or the rows of its triples.
+/// Formats offered for CONSTRUCT and DESCRIBE: those for graphs, and those for rows of triples.
 pub(crate) const GRAPH_ANSWERS: [Offer; 13] = {
     let mut all = [TABLES[2]; 13];
     let mut i = 0;
@@ -61,14 +61,14 @@ pub(crate) const GRAPH_ANSWERS: [Offer; 13] = {
     all
 };
 
-/// Offers for whole datasets.
+/// Formats offered for datasets.
 pub(crate) const DATASETS: [Offer; 3] = [
     ("application/n-quads", ResultFormat::Rdf(RdfFormat::NQuads)),
     ("application/trig", ResultFormat::Rdf(RdfFormat::TriG)),
     ("application/ld+json", JSON_LD),
 ];
 
-/// Offers for errors.
+/// Formats offered for errors; true for JSON.
 pub(crate) const PROBLEMS: [(&str, bool); 3] = [
     ("application/problem+json", true),
     ("application/json", true),
@@ -93,7 +93,7 @@ impl Coding {
     }
 }
 
-/// The weighted items of a list header, over all its lines. Weights are in thousandths.
+/// The items of a list header with their weights in thousandths, over all lines of the header.
 fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(String, u16)> {
     let lines = headers.get_all(name);
     let items = lines
@@ -115,7 +115,7 @@ fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(String, u16)> 
         .collect()
 }
 
-/// The weight of a media type: that of the most specific matching range.
+/// The weight of a media type, which is that of the most specific range that matches it; 0 if none does.
 fn weight(ranges: &[(String, u16)], media: &str) -> u16 {
     let media = media.split(';').next().unwrap_or(media);
     let group = media.split('/').next().unwrap_or(media);
@@ -136,7 +136,8 @@ fn weight(ranges: &[(String, u16)], media: &str) -> u16 {
         .map_or(0, |(_, q)| q)
 }
 
-/// The offer that the client prefers, the earlier one of equals; `None` if it accepts none of them.
+/// The offer with the highest weight, the first one if several have it; `None` if the client accepts none of the
+/// offers.
 pub(crate) fn accept<T: Copy>(
     headers: &HeaderMap,
     offers: &[(&'static str, T)],
@@ -156,7 +157,8 @@ pub(crate) fn accept<T: Copy>(
     best
 }
 
-/// True if a media type is requested by name, and no other one is preferred.
+/// True if the client requests this media type explicitly, rather than by a range such as `*/*`, and prefers no other
+/// one.
 pub(crate) fn names_type(headers: &HeaderMap, media: &str) -> bool {
     let ranges = weighted(headers, ACCEPT);
     let most = ranges.iter().map(|(_, q)| *q).max().unwrap_or(0);
@@ -164,8 +166,8 @@ pub(crate) fn names_type(headers: &HeaderMap, media: &str) -> bool {
     ranges.iter().any(named)
 }
 
-/// The offer that a parameter such as `format=csv` names, by its short name or media type; `None` if there is no such
-/// offer.
+/// The offer that a parameter such as `format=csv` names, by a short name or a media type; `None` if nothing has that
+/// name.
 pub(crate) fn named(name: &str, offers: &[Offer]) -> Option<Offer> {
     let name = name.trim().to_ascii_lowercase();
     let media = |offer: &Offer| offer.0.split(';').next() == Some(&*name);
@@ -175,7 +177,7 @@ pub(crate) fn named(name: &str, offers: &[Offer]) -> Option<Offer> {
     let wanted: ResultFormat = name.parse().ok()?;
     let suits = |offer: &Offer| match (offer.1, wanted) {
         (has, wanted) if has == wanted => true,
-        // The meaning of JSON and XML depends on the kind of answer.
+        // For graphs, the names of JSON and XML mean JSON-LD and RDF/XML.
         (JSON_LD, ResultFormat::Json) => true,
         (ResultFormat::Rdf(RdfFormat::RdfXml), ResultFormat::Xml) => true,
         _ => false,
@@ -183,12 +185,12 @@ pub(crate) fn named(name: &str, offers: &[Offer]) -> Option<Offer> {
     offers.iter().copied().find(suits)
 }
 
-/// True if some kind of answer has a format of this name.
+/// True if this is the name of a format for any kind of answer.
 pub(crate) fn is_known(name: &str) -> bool {
     named(name, &TABLES).is_some() || named(name, &GRAPHS).is_some()
 }
 
-/// The names of offers, for an error message that lists them.
+/// The media types of the offers, as a list for an error message.
 pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
     let names = offers
         .iter()
@@ -196,7 +198,7 @@ pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The client's weight of each of these codings, and of none.
+/// The weights that the client gives to these codings, each with its aliases, and to an uncompressed answer.
 fn weights<const N: usize>(headers: &HeaderMap, codings: [&[&str]; N]) -> ([u16; N], u16) {
     let items = weighted(headers, ACCEPT_ENCODING);
     let of = |names: &[&str]| {
@@ -210,7 +212,7 @@ fn weights<const N: usize>(headers: &HeaderMap, codings: [&[&str]; N]) -> ([u16;
 
 const GZIP: &[&str] = &["gzip", "x-gzip"];
 
-/// The content coding that the client prefers; none if it does not say.
+/// The content coding that the client prefers; identity if it does not send Accept-Encoding.
 pub(crate) fn coding(headers: &HeaderMap) -> Coding {
     let ([zstd, gzip], identity) = weights(headers, [&["zstd"], GZIP]);
     if zstd == 0 && gzip == 0 || identity > zstd.max(gzip) {

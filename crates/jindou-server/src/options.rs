@@ -10,84 +10,84 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Options of a server; [`Default`] is a server for this machine alone.
+/// Options of a server. By [`Default`], only programs on this machine can reach it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
     /// Address to listen on. Any address but loopback requires `token_file`.
     pub host: IpAddr,
-    /// Port; 0 picks a free one.
+    /// Port; 0 means any free one.
     pub port: u16,
-    /// Time limit of a query without one in its request.
+    /// Time limit of a query whose request does not give one.
     pub timeout: Duration,
-    /// The longest time limit that a request can ask for.
+    /// Longest time limit that a request may give.
     pub max_timeout: Duration,
-    /// Bytes for all queries together, limited by the database's runtime.
+    /// Memory limit of all queries together, in bytes; the runtime's limit applies as well.
     pub memory: u64,
-    /// Bytes for one query.
+    /// Memory limit of one query, in bytes.
     pub query_memory: u64,
-    /// Threads that a heavy query may use.
+    /// Largest number of threads for one heavy query.
     pub threads: usize,
-    /// Largest number of heavy queries that are executed at once, at most one per thread of the runtime; the others
-    /// wait.
+    /// Largest number of heavy queries that run at the same time; further ones wait. At most one per thread of the
+    /// runtime.
     pub heavy_slots: usize,
-    /// Light queries that compute at once. They never wait for heavy ones.
+    /// Largest number of light queries that compute at the same time. They never wait for heavy ones.
     pub light_slots: usize,
-    /// Heavy queries that wait for a slot; further ones are refused.
+    /// Largest number of heavy queries that wait or run; further ones are refused.
     pub heavy_queue: usize,
-    /// Longest wait for a light slot; light queries that would wait longer are refused.
+    /// Longest expected wait of a light query; one that would wait longer is refused.
     pub light_wait: Duration,
-    /// Most queries at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
+    /// Largest number of queries that compute, wait for a slot or wait for their reader. Each has a thread.
     pub max_queries: usize,
-    /// Share of these queries that one client (a token, or an address without one) may have; `None` means half, if
-    /// there are eight or more.
+    /// Largest number of these queries that one client may have; clients are identified by token, or else by address.
+    /// `None` means half of them, if there are eight or more.
     pub max_client_queries: Option<usize>,
-    /// Most connections at once; further ones wait in the system's queue.
+    /// Largest number of connections; further ones wait in the operating system's queue.
     pub max_connections: usize,
     /// Longest request body in bytes.
     pub max_request_bytes: usize,
-    /// Most rows (or triples) of one answer.
+    /// Largest number of rows or triples in one answer; `None` for no limit.
     pub max_result_rows: Option<u64>,
-    /// Most bytes of one answer, before compression.
+    /// Largest number of bytes in one answer, before compression; `None` for no limit.
     pub max_result_bytes: Option<u64>,
-    /// Time from which queries are logged with their text.
+    /// Queries that take at least this long are logged with their text; `None` for no such log.
     pub slow_query: Option<Duration>,
     /// TLS files; `None` serves plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// File with lines `read TOKEN` and `write TOKEN`. Without it the server only listens on loopback, and writing
-    /// needs `writable`.
+    /// File with lines `read TOKEN` and `write TOKEN`. Without it the server listens on loopback addresses only, and
+    /// updates are refused unless `writable` is set.
     pub token_file: Option<PathBuf>,
-    /// Without `token_file`: true lets every program on this machine write.
+    /// Without `token_file`: whether all programs on this machine may update the store.
     pub writable: bool,
-    /// Longest body of an update, or of a graph in a PUT, in bytes; three times its length must fit into the query's
-    /// memory as well.
+    /// Longest body of an update, or of a graph in a PUT, in bytes. Three times its length must also fit in the query's
+    /// memory.
     pub max_update_bytes: usize,
-    /// Source of the documents for LOAD. Without one, LOAD is refused.
+    /// Fetches the documents for LOAD. Without it, LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// Origins whose pages may read answers; `*` means all. If empty: all with `token_file`, otherwise pages of this
-    /// machine only.
+    /// Origins whose pages may read answers; `*` means all. If empty: all origins with `token_file`, otherwise only
+    /// those of this machine.
     pub cors_origins: Vec<String>,
-    /// Time that a shutdown waits for running work.
+    /// Time that a shutdown waits for running work before it cancels it.
     pub grace: Duration,
-    /// True if queries see the union of all graphs as their default graph; `None` keeps the setting of the store's
-    /// load.
+    /// True if the default graph of queries is the union of all graphs; `None` means as chosen when the store was
+    /// loaded.
     pub union_default: Option<bool>,
     /// True if queries and updates may use the common prefixes without declaring them. True by default.
     pub common_prefixes: bool,
-    /// True if queries and updates may use the store's prefixes without declaring them, and Turtle answers are written with them. True by
-    /// default.
+    /// True (the default) if queries and updates may use the store's prefixes without declaring them, and Turtle
+    /// answers are written with them.
     pub store_prefixes: bool,
-    /// The store's name, which the service description and the page show to readers.
+    /// Name of the store, shown in the service description and on the web page.
     pub store_name: Option<String>,
     /// The properties whose objects are labels, best first; if empty, [`jindou::search::LABEL_PROPERTIES`].
     pub label_properties: Vec<String>,
     /// Functions that queries may call by IRI, besides the casts.
     pub functions: Functions,
-    /// Choice of a GPU.
+    /// Permission for queries to run on a GPU.
     pub gpu: GpuChoice,
-    /// The client for `SERVICE`. Without one, queries with SERVICE are refused.
+    /// The client that sends `SERVICE` patterns to other endpoints. Without it, queries with SERVICE are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Destination of the backup route. Without one, the route does not exist.
+    /// Target of backups requested at `/admin/backup`. Without it, that route reports that backups are unavailable.
     pub backup_to: Option<BackupTarget>,
     /// Options of the merges that `/admin/merge` runs.
     pub merge: MergeOptions,
@@ -98,8 +98,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Warnings about these options that an operator should see, one sentence each.
-    /// [`Server::start`](crate::Server::start) logs them.
+    /// Warnings about these options, one sentence each. [`Server::start`](crate::Server::start) logs them.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -139,7 +138,7 @@ impl TlsFiles {
 }
 
 impl ServerOptions {
-    /// Most queries that one client may have at once.
+    /// Largest number of queries that one client may have at the same time.
     pub(crate) fn share(&self) -> usize {
         let half = match self.max_queries {
             0..8 => self.max_queries,
@@ -207,15 +206,15 @@ impl ServerOptions {
 }
 
 impl Default for ServerOptions {
-    /// Options for a database with its own runtime with this machine's defaults: see [`Self::on`].
+    /// Options for a database with the default runtime of this machine: see [`Self::on`].
     fn default() -> Self {
         Self::on(&Runtime::default())
     }
 }
 
 impl ServerOptions {
-    /// Options for a database with this runtime: all of its threads and memory, and a quarter of that memory for one
-    /// query.
+    /// Options for a database with this runtime: queries may use all of its threads and memory together, and one query
+    /// a quarter of the memory.
     #[must_use]
     pub fn on(runtime: &Runtime) -> Self {
         let (threads, memory) = (runtime.threads(), runtime.memory().limit());
@@ -261,11 +260,11 @@ impl ServerOptions {
     }
 }
 
-/// Reason why a server did not start, or ended.
+/// Reason why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The host can be reached from other machines, and there are no tokens.
+    /// Other machines can reach the address, and there are no tokens.
     #[error(
         "{0} can be reached from other machines, and without --token-file anyone there could read everything; pass --token-file FILE, or --host 127.0.0.1"
     )]

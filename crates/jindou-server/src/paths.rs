@@ -1,10 +1,10 @@
-//! Error texts for remote clients: without paths of this machine's files.
+//! Error messages for remote clients, without the paths of this machine's files.
 
 use jindou::Error;
 use std::borrow::Cow;
 
-/// The error text that a client may read. Absolute paths are cut to their last name; texts that quote a client's own
-/// request stay as they are.
+/// The message of an error that a client may read. Absolute paths are reduced to their last component, except in
+/// messages that quote the client's own request.
 pub(crate) fn told(error: &Error) -> Cow<'static, str> {
     match error {
         Error::Io { path, source } => {
@@ -29,8 +29,8 @@ pub(crate) fn told(error: &Error) -> Cow<'static, str> {
     }
 }
 
-/// The text with every absolute path reduced to its last component. A path begins at the start of a word; IRIs do not
-/// look like paths.
+/// The text with every absolute path reduced to its last component. A path begins at the beginning of a word, so IRIs
+/// are not changed.
 pub(crate) fn hidden(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -52,7 +52,8 @@ pub(crate) fn hidden(text: &str) -> String {
     out
 }
 
-/// Length of the path at the beginning of a text; `None` if there is none (`//host`, a lone slash).
+/// Length of the absolute path with which a text begins; `None` if it begins with none (or with `//host`, or a lone
+/// slash).
 fn path_at(text: &str) -> Option<usize> {
     let end = text
         .find(|c: char| c.is_whitespace() || "'\"(),;:`<>".contains(c))

@@ -1,5 +1,5 @@
-//! Requests that are answered with a single document: plans, prepared queries, descriptions, completions, batches. They
-//! are admitted, listed and cancelled like queries; only their answers are not streamed.
+//! Requests that are answered with one document: plans, prepared queries, descriptions, completions, batches. They are
+//! admitted, listed and cancelled like queries, but their answers are not streamed.
 
 use crate::admission::limits::WorkClass;
 use crate::admission::{self, AdmissionRequest, Admitted, ClientWatch};
@@ -12,13 +12,13 @@ use jindou::{Error, QueryOptions, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time for which a text is planned without a slot of heavy queries. Few texts take longer.
+/// Longest time for which a text is planned outside of a heavy slot. Few texts take longer.
 const QUICK: Duration = Duration::from_millis(10);
 
-/// Runs a piece of work on a thread of its own, for an admitted query that is cancelled when its client leaves.
+/// Runs a function on a thread of its own, for an admitted query that is cancelled if its client disconnects.
 ///
 /// # Errors
-/// 503 when there are too many queries; otherwise the work's own errors.
+/// 503 if there are too many queries; otherwise the function's own errors.
 pub(crate) async fn run<T: Send + 'static>(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -46,20 +46,20 @@ pub(crate) async fn run<T: Send + 'static>(
     match done {
         Ok(Ok(made)) => Ok(made),
         Ok(Err(failure)) => Err(failure.problem(&query)),
-        // Panics end here; their message is on standard error.
+        // The function has panicked; the message is on standard error.
         Err(_) => Err(Problem::from_error(&Error::Internal(
             "the request ended without an answer".into(),
         ))),
     }
 }
 
-/// A light slot, for work that is known to be small.
+/// Waits for a light slot, for work that is known to be short.
 pub(crate) fn light_slot(shared: &AppState, query: &LiveQuery) -> Result<QuerySlot, AnswerFailure> {
     let _ = query.light.set(true);
     slot(shared, query, WorkClass::Light)
 }
 
-/// Waits for a slot of this class, unless it is not expected before the query's time is over.
+/// Waits for a slot of this class. Refuses at once if the expected wait exceeds the query's remaining time.
 pub(crate) fn slot(
     shared: &AppState,
     query: &LiveQuery,
@@ -78,9 +78,9 @@ pub(crate) fn slot(
     Ok(slot)
 }
 
-/// Plans a text. Few texts are planned concurrently, each for a short time. A text that takes longer is planned again
-/// in a heavy slot, which is released when the plan is done. So texts that are expensive to plan wait only for each
-/// other, and nothing else waits for them. `plan` is called with the options that it must observe, at most twice.
+/// Plans a text. A few texts are planned at the same time, each for a short time; one that takes longer is planned
+/// again in a heavy slot, which is returned with the plan. So texts that are expensive to plan wait only for heavy
+/// work, and other texts do not wait for them. `plan` is called once or twice, with options that limit its time.
 pub(crate) fn planned<T>(
     shared: &AppState,
     query: &LiveQuery,
@@ -103,7 +103,7 @@ pub(crate) fn planned<T>(
     let begin = Instant::now();
     let made = plan(&options.clone().with_timeout(query.left()));
     if made.is_err() {
-        // Nothing else will be computed in this slot.
+        // Planning failed, so the query ends here, and planning was all of its computing in the slot.
         shared.admission.served(WorkClass::Heavy, begin.elapsed());
     }
     Ok((made.map_err(AnswerFailure::running)?, Some(slot)))

@@ -1,4 +1,4 @@
-//! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text where the client asks for it.
+//! Errors as HTTP responses: `application/problem+json` (RFC 9457), or text if the client prefers that.
 
 use crate::admission::limits::Refusal;
 use crate::advice;
@@ -16,12 +16,12 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
-    /// The last part of the problem's type, `urn:jindou:problem:KIND`.
+    /// The last part of the problem's type URI, `urn:jindou:problem:KIND`.
     pub(crate) kind: &'static str,
     pub(crate) detail: String,
-    /// Line and column in the query, from 1.
+    /// Line and column in the query, counted from 1, if the error has a position.
     at: Option<(u32, u32)>,
-    /// Errors in the text of a query or an update.
+    /// Errors in the text of a query or an update, with their positions.
     faults: Option<Box<Diagnostics>>,
     headers: Vec<(http::HeaderName, Cow<'static, str>)>,
 }
@@ -56,7 +56,7 @@ impl Problem {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
     }
 
-    /// A content coding that is not supported, with the list of those that are (RFC 9110, section 15.5.16).
+    /// Response to a content coding that is not supported; it lists the supported ones (RFC 9110, section 15.5.16).
     pub(crate) fn content_coding(detail: impl Into<String>) -> Self {
         let mut p = Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -75,7 +75,7 @@ impl Problem {
         )
     }
 
-    /// The client accepts none of the formats of the query's answer.
+    /// Response to a client that accepts none of the formats for this kind of answer.
     pub(crate) fn no_format(offers: &'static [Offer]) -> Self {
         let what = if offers == TABLES {
             "SELECT returns rows and ASK true or false"
@@ -89,7 +89,7 @@ impl Problem {
 
     pub(crate) fn unauthorized(detail: &str) -> Self {
         let mut p = Self::new(StatusCode::UNAUTHORIZED, "token", detail);
-        // Clients that know nothing else wait for a Basic challenge.
+        // A Basic challenge as well, since some clients send no credentials without it.
         for scheme in ["Bearer", "Basic realm=\"jindou\", charset=\"UTF-8\""] {
             p.headers.push((WWW_AUTHENTICATE, scheme.into()));
         }
@@ -102,25 +102,25 @@ impl Problem {
         p
     }
 
-    /// The same with the time in whole seconds after which the client may retry.
+    /// The same problem with the header Retry-After, in whole seconds.
     pub(crate) fn retried_after(mut self, seconds: u32) -> Self {
         self.headers
             .push((RETRY_AFTER, Cow::Owned(seconds.to_string())));
         self
     }
 
-    /// A query that was not let in, with the time in whole seconds after which its client may retry.
+    /// Response to a query that admission refused, with the time after which the client may retry.
     pub(crate) fn refused(refused: &Refusal) -> Self {
         let seconds = refused.retry_after.as_secs_f64().ceil().clamp(1.0, 3600.0) as u32;
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string())
             .retried_after(seconds)
     }
 
-    /// The response to a database error that occurred before the answer began.
+    /// Response to an error that occurred before the answer began.
     pub(crate) fn from_error(error: &Error) -> Self {
         let mut detail = paths::told(error);
         if let Some(advice) = advice::for_clients(error) {
-            // The excerpt of a document has a line of its own.
+            // A message with an excerpt of a document has several lines, so the advice gets a line of its own.
             let between = if detail.contains('\n') {
                 "\nhelp: "
             } else {
@@ -139,14 +139,14 @@ impl Problem {
                 p.headers.push((RETRY_AFTER, "1".into()));
                 return p;
             }
-            // Another server, or the same one in a moment, can answer.
+            // Another server, or this one a little later, may be fresh enough.
             Error::Stale(_) => {
                 let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "stale", detail);
                 p.headers.push((RETRY_AFTER, "1".into()));
                 return p;
             }
             Error::OutcomeUnknown(_) => (StatusCode::SERVICE_UNAVAILABLE, "outcome-unknown"),
-            // Only another text would help, however much memory there is.
+            // The query's form exceeds a limit, so only another text helps, whatever the memory.
             Error::Limit(limit) if limit.resource == Resource::Form => {
                 (StatusCode::BAD_REQUEST, "query-limit")
             }
@@ -164,18 +164,18 @@ impl Problem {
             Error::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
             Error::Precondition(_) => (StatusCode::PRECONDITION_FAILED, "precondition"),
             Error::KeyReused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "key-reused"),
-            // The disk is full or unavailable, or another process has the store: only updates meet this, and it may
-            // pass.
+            // The disk is full or unavailable, or another process has opened the store for writing. Only updates have
+            // this error, and a retry may succeed.
             Error::Io { source, .. } if is_disk(source.kind()) => {
                 (StatusCode::INSUFFICIENT_STORAGE, "disk")
             }
-            // A failing disk, or missing or damaged files of the store: retrying is useless until the
-            // administrator has repaired them.
+            // A failing disk, or missing or damaged files of the store: a retry is useless until the administrator has
+            // repaired them.
             Error::Io { .. } | Error::NoStore { .. } | Error::StoreExists { .. } => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "disk")
             }
-            // The same holds for a store whose new base might not survive; one that is served read-only is refused
-            // earlier.
+            // A store that refuses updates since it might lose them, which the administrator must repair as well.
+            // Updates of a server that is read-only by its options are refused earlier.
             Error::ReadOnly(_) => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             e if e.is_of_store() => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
@@ -184,7 +184,7 @@ impl Problem {
         {
             let (whole, told) = (error.to_string(), &*detail);
             if !told.starts_with(&whole) {
-                // The client must not learn where this machine keeps its files.
+                // The whole message, with paths that the client must not see, goes to the log.
                 tracing::warn!(reason = &*shown(&whole), told, "an error's whole text");
             }
         }
@@ -206,7 +206,7 @@ impl Problem {
         p
     }
 
-    /// The problem as a document of RFC 9457.
+    /// The problem as a JSON document (RFC 9457).
     pub(crate) fn document(&self) -> serde_json::Value {
         let mut document = serde_json::json!({
             "type": format!("urn:jindou:problem:{}", self.kind),
@@ -216,7 +216,7 @@ impl Problem {
         });
         if let Some(faults) = &self.faults {
             let all = serde_json::to_value(&**faults).unwrap_or_default();
-            // The first error's place is also in the document itself.
+            // The members of the first error are also in the document itself, for clients that read only those.
             if let Some(first) = all[0].as_object() {
                 for (name, value) in first.iter().filter(|(name, _)| *name != "message") {
                     document[name] = value.clone();
@@ -231,7 +231,7 @@ impl Problem {
         document
     }
 
-    /// The response, as text if the client prefers that.
+    /// The response, as JSON or text, whichever the client prefers.
     pub(crate) fn response(self, headers: &HeaderMap) -> Response<Body> {
         let (media, json) = negotiate::accept(headers, &negotiate::PROBLEMS)
             .unwrap_or(("application/problem+json", true));
@@ -253,7 +253,7 @@ impl Problem {
     }
 }
 
-/// The errors, with the route to use if a query was sent as an update or the reverse.
+/// The errors; if a query was sent as an update or the reverse, with the route to use instead.
 fn addressed(faults: &Diagnostics) -> Diagnostics {
     let mut faults = faults.clone();
     for fault in faults.all_mut() {
@@ -270,7 +270,7 @@ fn addressed(faults: &Diagnostics) -> Diagnostics {
     faults
 }
 
-/// True for errors of a disk that cannot be written now.
+/// True for errors of a disk that may pass, such as a full disk.
 fn is_disk(kind: std::io::ErrorKind) -> bool {
     use std::io::ErrorKind as K;
     matches!(
@@ -283,7 +283,7 @@ fn is_disk(kind: std::io::ErrorKind) -> bool {
     )
 }
 
-/// The position that a message of the query parser (`error at 1:5: …`) or of its guard (`line 1, column 5: …`) names.
+/// The line and column in a message of the query parser (`error at 1:5: …`) or of its guard (`line 1, column 5: …`).
 fn position(message: &str) -> Option<(u32, u32)> {
     let number = |s: &str| -> Option<(u32, usize)> {
         let digits = s.bytes().take_while(u8::is_ascii_digit).count();
@@ -335,12 +335,12 @@ mod tests {
         let all = MemoryBudget::new(10 << 20);
         let (one, other) = (all.part(8 << 20), all.part(8 << 20));
         other.charge(7 << 20).unwrap();
-        // On its own it would fit, so the client may retry.
+        // It would fit without the other query's memory, so the client may retry.
         let p = Problem::from_error(&one.charge(6 << 20).unwrap_err());
         assert_eq!((p.status.as_u16(), p.kind), (503, "busy"));
         assert!(p.headers.iter().any(|(name, _)| *name == RETRY_AFTER));
         assert!(p.detail.contains("together"), "{}", p.detail);
-        // It would not fit even on its own, whether for planning or running.
+        // It would not fit even if no other query were running.
         let p = Problem::from_error(&one.charge_for(Holder::Text, 9 << 20).unwrap_err());
         assert_eq!((p.status.as_u16(), p.kind), (507, "limit"));
         assert!(p.detail.ends_with("; narrow the query"), "{}", p.detail);

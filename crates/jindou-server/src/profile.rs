@@ -1,16 +1,16 @@
-//! The JSON document of `?profile=true`, written incrementally: the profile of a union with thousands of branches has
-//! tens of megabytes.
+//! The JSON document of `?profile=true`. It is written incrementally, since the profile of a union with thousands of
+//! branches has tens of megabytes.
 
 use jindou::{PlannedQuery, ProfileNode, QueryReport};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
-/// Depth of the deepest profile that is written with indentation.
+/// Profiles of plans deeper than this are written without indentation.
 const DEEPEST_INDENTED: usize = 100;
-/// Bytes of the longest profile, as text, that is written with indentation.
+/// Profiles whose text has more bytes than this are written without indentation.
 const LONGEST_INDENTED: usize = 256 << 10;
-/// Bytes of a profile that are handed to the response at a time.
+/// Size in bytes of the buffer between the serialiser and the response.
 const PIECE: usize = 64 << 10;
 
 /// Writes the profile of a query's run; times are in milliseconds.
@@ -26,7 +26,7 @@ pub(crate) fn write(
         report,
         plan_cached: planned.is_cached(),
     };
-    // In a deep tree the indentation would outweigh the content, and a long document is read by programs.
+    // In a deep tree most of the document would be indentation, and long documents are read by programs.
     let indented =
         planned.plan().depth() <= DEEPEST_INDENTED && report.profile.len() <= LONGEST_INDENTED;
     let mut out = BufWriter::with_capacity(PIECE, to);
@@ -57,7 +57,7 @@ impl Serialize for ProfileDocument<'_> {
     }
 }
 
-/// A text serialised as a list of its lines.
+/// A text, serialised as a list of its lines.
 struct Lines<'a>(&'a str);
 
 impl Serialize for Lines<'_> {
@@ -66,7 +66,7 @@ impl Serialize for Lines<'_> {
     }
 }
 
-/// An operator of a profile, with its inputs.
+/// A node of a profile with its inputs, serialised as an object.
 pub(crate) struct ProfileStep<'a>(pub(crate) &'a ProfileNode);
 
 impl Serialize for ProfileStep<'_> {

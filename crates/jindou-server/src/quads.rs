@@ -1,5 +1,5 @@
-//! Rows of a SELECT as the quads of a graph. Graphs are read by native queries whose rows stream, not by CONSTRUCT,
-//! which has to remember the triples that it has returned.
+//! Writes the rows of a SELECT as the quads of a graph. Graphs are read by SELECT queries, whose rows stream, since
+//! CONSTRUCT must remember the triples that it has returned.
 
 use jindou::results::{GraphWriter, Rows, expressible};
 use jindou::{Charge, Error, Holder, MemoryBudget, Result};
@@ -7,10 +7,10 @@ use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TripleRef};
 use oxrdfio::RdfFormat;
 use std::io::Write;
 
-/// Bytes of a row from which it is charged.
+/// Rows of at least this many bytes are charged while they are written.
 const LONG: usize = 1 << 16;
 
-/// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
+/// Writes rows of (subject, predicate, object) or (subject, predicate, object, graph).
 ///
 /// # Errors
 /// [`Error::Unsupported`] for terms that the format cannot express, and those of [`each`] and [`GraphWriter::quad`].
@@ -29,7 +29,7 @@ pub(crate) fn push_rows<W: Write>(
     })
 }
 
-/// Declares the prefixes that rows use, all of them before the first row.
+/// Declares the prefixes that these rows use, before the first of them is written.
 ///
 /// # Errors
 /// Those of [`each`].
@@ -44,7 +44,7 @@ pub(crate) fn declare_for<W: Write>(
     })
 }
 
-/// Decodes rows one after the other, and charges long ones: this many bytes for each byte of the row.
+/// Calls `take` with the quad of each row. Long rows are charged meanwhile: `held` bytes per byte of the row.
 ///
 /// # Errors
 /// [`Error::Damaged`] for a row that is not a quad; limits of memory; those of `take`.

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Largest number of prepared queries, and largest total bytes: texts, algebra and plans, which are also charged to the
-/// memory of all queries.
+/// Largest number of prepared queries, and largest total bytes of their texts, algebra and plans. These bytes are also
+/// charged to the memory of all queries.
 const MOST: usize = 4096;
 const MOST_BYTES: u64 = 32 << 20;
 
-/// A prepared query. Anything may inspect it; planning and running it require admission.
+/// A prepared query. Planning and running it require an [`Admitted`] query; its other properties do not.
 #[derive(Clone)]
 pub(crate) struct RegisteredQuery(PreparedQuery);
 
@@ -21,7 +21,7 @@ impl RegisteredQuery {
         self.0.text()
     }
 
-    /// The parameters' names, in the order in which values are given.
+    /// The parameters' names, in the order in which values must be given.
     pub(crate) fn parameters(&self) -> &[String] {
         self.0.parameters()
     }
@@ -30,7 +30,7 @@ impl RegisteredQuery {
         self.0.is_planned()
     }
 
-    /// True if it is not being planned for all values and does not have to be.
+    /// True if a run need not wait for planning: see [`PreparedQuery::is_current`].
     pub(crate) fn is_current(&self) -> bool {
         self.0.is_current()
     }
@@ -39,7 +39,7 @@ impl RegisteredQuery {
         self.0.is_light()
     }
 
-    /// The query with these values, planned.
+    /// Plans the query with these values.
     pub(crate) fn plan(
         &self,
         _: &Admitted,
@@ -49,13 +49,13 @@ impl RegisteredQuery {
         self.0.plan(values, options)
     }
 
-    /// A session in which one thread runs the query.
+    /// A session for running the query on one thread.
     pub(crate) fn session(&self, _: &Admitted) -> Session {
         self.0.session()
     }
 }
 
-/// Prepared queries by the hash of text and parameters; the least recently used ones are evicted.
+/// Prepared queries, by a hash of their text and parameters. The least recently used ones are evicted.
 #[derive(Default)]
 pub(crate) struct Registry {
     inner: Mutex<RegistryState>,
@@ -74,8 +74,8 @@ impl Registry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The query with this text and these parameters, and its id; or the id that it would get. The id is the same
-    /// wherever and whenever the same query is prepared, unless another query has the same hash.
+    /// The id for this text and these parameters, and the prepared query if there is one. The id is the same on all
+    /// servers and at any time, unless another query has the same hash.
     pub(crate) fn find(&self, text: &str, parameters: &[String]) -> (u64, Option<RegisteredQuery>) {
         let mut hasher = DefaultHasher::new();
         (text, parameters).hash(&mut hasher);
@@ -89,7 +89,7 @@ impl Registry {
         (id, None)
     }
 
-    /// The query with this text and these parameters, prepared now if it does not exist yet.
+    /// The prepared query with this text and these parameters; prepares it if there is none.
     pub(crate) fn prepare(
         &self,
         admitted: &Admitted,
@@ -138,7 +138,7 @@ impl Registry {
         Ok((id, prepared))
     }
 
-    /// Prepares a query that is not kept.
+    /// Prepares a query without registering it.
     pub(crate) fn once(
         admitted: &Admitted,
         text: &str,
@@ -149,7 +149,7 @@ impl Registry {
         Ok(RegisteredQuery(prepared))
     }
 
-    /// The query with this id. O(log queries).
+    /// The prepared query with this id; `None` if it does not exist or was evicted. O(log queries).
     pub(crate) fn get(&self, id: u64) -> Option<RegisteredQuery> {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -161,7 +161,7 @@ impl Registry {
         Some(prepared.clone())
     }
 
-    /// Number of queries kept.
+    /// Number of registered queries.
     pub(crate) fn len(&self) -> usize {
         self.lock().by_id.len()
     }

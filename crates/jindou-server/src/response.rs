@@ -1,5 +1,5 @@
-//! Path of an answer's bytes from the query's threads to the response: compressed, cut into chunks, through a bounded
-//! channel. The first chunk decides the response's status, so an error before it becomes an ordinary error response.
+//! Sends an answer from the query's threads to the HTTP response: compressed, in chunks, through a bounded channel. The
+//! response's status is sent with the first chunk, so an error before that becomes an ordinary error response.
 
 use crate::live::{CancelCause, LiveQuery, QueryState};
 use crate::negotiate::Coding;
@@ -20,27 +20,27 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Size of a chunk while there are few answers: large enough that waking the other side per chunk costs nothing.
+/// Size of a chunk in bytes while there are few answers: large enough that waking the other side for each costs little.
 const CHUNK: usize = 1 << 16;
-/// Size of a chunk when there are thousands of answers.
+/// Size of a chunk in bytes when there are thousands of answers.
 const SMALL_CHUNK: usize = 1 << 13;
-/// Most bytes that the chunks of all answers together should have.
+/// Total bytes that the chunks of all answers should not exceed.
 const ALL_CHUNKS: usize = 32 << 20;
-/// Most chunks that wait for the reader.
+/// Capacity of the channel, in chunks.
 const WAITING: usize = 2;
-/// Bytes that an answer takes in addition to its chunks: the touched part of its thread's stack, its columns' cached
+/// Bytes charged for an answer in addition to its chunks: the touched part of its thread's stack, its columns' cached
 /// cells, and the allocator's overhead. Measured with 2,000 slow readers.
 const BESIDE: u64 = 512 << 10;
 /// Bytes that a compressor allocates.
 const COMPRESSOR: u64 = 1 << 20;
-/// Length below which answers are not compressed.
+/// Answers of at most this many bytes are not compressed.
 const WORTH_CODING: usize = 1 << 10;
-/// Longest delay after a chunk's first byte; the next write after it sends the chunk. A table's head alone therefore
-/// waits for the first row: if it were sent, the response would have its status, and an error of a query that sorts for
-/// seconds could only break the answer off.
+/// Longest time for which the first byte of a chunk is held: the next write after that sends the chunk, even if it is
+/// not full. The head of a table therefore waits for the first row. If it were sent earlier, an error of a query that
+/// sorts for seconds could not be reported by the status, and could only break the answer off.
 const LATEST: Duration = Duration::from_millis(100);
 
-/// A whole body, compressed if that is worthwhile.
+/// Compresses a whole body, if it is long enough. Returns the body and its coding.
 ///
 /// # Errors
 /// Errors of the compressor.
@@ -58,7 +58,7 @@ pub(crate) fn coded(text: Vec<u8>, wanted: Coding) -> io::Result<(Vec<u8>, Codin
     Ok((coder.finish()?, coding))
 }
 
-/// Error for an answer beyond the server's limit.
+/// The error for an answer that is longer than the server allows.
 pub(crate) fn too_long(most: u64) -> Error {
     Error::limit(
         Resource::Answer,
@@ -68,12 +68,12 @@ pub(crate) fn too_long(most: u64) -> Error {
     )
 }
 
-/// The beginning of the response.
+/// The part of the response that is known before its body.
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) content_type: &'static str,
     pub(crate) coding: Coding,
-    /// Length of the body, if the whole answer is known.
+    /// Length of the body, if the whole answer was made before the response began.
     pub(crate) length: Option<usize>,
 }
 
@@ -85,7 +85,7 @@ enum BodyItem {
 }
 
 enum Coder {
-    /// Not enough has been written yet to decide.
+    /// Holds the text until there is enough to decide whether compressing it is worthwhile.
     Undecided(Vec<u8>),
     Plain(Vec<u8>),
     Gzip(GzEncoder<Vec<u8>>),
@@ -142,7 +142,7 @@ impl Coder {
     }
 }
 
-/// The query's end of the channel.
+/// The query's end of the channel: compresses the answer, and sends it in chunks.
 pub(crate) struct ResponseWriter {
     query: Arc<LiveQuery>,
     slot: QuerySlot,
@@ -151,15 +151,15 @@ pub(crate) struct ResponseWriter {
     content_type: &'static str,
     wanted: Coding,
     coder: Coder,
-    /// Time of the oldest byte that has not been sent.
+    /// Time since which the oldest unsent byte is held; `None` if there is none.
     waits_since: Option<Instant>,
     most_bytes: u64,
     chunk: usize,
-    /// Charge of the buffers to the query.
+    /// Charge for the buffers, to the query's budget.
     charge: Charge,
-    /// Memory of all queries.
+    /// The budget of all queries, which tells if memory is short.
     all: MemoryBudget,
-    /// Set at the first failure: nothing is sent after it.
+    /// The first failure; nothing is sent after it.
     failure: Option<Error>,
 }
 
@@ -169,16 +169,16 @@ pub(crate) struct ResponseBody {
     pub(crate) body: AnswerBody,
 }
 
-/// A connected pair, whose buffers are charged to the query.
+/// Both ends of a new channel, whose buffers are charged to the query.
 ///
 /// # Errors
-/// When there is no memory for the buffers.
+/// If there is no memory for the buffers.
 pub(crate) fn pair(
     shared: &AppState,
     query: &Arc<LiveQuery>,
     wanted: Coding,
 ) -> Result<(ResponseWriter, ResponseBody)> {
-    // One chunk is being filled, the others wait.
+    // The chunks in the channel, one that is being filled, and one that is being sent.
     let chunks = WAITING + 2;
     let each = ALL_CHUNKS / chunks / shared.live.len().max(1);
     let chunk = each.clamp(SMALL_CHUNK, CHUNK);
@@ -212,12 +212,13 @@ pub(crate) fn pair(
 }
 
 impl ResponseWriter {
-    /// Sets the slot that is given back while waiting for the reader.
+    /// Sets the slot that the query releases while it waits for its reader.
     pub(crate) fn set_slot(&mut self, slot: QuerySlot) {
         self.slot = slot;
     }
 
-    /// The reason why writing failed, if it did; it is more precise than the error that the writer's caller got.
+    /// Removes and returns the reason why writing failed, which is more precise than the I/O error that `write`
+    /// returned.
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
     }
@@ -230,7 +231,7 @@ impl ResponseWriter {
     fn begin(&mut self) {
         if let Some(head) = self.head.take() {
             let coding = self.coder.coding();
-            // The receiver may be gone: the next send will report it.
+            // If the receiver was dropped, the next send reports that.
             let _ = head.send(ResponseHead {
                 content_type: self.content_type,
                 coding,
@@ -250,7 +251,8 @@ impl ResponseWriter {
         self.query.set_state(QueryState::Sending);
         self.slot.give_back();
         loop {
-            // Timers must be created inside the runtime, and this may be a helper thread of a query.
+            // The timer is created inside `wait_for`, which enters the runtime; this may be a helper thread outside of
+            // it.
             let room = async { tokio::time::timeout(SLOW, self.items.reserve()).await };
             match self.query.wait_for(room)? {
                 Ok(Ok(room)) => {
@@ -258,7 +260,7 @@ impl ResponseWriter {
                     break;
                 }
                 Ok(Err(_)) => return Err(Error::SinkClosed),
-                // A client must not keep others out by not reading.
+                // A client that does not read must not keep memory from others.
                 Err(_) if is_short(&self.all) => {
                     return Err(Error::limit(
                         Resource::Answer,
@@ -309,7 +311,7 @@ impl ResponseWriter {
         Ok(())
     }
 
-    /// Sends the rest and marks the answer as complete.
+    /// Sends the remaining bytes, and marks the answer as complete.
     pub(crate) fn finish(mut self) -> Result<()> {
         if let Some(e) = self.failure.take() {
             return Err(e);
@@ -342,7 +344,7 @@ impl Write for ResponseWriter {
             self.failure = Some(e);
         }
         match &self.failure {
-            // The reason is in `failure`; writers treat this kind of error as "the reader went away".
+            // The reason is in `failure`; the answer's writers treat this kind of I/O error as a reader that went away.
             Some(_) => Err(io::ErrorKind::BrokenPipe.into()),
             None => Ok(text.len()),
         }
@@ -353,23 +355,23 @@ impl Write for ResponseWriter {
     }
 }
 
-/// The body of an answer. If it is dropped early (the client has disconnected), it cancels its query. If the query ends
-/// without marking the answer as complete, the body fails, so that the connection is closed and the answer does not
-/// look complete.
+/// The body of a response. If it is dropped early, since the client has disconnected, it cancels its query. If the
+/// query ends without marking the answer as complete, the body fails, so that the connection is closed and the client
+/// notices that the answer is incomplete.
 pub(crate) struct AnswerBody {
     pieces: AnswerPieces,
     query: Arc<LiveQuery>,
 }
 
-/// The pieces of an answer as the query produces them.
+/// The chunks of an answer, as they arrive from the query.
 struct AnswerPieces {
     items: mpsc::Receiver<BodyItem>,
     ended: bool,
-    /// The next poll fails.
+    /// True if the next poll returns the error.
     breaks: bool,
 }
 
-/// Error of an answer that broke off; the log has the reason.
+/// The error of an answer that broke off. The reason is in the log.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer was cut off")]
 pub(crate) struct BrokenOff;
@@ -393,7 +395,8 @@ impl AnswerPieces {
                 self.ended = true;
                 (!data.is_empty()).then(|| Ok(Frame::data(data)))
             }
-            // An error discards what is not written yet, even the status. While a body is pending, that is written.
+            // On an error, hyper discards everything that it has not written yet, even the status. So the body is
+            // pending once before the error, and hyper writes that first.
             None if !self.breaks => {
                 self.breaks = true;
                 cx.waker().wake_by_ref();
@@ -456,7 +459,7 @@ mod tests {
         );
         drop(items);
         assert!(matches!(pieces.poll(&mut cx), Poll::Ready(Some(Ok(_)))));
-        // Pending once, and woken at once: what was written before goes out meanwhile.
+        // The body is pending once, and wakes its task at once, so that earlier data is written first.
         assert!(pieces.poll(&mut cx).is_pending());
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
         assert!(matches!(

@@ -1,5 +1,5 @@
-//! One query from admission to its last byte. If it is not answered at once ([`inline`]) it runs on a thread of its own
-//! (of a bounded pool), so that it may wait for a slot to compute in and for its reader.
+//! Runs one query from admission to its last byte. If it is not answered at once ([`inline`]), it runs on a thread of
+//! its own, from a bounded pool, where it may block: it waits for a slot, and for its reader.
 
 use crate::admission::limits::{Refusal, WorkClass};
 use crate::admission::{self, AdmissionRequest, Admitted};
@@ -36,17 +36,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The connection of a request, and the request's sender.
+/// The connection of a request, and the sender of the request.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) peer: Arc<str>,
-    /// Notified when an answer breaks off: the connection is then cut even if its reader has stopped reading.
+    /// Notified when an answer breaks off, so that the connection is closed even if the client has stopped reading.
     pub(crate) cut: Arc<Notify>,
     pub(crate) caller: Caller,
 }
 
 impl Connection {
-    /// The same connection for a request of this caller.
+    /// The same connection, for a request by this caller.
     pub(crate) fn by(&self, caller: Caller) -> Self {
         Self {
             peer: Arc::clone(&self.peer),
@@ -56,20 +56,20 @@ impl Connection {
     }
 }
 
-/// Time for the reader of a broken answer to notice before its connection is cut.
+/// Time between an answer's failure and the closing of its connection, in which the client can notice the failure.
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
-/// The requested kind of answer.
+/// The kind of answer that a request asks for.
 pub(crate) enum QueryTask {
     /// A query's results.
     Query(String),
     /// A prepared query's results.
     Bound(BoundQuery),
-    /// Results of a query with values for its variables, which has to be prepared first.
+    /// Results of a query with values for its variables; the query must be prepared first.
     Values(Valued),
     /// A query's profile; its results are discarded.
     Profile(String),
-    /// The graph formed by the rows (of three or four columns) of these SELECT queries, in this format.
+    /// The graph whose quads are the rows (of three or four columns) of these SELECT queries, in this format.
     Graph(Vec<String>, Offer),
 }
 
@@ -79,14 +79,14 @@ pub(crate) struct BoundQuery {
     pub(crate) values: Vec<Term>,
 }
 
-/// A query, names of its variables, and values for them in the same order.
+/// A query, the names of some of its variables, and values for them in the same order.
 pub(crate) struct Valued {
     pub(crate) text: String,
     pub(crate) names: Vec<String>,
     pub(crate) values: Vec<Term>,
 }
 
-/// The number by which a client's share is counted: a hash of its address without the port.
+/// The number that identifies a client without a token: a hash of its address without the port.
 pub(crate) fn client_of(peer: &str) -> u64 {
     let host = peer.rsplit_once(':').map_or(peer, |(host, _)| host);
     let mut hasher = std::hash::DefaultHasher::new();
@@ -105,7 +105,7 @@ impl QueryTask {
     }
 }
 
-/// The client's request.
+/// A client's request for a query's answer.
 pub(crate) struct ClientRequest {
     pub(crate) work: QueryTask,
     pub(crate) timeout: Option<Duration>,
@@ -115,22 +115,22 @@ pub(crate) struct ClientRequest {
     pub(crate) tables: Option<Offer>,
     pub(crate) graphs: Option<Offer>,
     pub(crate) connection: Arc<Connection>,
-    /// The IRI that a query's relative IRIs are resolved against where it has no BASE of its own (the endpoint's address).
+    /// The base for relative IRIs of a query without BASE: the endpoint's address.
     pub(crate) base: Option<String>,
-    /// The client's tag, by which it can find the query among the running ones.
+    /// The tag by which the client can find the query in the list of queries.
     pub(crate) tag: Option<String>,
-    /// True if the steps so far of the running query are to be seen.
+    /// True if the progress of the query's steps should be visible while it runs.
     pub(crate) watched: bool,
-    /// The snapshot to read; the published one if the request does not care.
+    /// The snapshot to read; `None` for the published one.
     pub(crate) snapshot: Option<Snapshot>,
 }
 
 /// Reason why there is no complete answer.
 pub(crate) struct AnswerFailure {
     pub(crate) error: Error,
-    /// Set to the available formats if the client accepts none of them.
+    /// The available formats, if the client accepts none of them.
     pub(crate) unacceptable: Option<&'static [Offer]>,
-    /// The reason why the query was not let in.
+    /// The refusal, if admission has refused the query.
     pub(crate) refused: Option<Box<Refusal>>,
 }
 
@@ -151,7 +151,7 @@ impl AnswerFailure {
         }
     }
 
-    /// The same failure, reporting the query's own time limit whichever limit has passed.
+    /// The same failure; a timeout reports the query's own time limit, whichever shorter limit has passed.
     pub(crate) fn during(mut self, query: &LiveQuery) -> Self {
         if let Error::Timeout(_) = self.error {
             self.error = Error::Timeout(query.limit());
@@ -198,7 +198,7 @@ impl AnswerFailure {
     }
 }
 
-/// Runs the request; the response's body is written while the query runs.
+/// Runs a request. Returns the response when its status is known; its body is written while the query runs.
 pub(crate) async fn answer(
     shared: &Arc<AppState>,
     request: ClientRequest,
@@ -228,7 +228,7 @@ pub(crate) async fn answer(
     let Ok(head) = response.head.await else {
         return Err(match job.await {
             Ok(Err(failure)) => failure.problem(&query),
-            // Panics end here; their message is on standard error.
+            // The thread has panicked; the message is on standard error.
             Ok(Ok(())) | Err(_) => {
                 Problem::from_error(&Error::Internal("the query ended without an answer".into()))
             }
@@ -237,7 +237,7 @@ pub(crate) async fn answer(
     Ok(numbered(respond(&head, Body::new(body)), &query))
 }
 
-/// The response with the number of the snapshot that its query reads, if that is noted.
+/// Adds the number of the snapshot that the query reads to a response, if it is known.
 fn numbered(mut response: Response<Body>, query: &LiveQuery) -> Response<Body> {
     if let Some(number) = query.snapshot.get() {
         let headers = response.headers_mut();
@@ -261,7 +261,7 @@ pub(crate) fn respond(head: &ResponseHead, body: Body) -> Response<Body> {
     response
 }
 
-/// Body of the query's thread.
+/// The function that the query's thread runs.
 fn work(
     shared: &AppState,
     admitted: Admitted,
@@ -340,7 +340,7 @@ pub(crate) fn record(
     }
 }
 
-/// How the database is to run it.
+/// Options with which the database runs the request's query.
 pub(crate) fn options(
     shared: &AppState,
     query: &LiveQuery,
@@ -354,7 +354,7 @@ pub(crate) fn options(
         .with_dataset(request.dataset.clone())
 }
 
-/// The server's options for a query, with its limits.
+/// The server's options for a query, with the query's limits.
 pub(crate) fn limited(shared: &AppState, query: &LiveQuery) -> QueryOptions {
     let mut options = QueryOptions::default()
         .with_threads(shared.options.threads)
@@ -370,7 +370,7 @@ pub(crate) fn limited(shared: &AppState, query: &LiveQuery) -> QueryOptions {
     options
 }
 
-/// Notes which snapshot of a store with a shared log the query reads.
+/// Stores the number of the snapshot that the query reads, for a store with a shared log.
 pub(crate) fn note_snapshot(admitted: &Admitted, planned: &PlannedQuery) {
     if admitted.db().replica().is_some() {
         let _ = admitted.query.snapshot.set(planned.snapshot().group());
@@ -396,7 +396,7 @@ fn carry_out(
     };
     note_snapshot(admitted, &planned);
     let plan_time = planning.elapsed();
-    // A graph is read completely, whatever its plan looks like.
+    // A graph is read completely, so its query is heavy even if its plan looks light.
     let light = planned.is_light() && !matches!(request.work, QueryTask::Graph(..));
     let _ = query.light.set(light);
     let class = if light {
@@ -404,7 +404,7 @@ fn carry_out(
     } else {
         WorkClass::Heavy
     };
-    // A query that would not begin before its deadline is refused now.
+    // Refuses the query if it could not begin before its time is over.
     let slot = match slot {
         Some(slot) => slot,
         None => piece::slot(shared, query, class)?,
@@ -478,7 +478,7 @@ fn compute(
             };
             for (at, text) in texts.iter().enumerate() {
                 options.timeout = Some(query.left());
-                // All of them read one snapshot.
+                // All queries for one graph read the same snapshot.
                 let ran = match at {
                     0 => db.run_planned(planned, &options, &mut sink),
                     _ => db
@@ -493,7 +493,7 @@ fn compute(
     }
 }
 
-/// The plan of a request's query.
+/// Plans the query of a request.
 pub(crate) fn plan(
     shared: &AppState,
     admitted: &Admitted,
@@ -510,7 +510,7 @@ pub(crate) fn plan(
         QueryTask::Values(v) => {
             let chooses_graphs = options.dataset.is_some() || request.union_default.is_some();
             let prepared = base::under(text, base, |text| match chooses_graphs {
-                // This is rare, so the query is not kept.
+                // A selection of graphs is rare, so the query is not registered.
                 true => Registry::once(admitted, text, &v.names, options),
                 false => {
                     let made = shared.prepared.prepare(admitted, text, &v.names, options);
@@ -534,7 +534,7 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-/// The steps so far of a running query that is profiled or watched, as a document like that of `?profile=true`.
+/// The progress of a running query that is profiled or watched, as a document like that of `?profile=true`.
 pub(crate) fn so_far(query: &LiveQuery) -> Option<serde_json::Value> {
     let watch = query.watch.get()?;
     let tree = watch.tree()?;

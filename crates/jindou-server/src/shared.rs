@@ -15,35 +15,35 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// The limits, and everything that is counted or listed. The database is only reached through
+/// Options, limits, and everything that is counted or listed. The database can be reached only through
 /// [`crate::admission::admit`].
 pub(crate) struct AppState {
     pub(crate) upkeep: Upkeep,
     pub(crate) options: ServerOptions,
     pub(crate) tokens: Option<Keyring>,
-    /// TLS settings, replaced when the files are read again.
+    /// TLS settings; replaced when the certificate files are reloaded.
     pub(crate) tls: Option<RwLock<TlsAcceptor>>,
     /// Progress of a shutdown.
     pub(crate) phase: watch::Sender<Phase>,
-    /// True once the server is to be taken out of service.
+    /// True once the server is being taken out of service (`/admin/drain`).
     pub(crate) draining: AtomicBool,
     pub(crate) live: Arc<Queries>,
     pub(crate) slots: Slots,
     /// Decides which queries may wait for a slot.
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: Registry,
-    /// Permits for queries that the runtime's own threads answer: one fewer than there are threads.
+    /// Permits for queries that network threads answer themselves: one fewer than there are network threads.
     pub(crate) inline: Semaphore,
-    /// Memory of all queries together.
+    /// The budget of all queries together.
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,
     pub(crate) jobs: Jobs,
-    /// The reading of the store's files, if it is wanted.
+    /// Reads the store's files into memory in the background, if the options say so.
     pub(crate) warming: Option<Warming>,
 }
 
 impl AppState {
-    /// Makes the server not ready. False if it was so already.
+    /// Makes `/ready` report that the server is draining. Returns false if it did so already.
     pub(crate) fn drain(&self) -> bool {
         !self.draining.swap(true, Ordering::Relaxed)
     }
@@ -62,7 +62,7 @@ impl AppState {
         });
     }
 
-    /// How far the store's files have been read, if readiness waits for that.
+    /// A text that says how much of the store's files has been read, if `/ready` must wait for that; otherwise `None`.
     pub(crate) fn unread(&self) -> Option<String> {
         let warming = self.warming.as_ref()?;
         if self.options.warm != Warm::BeforeReady || warming.is_done() {

@@ -1,4 +1,4 @@
-//! Destinations of a query's rows: an answer's text, quads, or nowhere; counted on the way.
+//! Sinks for a query's rows: they write a document, write quads, or only count rows.
 
 use crate::live::LiveQuery;
 use crate::negotiate::{GRAPH_ANSWERS, Offer, TABLES};
@@ -15,12 +15,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A destination for an answer's text, which gets the media type before the first byte.
+/// A destination for the text of an answer, which is told the content type before the first byte.
 pub(crate) trait AnswerDestination: Write + Send {
     fn set_content_type(&mut self, content_type: &'static str);
 }
 
-/// Counts rows up to the server's limit.
+/// Counts rows, and returns an error beyond the server's limit.
 pub(crate) struct CountingSink {
     query: Arc<LiveQuery>,
     most: u64,
@@ -49,7 +49,7 @@ impl CountingSink {
     }
 }
 
-/// Writes an answer in the format that suits its form, which is known only when it starts.
+/// Writes an answer in a format for rows or for graphs; which of the two is known when the answer starts.
 pub(crate) struct HttpSink<'o, O: AnswerDestination> {
     out: Option<&'o mut O>,
     writer: Option<ResultWriter<&'o mut O>>,
@@ -60,17 +60,17 @@ pub(crate) struct HttpSink<'o, O: AnswerDestination> {
     unacceptable: Option<&'static [Offer]>,
 }
 
-/// Names that a graph in Turtle may be written with.
+/// The prefixes by which IRIs in a Turtle answer may be abbreviated.
 #[derive(Clone, Copy)]
 pub(crate) struct GraphNames<'t> {
     /// The store's prefixes.
     store: &'t PrefixTable,
-    /// The query's text, which declares some of its own.
+    /// The query's text, whose declarations also apply.
     text: &'t str,
 }
 
 impl<'t> GraphNames<'t> {
-    /// `None` for a server whose texts declare all prefixes.
+    /// `None` if the server's options say that the store's prefixes do not apply.
     pub(crate) fn of(shared: &AppState, planned: &'t PlannedQuery, text: &'t str) -> Option<Self> {
         shared.options.store_prefixes.then(|| Self {
             store: planned.snapshot().prefixes(),
@@ -105,7 +105,7 @@ impl<'o, O: AnswerDestination> HttpSink<'o, O> {
         }
     }
 
-    /// The available formats if the client accepts none of them, which is the reason why the query was ended.
+    /// The available formats, if the query was ended because the client accepts none of them.
     pub(crate) fn unacceptable(&self) -> Option<&'static [Offer]> {
         self.unacceptable
     }
@@ -189,14 +189,14 @@ impl<O: AnswerDestination> AnswerSink for HttpSink<'_, O> {
     }
 }
 
-/// Writes rows as quads.
+/// Writes rows as the quads of a graph.
 pub(crate) struct QuadRowSink<'o> {
     pub(crate) writer: GraphWriter<&'o mut ResponseWriter>,
-    /// True until the first row, if there are prefixes to declare.
+    /// True before the first row, if prefixes have to be declared.
     pub(crate) is_new: bool,
     pub(crate) format: RdfFormat,
     pub(crate) count: CountingSink,
-    /// Memory of the query.
+    /// The query's budget.
     pub(crate) memory: MemoryBudget,
 }
 
@@ -234,7 +234,7 @@ impl AnswerSink for QuadRowSink<'_> {
     }
 }
 
-/// Counts rows and discards them.
+/// Counts rows, and discards them.
 pub(crate) struct RowCounter(pub(crate) CountingSink);
 
 impl AnswerSink for RowCounter {

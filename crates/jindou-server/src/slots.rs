@@ -1,20 +1,20 @@
-//! Limits of the queries that compute at once. A query that waits for its reader gives its slot back, so that slow
-//! readers cost memory and a sleeping thread, but never cores.
+//! Limits on the number of queries that compute at the same time. A query that waits for its reader releases its slot,
+//! so that slow readers cost memory and a sleeping thread, but no processor core.
 //!
-//! Light queries have slots of their own. A heavy query computes in one of the places of the database's runtime, which
-//! has as many as threads and shares them with the threads that help heavy queries.
+//! Light queries have slots of their own. A heavy query uses one of the computing slots of the database's runtime,
+//! which has one per thread; helper threads of heavy queries use these as well.
 
 use crate::live::LiveQuery;
 use jindou::{Error, Result, WorkerPool, Workers};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-/// The slots of light and of heavy queries: light ones never wait for heavy ones.
+/// The slots of light and of heavy queries. Light queries never wait for heavy ones.
 pub(crate) struct Slots {
     light: Arc<Semaphore>,
-    /// Slots of heavy queries, if they are fewer than the runtime's places.
+    /// Slots of heavy queries; `None` if as many heavy queries may run as the runtime has computing slots.
     heavy: Option<Arc<Semaphore>>,
-    /// Permits for texts being planned, for a moment each.
+    /// Permits for planning a text for a short time.
     planning: Semaphore,
     workers: Workers,
 }
@@ -30,8 +30,8 @@ impl Slots {
         }
     }
 
-    /// Waits for permission to plan for a short time, first come, first served, until the query's deadline or its
-    /// cancellation.
+    /// Waits for a permit to plan a text for a short time, in order of arrival. Ends with an error when the query's
+    /// time is over or it is cancelled.
     pub(crate) fn planning(&self, query: &LiveQuery) -> Result<SemaphorePermit<'_>> {
         if let Ok(turn) = self.planning.try_acquire() {
             return Ok(turn);
@@ -40,7 +40,7 @@ impl Slots {
         turn.map_err(|_| Error::Internal("the server's slots are closed".into()))
     }
 
-    /// A slot that has not been taken yet.
+    /// A slot that is not held yet.
     pub(crate) fn slot(&self, light: bool) -> QuerySlot {
         QuerySlot {
             of: match light {
@@ -54,19 +54,20 @@ impl Slots {
     }
 }
 
-/// One query's slot. It is taken and dropped on the query's own thread, and given back by whichever of its threads
-/// waits.
+/// One query's slot. The query's own thread takes and drops it; any of the query's threads that waits for the reader
+/// releases it meanwhile.
 pub(crate) struct QuerySlot {
     of: Option<Arc<Semaphore>>,
     permit: Option<OwnedSemaphorePermit>,
     workers: Workers,
-    /// True if the thread holds a computing slot of the runtime, or held one before it waited.
+    /// True if the thread must also take a computing slot of the runtime: for a heavy query, or if it held one before
+    /// it waited.
     wants_place: bool,
 }
 
 impl QuerySlot {
-    /// Waits for the slot, first come, first served, until the query's deadline or its cancellation. Must never be
-    /// called on a thread of the network.
+    /// Waits for the slot, in order of arrival. Ends with an error when the query's time is over or it is cancelled.
+    /// Must never be called on a network thread.
     pub(crate) fn take(&mut self, query: &LiveQuery) -> Result<()> {
         if let (None, Some(of)) = (&self.permit, &self.of) {
             self.permit = match Arc::clone(of).try_acquire_owned() {
@@ -89,8 +90,8 @@ impl QuerySlot {
         Ok(())
     }
 
-    /// Releases the slot temporarily, along with this thread's computing slot: a light query's helpers have one, and
-    /// need it again to continue.
+    /// Releases the slot while the query waits. Also releases the computing slot that this thread may hold, and
+    /// remembers that it needs one to continue: helper threads of a light query hold one, too.
     pub(crate) fn give_back(&mut self) {
         self.permit = None;
         self.wants_place = self.workers.is_inside();

@@ -1,5 +1,5 @@
-//! Connections whose readers stall: pending output is charged to the memory of all queries, and when that is short such
-//! connections are cut.
+//! Connections whose readers stall: their unsent output is charged to the memory of all queries, and when that is
+//! short, such connections are closed.
 
 use crate::listen::MAX_HEAD;
 use jindou::{Charge, Holder, MemoryBudget};
@@ -10,21 +10,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Most bytes that a connection holds for its reader: the part of the answer that was taken, and the next piece.
+/// Largest number of bytes that a connection holds for its reader: hyper's buffer, and the next chunk.
 const HELD: u64 = MAX_HEAD as u64 + (64 << 10);
-/// Longest time that a reader may stall while memory is short.
+/// Time for which a reader may stall while memory is short.
 pub(crate) const SLOW: Duration = Duration::from_secs(2);
 
-/// True when so much memory is held that stalled readers are cut off.
+/// True if so much memory is charged that stalled connections are closed.
 pub(crate) fn is_short(memory: &MemoryBudget) -> bool {
     memory.used() > memory.limit() / 4 * 3
 }
 
-/// A connection whose unsent output is charged to the memory limit.
+/// A connection whose unsent output is charged to the memory of all queries.
 pub(crate) struct Stalling<S> {
     stream: S,
     memory: MemoryBudget,
-    /// Charge while output is pending.
+    /// The charge; `None` if no output is pending.
     charge: Option<Charge>,
     patience: Pin<Box<Sleep>>,
 }
@@ -39,14 +39,15 @@ impl<S> Stalling<S> {
         }
     }
 
-    /// Handles the outcome of a write, which may be the end of a connection that waits.
+    /// Handles the result of a write: starts or resets the timer, and returns an error if the connection must be
+    /// closed.
     fn written<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            // The reader takes data again. The charge stays until everything is sent.
+            // The reader takes data again. The charge stays until everything has been sent.
             if self.charge.is_some() {
                 self.patience.as_mut().reset(Instant::now() + SLOW);
             }
@@ -115,7 +116,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         if let Poll::Ready(Ok(())) = flushed {
-            // Called when nothing is pending any more.
+            // A flush that is ready means that no output is pending any more.
             self.charge = None;
         }
         self.written(context, flushed)
@@ -178,7 +179,7 @@ mod tests {
             let e = here.write_all(&[1; 2000]).await.unwrap_err();
             assert_eq!(e.kind(), io::ErrorKind::TimedOut);
             assert!(begun.elapsed() < 4 * SLOW);
-            // With no memory left at all, the connection is cut at once.
+            // If there is no memory at all, the connection is closed at once.
             others.charge((3 << 20) - HELD).unwrap();
             let (here, _there) = duplex(1000);
             let mut here = Stalling::new(here, &memory);

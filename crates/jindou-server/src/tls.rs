@@ -1,4 +1,4 @@
-//! A TLS server's configuration.
+//! The TLS configuration of the server.
 
 use crate::options::{ServeError, TlsFiles};
 use rustls::ServerConfig;
@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// TLS 1.2 and 1.3 with the certificate of these files; clients authenticate with tokens, not with certificates.
+/// TLS 1.2 and 1.3 with the certificate in these files. Client certificates are not used, since clients authenticate
+/// with tokens.
 pub(crate) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ServeError> {
     let bad = |path: &Path, message: String| ServeError::File {
         path: path.into(),
@@ -38,10 +39,11 @@ pub(crate) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ServeError> 
     Ok(Arc::new(config))
 }
 
-/// Time before a certificate's end from which there are warnings: 14 days.
+/// Time before the end of a certificate's validity, in seconds, from which on there are warnings: 14 days.
 const NEAR: i64 = 14 * 86_400;
 
-/// Begin and end of the validity of a file's first certificate, in seconds since 1970; `None` if it cannot be read.
+/// Begin and end of the validity of the first certificate in a file, in seconds since 1970; `None` if it cannot be
+/// read.
 pub(crate) fn validity(cert: &Path) -> Option<(i64, i64)> {
     let first = CertificateDer::pem_file_iter(cert).ok()?.next()?.ok()?;
     let (_, parsed) = x509_parser::parse_x509_certificate(&first).ok()?;
@@ -52,7 +54,7 @@ pub(crate) fn validity(cert: &Path) -> Option<(i64, i64)> {
     ))
 }
 
-/// A warning about a certificate that clients refuse, or soon will.
+/// A warning if clients refuse the certificate, or soon will; otherwise `None`.
 pub(crate) fn ending(cert: &Path) -> Option<String> {
     let (begin, end) = validity(cert)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;

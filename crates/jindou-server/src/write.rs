@@ -1,5 +1,5 @@
-//! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log;
-//! queries continue meanwhile.
+//! Runs one update from admission to its answer, on a thread of its own, which waits for its turn to write and for the
+//! log. Queries continue meanwhile.
 
 use crate::admission::{self, AdmissionRequest, Admitted, ClientWatch};
 use crate::codings::{self, Content};
@@ -22,18 +22,18 @@ use std::time::{Duration, Instant};
 /// Longest wait for the next piece of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A live update: it is listed, has limits, and is cancelled if its client goes away before it is done.
+/// An admitted update: it is listed, has limits, and is cancelled if its client disconnects before it has ended.
 pub(crate) struct LiveUpdate {
     shared: Arc<AppState>,
     admitted: Admitted,
     begun: Instant,
-    /// The client's idempotency key.
+    /// The idempotency key, from the client or made up by the server.
     key: Option<UpdateKey>,
-    /// The request's fingerprint, once its body was received; 0 for a request without a key of the client's.
+    /// The request's fingerprint, once its body has been received; 0 if the client sent no key.
     fingerprint: AtomicU64,
 }
 
-/// The reason why nothing may be written here, if there is one.
+/// The reason why this server does not accept updates; `None` if it does.
 pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
     let read_only = |why: String| Some(Problem::new(StatusCode::FORBIDDEN, "read-only", why));
     if shared.tokens.is_none() && !shared.options.writable {
@@ -41,7 +41,7 @@ pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
             "this server is read-only; restart it with --writable (for programs on its machine) or with --token-file to let it take updates".into(),
         );
     }
-    // Damage is not a setting of the server: it is answered as for queries.
+    // Damage does not depend on the server's options, so it is reported as for queries.
     if let Err(damage) = shared.upkeep.check_trust() {
         return Some(Problem::from_error(&damage));
     }
@@ -52,7 +52,7 @@ pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
 }
 
 impl LiveUpdate {
-    /// Admits an update; `shown` is the text for lists and logs.
+    /// Admits an update; `shown` is its text in lists and logs.
     pub(crate) fn admit(
         shared: &Arc<AppState>,
         connection: &Connection,
@@ -87,7 +87,7 @@ impl LiveUpdate {
         Ok(self)
     }
 
-    /// Stores a fingerprint of the request body, if an idempotency key is given.
+    /// Stores a fingerprint of the request, if the client sent an idempotency key.
     fn identify(&self, body: &[u8]) {
         if let Some(key) = self.key.as_ref().filter(|key| key.is_given()) {
             let fingerprint = key.fingerprint(body);
@@ -95,7 +95,7 @@ impl LiveUpdate {
         }
     }
 
-    /// Sets the time limit that a form asks for, from the update's admission on.
+    /// Sets the time limit that a form gives, measured from the update's admission.
     pub(crate) fn limit(&self, timeout: Option<Duration>) {
         if let Some(limit) = timeout {
             let most = self.shared.options.max_timeout;
@@ -108,15 +108,15 @@ impl LiveUpdate {
         self.admitted.query.show(text);
     }
 
-    /// The whole body with its content codings undone, charged to the update's memory.
+    /// Reads the whole body, decodes its content codings, and charges it to the update's memory.
     pub(crate) async fn body(&self, body: Body, headers: &HeaderMap) -> Result<Vec<u8>, Problem> {
         let memory = &self.admitted.query.memory;
         let coded = codings::from_headers(headers)?;
         self.whole(codings::undone(body, &coded, memory)).await
     }
 
-    /// The whole body of a document, charged to the update's memory. A body with a single coding that parsers support
-    /// as well is left encoded, so that its text is never held as a whole.
+    /// Reads the whole body of a document, and charges it to the update's memory. If the body has a single coding that
+    /// the RDF parsers can read, it stays encoded, so that its text is never in memory as a whole.
     pub(crate) async fn document(
         &self,
         body: Body,
@@ -136,7 +136,7 @@ impl LiveUpdate {
         ))
     }
 
-    /// Charges what the update holds in addition to its body, for as long as it exists.
+    /// Charges bytes that the update holds in addition to its body, until the update ends.
     pub(crate) fn hold(&self, bytes: u64) -> Result<(), Problem> {
         let held = self.admitted.query.memory.charge(bytes);
         held.map_err(|e| Problem::from_error(&e))?;
@@ -167,12 +167,13 @@ impl LiveUpdate {
             query.check().map_err(|e| Problem::from_error(&e))?;
             let data: Bytes = frame.into_data().unwrap_or_default();
             seen = seen.saturating_add(data.len());
-            // Some more is read and discarded: clients send everything before they look at the answer.
+            // Up to four times the limit is read and discarded, since many clients send everything before they read the
+            // answer.
             if seen > most.saturating_mul(4) {
                 break;
             }
             if seen <= most {
-                // Vectors double, and the text is copied once.
+                // A growing vector may have twice the capacity, and the text is copied once.
                 query
                     .memory
                     .charge(data.len() as u64 * 3)
@@ -191,7 +192,7 @@ impl LiveUpdate {
         Ok(kept)
     }
 
-    /// A number for the name of a graph that the update creates.
+    /// A number for the IRI of a graph that the update creates. With a client's key, a retry gets the same number.
     pub(crate) fn graph_number(&self) -> u64 {
         match self.key.as_ref().filter(|key| key.is_given()) {
             Some(key) => key.graph_number(self.fingerprint.load(Ordering::Relaxed)),
@@ -199,7 +200,7 @@ impl LiveUpdate {
         }
     }
 
-    /// Runs the update.
+    /// Runs the update on a thread of its own.
     pub(crate) async fn run(
         self,
         job: impl FnOnce(&Database, UpdateOptions) -> Result<UpdateReport> + Send + 'static,
@@ -226,7 +227,7 @@ impl LiveUpdate {
                 .with_common_prefixes(shared.options.common_prefixes)
                 .with_store_prefixes(shared.options.store_prefixes)
                 .with_functions(shared.options.functions.clone());
-            // A name that the server made up is of use only among servers that forward updates.
+            // A key that the server made up is needed only between servers that forward updates to each other.
             let is_shared = shared.upkeep.replica().is_some();
             let key = key.filter(|key| is_shared || key.is_given());
             options.key = key.as_ref().map(UpdateKey::of_all);
@@ -249,7 +250,8 @@ impl LiveUpdate {
                 let mut problem = Problem::from_error(&e);
                 if let (Error::OutcomeUnknown(_), Some(key)) = (&e, &named) {
                     problem.detail = format!("{}: {}", problem.detail, key.advice());
-                    // Others would make it twice.
+                    // Only a client that sent a key may retry automatically; without a key the update might be made
+                    // twice.
                     if key.is_given() {
                         problem = problem.retried_after(1);
                     }
@@ -265,7 +267,7 @@ impl LiveUpdate {
                 }
                 Err(problem)
             }
-            // The panic's message is on standard error.
+            // The thread has panicked; the message is on standard error.
             Err(_) => Err(Problem::from_error(&Error::Internal(
                 "the update ended without an answer".into(),
             ))),

@@ -5,10 +5,10 @@
 //! cargo run --release --example guard -- run DIR [TIMES]
 //! ```
 //!
-//! `prepare` makes the input. `run` does each part once (or `TIMES` times) and prints its name, its rows and the
-//! shortest time in seconds. Everything runs on one thread, and random choices have fixed seeds, so that two runs of
-//! one program execute (almost) the same instructions. It uses the public interface only, so that this file builds
-//! against older versions of the library too.
+//! `prepare` makes the input. `run` runs each part once (or `TIMES` times) and prints its name, its number of rows and
+//! the shortest time in seconds. Everything runs on one thread, and random choices have fixed seeds, so that two runs
+//! of the same executable execute (almost) the same instructions. The code uses only the library's public interface, so
+//! that it can be built against older versions of the library too.
 
 use jindou::parse::Sources;
 use jindou::{
@@ -22,10 +22,11 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// Universities of the store that is asked, and of the text that is loaded.
+/// Number of LUBM universities in the store that is queried, and in the text that is loaded.
 const ASKED: u32 = 5;
 const LOADED: u32 = 1;
-/// How often small work is repeated within a part, so that its count is not that of the clock.
+/// Repetitions of short operations within a part, so that reading the clock adds little to the part's instruction
+/// count.
 const PLANS: usize = 20;
 const RUNS: usize = 10;
 const CONSTANTS: usize = 200;
@@ -71,19 +72,19 @@ fn prepare(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The frame that a profiler looks for: what is counted happens within.
+/// Only instructions below this function are counted: the profiler finds it by its name in the stack.
 #[inline(never)]
 fn guard_measured(part: &mut dyn FnMut() -> Result<u64>) -> Result<u64> {
     std::hint::black_box(part())
 }
 
-/// Has the allocator join the small blocks that were freed before: glibc does so when it is next asked for a large one, and
-/// a part would pay for the blocks of the parts before it. Which part that is changes with every allocation of the program.
+/// Makes glibc's allocator merge small freed blocks now. Otherwise it does so at the next large allocation, and the
+/// part that happens to make it would be charged for blocks that earlier parts freed.
 fn settle() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(64 << 10)));
 }
 
-/// Runs parts and prints what they gave.
+/// Runs parts and prints their names, rows and times.
 struct Parts {
     times: usize,
 }

@@ -1,12 +1,12 @@
-//! Queries over shards that are run again: a part of a query ends with its server, and other servers have the same data.
+//! Repeats a query over shards after a server failed in the middle of it: other servers hold the same shards.
 
 use crate::results::{AnswerSink, RowText, Rows};
 use jindou_engine::{Execution, ExecutorChoice};
 use jindou_model::{Error, Result};
 use oxrdf::Triple;
 
-/// Runs a query by fork-join; if a shard fails before a row was returned, once more in place, where requests go to another
-/// server that has the shard.
+/// Runs a query by fork-join. If a shard fails before any row reached the sink, runs the query a second time in place,
+/// where requests go to another server that holds the shard.
 pub(crate) fn again_in_place<'a, T>(
     execution: Execution<'a>,
     sink: &mut dyn AnswerSink,
@@ -27,7 +27,8 @@ pub(crate) fn again_in_place<'a, T>(
     }
 }
 
-/// Notes what was passed on, and passes on the beginning once.
+/// Passes an answer on, and remembers whether its header and any of its rows were passed on. The second run's header is
+/// dropped if the first run has written one.
 struct NotedSink<'s> {
     sink: &'s mut dyn AnswerSink,
     has_header: bool,

@@ -1,18 +1,19 @@
-//! `BNODE(text)` is one blank node per text *and solution* (SPARQL 1.1 §17.4.2.9). The function that evaluates it
-//! recognises a solution by a blank node that only this solution has; consecutive BINDs share it.
+//! Evaluation of `BNODE(text)`, which returns one blank node per text *and solution* (SPARQL 1.1 §17.4.2.9). The query
+//! is rewritten so that a variable holds a blank node unique to the solution, and `BNODE` gets it as a second argument;
+//! consecutive BINDs share the variable.
 
 use jindou_plan::sparql::{Expression, Function, GraphPattern, Query, Rewrite, Variable};
 use jindou_plan::{expression_parts, map_expression_parts};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// True if a text may call `BNODE`, in upper or lower case. Most texts do not, and are searched in steps of five bytes
-/// (Horspool's algorithm). O(text).
+/// True if a query's text may call `BNODE`, in upper or lower case. Searches in steps of up to five bytes (Horspool's
+/// algorithm), since most texts do not contain the word. O(text).
 pub(crate) fn may_be_called_in(text: &str) -> bool {
     let text = text.as_bytes();
     let mut at = 0;
     while let Some(word) = text.get(at..at + 5) {
-        // The next place where the word may end, judged by its last byte.
+        // Distance to the next position where the word may begin, determined by the last byte of the current window.
         at += match word[4].to_ascii_lowercase() {
             b'e' if word.eq_ignore_ascii_case(b"bnode") => return true,
             b'd' => 1,
@@ -45,7 +46,7 @@ impl Rewrite for Rewriter {
 
     fn pattern(&mut self, p: &GraphPattern) -> New<Arc<GraphPattern>> {
         match p {
-            // A pattern that another endpoint evaluates is left to that endpoint.
+            // The remote endpoint evaluates BNODE in its own pattern.
             GraphPattern::Service { .. } => Ok(None),
             GraphPattern::Extend { .. } => self.binds(p, &mut None),
             p => Ok(p.rewritten(self)?.map(Arc::new)),
@@ -79,7 +80,7 @@ impl Rewriter {
         if has_bnode(expression) {
             let row = row.get_or_insert_with(|| {
                 self.made += 1;
-                // No variable of a query's text contains a space.
+                // A query's text cannot contain this variable, since its name has a space.
                 Variable::new_unchecked(format!("jindou {}", self.made))
             });
             let Ok(with_row) = bnodes(value.as_ref().unwrap_or(expression), row);
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_call_is_found_wherever_it_is_and_nowhere_else() {
-        // All texts of up to seven of these letters.
+        // All texts of up to seven of these characters.
         let letters = *b"bNode ";
         let mut texts = vec![String::new()];
         let mut found = 0;
@@ -147,8 +148,8 @@ mod tests {
                 texts = longer.collect();
             }
         }
-        // With five letters, one; with six, two places for the word and six possible extra letters; with seven, three
-        // places.
+        // Five characters: one text that matches. Six: two positions of the word, six choices for the extra character.
+        // Seven: three positions.
         assert_eq!(found, 1 + 2 * 6 + 3 * 36);
     }
 }

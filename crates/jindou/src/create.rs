@@ -14,7 +14,7 @@ impl QuadSource for NoQuads {
     }
 }
 
-/// Creates an empty store if none exists.
+/// Creates an empty store unless one exists.
 ///
 /// # Errors
 /// As [`Database::create`], except that an existing store is not an error.

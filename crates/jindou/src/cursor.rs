@@ -1,7 +1,7 @@
-//! Answers that the caller pulls: batches of columns of ids, whose terms are decoded on demand.
+//! Answers that the caller pulls batch by batch, as columns of ids whose terms are decoded on demand.
 //!
-//! The query runs on a thread of its own, at most [`AHEAD`] batches ahead of its reader. While the reader is slow the
-//! query sleeps; when the reader is dropped, the query is cancelled.
+//! The query runs on a thread of its own, at most [`AHEAD`] batches ahead of its reader. It sleeps while the reader is
+//! slow, and is cancelled when the reader is dropped.
 
 use crate::database::{Database, guarded, watching};
 use crate::execute::PlanExecution;
@@ -18,18 +18,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Most batches that wait for their reader.
+/// Largest number of batches in the queue.
 const AHEAD: usize = 2;
-/// Most rows in a batch.
+/// Largest number of rows in a batch.
 const ROWS: usize = 1 << 13;
-/// Interval at which a waiting side checks the time limit and cancellation.
+/// How often a waiting query or reader checks the time limit and the cancel tokens.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// State shared by the two sides, under the lock.
+/// State shared by the query and its reader, under the lock.
 #[derive(Default)]
 struct CursorState {
     batches: VecDeque<BatchColumns>,
-    /// The outcome of the query once it is over, until the reader has taken it.
+    /// The outcome of the query once it has ended. An error is taken by the reader, which leaves `Ok`.
     ended: Option<Result<()>>,
     /// True once the reader is dropped.
     closed: bool,
@@ -38,7 +38,7 @@ struct CursorState {
 /// A queue between the query and its reader.
 struct BatchQueue {
     state: Mutex<CursorState>,
-    /// Notified when a batch was put or taken, or when one side has ended.
+    /// Notified when a batch was added or taken, or when the query or the reader has ended.
     changed: Condvar,
     /// The query's token, which dropping the reader also cancels.
     cancel: CancelToken,
@@ -57,7 +57,7 @@ impl BatchQueue {
             .map_or_else(|e| e.into_inner().0, |(state, _)| state)
     }
 
-    /// Ok while the query may continue.
+    /// Returns an error if the query was cancelled or ran out of time.
     fn check(&self) -> Result<()> {
         self.callers.check()?;
         self.cancel.check()
@@ -75,13 +75,13 @@ impl BatchQueue {
             return Err(Error::SinkClosed);
         }
         self.check()?;
-        // Only one thread puts batches, so the room is still there.
+        // Only this thread adds batches, so the queue still has space.
         state.batches.push_back(columns);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// Waits until the queue has space, or no batch is needed any more.
+    /// Waits until the queue has space, or the reader needs no more batches.
     fn wait_for_room(&self) {
         let mut state = self.lock();
         while state.batches.len() >= AHEAD && !state.closed && self.check().is_ok() {
@@ -89,7 +89,7 @@ impl BatchQueue {
         }
     }
 
-    /// Waits for a batch; `None` at the end. An error is returned once.
+    /// Waits for a batch; `None` at the end. An error is returned once, and `None` after it.
     fn take(&self) -> Result<Option<BatchColumns>> {
         let mut state = self.lock();
         loop {
@@ -107,7 +107,8 @@ impl BatchQueue {
             if state.ended.is_some() {
                 return Ok(None);
             }
-            // The query checks this only at its next batch, which may never come.
+            // The query checks the caller's token only when it has a batch, which may never happen; so the reader
+            // checks it too.
             if self.callers.check().is_err() {
                 self.cancel.cancel();
             }
@@ -137,7 +138,7 @@ impl BatchQueue {
     }
 }
 
-/// The query's side of the queue.
+/// The sink into which the query writes its rows.
 struct Put<'a> {
     queue: Arc<BatchQueue>,
     snapshot: &'a Snapshot,
@@ -164,10 +165,10 @@ impl Put<'_> {
 
 impl Sink for Put<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        // Decoding rows does not report data of other shards that the query itself failed to read.
+        // Checked here because a failure to read another shard's data is not reported when the rows are decoded later.
         self.snapshot.check_shards()?;
         for from in (0..rows).step_by(ROWS) {
-            // The batch outlives the query.
+            // The batch outlives the query, so its memory is allocated outside the query's scope.
             scope::outside(|| self.piece(columns, from, ROWS.min(rows - from)))?;
         }
         Ok(())
@@ -175,7 +176,7 @@ impl Sink for Put<'_> {
 }
 
 /// The rows of a SELECT, pulled batch by batch. The query runs concurrently, some batches ahead. Dropping the cursor
-/// cancels it and waits until it has ended, which takes as long as a batch.
+/// cancels the query and waits until it has ended, which takes about as long as one batch.
 ///
 /// ```
 /// # let db = jindou::Database::in_memory();
@@ -207,8 +208,8 @@ impl Database {
     /// Answers a SELECT with a cursor, from which the caller pulls batches of rows.
     ///
     /// The time limit covers everything from this call to the query's end, including the time that the query waits for
-    /// its reader. The waiting batches are charged to the query's memory for as long as they live.
-    /// [`QueryOptions::cancel`] is checked when the query has a batch, and while the reader waits for one.
+    /// its reader. Batches are charged to the query's memory until they are dropped. [`QueryOptions::cancel`] is
+    /// checked whenever the query has a batch, and while the reader waits for one.
     ///
     /// # Errors
     /// Those of [`Self::plan`], [`Error::Unsupported`] for queries other than SELECT, [`Error::Limit`] if no thread can
@@ -219,7 +220,8 @@ impl Database {
         self.cursor_until(cancel, planned, options)
     }
 
-    /// [`Self::cursor`] over a query that [`Self::plan`] or [`PreparedQuery::plan`](crate::PreparedQuery::plan) has planned already.
+    /// As [`Self::cursor`], for a query that [`Self::plan`] or [`PreparedQuery::plan`](crate::PreparedQuery::plan) has
+    /// planned.
     ///
     /// ```
     /// # let db = jindou::Database::in_memory();
@@ -285,7 +287,7 @@ impl Database {
     }
 }
 
-/// A token for this query alone, since the caller's may be shared by many queries; its time limit starts now.
+/// A token for this query alone, because the caller's may be shared by many queries. The time limit starts now.
 fn own_token(options: &QueryOptions) -> CancelToken {
     match options.timeout {
         Some(limit) => CancelToken::with_deadline(limit),
@@ -293,7 +295,7 @@ fn own_token(options: &QueryOptions) -> CancelToken {
     }
 }
 
-/// Executes the query to its end, successful or not.
+/// Executes the query and writes its rows and its outcome into the queue.
 fn execute_into_queue(
     db: &Database,
     planned: &PlannedQuery,
@@ -301,7 +303,7 @@ fn execute_into_queue(
     options: &QueryOptions,
     queue: &Arc<BatchQueue>,
 ) {
-    // Rows may be decoded after the query was cancelled or timed out, so they have a session of their own.
+    // Rows may be decoded after the query was cancelled or timed out, so decoding has its own session with the shards.
     let snapshot = &*meaning.snapshot.for_new_query();
     let outcome = guarded(|| {
         queue.check()?;
@@ -319,11 +321,12 @@ fn execute_into_queue(
             cancel: watching(queue.cancel.clone(), snapshot),
         };
         let done = execution.into_rows(&meaning.terms, &mut put);
-        // Reports the cancellation that the caller requested, not the form in which the query noticed it.
+        // If the caller cancelled the query or its time is over, return that error rather than the one in which the
+        // query ended.
         if done.is_err() {
             queue.callers.check()?;
         }
-        // Any other failure may be the consequence of a file that failed.
+        // Any other error may be the consequence of a damaged file; then report the damage.
         db.inner.check_files(snapshot)?;
         done
     });
@@ -362,7 +365,7 @@ impl Drop for Cursor {
         self.queue.cancel.cancel();
         self.queue.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // The thread never panics: its work is guarded.
+            // The thread never panics: its work runs inside `guarded`.
             let _ = thread.join();
         }
     }

@@ -64,7 +64,7 @@ pub(crate) struct DatabaseState {
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
     pub(crate) shards: Option<ShardHost>,
-    /// Runs parts of queries at shards.
+    /// Sends parts of queries to shards; `None` for a store without shards.
     pub(crate) hub: Option<Hub>,
     pub(crate) sink: Box<dyn UpdateSink>,
     #[cfg(feature = "text")]
@@ -85,7 +85,7 @@ impl DatabaseState {
         self.sink.is_writable(&self.writer)
     }
 
-    /// Ok unless damage was found in the store's files.
+    /// Returns an error if damage was found in the store's files.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -93,9 +93,9 @@ impl DatabaseState {
         self.trust.0.check()
     }
 
-    /// Ok if everything read so far from a snapshot's files is valid. After damage was found, every query fails until
-    /// the store is opened again, even if a new base has replaced the damaged files: caches and a device's memory may
-    /// hold invalid data.
+    /// Returns an error if anything read so far from a snapshot's files was invalid. After damage was found, every
+    /// query fails until the store is opened again, even if a new base has replaced the damaged files: caches and a
+    /// device's memory may hold invalid data.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file that is damaged, has shrunk or could not be read.
@@ -110,14 +110,14 @@ impl DatabaseState {
     #[cold]
     fn failed_files(&self, snapshot: &Snapshot) -> Result<()> {
         self.trust.0.check()?;
-        // The next query may be able to reach them.
+        // An unreachable shard fails this query only, and is not recorded as damage: the next query may reach it.
         snapshot.check_shards()?;
         let base = snapshot.base();
         base.check_files().inspect_err(|e| self.trust.0.found(e))
     }
 
-    /// As [`Self::check_files`], but cheaper ([`Base::check_for_faults`]): for use during work that calls that function
-    /// at its end.
+    /// As [`Self::check_files`], but cheaper, since it misses some kinds of damage ([`Base::check_for_faults`]). For
+    /// use during work at whose end [`Self::check_files`] is called.
     ///
     /// # Errors
     /// As [`Self::check_files`].
@@ -129,12 +129,12 @@ impl DatabaseState {
             .inspect_err(|e| self.trust.0.found(e))
     }
 
-    /// Runs a query over a snapshot into a sink. The answer ends successfully only if everything read was valid, and
-    /// batches stop once it was not.
+    /// Runs a query over a snapshot into a sink. Checks the snapshot's files before each batch and before the end of
+    /// the answer, so that an answer from damaged files never ends as a success.
     ///
     /// # Errors
-    /// As [`Self::check_files`], in preference to any other error, which may be its consequence; otherwise the query's
-    /// errors.
+    /// As [`Self::check_files`], in preference to the query's error, which may be a consequence of the damage;
+    /// otherwise the query's error.
     pub(crate) fn checking_files<T>(
         &self,
         snapshot: &Snapshot,
@@ -149,7 +149,7 @@ impl DatabaseState {
             check: &check,
             check_for_faults: &|| self.check_for_faults(snapshot),
         };
-        // A successful answer was checked before its end.
+        // After a success nothing is checked here: the sink has checked the files before the answer's end.
         guarded(|| run(cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
     }
 
@@ -168,7 +168,7 @@ impl DatabaseState {
     }
 }
 
-/// Largest number of cached plans, and of bytes of them with their texts.
+/// Limits of the plan cache: number of plans, and bytes of the plans and their texts.
 const PLANS: usize = 4096;
 const PLAN_BYTES: usize = 16 << 20;
 
@@ -198,17 +198,17 @@ pub struct Checksum {
     pub rows: u64,
     /// Wrapping sum of the rows' hashes; comparable only on the same store.
     pub checksum: u64,
-    /// True if the GPU's kernels ran the query, or the first steps of its patterns (on the CPU, with
-    /// `JINDOU_GPU=shim`). With [`GpuChoice::On`](crate::GpuChoice::On) a plan that the kernels cannot run at all is
-    /// run on the CPU.
+    /// True if the GPU's kernels ran the query, or the first steps of its patterns. With `JINDOU_GPU=shim` the kernels
+    /// run on the CPU, and this is true as well. With [`GpuChoice::On`](crate::GpuChoice::On) a plan that the kernels
+    /// do not support runs on the CPU.
     pub on_gpu: bool,
-    /// Work of each shard, if the store is sharded and shards ran patterns.
+    /// Work of each shard; empty unless the store is sharded and shards ran patterns.
     pub shards: Vec<ShardWork>,
 }
 
 impl Database {
-    /// Opens a store directory. Takes well under a second whatever its size: files are mapped, not read, so damage in
-    /// them may give wrong answers; [`OpenOptions::verify`] reads them first.
+    /// Opens a store directory, in well under a second whatever its size. Files are mapped rather than read, so damage
+    /// in them may go unnoticed and give wrong answers; [`OpenOptions::verify`] reads them first.
     ///
     /// # Errors
     /// [`Error::NoStore`]; [`Error::NotAStore`] for a foreign folder; [`Error::Version`]; [`Error::Damaged`] for a missing or truncated file.
@@ -216,11 +216,11 @@ impl Database {
         Self::open_with(dir, &OpenOptions::default())
     }
 
-    /// Opens a store directory; its log is replayed, which takes seconds for a million changes.
+    /// Opens a store directory with options. Its log is replayed, which takes seconds for a million changes.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::Damaged`] when the log is damaged, with its place, [`Error::InUse`] when write
-    /// access is required and another process has the store.
+    /// As [`Self::open`]; [`Error::Damaged`] with file and offset when the log is damaged, [`Error::InUse`] when write
+    /// access is required and another process has opened the store for writing.
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
@@ -243,8 +243,8 @@ impl Database {
     /// other servers, and queries over the whole store.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::Unsupported`] if write access is required; [`Error::Usage`] for a cluster file that
-    /// does not match the store.
+    /// As [`Self::open`]; [`Error::Unsupported`] if write access is required; [`Error::Usage`] if the cluster file does
+    /// not match the store.
     #[cfg(feature = "cluster")]
     #[doc(hidden)]
     pub fn open_server(
@@ -259,8 +259,8 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Opens all shards of a store in this process, with queries coordinated at shard `home` and another transport
-    /// between the shards; for measurements and tests.
+    /// Opens all shards of a store in this process, for measurements and tests: shard `home` coordinates queries, and a
+    /// chosen transport connects the shards.
     ///
     /// # Errors
     /// As [`Self::open`]; [`Error::NotAStore`] for a store without shards.
@@ -278,8 +278,8 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Reports to an observer what threads do for queries over shards: for measurements and tests. Does nothing for a
-    /// store without shards.
+    /// Lets an observer see what each thread does for queries over shards; for measurements and tests. Does nothing for
+    /// a store without shards.
     #[doc(hidden)]
     pub fn observe_parts(&self, observer: Arc<dyn jindou_engine::Observer>) {
         if let Some(hub) = &self.inner.hub {
@@ -294,7 +294,7 @@ impl Database {
         Self::over_sink(opened, Box::new(sink), runtime)
     }
 
-    /// A database whose changes go to this sink.
+    /// A database that passes its updates to this sink.
     pub(crate) fn over_sink(
         opened: OpenedStore,
         sink: Box<dyn UpdateSink>,
@@ -327,8 +327,8 @@ impl Database {
         }
     }
 
-    /// A database over one snapshot whose changes go to a journal. Neither type is part of the library's stable
-    /// interface.
+    /// A database over one snapshot that writes its updates to a journal. Neither [`Snapshot`] nor [`Journal`] is part
+    /// of the library's stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
@@ -359,8 +359,8 @@ impl Database {
         Self::over(opened, runtime)
     }
 
-    /// True if the store in a directory is a server's copy of one that several servers keep over a shared log. Its files have
-    /// the updates up to the copy's last merge; opened without the log it is read-only.
+    /// True if the directory is one server's copy of a store that several servers replicate over a shared log. The
+    /// directory's files have the updates up to the copy's last merge; opened without the log, the copy is read-only.
     #[must_use]
     pub fn is_copy_of_log(dir: impl AsRef<Path>) -> bool {
         update::follows_log(dir.as_ref())
@@ -372,18 +372,17 @@ impl Database {
         &self.inner.trust.0
     }
 
-    /// The findings in the store's log when it was opened; `None` without a log.
+    /// Report on the recovery of the store's log when it was opened; `None` without a log.
     #[must_use]
     pub fn recovery(&self) -> Option<&Recovery> {
         self.inner.recovery.as_ref()
     }
 
     /// An empty database in memory, to be filled by updates ([`Self::update`], [`Self::apply`], [`Self::insert`]). Its
-    /// data ends with the last clone.
+    /// data is lost when the last clone is dropped.
     ///
-    /// Its quads are stored in the same way as those of updates, alongside segments and not in them: about 100 bytes
-    /// per quad, and the planner knows counts of predicates but no characteristic sets. For many millions of quads load
-    /// a store.
+    /// Its quads are stored in patches, as those of updates are, and not in segments: about 100 bytes per quad, and the
+    /// planner knows counts of predicates but no characteristic sets. For many millions of quads load a store instead.
     ///
     /// ```
     /// use jindou::{Answer, Database, UpdateOptions};
@@ -421,16 +420,16 @@ impl Database {
         Ok(db)
     }
 
-    /// A database in memory over one snapshot, whose type is not part of the library's stable interface. Changes end
-    /// with the process.
+    /// A database in memory over one snapshot, a type that is not part of the library's stable interface. Its updates
+    /// are lost when the process ends.
     #[doc(hidden)]
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
         Self::with_journal(snapshot, Box::new(NullJournal))
     }
 
-    /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it. A store that
-    /// another process may be changing is not replaced.
+    /// Loads a source into a store directory, all or nothing; [`Self::open`] then opens it. [`LoadOptions`] can allow
+    /// it to replace an existing store, unless another process may be changing that store.
     pub fn load(
         dir: impl AsRef<Path>,
         source: &dyn QuadSource,
@@ -452,7 +451,8 @@ impl Database {
         Self::check_with(dir, &Indexes::new())
     }
 
-    /// [`Self::check`] that also examines the content of these indexes; of other indexes only the bytes are verified.
+    /// As [`Self::check`], and also examines the content of these indexes; of other indexes only checksums are
+    /// verified.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -462,7 +462,7 @@ impl Database {
         Ok(report)
     }
 
-    /// Counts of a store as it is now, including the log's transactions, and sizes of its segments. O(bytes of the
+    /// Counts of a store's current state, including the log's transactions, and sizes of its segments. O(bytes of the
     /// log).
     ///
     /// # Errors
@@ -471,7 +471,7 @@ impl Database {
         Self::info_with(dir, &Indexes::new())
     }
 
-    /// [`Self::info`] with the descriptions that these indexes give of themselves.
+    /// As [`Self::info`], with each of these indexes' description of itself.
     ///
     /// # Errors
     /// As [`Self::info`], and for an index whose file is damaged.
@@ -498,7 +498,7 @@ impl Database {
     /// The current snapshot for a query with this token.
     ///
     /// # Errors
-    /// [`Error::Stale`] for a store with a shared log whose state here may be too old.
+    /// [`Error::Stale`] for a store with a shared log if this server's copy may be older than its limit allows.
     pub(crate) fn snapshot_for(&self, cancel: &CancelToken) -> Result<Snapshot> {
         self.inner.sink.wait_until_fresh()?;
         let snapshot = self.snapshot();
@@ -506,8 +506,8 @@ impl Database {
         Ok(snapshot)
     }
 
-    /// Number of the current snapshot, as [`UpdateReport::snapshot`](crate::UpdateReport::snapshot) gives it for the last update that
-    /// changed something. O(1).
+    /// Number of the current snapshot: the [`UpdateReport::snapshot`](crate::UpdateReport::snapshot) of the last update
+    /// that changed something. O(1).
     ///
     /// ```
     /// use jindou::{Database, UpdateOptions};
@@ -524,12 +524,12 @@ impl Database {
         self.number_of(&self.snapshot())
     }
 
-    /// The number of a snapshot for users: for a store with a shared log, that of its newest group.
+    /// The number of a snapshot as users see it; for a store with a shared log, the number of its newest group.
     pub(crate) fn number_of(&self, snapshot: &Snapshot) -> u64 {
         self.inner.sink.number(snapshot)
     }
 
-    /// True if the store is sharded and all of its shards are open here: then it can only be read.
+    /// True if the store is sharded and all of its shards are open in this process. Such a store is read-only.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         self.snapshot().as_sharded().is_some()
@@ -559,8 +559,8 @@ impl Database {
         Summary::from_snapshot(&self.snapshot())
     }
 
-    /// Runs a planned query into an order-independent checksum over every binding. It measures the engine without
-    /// parsing, planning, decoding and writing.
+    /// Runs a planned query and computes a checksum of its rows that does not depend on their order. For measuring the
+    /// engine without parsing, planning, decoding and writing.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -596,9 +596,9 @@ impl Database {
     /// Answers a query into a sink, streaming.
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL, [`Error::Unsupported`] for queries that no plan supports, [`Error::Timeout`],
-    /// [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::SinkClosed`] when the writer's other end went away.
-    /// Rows may have been written before an error.
+    /// [`Error::Query`] for bad SPARQL, [`Error::Unsupported`] for queries that the planner does not support,
+    /// [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::SinkClosed`] if the sink's
+    /// reader went away. Rows may have been written before an error.
     pub fn run(
         &self,
         text: &str,
@@ -608,7 +608,7 @@ impl Database {
         let start = Instant::now();
         let cancel = options.token();
         let memory = options.memory.clone();
-        // One budget for planning and running.
+        // Planning and running share one budget.
         let memory = memory.unwrap_or_else(|| self.settle(options).memory);
         let options = &options.clone().with_memory(memory);
         guarded(|| {
@@ -632,7 +632,7 @@ impl Database {
         guarded(|| self.execute_plan(planned, options, &cancel, Duration::ZERO, sink))
     }
 
-    /// Executes a plan into a sink, over files that are checked.
+    /// Executes a plan into a sink, with checks of the snapshot's files.
     fn execute_plan(
         &self,
         planned: &PlannedQuery,
@@ -642,7 +642,7 @@ impl Database {
         sink: &mut dyn AnswerSink,
     ) -> Result<QueryReport> {
         let start = Instant::now();
-        // A plan may be run again after a run that failed.
+        // The plan may have run before and failed; the new session forgets shards that failed then.
         let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.for_new_query());
         // Only DESCRIBE reads edges outside of the plan.
         let described = match &plan.form {
@@ -675,12 +675,12 @@ impl Database {
     }
 }
 
-/// A token that also ends when a file of the snapshot, or a shard, has failed, and that ends the snapshot's waits for
-/// shards.
+/// A token that is also cancelled when a file of the snapshot, or a shard, has failed. Cancelling it also ends the
+/// snapshot's waits for shards.
 pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken {
     snapshot.begin(&cancel);
     cancel.watching(snapshot.watch())
 }
 
-// Damaged files give wrong values, and a value out of range deep in the engine must end only its query.
+// Values read from damaged files may cause panics deep in the engine; `guarded` makes them errors of one query.
 pub(crate) use jindou_model::invariant::guarded;

@@ -10,15 +10,15 @@ use jindou_plan::sparql::QueryDataset;
 pub(crate) enum DefaultGraph {
     /// The store's default graph.
     Own,
-    /// All graphs.
+    /// The union of all graphs.
     Union,
-    /// The graphs of `FROM`, ascending ids.
+    /// The union of the graphs named by `FROM`; ascending ids.
     Set(Vec<u32>),
 }
 
 impl DefaultGraph {
-    /// The graphs of the query's `FROM`; without `FROM`, or with an empty IRI in it, the store's own default graph or
-    /// the union of all graphs. Graphs that the store does not know are empty.
+    /// The graphs of the query's `FROM`. Without `FROM`, or with an empty IRI in it: the union of all graphs if `union`
+    /// is set, otherwise the store's default graph. Graphs that the store does not contain count as empty.
     pub fn for_query(
         snapshot: &dyn Graph,
         from: Option<&QueryDataset>,

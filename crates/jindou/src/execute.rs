@@ -1,7 +1,8 @@
-//! Execution of queries that have a native plan: the engine's rows of ids, decoded and handed to the caller's sink.
+//! Execution of planned queries: runs a plan in the engine, decodes its rows of ids and passes them to the caller's
+//! sink.
 //!
-//! If the sink accepts rows as text in any order, each worker decodes and formats its own rows, and only finished
-//! pieces of text pass the lock; otherwise decoded rows do.
+//! If the sink accepts rows as text in any order, each worker decodes and formats its own rows, and takes the sink's
+//! lock only to pass finished pieces of text. Otherwise decoded rows are passed.
 
 use crate::again::again_in_place;
 use crate::database::Checksum;
@@ -23,12 +24,13 @@ use jindou_plan::{Form, Plan, Weight};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Least size of the first pieces of text that pass the lock: a slow answer must not wait until a whole piece is full.
+/// Size in bytes of a worker's first piece of text; later pieces are larger. It is small so that the first rows of a
+/// slow answer are passed on early.
 const FIRST_PIECE: usize = 1 << 12;
 
 pub(crate) type Options<'o> = Settled<'o, QueryOptions>;
 
-/// The computing slot that executing a plan needs; light plans need none.
+/// Takes a computing slot for a heavy plan; light plans need none.
 fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Result<Computing<'p>> {
     match plan.weight {
         Weight::Light => Ok(Computing::light()),
@@ -37,7 +39,8 @@ fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Res
 }
 
 fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> ExecOptions {
-    // A thread that computes in a place, or will, needs the pool to leave the place.
+    // A thread that holds a computing slot, or will take one, needs the pool in order to release the slot while it
+    // waits.
     let is_inside = || plan.weight == Weight::Heavy || options.pool.is_inside();
     ExecOptions {
         threads: options.threads,
@@ -51,7 +54,7 @@ fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> Exec
     }
 }
 
-/// A plan to execute over a snapshot.
+/// A plan, and everything that is needed to execute it.
 pub(crate) struct PlanExecution<'a> {
     pub plan: &'a Plan,
     pub snapshot: &'a dyn Graph,
@@ -60,7 +63,7 @@ pub(crate) struct PlanExecution<'a> {
 }
 
 impl PlanExecution<'_> {
-    /// Reduces the rows to a checksum.
+    /// Executes the plan and computes a checksum of its rows.
     pub fn into_checksum(self) -> Result<Checksum> {
         let (plan, snapshot, options) = (self.plan, self.snapshot, self.options);
         if let Some(sharded) = snapshot.as_sharded() {
@@ -85,7 +88,7 @@ impl PlanExecution<'_> {
         })
     }
 
-    /// Writes the answer into a sink; returns the rows written (1 for ASK) and, if requested, the measurements.
+    /// Writes the answer into a sink. Returns the number of rows written (1 for ASK) and, if requested, the profile.
     /// `described` is the default graph that DESCRIBE reads.
     pub fn into_sink(
         self,
@@ -117,7 +120,7 @@ impl PlanExecution<'_> {
             _ => answer(execution, sink)?,
         };
         let there = matches!(executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
-        // Templates and descriptions take time that has nothing to do with where the patterns ran.
+        // Filling templates and describing terms takes time that does not depend on the device, so it is not recorded.
         if let Some(began) = began
             && matches!(plan.form, Form::Select | Form::Ask)
         {
@@ -147,7 +150,7 @@ impl PlanExecution<'_> {
     }
 }
 
-/// The rows of an answer, where they were computed, and the measurements.
+/// The number of rows of an answer, the executor that computed them, and the engine's report.
 type Answered<'a> = (u64, &'a ExecutorChoice, ExecutionOutcome);
 
 /// Writes the answer of a plan into a sink.
@@ -199,7 +202,7 @@ fn answer<'a>(
     Ok((rows, execution.executor, ran))
 }
 
-/// Runs a SELECT's plan into a sink, as text if that is accepted in any order.
+/// Runs a SELECT's plan into a sink: as text if the sink accepts text in any order, otherwise as decoded rows.
 fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<ExecutionOutcome> {
     let (snapshot, terms) = (execution.snapshot, execution.terms);
     let text = sink
@@ -268,17 +271,19 @@ fn measured(
     }
 }
 
-/// Decodes batches with one decoder per column: the ids in a column are often near each other, those in a row are not.
+/// Decodes batches with one decoder per column. A decoder is fast for ids that are near each other, which those of a
+/// column often are, and those of a row are not.
 struct RowDecoder<'a> {
     snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
     columns: Vec<TermDecoder<'a>>,
     rows: Rows,
-    /// Memory of the rows.
+    /// Charge for the decoded rows.
     room: TextRoom,
 }
 
-/// Bytes of rows after which a group ends, and a column's decoder is dropped with what it keeps.
+/// A group of rows ends once its terms take this many bytes; a column's decoder whose last term is that long is
+/// replaced, to free its buffer.
 const GROUP_BYTES: usize = 1 << 18;
 
 impl<'a> RowDecoder<'a> {
@@ -292,7 +297,7 @@ impl<'a> RowDecoder<'a> {
         }
     }
 
-    /// Decodes up to `GROUP` rows from `from` on, and fewer if they are long.
+    /// Decodes the next group of rows, starting at row `from`: up to [`GROUP`] rows, or fewer if their terms are long.
     fn group(&mut self, columns: &[&[u32]], from: usize, rows: usize) -> Result<&Rows> {
         if self.columns.len() != columns.len() {
             self.columns = columns
@@ -325,7 +330,7 @@ impl<'a> RowDecoder<'a> {
     }
 }
 
-/// Passes rows as terms to a single consumer.
+/// Sink that decodes rows and passes them to a single consumer.
 struct DecodedRows<'a, 's> {
     decoder: RowDecoder<'a>,
     sink: &'s mut dyn AnswerSink,
@@ -334,8 +339,8 @@ struct DecodedRows<'a, 's> {
 /// Number of rows whose terms are fetched from other shards in one round trip: a multiple of [`GROUP`].
 const FETCHED: usize = 64 * GROUP;
 
-/// Fetches the terms of the rows from `from` on, if other shards have some of them and they were not fetched yet.
-/// `fetched` is the end of the rows whose terms were fetched.
+/// Fetches the terms of the rows starting at row `from`, if other shards hold some of them. Rows before `*fetched` were
+/// fetched already.
 fn fetch_terms(
     snapshot: &dyn Graph,
     columns: &[&[u32]],
@@ -358,7 +363,7 @@ impl Sink for DecodedRows<'_, '_> {
         while from < rows {
             fetch_terms(self.decoder.snapshot, columns, from, rows, &mut fetched);
             let group = self.decoder.group(columns, from, rows)?;
-            // What the reader keeps outlives the query.
+            // Memory that the consumer allocates may outlive the query, so it is allocated outside the query's scope.
             scope::outside(|| self.sink.rows(group))?;
             from += group.rows;
         }
@@ -366,7 +371,7 @@ impl Sink for DecodedRows<'_, '_> {
     }
 }
 
-/// Passes rows as text, from any worker.
+/// Sink that formats rows as text; each worker has a [`WorkerText`].
 struct TextRows<'a, 's> {
     sink: Mutex<&'s mut dyn AnswerSink>,
     exec: &'a ExecOptions,
@@ -375,14 +380,14 @@ struct TextRows<'a, 's> {
     kind: RowText,
 }
 
-/// One worker's piece of text.
+/// One worker's formatter and the piece of text that it has not passed on yet.
 struct WorkerText<'a, 'p, 's> {
     whole: &'p TextRows<'a, 's>,
     formatter: RowFormatter<'a>,
     text: Vec<u8>,
     /// Rows in `text`.
     rows: u64,
-    /// Size at which the piece is handed on.
+    /// The piece is passed on when it has this many bytes.
     enough: usize,
 }
 
@@ -390,13 +395,13 @@ impl<'s> WorkerText<'_, '_, 's> {
     fn hand_on(&mut self) -> Result<()> {
         if !self.text.is_empty() {
             let mut sink = self.whole.exec.lock(&self.whole.sink)?;
-            // What the reader keeps outlives the query.
+            // Memory that the consumer allocates may outlive the query, so it is allocated outside the query's scope.
             scope::outside(|| sink.raw(&self.text, self.rows))?;
             drop(sink);
             self.rows = 0;
             self.enough = PIECE.min(self.enough * 2);
-            // Capacity for the next piece and the group of rows that ends it. A new buffer is allocated, since growing
-            // the old one would copy it.
+            // Enough capacity for the next piece and the last group of rows in it. A new buffer is allocated, since
+            // growing the old one would copy it.
             if self.text.capacity() < 2 * self.enough {
                 self.text = Vec::with_capacity(2 * self.enough);
             } else {
@@ -406,8 +411,8 @@ impl<'s> WorkerText<'_, '_, 's> {
         Ok(())
     }
 
-    /// Appends rows' text to the piece. If the piece gets too long in the middle of a row, it is passed on, and the
-    /// other workers wait until all rows of the group were passed on.
+    /// Appends a group of rows to the piece. If the piece gets too long in the middle of a row, it is passed on, and
+    /// the sink stays locked until the whole group was passed on, so that other workers' text cannot get into the row.
     fn push_group(&mut self, columns: &[&[u32]], from: usize, rows: usize) -> Result<usize> {
         let (whole, rows_before) = (self.whole, self.rows);
         let mut sink: Option<MutexGuard<'_, &'s mut dyn AnswerSink>> = None;

@@ -1,5 +1,4 @@
-//! Export of a snapshot's quads in an order that suits documents: graph by graph, and subject by subject within a
-//! graph.
+//! Export of a snapshot's quads, sorted by graph and then by subject, as RDF documents need them.
 
 use crate::database::{Database, guarded, watching};
 use crate::update::GraphName;
@@ -12,23 +11,23 @@ use jindou_model::{
 };
 use jindou_store::Snapshot;
 
-/// Size of a batch, in bytes or quads, at which it is handed on.
+/// A batch is passed on when it has this many bytes or quads.
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 14;
-/// Number of subjects without a quad between two checks of the token.
+/// The cancel token is checked once per this many subjects.
 const LOOK: u32 = 1 << 16;
 /// Number of subjects whose lists and terms are fetched together from other shards.
 const PAGE: usize = 2048;
 
 /// The quads of the snapshot that was current when [`Database::export`] was called: the default graph first, then each
-/// named graph; in a graph the statements of a subject together. Blank nodes keep their labels.
+/// named graph. Within a graph, statements with the same subject are adjacent. Blank nodes keep their labels.
 ///
-/// The first worker delivers all of them. Memory: the subjects of one named graph (4 bytes each) and a batch.
-/// [`Progress::done`] counts quads.
+/// As a [`QuadSource`], its first worker delivers all quads. It takes memory for the subjects of one named graph (4
+/// bytes each) and one batch. [`Progress::done`] counts quads.
 pub struct Export {
     db: Database,
     snapshot: Snapshot,
-    /// Ids of the graphs.
+    /// Ids of the graphs to export.
     graphs: Vec<u32>,
     cancel: CancelToken,
 }
@@ -125,7 +124,7 @@ impl Export {
         for p in self.snapshot.graph_predicates(graph) {
             Graph::graph_subjects(&self.snapshot, graph, PredicateId(p), &mut some);
             all.extend_from_slice(&some);
-            // Most subjects occur with several predicates.
+            // Duplicates are removed from time to time, since most subjects occur with several predicates.
             if all.len() > 2 * distinct + (1 << 20) {
                 all.sort_unstable();
                 all.dedup();
@@ -140,8 +139,8 @@ impl Export {
 
 impl QuadSource for Export {
     /// # Errors
-    /// The sink's errors; [`Error::Cancelled`]; [`Error::Damaged`] when a file of the store is damaged or has failed,
-    /// in which case the delivered quads are invalid.
+    /// The sink's errors; [`Error::Cancelled`]; [`Error::Damaged`] when a file of the store is damaged or cannot be
+    /// read, in which case the delivered quads are invalid.
     fn run(
         &self,
         worker: usize,
@@ -162,7 +161,7 @@ impl QuadSource for Export {
     }
 }
 
-/// The batch being filled.
+/// The sink, and the batch that is being filled.
 struct ExportBatch<'a> {
     export: &'a Export,
     batch: QuadBatch,
@@ -212,7 +211,7 @@ impl<'a> ExportBatch<'a> {
         }
     }
 
-    /// Fetches the lists and terms of subjects from other shards.
+    /// Fetches the edge lists and terms of these subjects from other shards in one round.
     fn fetch(&self, subjects: &[u32], graph: u32) {
         let (snapshot, scope) = (&self.export.snapshot, GraphScope::of(graph));
         let Some(sharded) = snapshot.as_sharded() else {
@@ -242,7 +241,8 @@ impl<'a> ExportBatch<'a> {
         }
         let snapshot: &'a Snapshot = &self.export.snapshot;
         let scope = GraphScope::of(graph);
-        // Subject, predicate and graph in the current batch.
+        // Positions of the subject's, predicate's and graph's terms in the current batch; `None` until they are added
+        // to it.
         let mut subject = None;
         for &p in Graph::predicates_of(snapshot, v, Direction::Out).iter() {
             let p = PredicateId(p);

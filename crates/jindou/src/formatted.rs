@@ -1,5 +1,5 @@
-//! Rows of ids straight to rows of text: each cell is decoded and formatted in place, and repeated cells of a column
-//! are formatted once.
+//! Formats rows of ids as text: each cell is decoded and formatted without an intermediate term, and the texts of
+//! repeated cells are cached per column.
 
 use crate::results::{CellLayout, Csv, FULL, HandOn, JsonLayout, JsonLine, RowText, Tsv, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
@@ -7,11 +7,11 @@ use jindou_graph::Graph;
 use jindou_model::{NO_VERTEX, Result};
 use std::ops::Range;
 
-/// Rows whose terms are all prefetched before the first is read.
+/// Number of rows whose terms are prefetched together.
 pub(crate) const GROUP: usize = 32;
-/// Rows before anything is kept: small answers must not pay for tables.
+/// Number of rows before the caches of cells are allocated, so that small answers do not pay for them.
 const WARM: u64 = 512;
-/// Most columns that keep cells; further columns of wider rows do not.
+/// Largest number of columns with a cache; further columns have none.
 const COLUMNS: usize = 16;
 
 /// One worker's conversion from ids to text.
@@ -22,7 +22,8 @@ pub(crate) struct RowFormatter<'a> {
     rows: u64,
 }
 
-/// A column's decoder (ids in a column are often near each other, those in a row are not), and its kept cells.
+/// A column's decoder and its cache of formatted cells. Each column has its own decoder because ids in a column are
+/// often near each other.
 struct ColumnDecoder<'a> {
     decoder: TermDecoder<'a>,
     kept: Option<Box<Cells>>,
@@ -38,8 +39,8 @@ impl<'a> RowFormatter<'a> {
         }
     }
 
-    /// Appends up to [`GROUP`] rows from `from` on, and passes text on when a piece is full, also in the middle of a
-    /// row. Returns the number of rows.
+    /// Appends up to [`GROUP`] rows, starting at row `from`, and passes the text on whenever a piece is full, even in
+    /// the middle of a row. Returns the number of rows.
     pub(crate) fn group(
         &mut self,
         kind: &RowText,
@@ -77,7 +78,7 @@ impl<'a> RowFormatter<'a> {
         Ok(to - from)
     }
 
-    // Not inlined: it needs all registers.
+    // Not inlined, so that the loop gets all registers.
     #[inline(never)]
     fn push<L: CellLayout>(
         &mut self,
@@ -127,7 +128,8 @@ impl<'a> RowFormatter<'a> {
         Ok(())
     }
 
-    /// Appends the cells of a row from a column on with which the text is as long as a piece.
+    /// Appends a row's cells from column `from` on, after a cell that would make the text longer than [`FULL`]. Passes
+    /// text on in pieces.
     #[cold]
     #[inline(never)]
     fn push_long<L: CellLayout>(
@@ -154,7 +156,7 @@ impl<'a> RowFormatter<'a> {
                 continue;
             }
             layout.long_cell(i, term, out, hand_on)?;
-            // The decoders of all columns keep a term each, which may be long, too.
+            // Each column's decoder may still hold a long term; new decoders free that memory.
             for column in &mut self.columns {
                 column.decoder = TermDecoder::new(self.snapshot, self.terms);
             }
@@ -164,7 +166,8 @@ impl<'a> RowFormatter<'a> {
 }
 
 impl ColumnDecoder<'_> {
-    /// Prefetches the terms of these ids for [`Self::push`], and decides if keeping cells still pays.
+    /// Prefetches the terms of these ids for [`Self::push`], except those whose cells are cached. Also decides whether
+    /// the cache is still worth its cost.
     fn prefetch(&mut self, ids: &[u32]) {
         let Some(kept) = &mut self.kept else {
             return self.decoder.prefetch(ids);
@@ -175,7 +178,7 @@ impl ColumnDecoder<'_> {
         let mut missing = [NO_VERTEX; GROUP];
         let mut n = 0usize;
         for &id in ids {
-            // In a run of equal ids only the first is missing.
+            // Of adjacent equal ids only the first is prefetched.
             if !kept.has(id) && missing[n.saturating_sub(1)] != id && n < GROUP {
                 missing[n] = id;
                 n += 1;
@@ -185,34 +188,35 @@ impl ColumnDecoder<'_> {
     }
 }
 
-/// Recently formatted cells of one column: a direct-mapped table by id.
+/// Cache of a column's recently formatted cells: a direct-mapped hash table with ids as keys.
 struct Cells {
     ids: [u32; SLOTS],
     lengths: [u8; SLOTS],
-    /// By slot: the offset of its text, if it has one.
+    /// For each slot, the offset of its text in `text`, if it has one.
     starts: [u16; SLOTS],
-    /// Texts in the order in which they were kept, including replaced ones. All are dropped when it is full.
+    /// Texts in the order in which they were added, including those that were replaced. When it is full, the cache is
+    /// emptied.
     text: Vec<u8>,
-    /// Number of lookups since the last decision, and of hits among them.
+    /// Number of lookups, and of hits among them, since the cache was last judged.
     asked: u32,
     found: u32,
-    /// True while cells are kept.
+    /// True while the cache is used.
     on: bool,
-    /// Calls of [`Cells::is_worth_it`] until cells are kept again.
+    /// While the cache is off: number of calls of [`Cells::is_worth_it`] until it is tried again.
     pause: u32,
 }
 
 const SLOTS: usize = 256;
-/// Longest cell that is kept, in bytes.
+/// Longest cell that is cached, in bytes.
 const LONGEST: usize = 192;
-/// Bytes of text: enough for all slots with cells of ordinary length, and small even if a thousand answers are being
-/// written.
+/// Bytes of text in a cache: enough for cells of ordinary length in all slots, and affordable for a thousand concurrent
+/// answers.
 const TEXT: usize = 32 << 10;
-/// Number of cells between two decisions.
+/// Number of lookups after which the cache is judged.
 const DECIDE: u32 = 2048;
-/// Caching cells is worth it if at least one lookup in this many is a hit.
+/// The cache is worth its cost if at least one lookup in this many is a hit.
 const WORTH: u32 = 4;
-/// Groups of rows without kept cells before keeping is tried again.
+/// Number of groups of rows for which a cache stays off.
 const PAUSE: u32 = 2048;
 
 impl Default for Cells {
@@ -269,7 +273,7 @@ impl Cells {
         self.text.extend_from_slice(text);
     }
 
-    /// True if caching cells saves time; called once per group of rows.
+    /// True if the cache should be used for the next group of rows. Called once per group.
     fn is_worth_it(&mut self) -> bool {
         if !self.on {
             self.pause = self.pause.saturating_sub(1);
@@ -308,7 +312,7 @@ mod tests {
         for id in 0..10_000 {
             cells.keep(id, &text(id));
             assert_eq!(cells.get(id), Some(&*text(id)));
-            // A neighbouring id is either complete or gone.
+            // The cell of any other id is either complete or no longer kept.
             let other = id / 2;
             assert!(cells.get(other).is_none_or(|kept| kept == text(other)));
         }

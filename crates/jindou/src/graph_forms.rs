@@ -12,8 +12,8 @@ use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Hashes of the triples returned so far, for removing duplicates. If the query's memory is exhausted, later triples
-/// may repeat, which every reader of a graph allows.
+/// Hashes of the triples returned so far, for removing duplicates. Once the query's memory is exhausted, no more hashes
+/// are stored and later triples may repeat, which does not change the graph.
 struct Given {
     hashes: FxHashSet<u128>,
     budget: MemoryBudget,
@@ -33,7 +33,7 @@ impl Given {
         }
     }
 
-    /// A long literal is hashed where it is, after the bytes of the same one without a text.
+    /// Hashes a triple's canonical bytes. A long literal's text is hashed without copying it into the buffer.
     fn hash(&mut self, t: &Triple) -> u128 {
         self.bytes.clear();
         for part in [
@@ -66,7 +66,8 @@ impl Given {
     fn is_new(&mut self, t: &Triple) -> bool {
         let hash = self.hash(t);
         if self.hashes.len() == self.hashes.capacity() && !self.full {
-            // A table doubles, and for a moment the old and the new one exist together.
+            // The table doubles when it is full, and the old and the new one exist together while it is copied; 17
+            // bytes per slot.
             let want = (2 * self.hashes.capacity()).max(64) as u64 * 17 * 3 / 2;
             match self.budget.charge(want.saturating_sub(self.charged)) {
                 Ok(()) => self.charged = want.max(self.charged),
@@ -86,22 +87,23 @@ impl Drop for Given {
     }
 }
 
-/// Fills a template with rows.
+/// Sink that fills a CONSTRUCT template with each row.
 pub(crate) struct Construct<'a> {
     template: &'a [[TemplateTerm; 3]],
     decoders: Vec<TermReader<'a>>,
     snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
-    /// Memory of the row's terms.
+    /// Charge for the current row's terms.
     room: TextRoom,
-    /// The row's terms.
+    /// The current row's terms.
     row: Vec<Option<Term>>,
-    /// The row's blank nodes.
+    /// For each blank node of the template, the one that replaces it in the current row's triples.
     blanks: Vec<Option<BlankNode>>,
     out: TripleWriter<'a>,
 }
 
-/// Writes triples that were not written before, and charges long ones: a writer of RDF copies and escapes their terms.
+/// Writes triples that were not written before. Long triples are charged while they are written, since serializers copy
+/// and escape their terms.
 pub(crate) struct TripleWriter<'a> {
     given: Given,
     cancel: &'a CancelToken,
@@ -109,11 +111,11 @@ pub(crate) struct TripleWriter<'a> {
     triples: u64,
 }
 
-/// Work of writing a triple, in bytes.
+/// Work of writing a triple in addition to its length, in the bytes that [`scope::worked`] counts.
 const TRIPLE_WORK: usize = 1 << 12;
-/// Bytes of a triple from which it is charged.
+/// Triples of at least this many bytes are charged while they are written.
 const LONG: usize = 1 << 16;
-/// Copies of a term in a row and in its triple.
+/// Number of copies of a term that exist while its row is processed.
 const COPIES: u64 = 3;
 
 impl<'a> TripleWriter<'a> {
@@ -129,7 +131,7 @@ impl<'a> TripleWriter<'a> {
     fn write(&mut self, triple: &Triple) -> Result<()> {
         let length = length(triple);
         scope::worked(TRIPLE_WORK + length)?;
-        // What the reader keeps outlives the query.
+        // Memory that the consumer allocates may outlive the query, so it is allocated outside the query's scope.
         let written = scope::outside(|| {
             let mut charge = Charge::new(Holder::Rest, &self.given.budget);
             if length >= LONG {
@@ -141,12 +143,12 @@ impl<'a> TripleWriter<'a> {
             }
             Ok(())
         });
-        // A writer that the token stopped only says that it cannot go on.
+        // If the token stopped the serializer, that is reported as an I/O error; the token has the true reason.
         written.or_else(|e| self.cancel.check().and(Err(e)))
     }
 }
 
-/// Decodes terms that are charged before.
+/// Decodes terms after charging their memory.
 struct TermReader<'a> {
     decoder: TermDecoder<'a>,
     snapshot: &'a dyn Graph,
@@ -162,7 +164,7 @@ impl<'a> TermReader<'a> {
         }
     }
 
-    /// A term and the bytes charged for it; no term for 0.
+    /// A term and the bytes charged for it; `None` for id 0, which is unbound.
     fn read(&mut self, id: u32, room: &mut TextRoom) -> Result<(Option<Term>, u64)> {
         let length = self.decoder.canonical(id)?.map_or(0, <[u8]>::len);
         scope::worked(length)?;
@@ -203,7 +205,7 @@ impl<'a> Construct<'a> {
         Ok(self.out.triples)
     }
 
-    /// Decodes a row's terms after charging each; returns the bytes charged.
+    /// Decodes a row's terms into `self.row`; returns the bytes charged for them.
     fn decode(&mut self, columns: &[&[u32]], row: usize) -> Result<u64> {
         self.row.clear();
         let mut charged = 0;
@@ -216,7 +218,7 @@ impl<'a> Construct<'a> {
         Ok(charged)
     }
 
-    /// `None` for a position without a term.
+    /// The template term's value in the current row; `None` if it is a variable without a value.
     fn term(&mut self, t: &TemplateTerm) -> Result<Option<Term>> {
         Ok(match t {
             TemplateTerm::Column(c) => match self.row.get(*c) {
@@ -302,7 +304,7 @@ impl DescribedVertices {
     }
 }
 
-/// Bytes charged for each resource to describe: its id in a list and in a set, which may double.
+/// Bytes charged per resource to describe: its id in a list and in a set, either of which may be doubling.
 const RESOURCE: u64 = 64;
 
 impl Sink for DescribedVertices {
@@ -324,8 +326,8 @@ impl DescribedVertices {
     }
 }
 
-/// Writes the triples about the resources: those that have one as subject, and those about blank nodes reached from
-/// them (a *concise bounded description*). Returns their number. O(triples written).
+/// Writes the triples whose subject is one of the resources, and those whose subject is a blank node reached from them
+/// (a *concise bounded description*). Returns the number of triples. O(triples written).
 pub(crate) fn describe(
     mut resources: DescribedVertices,
     described: &DefaultGraph,
@@ -342,7 +344,7 @@ pub(crate) fn describe(
     waiting.reverse();
     while let Some(id) = waiting.pop() {
         cancel.check()?;
-        // What the query made is not in the store.
+        // A term that the query computed is not in the store, so no triples describe it.
         if id >= FIRST_QUERY_ID {
             continue;
         }

@@ -19,11 +19,10 @@
 //! ```
 //!
 //! Every error is an [`Error`]; when a limit is reached, the error names the exhausted [`Resource`]. Messages are whole
-//! sentences for people, and do not mention options of a program.
+//! sentences for users, and do not mention command-line options.
 //!
 //! Memory and time are limited for each query and each update ([`QueryOptions::memory`], [`QueryOptions::timeout`]).
-//! The memory that a text takes until there is a plan is measured by the program's global allocator, if that is
-//! [`Tracked`]:
+//! The memory for parsing and planning is measured by the program's global allocator if that is [`Tracked`]:
 //!
 //! ```
 //! #[global_allocator]
@@ -31,17 +30,20 @@
 //! # fn main() {}
 //! ```
 //!
-//! It may wrap another allocator (`Tracked::over(MiMalloc)`). In a program without it a text is charged by its length
-//! instead: 256 times its length until it is planned, and an eighth of that for the plan.
+//! [`Tracked`] may wrap another allocator (`Tracked::over(MiMalloc)`). In a program without it that memory is estimated
+//! from the length of the query's text: 256 times the length while it is parsed and planned, and an eighth of that for
+//! the plan.
 //!
-//! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
-//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `text` (labels, and search by their words: the module `search`), `cluster` (stores in
-//! shards on several servers; its items are hidden here, since they will change). `examples/` has runnable programs.
+//! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service`
+//! (SERVICE over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`),
+//! `compression` (loading gzip, bzip2, xz and zstd), `text` (labels, and search by their words: the module `search`),
+//! `cluster` (stores in shards on several servers; its items are hidden here, since they will change). `examples/` has
+//! runnable programs.
 //!
-//! A store's files are mapped. A file that shrinks or cannot be read meanwhile raises SIGBUS, which would end the
-//! process; so the first file that is opened installs a handler for that signal, and queries and updates get an
-//! [`Error::Damaged`] that names the file. Other faults go to the handler that was installed before. A program that
-//! handles the signal itself says so first: [`mapped_files::leave_signal_alone`].
+//! A store's files are mapped into memory. Reading a mapped file that has shrunk or fails raises SIGBUS, which would
+//! end the process. So opening the first file installs a signal handler, which turns the failure into an
+//! [`Error::Damaged`] of the query or update, with the file's name. Other causes of SIGBUS are passed to the handler
+//! that was installed before. A program with its own handler calls [`mapped_files::leave_signal_alone`] first.
 
 mod again;
 mod backup;
@@ -126,7 +128,7 @@ pub use matching::{QuadMatches, QuadPattern};
 pub use options::{DatasetChoice, QueryOptions};
 pub use planning::{PlannedQuery, QueryForm};
 pub use prefixes::prefixes_in_effect;
-// Their types appear in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
+// Other crates whose types appear in signatures: terms and quads, graph formats, IRIs, and parsed queries.
 pub use jindou_plan::oxiri;
 pub use jindou_plan::sparql as algebra;
 pub use oxrdf;
@@ -148,7 +150,7 @@ pub use warm::{Warm, Warming};
 pub use watch::QueryWatch;
 pub use why::{Reason, ReasonKind, ReasonPlace};
 
-// For this workspace's own tools and tests, and not part of the library's stable interface.
+// For this workspace's tools and tests; not part of the library's stable interface.
 #[cfg(feature = "cluster")]
 #[doc(hidden)]
 pub use jindou_cluster as cluster;

@@ -1,4 +1,4 @@
-//! Quads by their terms, including blank nodes, without a query, as the stores of other libraries offer it.
+//! Lookup of quads by their terms, including blank nodes, without a query; other RDF libraries offer the same.
 
 use crate::database::Database;
 use crate::options::QueryOptions;
@@ -13,7 +13,7 @@ use jindou_store::Snapshot;
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use std::ops::Range;
 
-/// Number of subjects and lists between checks of the clock, and initial capacity for quads.
+/// The clock is checked once per this many subjects and lists; also the initial capacity of the list of quads.
 const LOOK: usize = 1 << 10;
 
 /// A pattern of quads: those that have the given terms.
@@ -39,19 +39,19 @@ impl QuadPattern {
     }
 }
 
-/// Quads of one snapshot that match a pattern: 16 bytes each, charged to a query's memory. Terms are decoded when they
-/// are read.
+/// Quads of one snapshot that match a pattern, as ids of 16 bytes per quad that are charged to a query's memory. Terms
+/// are decoded when they are read.
 pub struct QuadMatches {
-    /// Subject, vertex of the predicate, object, graph.
+    /// Ids of the subject, predicate, object and graph of each quad.
     ids: Vec<[u32; 4]>,
     snapshot: Snapshot,
     _charge: Charge,
 }
 
 impl Database {
-    /// Finds the quads that match a pattern. A blank node matches the store's blank node with that label, as returned
-    /// by queries and by [`QuadMatches::read`]. O(quads of the subject, else of the object, else of the predicate, else
-    /// of the graph).
+    /// Finds the quads that match a pattern. A blank node in it matches the store's blank node with that label, as
+    /// returned by queries and by [`QuadMatches::read`]. The time is linear in the number of quads with the subject if
+    /// it is given, otherwise with the object, the predicate or the graph, whichever of these is given first.
     ///
     /// ```
     /// use jindou::{Database, QuadPattern, QueryOptions};
@@ -73,7 +73,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Damaged`] for files that failed.
+    /// [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Damaged`] for damaged or
+    /// unreadable files.
     pub fn quads_matching(
         &self,
         pattern: &QuadPattern,
@@ -97,7 +98,7 @@ impl Database {
         })?;
         Ok(QuadMatches {
             ids,
-            // The terms may be read after the time limit has passed.
+            // A session of its own, since terms may be read after this call's time limit has passed.
             snapshot: snapshot.for_new_query().into_owned(),
             _charge: charge,
         })
@@ -109,13 +110,14 @@ struct QuadSearch<'a> {
     cancel: &'a CancelToken,
     charge: &'a mut Charge,
     found: Vec<[u32; 4]>,
-    /// Capacity of the current list of subjects.
+    /// Capacity of the current list of subjects, which is charged as well.
     keys: usize,
     looked: usize,
 }
 
 impl QuadSearch<'_> {
-    /// The ids of the given terms; `None` if the store lacks one of them.
+    /// The ids of the given terms, `None` for a position without a term; `None` for all if the store lacks one of the
+    /// terms.
     fn ids<const N: usize>(&self, terms: [Option<&Term>; N]) -> Option<[Option<u32>; N]> {
         let mut out = [None; N];
         for (id, t) in out.iter_mut().zip(terms) {
@@ -178,13 +180,13 @@ impl QuadSearch<'_> {
                 }
             }
         }
-        // The list of subjects is dropped here.
+        // The list of subjects is no longer charged, since it is dropped here.
         self.keys = 0;
         self.charged(self.found.capacity())?;
         self.cancel.check()
     }
 
-    /// Adds the edges of one vertex, or the one to `only`.
+    /// Adds the quads of one vertex's edge list, or of only the edge to `only`.
     fn list(
         &mut self,
         p: PredicateId,
@@ -197,7 +199,7 @@ impl QuadSearch<'_> {
         let edges = self.snapshot.edges(p, direction);
         let mut full = Ok(());
         edges.for_each(key, scope, |other, graph| {
-            // After a refusal the rest of the list is skipped: a hub's list may be longer than all lists before it.
+            // After an error the remaining edges are skipped; there may be millions of them.
             if only.is_none_or(|only| only == other) && full.is_ok() {
                 full = self.push(match direction {
                     Direction::Out => [key, predicate, other, graph],
@@ -213,7 +215,7 @@ impl QuadSearch<'_> {
         Ok(())
     }
 
-    /// Adds a quad, whose memory is charged first.
+    /// Adds a quad; if the list must grow, charges its memory first.
     #[inline]
     fn push(&mut self, quad: [u32; 4]) -> Result<()> {
         if self.found.len() == self.found.capacity() {
@@ -225,7 +227,7 @@ impl QuadSearch<'_> {
         Ok(())
     }
 
-    /// Charges memory for this many quads, and for the list of subjects.
+    /// Sets the charge to the memory of this many quads and of the list of subjects.
     fn charged(&mut self, quads: usize) -> Result<()> {
         let (quads, keys) = (quads as u64, self.keys as u64);
         let bytes = quads * size_of::<[u32; 4]>() as u64 + keys * size_of::<u32>() as u64;
@@ -246,7 +248,7 @@ impl QuadMatches {
         self.ids.is_empty()
     }
 
-    /// Appends the quads with these numbers; numbers beyond the last are ignored.
+    /// Appends the quads at these positions, counted from 0; positions past the last quad are ignored.
     ///
     /// # Errors
     /// [`Error::Damaged`] for an id without a term, and for a file that shrank or cannot be read: the store is damaged.

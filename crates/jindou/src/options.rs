@@ -13,7 +13,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Options of a query. By default they follow the database's [`Runtime`](crate::Runtime), without a deadline.
+/// Options of a query. By default it uses the threads and memory of the database's [`Runtime`](crate::Runtime) and has
+/// no time limit.
 ///
 /// The options can include a program's own functions:
 ///
@@ -43,46 +44,49 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueryOptions {
-    /// Threads that a heavy query may use, at most those of the runtime; `None` means all of the runtime's.
+    /// Largest number of threads that a heavy query uses, limited by the runtime's number, which is also the default.
     pub threads: Option<usize>,
-    /// Time limit, measured from the call and including planning.
+    /// Time limit, measured from the call and including planning; `None` means no limit.
     pub timeout: Option<Duration>,
-    /// Memory for the query's text, algebra, plan and operators; `None` means the rest of the runtime's.
+    /// Budget for the memory of the query's text, algebra, plan and operators; `None` means whatever is left of the
+    /// runtime's budget.
     pub memory: Option<MemoryBudget>,
     /// Cancels the query from another thread.
     pub cancel: CancelToken,
-    /// True if the default graph is the union of all graphs; `None` keeps the setting of the store's load.
+    /// True if the default graph is the union of all graphs; `None` means as chosen when the store was loaded.
     pub union_default: Option<bool>,
     /// True to count rows, time and bytes of each step.
     pub profile: bool,
-    /// Shows the query's progress to every holder of a clone: rows and times of its steps are counted, as with
-    /// `profile`.
+    /// If set, every clone of this [`QueryWatch`] can read the query's progress. Rows and times of its steps are then
+    /// counted, as with `profile`.
     pub watch: Option<QueryWatch>,
     /// Permission to use a GPU.
     pub gpu: GpuChoice,
-    /// For a sharded store: whether rows are sent to the data or the data is fetched.
+    /// For a sharded store: whether queries send rows to the shards that hold the data, or fetch the data.
     pub shard_mode: ShardMode,
     /// The graphs to read instead of those that the query names.
     pub dataset: Option<DatasetChoice>,
-    /// The client for `SERVICE`. Without one, queries with SERVICE are refused.
+    /// The client that sends `SERVICE` patterns to other endpoints. Without it, queries with SERVICE are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Functions that the query may call by IRI, in addition to the casts. Plans are cached for each set of functions;
-    /// see [`Functions`].
+    /// Functions that the query may call by IRI, in addition to the casts. Plans are cached separately for each
+    /// [`Functions`] value.
     pub functions: Functions,
-    /// Threads that a heavy query uses in addition to the caller's; `None` means the runtime's.
+    /// Pool of the threads that a heavy query uses in addition to the caller's; `None` means the runtime's.
     pub pool: Option<Arc<dyn WorkerPool>>,
-    /// True if the common prefixes ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)) are known where a query does not declare them. They are
-    /// by default.
+    /// True (the default) if the common prefixes ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)) apply to queries that do
+    /// not declare them.
     pub common_prefixes: bool,
     /// True (the default) if the store's prefixes ([`Database::prefixes`](crate::Database::prefixes)) apply to queries
     /// that do not declare them. They take precedence over the common ones.
     pub store_prefixes: bool,
-    /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the store's.
+    /// Further prefixes with their IRIs that apply to queries that do not declare them; they take precedence over the
+    /// store's.
     pub prefixes: Vec<(String, String)>,
-    /// Base for a query's relative IRIs, including those of `IRI()`, if the query has no BASE of its own.
+    /// Base for the query's relative IRIs, including arguments of `IRI()`, if the query has no BASE of its own.
     pub base: Option<String>,
-    /// Variables of the query, each with the terms that it may take: as a VALUES for each variable at the start of the WHERE clause. A
-    /// variable that the query itself gives a value is refused, and so are blank nodes.
+    /// Variables of the query, each with the terms that it may take; has the effect of a VALUES for each variable at
+    /// the start of the WHERE clause. It is an error if the query assigns a value to such a variable (BIND, `AS`), or
+    /// if a term is a blank node.
     ///
     /// ```
     /// # let db = jindou::Database::in_memory();
@@ -121,9 +125,9 @@ impl Default for QueryOptions {
     }
 }
 
-/// A dataset given alongside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
-/// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty. An empty name stands for the default graph that queries
-/// see without a dataset of their own.
+/// A dataset given alongside the query (SPARQL 1.1 Protocol, section 2.1.4), which replaces the query's own `FROM` and
+/// `FROM NAMED`. Graphs that the store does not contain are empty. An empty IRI stands for the default graph that a
+/// query without any dataset reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatasetChoice {
     /// IRIs of the graphs whose union is the default graph.
@@ -146,7 +150,7 @@ impl DatasetChoice {
         let own = self.default.iter().filter(|iri| iri.is_empty()).count();
         let default = match own {
             0 => nodes(&self.default)?,
-            // An IRI that a text can name is never empty.
+            // The empty IRI stands for the store's default graph; a query's text cannot contain it.
             n if n == self.default.len() => vec![NamedNode::new_unchecked("")],
             _ => {
                 return Err(Error::Query(
@@ -166,7 +170,8 @@ impl DatasetChoice {
         Ok(())
     }
 
-    /// The cache's key for a text over this dataset. A valid query never begins with a zero byte, so keys are distinct.
+    /// The plan cache's key for a text over this dataset. A valid query never begins with a zero byte, so keys are
+    /// distinct.
     pub(crate) fn key(&self, text: &str) -> String {
         let mut out = String::new();
         for (tag, list) in [('d', &self.default), ('n', &self.named)] {
@@ -201,8 +206,8 @@ impl QueryOptions {
         with_values: values = Vec<(String, Vec<Term>)>;
     }
 
-    /// The cache's key for a text that is read with these options. A valid query never begins with a zero byte, so keys
-    /// are distinct.
+    /// The plan cache's key for a text with these options. A valid query never begins with a zero byte, so keys are
+    /// distinct.
     pub(crate) fn keyed<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut keyed = match &self.dataset {
             Some(d) => Cow::Owned(d.key(text)),
@@ -211,7 +216,7 @@ impl QueryOptions {
         if !self.common_prefixes {
             keyed = format!("\0c{keyed}").into();
         }
-        // IRIs and names do not contain zero bytes, and neither does the part before the text.
+        // The parts are separated by zero bytes, which do not occur in IRIs, names or the key of the dataset.
         if !self.prefixes.is_empty() {
             let all = self.prefixes.iter();
             let all: String = all.map(|(n, i)| format!("\0p{n}\0{i}")).collect();
@@ -226,7 +231,7 @@ impl QueryOptions {
         keyed
     }
 
-    /// The version of the store's prefixes that a text is read with; 0 without any.
+    /// The version of the store's prefixes that apply to a text; 0 if the store's prefixes do not apply.
     pub(crate) fn prefixes_of(&self, snapshot: &Snapshot) -> u64 {
         match self.store_prefixes {
             true => snapshot.prefixes().version(),
@@ -234,7 +239,7 @@ impl QueryOptions {
         }
     }
 
-    /// Choices of the parser, for a query of this snapshot.
+    /// Options of the parser for a query over this snapshot.
     pub(crate) fn syntax(&self, snapshot: &Snapshot) -> SyntaxOptions {
         SyntaxOptions {
             common_prefixes: self.common_prefixes,
@@ -245,7 +250,7 @@ impl QueryOptions {
         }
     }
 
-    /// The cancellation token with the deadline counted from now.
+    /// The cancel token; its time limit starts now.
     pub(crate) fn token(&self) -> CancelToken {
         match self.timeout {
             Some(limit) => self.cancel.limited(limit),

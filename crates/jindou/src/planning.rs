@@ -1,4 +1,4 @@
-//! Queries on the way from their text to a plan, and the cache of plans.
+//! Parsing and planning of queries, and the use of the plan cache.
 
 use crate::blank_nodes;
 use crate::database::Database;
@@ -28,12 +28,12 @@ pub enum QueryForm {
     Describe,
 }
 
-/// A parsed and planned query. It belongs to the snapshot it was planned for.
+/// A parsed and planned query, and the snapshot for which it was planned.
 pub struct PlannedQuery {
     pub(crate) plan: Arc<Plan>,
     pub(crate) snapshot: Snapshot,
     pub(crate) cached: bool,
-    /// Charge of the plan's bytes, if the plan is not in the cache.
+    /// Charge for the plan's memory; `None` if the plan was found in the cache, which has charged it.
     charge: Option<Charge>,
 }
 
@@ -58,7 +58,7 @@ impl PlannedQuery {
         }
     }
 
-    /// Bytes charged for the plan.
+    /// Bytes charged for the plan; 0 if it was found in the cache.
     #[must_use]
     pub fn charged(&self) -> u64 {
         self.charge.as_ref().map_or(0, Charge::bytes)
@@ -83,7 +83,7 @@ impl PlannedQuery {
         &self.plan
     }
 
-    /// The snapshot for which it was planned, whose type is not part of the library's stable interface.
+    /// The snapshot for which the query was planned; its type is not part of the library's stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
@@ -112,7 +112,7 @@ impl Database {
         self.plan_for(text, options, snapshot)
     }
 
-    /// [`Self::plan`] for a snapshot that [`Self::snapshot`] returned.
+    /// As [`Self::plan`], for a snapshot that [`Self::snapshot`] returned.
     #[doc(hidden)]
     pub fn plan_in(
         &self,
@@ -155,7 +155,8 @@ impl Database {
         })
     }
 
-    /// Parses and plans a query. All memory used is charged meanwhile, and the plan for as long as it exists.
+    /// Parses and plans a query. Returns the plan with a charge for its memory; memory used meanwhile is charged as
+    /// well.
     fn read_and_plan(
         &self,
         text: &str,
@@ -176,13 +177,13 @@ impl Database {
         plan_options: &PlanOptions,
     ) -> Result<Arc<Plan>> {
         let plan = jindou_plan::plan(query, snapshot, plan_options)?;
-        // A plan made without data that could not be read must not be cached.
+        // If a shard could not be read, the plan lacks statistics, and must not be cached.
         snapshot.check_shards()?;
         Ok(Arc::new(plan))
     }
 
     /// Plans a prepared query with these terms, or finds its plan in the cache. `prefixes` is the version of the
-    /// prefixes that its text was parsed with.
+    /// store's prefixes with which the text was parsed.
     pub(crate) fn plan_with(
         &self,
         text: &str,
@@ -194,7 +195,7 @@ impl Database {
     ) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token())?;
         self.inner.check_for_faults(&snapshot)?;
-        // A valid query does not contain a zero byte at its beginning or anywhere else, so this key is unique.
+        // Distinct from the keys of other queries: a valid query contains no zero byte.
         let mut keyed = String::from("\0p");
         for (name, term) in query.names().zip(&terms) {
             let _ = write!(keyed, "{name} {term}\0");
@@ -227,7 +228,8 @@ impl Database {
         })
     }
 
-    /// The query over the dataset that the options choose. Memory and time are the scope's that the thread is inside.
+    /// Parses a query, over the dataset that the options choose. Memory and time are limited by the current thread's
+    /// scope.
     pub(crate) fn parse(
         text: &str,
         options: &Settled<'_, QueryOptions>,
@@ -296,8 +298,9 @@ impl Database {
         })
     }
 
-    /// Explains how a query would be executed: each step, its estimate and the reason for its position; the predicted
-    /// times on CPU and GPU, if a GPU may be used; for a sharded store, where each exploration is executed, and why.
+    /// Explains how a query would be executed: each step with its estimate and the reason for its position; the
+    /// predicted times on CPU and GPU, if a GPU may be used; for a sharded store, where each exploration would run, and
+    /// why.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
         let settled = self.settle(options);
@@ -326,8 +329,8 @@ impl Database {
             })
     }
 
-    /// Counts of the data that a query overlooks: it has patterns outside GRAPH, they read the store's default graph, and that is empty
-    /// while named graphs are not. `None` for all other queries. O(predicates + text).
+    /// Returns the store's numbers of quads if a query probably misses its data: the query reads the default graph,
+    /// which is empty, while named graphs are not. `None` for all other queries. O(predicates + text).
     ///
     /// ```
     /// use jindou::{Database, QueryOptions, UpdateOptions};
@@ -359,7 +362,7 @@ impl Database {
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;
         scope.try_run(|| {
             let query = Self::parse(text, &settled, &snapshot)?;
-            // An empty name stands for the store's own default graph.
+            // An empty IRI in `FROM` stands for the store's default graph.
             let is_own = query
                 .dataset()
                 .is_none_or(|d| d.default.iter().any(|n| n.as_str().is_empty()));
@@ -370,8 +373,8 @@ impl Database {
     }
 
     /// Warnings about a query that is valid but probably not intended, one sentence each, with positions: extensions of
-    /// other engines, such as the predicate `bif:contains`, and invalid constant patterns of REGEX and REPLACE. SPARQL
-    /// makes such a call an error in each row, so that a FILTER with it silently keeps no rows.
+    /// other engines, such as the predicate `bif:contains`, and invalid constant patterns of REGEX and REPLACE. Calls
+    /// with such a pattern are an error in every row, so a FILTER with one removes all rows.
     pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;

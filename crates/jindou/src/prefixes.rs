@@ -1,4 +1,4 @@
-//! The prefixes of a database: those that its data declares, and those that were set by hand.
+//! The prefixes of a database: those that its data declares, and those that were set explicitly.
 
 use crate::database::Database;
 use crate::update::{Change, Transaction, UpdateOptions, UpdateReport};
@@ -6,8 +6,8 @@ use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange, PrefixOrigin, PrefixTa
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
 
-/// Prefixes in effect with their IRIs and origins, by name: those of a store, and with `common` also the common ones
-/// that it does not redefine.
+/// Prefixes in effect with their IRIs and origins, sorted by name: those of a store and, if `common` is true, the
+/// common prefixes that the store does not redefine.
 #[must_use]
 pub fn prefixes_in_effect(
     store: Option<&PrefixTable>,
@@ -23,8 +23,8 @@ pub fn prefixes_in_effect(
 }
 
 impl Database {
-    /// The prefixes that queries need not declare, besides the common ones: those that loaded documents declared, the first of a name
-    /// winning over later ones, and those of [`Self::set_prefix`], which win over the data's.
+    /// The prefixes that queries need not declare, apart from the common ones: those that loaded documents declared
+    /// (the first declaration of a name counts), and those of [`Self::set_prefix`], which take precedence.
     ///
     /// ```
     /// use jindou::parse::{Format, Sources};
@@ -42,12 +42,12 @@ impl Database {
         Arc::clone(self.snapshot().prefixes())
     }
 
-    /// Sets a prefix, given without its colon, for all that ask this database. It wins over one that data declares, is kept as updates
-    /// are, and does not change the meaning of a text that declares the prefix itself.
+    /// Sets a prefix, given without its colon, for all queries and updates of this database. It takes precedence over
+    /// one that the data declares, but not over a declaration in a query, and is stored as durably as an update.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that cannot stand before a colon, or an IRI that is not absolute; [`Error::Limit`] beyond some thousand
-    /// prefixes; otherwise as [`Self::update`].
+    /// [`Error::Usage`] if the name is not a valid prefix, or the IRI is not absolute; [`Error::Limit`] if the store
+    /// has some thousand prefixes already; otherwise as [`Self::update`].
     pub fn set_prefix(
         &self,
         name: &str,
@@ -71,11 +71,12 @@ impl Database {
         ))
     }
 
-    /// Removes the prefix that was set, or the data's if none with this name was set. A prefix that the removed one
-    /// overrode, such as a common prefix, is in effect again.
+    /// Removes the prefix with this name that was set, or if there is none, the data's. A prefix that it has
+    /// overridden, such as a common one, is then in effect again.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the store has no such prefix, common ones included; otherwise as [`Self::update`].
+    /// [`Error::Conflict`] if the store has no such prefix (the common ones do not count); otherwise as
+    /// [`Self::update`].
     pub fn remove_prefix(&self, name: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         let options = &self.inner.runtime.settle_update(options);
         let change = Change::RemovePrefix(name.to_owned());

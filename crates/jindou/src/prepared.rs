@@ -14,20 +14,20 @@ use oxrdf::{NamedNode, Term};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Value of a parameter.
+/// Value of a query's parameter.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// A term. Blank nodes are refused: in a query they are variables.
+    /// A term. Blank nodes are refused, since in a query they are variables.
     Term(&'a Term),
     /// An IRI.
     Iri(&'a str),
-    /// A vertex of the current id epoch, as [`Database::vertex`] gives it.
+    /// A vertex id of the current id epoch, as [`Database::vertex`] returns it.
     Id(VertexId),
 }
 
-/// A query whose parameters get terms at each run. Cheap to clone and to share; each thread makes its own [`Session`]
-/// of it.
+/// A query with parameters that each run replaces by terms. Cheap to clone and to share; each thread creates its own
+/// [`Session`] from it.
 ///
 /// ```
 /// use jindou::{Database, QueryOptions, Value};
@@ -54,9 +54,9 @@ struct PreparedShared {
     db: Database,
     text: String,
     query: jindou_plan::ParametrizedQuery,
-    /// Depth of its algebra.
+    /// Nesting depth of the query's algebra.
     depth: usize,
-    /// Charge of its text and algebra.
+    /// Charge for the memory of the text and the algebra.
     charge: Charge,
     names: Vec<String>,
     union_default: Option<bool>,
@@ -64,7 +64,7 @@ struct PreparedShared {
     common_prefixes: bool,
     store_prefixes: bool,
     prefixes: Vec<(String, String)>,
-    /// Version of the store's prefixes that the text was read with.
+    /// Version of the store's prefixes with which the text was parsed.
     table: u64,
     base: Option<String>,
     values: Vec<(String, Vec<Term>)>,
@@ -75,16 +75,16 @@ struct PreparedShared {
 /// Result of planning, and the snapshots for which it is valid.
 struct Planned {
     validity: Validity,
-    /// `None` if planning requires the terms.
+    /// `None` if the query cannot be planned without the parameters' terms.
     plan: Option<Parametric>,
     charge: Charge,
 }
 
 impl Database {
-    /// Prepares a query with these variables (without `?` or `$`) as parameters: each run replaces them by terms. It is
-    /// planned now for average terms, unless a parameter occurs in an expression, a path, a predicate, a class or a
-    /// column of the result; such queries are planned at the first run with each combination of terms. The options'
-    /// dataset and default graph apply to all runs.
+    /// Prepares a query with these variables (without `?` or `$`) as parameters, which each run replaces by terms. The
+    /// query is planned now for average terms, unless a parameter occurs in an expression, a path, a predicate, a class
+    /// or a column of the result; such queries are planned when they first run with a combination of terms. Dataset and
+    /// default graph of these options apply to all runs.
     ///
     /// # Errors
     /// [`Error::Query`] for bad SPARQL, and for names that are not variables of the query or are assigned a value in
@@ -132,7 +132,7 @@ impl Database {
         })
     }
 
-    /// The vertex of a term, `None` if the store does not have it. It identifies the same term in all snapshots of an
+    /// The id of a term; `None` if the store does not contain the term. The id stays valid in all snapshots of the same
     /// id epoch.
     #[must_use]
     pub fn vertex(&self, term: &Term) -> Option<VertexId> {
@@ -141,7 +141,7 @@ impl Database {
 }
 
 impl PreparedShared {
-    /// The options, with the graphs for which the query was prepared.
+    /// The options with the dataset, prefixes, functions and values with which the query was prepared.
     fn over(&self, options: &QueryOptions) -> QueryOptions {
         options
             .clone()
@@ -174,11 +174,11 @@ impl PreparedShared {
         let scope = Scope::for_text(self.text.len(), self.charge.budget(), cancel)?;
         let (plan, charge) = scope.make(|| {
             let plan = self.query.plan(snapshot, &options)?;
-            // A plan made without data that could not be read must not be kept.
+            // If a shard could not be read, the plan lacks statistics, and must not be kept.
             snapshot.check_shards()?;
             Ok(plan)
         })?;
-        // Without a plan now, there may be one for another version of the data.
+        // That the query has no plan is true of this snapshot only; for another version of the data it may have one.
         let validity = match &plan {
             Some(p) => p.plan().validity,
             None => Validity::for_snapshot(snapshot),
@@ -194,7 +194,7 @@ impl PreparedShared {
 }
 
 impl PreparedQuery {
-    /// The parameters' names, in the order in which values are given.
+    /// The parameters' names, in the order in which values must be given.
     #[must_use]
     pub fn parameters(&self) -> &[String] {
         &self.shared.names
@@ -206,7 +206,7 @@ impl PreparedQuery {
         &self.shared.text
     }
 
-    /// Bytes charged for it: text, algebra and plan.
+    /// Bytes charged for the query's text, algebra and plan.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let planned = sync::lock(&self.shared.planned);
@@ -214,23 +214,23 @@ impl PreparedQuery {
         self.shared.charge.bytes() + plan
     }
 
-    /// True if the store's prefixes have not changed since the text was parsed; otherwise preparing it again may result
-    /// in another query.
+    /// True if the store's prefixes have not changed since the text was parsed. Otherwise the text, prepared again, may
+    /// mean another query.
     #[must_use]
     pub fn has_present_prefixes(&self) -> bool {
         let shared = &self.shared;
         !shared.store_prefixes || shared.db.snapshot().prefixes().version() == shared.table
     }
 
-    /// True if runs need no planning, as things are.
+    /// True if there is a plan for all terms, so that runs need no planning unless the data has changed too much.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         let planned = sync::lock(&self.shared.planned);
         planned.as_ref().is_some_and(|p| p.plan.is_some())
     }
 
-    /// True if planning for all terms is neither in progress nor due: a run either finds a plan or is planned for its
-    /// terms alone. Never blocks.
+    /// True if planning for all terms is neither in progress nor needed for the current snapshot, so that a run does
+    /// not wait for it. A query that depends on its terms may still be planned for each. Never blocks.
     #[must_use]
     pub fn is_current(&self) -> bool {
         match self.shared.planned.try_lock() {
@@ -241,8 +241,8 @@ impl PreparedQuery {
         }
     }
 
-    /// True if a run is expected to be so small that waking a second thread would not help; `None` if that depends on
-    /// the terms.
+    /// True if a run is expected to be so short that a second thread would not pay; `None` if that depends on the
+    /// terms.
     #[must_use]
     pub fn is_light(&self) -> Option<bool> {
         let planned = sync::lock(&self.shared.planned);
@@ -250,8 +250,8 @@ impl PreparedQuery {
         Some(plan.plan().weight == Weight::Light)
     }
 
-    /// The query with these values, planned, for [`Database::run_planned`]. O(plan) if it is planned already; a
-    /// [`Session`] does not even copy the plan.
+    /// Plans the query with these values, for [`Database::run_planned`]. O(plan) if it has a plan already, which is
+    /// copied; a [`Session`] avoids the copy.
     ///
     /// # Errors
     /// As [`Session::run`], for errors that occur before running.
@@ -264,7 +264,7 @@ impl PreparedQuery {
             })
     }
 
-    /// A session in which one thread runs the query. O(plan).
+    /// A session for one thread. Its first run copies the plan.
     #[must_use]
     pub fn session(&self) -> Session {
         Session {
@@ -277,10 +277,10 @@ impl PreparedQuery {
     }
 }
 
-/// One thread's prepared query: a plan of its own, into which terms are written.
+/// A prepared query for one thread: its own copy of the plan, into which each run writes the terms.
 pub struct Session {
     shared: Arc<PreparedShared>,
-    /// The result of planning that `plan` was made from.
+    /// The result of planning from which `plan` was copied.
     planned: Option<Arc<Planned>>,
     plan: Option<Parametric>,
     ids: Vec<Option<u32>>,
@@ -288,7 +288,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The query that it runs.
+    /// The prepared query of this session.
     #[must_use]
     pub fn prepared(&self) -> PreparedQuery {
         PreparedQuery {
@@ -296,8 +296,8 @@ impl Session {
         }
     }
 
-    /// Answers the query with these values for its parameters, in their order, into a sink. A term that the store does not
-    /// have matches nothing.
+    /// Answers the query into a sink, with these values for the parameters in their order. A term that the store does
+    /// not contain matches nothing.
     ///
     /// # Errors
     /// As [`Database::run`]; [`Error::Query`] for too few or too many values, or for one that is not allowed in the
@@ -339,7 +339,7 @@ impl Session {
         })
     }
 
-    /// [`Self::run`] with the whole answer kept in memory, charged to the query's.
+    /// As [`Self::run`], and returns the whole answer, whose memory is charged to the query's budget.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -351,7 +351,7 @@ impl Session {
         Ok(collector.into_answer())
     }
 
-    /// As [`Database::checksum`]: covers every binding, without decoding and writing.
+    /// As [`Database::checksum`]: computes a checksum of all rows, without decoding and writing them.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -438,7 +438,7 @@ fn report(
     })
 }
 
-/// The id to write; `None` for a term that the store does not have.
+/// The id to write into the plan; `None` for a term that the store does not contain.
 fn id_of(
     name: &str,
     value: Value<'_>,

@@ -1,4 +1,4 @@
-//! The profile of a measured query: as a tree for programs, and as text for people.
+//! The profile of a query that was run with measurements: as a tree for programs, and as text for people.
 
 use jindou_engine::{NodeProfile, Profile, StepProfile};
 use jindou_plan::{Operator, Plan};
@@ -11,11 +11,11 @@ use std::time::Duration;
 pub struct ProfileNode {
     /// Name of the node: `result`, `join`, `step 2`, ….
     pub name: String,
-    /// Place where it ran: `cpu`, or a device's name.
+    /// Where the node ran: `cpu`, or a device's name.
     pub place: String,
-    /// Rows that came in; `None` if they were not counted.
+    /// Number of input rows; `None` if they were not counted.
     pub rows_in: Option<u64>,
-    /// Rows that went out.
+    /// Number of output rows.
     pub rows_out: Option<u64>,
     /// Time in the node alone, summed over threads.
     pub time: Option<Duration>,
@@ -23,14 +23,14 @@ pub struct ProfileNode {
     pub bytes: Option<u64>,
     /// Estimated bytes of tables written.
     pub written: Option<u64>,
-    /// Most bytes that its tables held at once.
+    /// Largest number of bytes that its tables held at any time.
     pub held: Option<u64>,
     /// Its inputs.
     pub inputs: Vec<ProfileNode>,
 }
 
 impl ProfileNode {
-    /// The node of the whole query, above the known parts.
+    /// The root node, for the whole query, with the measured plan as its input.
     pub(crate) fn result(place: &str, rows: u64, input: Option<ProfileNode>) -> Self {
         Self {
             name: "result".into(),
@@ -41,7 +41,7 @@ impl ProfileNode {
         }
     }
 
-    /// The same profile without values that are final only at the end.
+    /// The profile of a running query: without values that are known only at the end.
     pub(crate) fn so_far(mut self) -> Self {
         self.bytes = None;
         self.written = None;
@@ -71,7 +71,7 @@ impl ProfileNode {
         let mut open: Vec<(&Self, usize)> = self.inputs.iter().map(|i| (i, 0)).collect();
         while let Some((n, depth)) = open.pop() {
             let count = |v: Option<u64>| v.map_or("-".into(), |v| v.to_string());
-            // Deep plans are indented only as far as a line has room.
+            // The indentation is limited, so that names of deep nodes fit the column.
             let name = format!("{}{}", "  ".repeat(depth.min(10)), n.name);
             let ms = n
                 .time
@@ -101,8 +101,8 @@ impl ProfileNode {
     }
 }
 
-/// Depth at which a displayed plan is truncated. Plans nest at most as deep as the engine can execute them; the planner
-/// uses a larger stack for deep ones, this code does not.
+/// Depth at which a displayed plan is truncated. A plan may be as deep as the engine can execute on its larger stack;
+/// this recursive code runs on an ordinary one.
 const DEEPEST: usize = 500;
 
 fn node(op: &Operator, nodes: &[NodeProfile], next: &mut usize) -> ProfileNode {
@@ -143,7 +143,8 @@ fn node_at(op: &Operator, nodes: &[NodeProfile], next: &mut usize, depth: usize)
     out
 }
 
-/// Exploration steps, each the input of the next.
+/// Nodes of an exploration's steps, each the input of the next. The first `there` steps ran at `place`, the others on
+/// the CPU.
 fn steps(place: &str, there: usize, steps: &[StepProfile]) -> Option<ProfileNode> {
     let mut below = None;
     for (i, s) in steps.iter().enumerate() {

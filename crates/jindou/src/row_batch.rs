@@ -8,24 +8,24 @@ use std::sync::Arc;
 
 /// Number of rows that are decoded together.
 const GROUP: usize = 64;
-/// Bytes of terms after which a group ends.
+/// A group of rows ends once its terms take this many bytes.
 const GROUP_BYTES: usize = 1 << 16;
 
-/// The ids of a batch, column by column, and the bytes charged for them.
+/// The ids of a batch, column by column, with a charge for their memory.
 pub(crate) struct BatchColumns {
     pub ids: Vec<u32>,
     pub rows: usize,
     pub _charge: Charge,
 }
 
-/// The context for decoding ids, shared by a cursor and its batches.
+/// All that is needed to decode ids, shared by a cursor and its batches.
 pub(crate) struct IdContext {
     pub variables: Vec<String>,
     pub snapshot: Snapshot,
     pub terms: QueryTerms,
 }
 
-/// Some rows of an answer, column by column. A batch can outlive its cursor, and keeps the query's snapshot.
+/// Some rows of an answer, stored by column. A batch may outlive its cursor; it holds the query's snapshot.
 pub struct RowBatch {
     pub(crate) columns: BatchColumns,
     pub(crate) meaning: Arc<IdContext>,
@@ -53,7 +53,7 @@ impl RowBatch {
         self.columns.rows
     }
 
-    /// A column's ids, one per row: equal ids are equal terms, 0 is unbound. Ids are meaningful within this answer
+    /// A column's ids, one per row. Equal ids mean equal terms, and 0 means unbound. Ids are valid within this answer
     /// only. Empty if there is no such column.
     #[must_use]
     pub fn ids(&self, column: usize) -> &[u32] {
@@ -82,10 +82,10 @@ impl RowBatch {
         (0..column.ids.len()).map(move |row| column.term(row))
     }
 
-    /// Hands the canonical bytes ([`decode_term`](crate::decode_term)) of any ids of this answer to `take`, in their
-    /// order, with each id's position among them. An id need not be in this batch, so a program can collect the ids of
-    /// many batches and have each term decoded once; ascending ids are the fastest. Nothing is handed over for 0, which
-    /// is unbound.
+    /// Calls `take` for each of these ids of this answer, in their order, with the id's position in `ids` and the
+    /// term's canonical bytes ([`decode_term`](crate::decode_term)). Ids need not be in this batch, so a program can
+    /// collect those of many batches and decode each term once; ascending ids are the fastest. `take` is not called for
+    /// 0, which means unbound.
     ///
     /// ```
     /// # let db = jindou::Database::in_memory();
@@ -105,7 +105,7 @@ impl RowBatch {
     /// ```
     ///
     /// # Errors
-    /// As [`Column::term`]; everything handed over before is then invalid.
+    /// As [`Column::term`]; all terms passed to `take` before are then invalid.
     pub fn decode(&self, ids: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<()> {
         let mut decoder = TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms);
         let mut place = 0;
@@ -118,7 +118,7 @@ impl RowBatch {
                 place += 1;
             }
         }
-        // One check for all of them: batches outlive their query.
+        // Files are checked once for all terms, because the query's own checks have ended.
         self.meaning.snapshot.check_files()
     }
 
@@ -130,7 +130,7 @@ impl RowBatch {
         (0..self.meaning.variables.len())
             .map(|c| {
                 let mut column = self.column(c);
-                // Decodes this row alone, even if it is the first one.
+                // With no current group, only this row is decoded, even if it is the first one.
                 column.group.first = usize::MAX;
                 column.term(row)
             })
@@ -138,17 +138,18 @@ impl RowBatch {
     }
 }
 
-/// Reads one column of a batch. If it is read from its first row on, terms are decoded in groups: ids near each other
-/// cost little, and the store's files are checked for faults once per group.
+/// Reads one column of a batch. If rows are read in order from the first one, terms are decoded in groups: that is
+/// faster for ids near each other, and the store's files are checked once per group.
 pub struct Column<'b> {
     ids: &'b [u32],
     decoder: TermDecoder<'b>,
-    /// Snapshot whose files are checked after each group, before a term of it is returned: batches outlive their query.
+    /// The snapshot, whose files are checked after a group is decoded and before its terms are returned, because the
+    /// query's own checks have ended.
     snapshot: &'b Snapshot,
     group: TermGroup,
 }
 
-/// Terms of some rows; the files were intact after they were read.
+/// Decoded terms of consecutive rows, valid since the files were checked afterwards.
 #[derive(Default)]
 struct TermGroup {
     first: usize,
@@ -178,7 +179,7 @@ impl TermGroup {
 }
 
 impl Column<'_> {
-    /// Decodes the row, and the rows after it if reading goes from row to row.
+    /// Decodes the row, and if the previous row was read before it, also the rows after it.
     fn decode(&mut self, row: usize) -> Result<()> {
         let goes_on = row == self.group.end();
         let to = self.ids.len().min(row + if goes_on { GROUP } else { 1 });
@@ -195,7 +196,7 @@ impl Column<'_> {
             match self.decoder.canonical(id) {
                 Ok(term) => group.bytes.extend_from_slice(term.unwrap_or(&[])),
                 Err(e) => {
-                    // The rows before it are valid; the error is reported at its own row.
+                    // The rows before this one are valid; the error is returned when this row is read.
                     failed = group.ends.is_empty().then_some(e);
                     break;
                 }
@@ -212,7 +213,7 @@ impl Column<'_> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The term in a row; `None` where it is unbound, or there is no such row.
+    /// The term in a row; `None` if it is unbound, or if there is no such row.
     ///
     /// # Errors
     /// [`Error::Damaged`](jindou_model::Error::Damaged) for an id without a term, and for a file that shrank or cannot
@@ -221,7 +222,7 @@ impl Column<'_> {
         match self.canonical(row)?.map(term::decode) {
             None => Ok(None),
             Some(Some(term)) => Ok(Some(term)),
-            // The decoder has the reason.
+            // These bytes are not a term; decoding the id again returns the error that says why.
             Some(None) => {
                 let term = self.decoder.term(self.ids[row]);
                 self.snapshot.check_files()?;
@@ -230,8 +231,8 @@ impl Column<'_> {
         }
     }
 
-    /// The term in a row as canonical bytes ([`decode_term`](crate::decode_term) makes a term of them): no allocation,
-    /// and equal bytes are equal terms in any store.
+    /// The term in a row as canonical bytes, which [`decode_term`](crate::decode_term) turns into a term. Does not
+    /// allocate. Equal bytes are equal terms, also between stores.
     ///
     /// # Errors
     /// As [`Self::term`].

@@ -1,4 +1,4 @@
-//! Parts that all databases and queries of a process share: threads, memory, and devices in addition to this CPU.
+//! Resources that all databases and queries of a process share: threads, memory, and devices other than the CPU.
 
 use crate::device::{Chosen, Devices};
 use crate::options::QueryOptions;
@@ -13,8 +13,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Threads, memory and devices of a process. Made once and passed to all databases that it opens
-/// ([`OpenOptions::runtime`]); cheap to clone.
+/// Threads, memory and devices of a process. A program creates one and passes it to all databases that it opens
+/// ([`OpenOptions::runtime`]). Cheap to clone.
 ///
 /// ```no_run
 /// use jindou::{Database, OpenOptions, Runtime};
@@ -35,12 +35,12 @@ struct RuntimeState {
     load: LoadOptions,
     memory: MemoryBudget,
     workers: Workers,
-    /// The threads, as the engine sees them.
+    /// The worker threads, behind the engine's interface.
     pool: Arc<dyn WorkerPool>,
     devices: Devices,
 }
 
-/// Builder of a [`Runtime`]. Unset values follow the machine, which is read at that time.
+/// Builder of a [`Runtime`]. Values that are not set are taken from the machine when the runtime is built.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuntimeBuilder {
     threads: Option<usize>,
@@ -49,23 +49,24 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Threads that compute for heavy queries at once, over all queries; all cores by default.
+    /// Number of threads that compute for heavy queries at the same time, over all queries; by default the number of
+    /// cores.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
     }
 
-    /// Bytes that queries and updates may use together, and each load by itself. The default is half of the memory that
-    /// this process may use, and two thirds for a load.
+    /// Bytes of memory that all queries and updates may use together, and that each load may use. By default half of
+    /// this process's memory for queries and updates, and two thirds for a load.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Bytes of each GPU's memory that segments and tables may use together. The default is all memory that is free
-    /// there. Has no effect without the feature `gpu`.
+    /// Bytes of each GPU's memory that segments and tables may use together. The default is all memory that is free on
+    /// the GPU. Has no effect without the feature `gpu`.
     #[must_use]
     pub fn gpu_memory(mut self, bytes: u64) -> Self {
         self.gpu_memory = Some(bytes);
@@ -116,38 +117,39 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// A builder with this machine's values as defaults.
+    /// A builder whose defaults are this machine's values.
     #[must_use]
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()
     }
 
-    /// Threads that compute for heavy queries at once.
+    /// Number of threads that compute for heavy queries at the same time.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.inner.load.threads
     }
 
-    /// The budget of all queries and updates without a budget of their own. Each gets a part of it, which may be all.
+    /// The budget that queries and updates without a budget of their own share. One of them may use all of it.
     #[must_use]
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory
     }
 
-    /// The places in which threads compute for heavy queries, and the helper threads.
+    /// The computing slots that threads take for heavy queries, and the helper threads.
     #[must_use]
     pub fn workers(&self) -> &Workers {
         &self.inner.workers
     }
 
-    /// Begins to open this machine's GPU in the background, and to measure its speeds, so that the queries that it is
-    /// for find it ready. Without this, the first of them begins that, and runs on the CPU.
+    /// Starts to open this machine's GPU and to measure its speeds, in the background, so that it is ready for the
+    /// first query that suits it. Without this call, the first such query starts that and runs on the CPU.
     pub fn open_gpu(&self) {
         self.inner.devices.open_in_background();
     }
 
-    /// Opens the GPU as [`Self::open_gpu`] does. Waits at most `longest` until its speeds are known, or it is known
-    /// that there is none; returns true if so. No query needs this: until then the CPU executes all plans.
+    /// Opens the GPU as [`Self::open_gpu`] does, and waits at most `longest` until its speeds are known, or until it is
+    /// known that there is none; returns false if neither is known then. Queries do not need this: until then they run
+    /// on the CPU.
     pub fn wait_for_gpu(&self, longest: Duration) -> bool {
         let began = Instant::now();
         loop {
@@ -161,7 +163,7 @@ impl Runtime {
         }
     }
 
-    /// Memory and threads of a load in this process.
+    /// Options for a load in this process, with the runtime's memory and threads.
     #[must_use]
     pub fn load_options(&self) -> LoadOptions {
         self.inner.load.clone()
@@ -180,12 +182,12 @@ impl Runtime {
         &self.inner.devices
     }
 
-    /// The budget for a query without its own.
+    /// A budget for a query without its own: a part of the runtime's.
     fn part(&self) -> MemoryBudget {
         self.inner.memory.part(self.inner.memory.limit())
     }
 
-    /// A query's options, with the runtime's choices for everything that they leave open.
+    /// A query's options, with the runtime's values where the caller gave none.
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
         Settled {
             threads: options.threads.unwrap_or(self.threads()).max(1),
@@ -197,7 +199,7 @@ impl Runtime {
         }
     }
 
-    /// An update's options, with the runtime's choices for everything that they leave open.
+    /// An update's options, with the runtime's values where the caller gave none.
     pub(crate) fn settle_update<'o>(
         &'o self,
         options: &'o UpdateOptions,
@@ -220,16 +222,16 @@ pub(crate) struct Settled<'o, O> {
     pub memory: MemoryBudget,
     pub pool: &'o Arc<dyn WorkerPool>,
     pub runtime: &'o Runtime,
-    /// Runs parts of queries at the shards of a sharded store.
+    /// Sends parts of queries to the shards of a sharded store; `None` for other stores.
     pub hub: Option<&'o Hub>,
     options: &'o O,
 }
 
 impl Settled<'_, QueryOptions> {
-    /// The executor for a plan.
+    /// Chooses the executor for a plan.
     ///
     /// # Errors
-    /// [`Error::Gpu`](jindou_model::Error::Gpu), in one sentence, if a GPU is required and there is none.
+    /// [`Error::Gpu`](jindou_model::Error::Gpu) with a reason in one sentence, if a GPU is required and there is none.
     pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<Chosen> {
         let chosen = self
             .runtime
@@ -252,11 +254,12 @@ impl<O> Deref for Settled<'_, O> {
     }
 }
 
-/// A computing slot that this thread holds for heavy work. Released on drop, unless the thread had it before.
+/// A computing slot that this thread holds for heavy work. Dropping it releases the slot, unless the thread held one
+/// before.
 pub(crate) struct Computing<'p>(Option<&'p dyn WorkerPool>);
 
 impl<'p> Computing<'p> {
-    /// Waits for a slot, unless the thread has one already.
+    /// Waits for a slot, unless the thread already holds one.
     ///
     /// # Errors
     /// Those of `cancel`.
@@ -267,12 +270,12 @@ impl<'p> Computing<'p> {
         Ok(Self(pool.enter(cancel)?.then_some(pool)))
     }
 
-    /// Takes a slot without waiting, for work that other threads wait for.
+    /// Takes a slot at once, even if all are taken; for work for which other threads wait.
     pub(crate) fn at_once(workers: &'p Workers) -> Self {
         Self(workers.enter_at_once().then_some(workers))
     }
 
-    /// Light work, which needs no slot.
+    /// For light work, which needs no slot.
     pub(crate) fn light() -> Self {
         Self(None)
     }
@@ -300,13 +303,13 @@ mod tests {
         let (one, other) = (runtime.settle(&options), runtime.settle(&options));
         assert_eq!((one.threads, one.memory.limit()), (3, 1 << 20));
         assert!(one.memory.try_charge(600 << 10) && !other.memory.try_charge(600 << 10));
-        // The first KiB of the other budget is charged in advance.
+        // 1 KiB is charged in advance for the other budget (see `MemoryBudget::part`).
         assert_eq!(runtime.memory().used(), 601 << 10);
         drop(one);
         assert!(other.memory.try_charge(600 << 10));
         drop(other);
         assert_eq!(runtime.memory().used(), 0);
-        // A query with its own budget is not counted here.
+        // A query with its own budget does not charge the runtime's.
         let own = QueryOptions::default()
             .with_threads(7)
             .with_memory(MemoryBudget::new(8 << 20));

@@ -1,4 +1,4 @@
-//! Counts of a database for publication, as described by VoID.
+//! Statistics of a database, as a VoID description publishes them.
 
 use crate::database::Database;
 use crate::options::QueryOptions;
@@ -13,15 +13,15 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Triples of the default graph.
+    /// Number of triples in the default graph.
     pub triples: u64,
-    /// Quads of named graphs.
+    /// Number of quads in named graphs.
     pub named_quads: u64,
-    /// Named graphs.
+    /// Number of named graphs.
     pub graphs: u64,
-    /// Distinct subjects in all graphs, including those that have lost all of their statements since the last merge.
+    /// Number of distinct subjects in all graphs, including those that lost all their statements since the last merge.
     pub subjects: u64,
-    /// Terms that occur as subject, predicate or object.
+    /// Number of terms that occur as subject, predicate or object.
     pub terms: u64,
     /// Predicate IRIs with the number of their statements (in all graphs), the most frequent first. Predicates without
     /// statements are left out.
@@ -31,7 +31,7 @@ pub struct Summary {
     pub classes: Vec<(String, u64)>,
     /// True if queries see the union of all graphs as their default graph.
     pub union_default: bool,
-    /// The number of the load; a load of other data has another number.
+    /// Random number of the load: if it differs, other data was loaded.
     pub epoch: u64,
 }
 
@@ -39,11 +39,11 @@ pub struct Summary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphCounts {
-    /// Triples of the default graph.
+    /// Number of triples in the default graph.
     pub default: u64,
-    /// Quads of named graphs.
+    /// Number of quads in named graphs.
     pub named: u64,
-    /// Named graphs.
+    /// Number of named graphs.
     pub graphs: u64,
 }
 
@@ -165,7 +165,7 @@ impl Database {
     }
 }
 
-/// Replaces the counts in a report on a store's files by those of a snapshot over them.
+/// Replaces the counts in a report on a store's files by those of a snapshot that includes the log's transactions.
 pub(crate) fn add_log(snapshot: &Snapshot, report: &mut InfoReport) {
     let term = |v: u32| {
         let mut bytes = Vec::new();

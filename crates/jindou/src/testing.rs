@@ -1,4 +1,4 @@
-//! Small stores for tests, made by the real load.
+//! Small stores for tests, made by a real load.
 
 use crate::parse::{Format, Sources};
 use crate::{
@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 /// A store in a temporary folder.
 pub struct Store {
-    /// The folder, which is deleted with this.
+    /// The temporary folder, deleted when this is dropped.
     pub folder: TempDir,
-    /// The store's directory in it.
+    /// The store directory inside the folder.
     pub dir: PathBuf,
     /// The open store.
     pub db: Database,
@@ -27,7 +27,7 @@ impl Store {
         Self::load_cut(source, None)
     }
 
-    /// Loads a source into shards, or one store.
+    /// Loads a source, into shards if `sharding` is given.
     ///
     /// # Panics
     /// When the load fails.
@@ -40,7 +40,7 @@ impl Store {
             .with_memory(1 << 30)
             .with_sharding(sharding);
         Database::load(&dir, source, &options, &Progress::default()).expect("a load");
-        // Helpers whatever the machine has.
+        // Four threads on any machine, so that helper threads run as well.
         let open = OpenOptions::default().with_runtime(Runtime::builder().threads(4).build());
         let db = Database::open_with(&dir, &open).expect("a store");
         Self { folder, dir, db }
@@ -73,7 +73,7 @@ impl Store {
     }
 }
 
-/// A source of no quads.
+/// A source without quads.
 pub struct Nothing;
 
 impl QuadSource for Nothing {

@@ -1,4 +1,4 @@
-//! Lists of terms for variables of a query, as VALUES at the start of its WHERE clause.
+//! Restriction of a query's variables to given terms, as by VALUES at the start of its WHERE clause.
 
 use jindou_model::{Error, Invariant, Result};
 use jindou_plan::ParametrizedQuery;
@@ -8,14 +8,14 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Restricts variables of a query to lists of terms. O(query + terms).
+/// Restricts each of these variables to its list of terms. O(query + terms).
 ///
 /// # Errors
 /// [`Error::Query`] for a name that is not a variable of the query, for one to which the query assigns a value, and for
 /// a blank node.
 pub(crate) fn restricted(mut query: Query, lists: &[(String, Vec<Term>)]) -> Result<Query> {
     let names: Vec<&str> = lists.iter().map(|(name, _)| name.as_str()).collect();
-    // The same variables can have lists as can be parameters.
+    // Checks the names: the same rules as for parameters apply.
     ParametrizedQuery::new(query.clone(), &names)?;
     for (name, terms) in lists {
         let rows = terms.iter().map(|term| match ground(term) {
@@ -38,7 +38,8 @@ pub(crate) fn restricted(mut query: Query, lists: &[(String, Vec<Term>)]) -> Res
     Ok(query)
 }
 
-/// Parts of a DESCRIBE of several IRIs as `jindou_plan` has it: the rows of its WHERE clause, and the IRIs if there is a row.
+/// The algebra that `jindou_plan` makes of a DESCRIBE of several IRIs: a union of the WHERE clause's rows and of the
+/// IRIs, the latter only if there is a row.
 struct WithIris<'p> {
     rows: &'p Arc<GraphPattern>,
     iris: &'p Arc<GraphPattern>,
@@ -65,7 +66,7 @@ fn with_iris(pattern: &GraphPattern) -> Option<WithIris<'_>> {
 }
 
 impl WithIris<'_> {
-    /// The same with values at the start of the WHERE clause, which occurs twice.
+    /// The same algebra with values at the start of the WHERE clause, which occurs in it twice.
     fn started(&self, values: GraphPattern) -> Result<Arc<GraphPattern>> {
         use GraphPattern as P;
         let rows = started(self.rows, values)?;
@@ -93,7 +94,7 @@ impl WithIris<'_> {
     }
 }
 
-/// The cache's key for a text that is read with these lists.
+/// The plan cache's key for a text with these lists.
 pub(crate) fn key(lists: &[(String, Vec<Term>)], text: &str) -> String {
     let mut out = String::new();
     for (name, terms) in lists {
@@ -110,8 +111,8 @@ fn ground(term: &Term) -> Option<GroundTerm> {
     Some(GroundTerm::from(&term))
 }
 
-/// The pattern with values joined to the first part of its WHERE clause, so that all filters, BINDs and optional parts
-/// see them.
+/// The pattern with `values` joined to the part of the WHERE clause that is evaluated first, so that all filters, BINDs
+/// and optional parts see the values.
 fn started(pattern: &Arc<GraphPattern>, values: GraphPattern) -> Result<Arc<GraphPattern>> {
     let mut above: Vec<&Arc<GraphPattern>> = Vec::new();
     let (mut first, mut inside) = (pattern, false);
@@ -134,8 +135,8 @@ fn started(pattern: &Arc<GraphPattern>, values: GraphPattern) -> Result<Arc<Grap
     Ok(new)
 }
 
-/// The part that is evaluated first. `inside` becomes true within the query's projection; another projection is that of
-/// a subquery, which has variables of its own.
+/// The operand that is evaluated first; `None` if the values must be joined with `p` itself. `inside` becomes true
+/// below the query's own projection; a projection below that is a subquery's, which has its own variables.
 fn first_part<'p>(p: &'p GraphPattern, inside: &mut bool) -> Option<&'p Arc<GraphPattern>> {
     use GraphPattern as P;
     match p {
@@ -158,7 +159,7 @@ fn first_part<'p>(p: &'p GraphPattern, inside: &mut bool) -> Option<&'p Arc<Grap
     }
 }
 
-/// Replaces the first part.
+/// Rewrites a pattern by replacing the part that is evaluated first.
 struct First(Option<Arc<GraphPattern>>);
 
 impl Rewrite for First {

@@ -1,4 +1,4 @@
-//! Reading a store's files into memory while queries run already.
+//! Reads a store's files into memory while queries are already running.
 
 use crate::Database;
 use jindou_model::{Error, Machine, Result, machine, sync};
@@ -12,12 +12,12 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warm {
-    /// Never: queries wait for the disk, page by page.
+    /// Never: queries read pages from the disk when they need them.
     None,
-    /// While queries are answered.
+    /// In the background, while queries are answered.
     #[default]
     Background,
-    /// As [`Self::Background`], but the server reports that it is ready only after that.
+    /// As [`Self::Background`], but the server reports that it is ready only when the files have been read.
     BeforeReady,
 }
 
@@ -39,8 +39,8 @@ impl std::str::FromStr for Warm {
 /// Interval of saving the use counts of segments.
 const KEEP: Duration = Duration::from_secs(600);
 
-/// The reading of a store's files in the background, and the counts of what queries ask for. Keeps the database open, and ends when it is
-/// dropped.
+/// Handle of the thread that reads a store's files and saves how often queries use each segment. The thread holds the
+/// database open, and ends when this is dropped.
 #[derive(Debug)]
 pub struct Warming {
     shared: Arc<Shared>,
@@ -60,7 +60,7 @@ impl Shared {
         *sync::lock(&self.ended)
     }
 
-    /// Waits for the end, for at most `time`. Returns true if it has ended.
+    /// Waits at most `time` until the handle is dropped. Returns true if it was.
     fn wait(&self, time: Duration) -> bool {
         let ended = sync::lock(&self.ended);
         let ended = self.end.wait_timeout_while(ended, time, |ended| !*ended);
@@ -72,7 +72,7 @@ impl Shared {
 }
 
 impl Warming {
-    /// Bytes that have been read, and that are to be read.
+    /// Number of bytes that have been read, and of all bytes to read.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let progress = &self.shared.progress;
@@ -100,9 +100,9 @@ impl Drop for Warming {
 }
 
 impl Database {
-    /// Reads the store's files into the page cache on a thread of its own, in the order in which queries need them, as
-    /// far as memory allows. Then saves the use counts of segments to the store's folder, every ten minutes and at the
-    /// end; they determine the order after the next start. `failed` is called if reading ends early; queries that need
+    /// Reads the store's files into the page cache on a thread of its own, as far as memory allows, the most used parts
+    /// first. Afterwards saves the use counts of segments in the store's folder, every ten minutes and at the end; they
+    /// determine the order of reading after the next start. `failed` is called if reading ends early; queries that need
     /// the same data report the same failure.
     ///
     /// # Errors
@@ -115,7 +115,8 @@ impl Database {
             .spawn(move || {
                 match read(&db.snapshot(), &told) {
                     Ok(()) | Err(Error::Cancelled) => {}
-                    // The base was merged or replaced meanwhile, and its files were removed: the new ones were just written.
+                    // A merge has replaced the files, which were removed. The new files were just written, so they are
+                    // in memory.
                     Err(Error::Io { source, .. })
                         if source.kind() == std::io::ErrorKind::NotFound => {}
                     Err(e) => failed(&e),
@@ -134,7 +135,7 @@ impl Database {
     }
 }
 
-/// Saves the use counts of segments. If the folder cannot be written, only the next start is slower.
+/// Saves the use counts of segments. Errors are ignored: they only make reading after the next start less well ordered.
 fn keep_use(db: &Database) {
     let _ = db.snapshot().base().keep_segment_use();
 }

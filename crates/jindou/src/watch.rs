@@ -1,4 +1,4 @@
-//! A query's profile while it runs.
+//! Progress of a query while it runs.
 
 use crate::profile::ProfileNode;
 use jindou_engine::LiveProfile;
@@ -6,8 +6,8 @@ use jindou_graph::Graph;
 use jindou_plan::Plan;
 use std::sync::{Arc, OnceLock};
 
-/// A view of one running query: give a clone to [`QueryOptions::with_watch`](crate::QueryOptions::with_watch), and read
-/// the other one from any thread. It shows the first query that it is given to.
+/// A view of one running query. Give a clone to [`QueryOptions::with_watch`](crate::QueryOptions::with_watch), and read
+/// this one from any thread. It shows the first query that runs with these options.
 ///
 /// ```
 /// use jindou::{Database, QueryOptions, QueryWatch};
@@ -32,8 +32,8 @@ struct WatchShared {
 }
 
 impl QueryWatch {
-    /// The plan's nodes with rows and times so far, summed over threads; bytes are known only at the end. `None` until
-    /// the query is planned and runs. A part that runs on a GPU shows nothing until it is done.
+    /// The plan's nodes with their rows and times so far, summed over threads; numbers of bytes are known only at the
+    /// end. `None` until the query starts to run. A part that runs on a GPU has no numbers until it is done.
     #[must_use]
     pub fn tree(&self) -> Option<ProfileNode> {
         let (plan, _) = self.shared.plan.get()?;
@@ -54,7 +54,7 @@ impl QueryWatch {
         Arc::clone(&self.shared.live)
     }
 
-    /// Sets the plan that is run now.
+    /// Sets the plan that starts to run now, unless one was set before.
     pub(crate) fn begin(&self, plan: &Plan, snapshot: &dyn Graph) {
         if self.shared.plan.get().is_some() {
             return;
@@ -63,7 +63,7 @@ impl QueryWatch {
             let text = jindou_plan::explain(plan, snapshot);
             (plan.clone(), text.lines().map(str::to_owned).collect())
         });
-        // Without a thread for a deep plan there is nothing to show.
+        // If no thread could be started to explain a deep plan, the view stays empty.
         if let Ok(made) = made {
             let _ = self.shared.plan.set(made);
         }

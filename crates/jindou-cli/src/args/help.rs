@@ -63,7 +63,7 @@ pub fn shaped(command: Command) -> Command {
         let name = sub.get_name().to_owned();
         let examples = EXAMPLES.iter().find(|e| e.0 == name).map(|e| e.1);
         let Some((_, short)) = SHORT.iter().find(|s| s.0 == name) else {
-            // Both texts are short.
+            // The command is not in SHORT, so `-h` and `--help` are the same.
             return match examples {
                 Some(examples) => sub.after_help(examples),
                 None => sub,

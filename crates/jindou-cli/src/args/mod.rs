@@ -42,7 +42,7 @@ const LONG_VERSION: &str = concat!(
     "\nstore format 1, log format 1 (2 from snapshot 2147483648 on), records in it 1 and 2 (3 after prefixes were set)"
 );
 
-/// The commands that the program `jindou-bench` carries out.
+/// The commands that are run by the program `jindou-bench`.
 pub const LABORATORY: [&str; 3] = ["generate", "bench", "peers"];
 
 /// A fast database for RDF (linked data) that answers SPARQL 1.1.
@@ -506,7 +506,7 @@ fn parse_answer_format(text: &str) -> Result<ResultFormat, String> {
     })
 }
 
-/// Parses a number of threads, from 1 to more than any machine has cores for.
+/// Parses a number of threads. The maximum is larger than the number of cores of any machine.
 fn parse_threads(text: &str) -> Result<usize, String> {
     const MOST: usize = 4096;
     match text.parse() {

@@ -163,10 +163,11 @@ pub struct Shell {
 }
 
 impl QueryArgs {
-    /// Takes what stands before the query, or alone next to --file, as the store or the RDF file to query.
+    /// Takes the text before the query, or the only text if the query comes from `--file`, as the store, RDF file or
+    /// endpoint to query.
     ///
     /// # Errors
-    /// [`jindou::Error::Usage`] for a query both as text and in a file.
+    /// [`jindou::Error::Usage`] if a query is given both as a text and in a file.
     pub fn placed(mut self) -> jindou::Result<Self> {
         let place = match (&self.file, self.text.len()) {
             (None, 2) | (Some(_), 1) => self.text.remove(0),

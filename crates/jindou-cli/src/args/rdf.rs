@@ -89,7 +89,7 @@ pub struct ContextArgs {
     pub context: Vec<(String, PathBuf)>,
 }
 
-/// Parses `IRI=FILE`, at the last `=` that a file follows.
+/// Parses `IRI=FILE`. An IRI may contain `=`, so the last `=` with text after it separates the two.
 fn parse_context(text: &str) -> Result<(String, PathBuf), String> {
     let at = text.match_indices('=').map(|(at, _)| at);
     let parts = at.map(|at| (&text[..at], Path::new(&text[at + 1..])));
@@ -135,8 +135,8 @@ pub fn parse_prefix(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), iri.to_owned()))
 }
 
-/// True for names that every format accepts, a narrower choice than that of Turtle (`PN_PREFIX`). Names that begin with
-/// `xml` are reserved by XML.
+/// True if the name may be a prefix in every format. Turtle alone would allow more names (`PN_PREFIX`). Names that
+/// begin with `xml` are reserved by XML.
 fn is_prefix_name(name: &str) -> bool {
     let begins_with_xml = name
         .get(..3)

@@ -24,13 +24,14 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
     let access = Access::Any;
     let options = OpenOptions::default().with_access(access);
     let db = Database::open_with(store, &options)?;
-    // Opened only once it is known that there is something to back up.
+    // The target folder is opened only after the store, so that a missing store leaves no new folder.
     let target = BackupTarget::folder(&a.to)?;
     let report = if db.is_writable().is_ok() {
         show_recovery(&db);
         db.backup(&target, &cancel, &progress)?
     } else {
-        // A server has the store, or nothing can be written there: its durable data is copied as it is.
+        // A server has the store open, or its folder is read-only: the durable data is copied without opening the store
+        // for writing.
         drop(db);
         Database::backup_of(store, &target, &cancel, &progress)?
     };

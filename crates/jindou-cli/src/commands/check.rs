@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 pub fn run(a: &StoreArg) -> Result<ExitCode> {
     let report = Database::check_with(&a.store, &indexes()?)?;
-    // The exit status says the same, even to a reader of the first line only.
+    // The exit status reports damage even if the reader closes the output after its first line.
     let mut out = std::io::stdout();
     for d in &report.damages {
         let _ = writeln!(out, "damaged: {d}");

@@ -14,8 +14,8 @@ pub fn run(a: &Completions) -> Result<ExitCode> {
 
 pub fn man(a: &Man) -> Result<ExitCode> {
     std::fs::create_dir_all(&a.folder).map_err(|e| Error::io(&a.folder, e))?;
-    // Pages name the release, not the commit, so that they are the same for every build of it.
-    // clap_mangen leaves out the descriptions of options that `-h` does not list.
+    // The pages show the version without the commit, so that every build of a release makes the same pages. clap_mangen
+    // omits the descriptions of options that are hidden from `-h`, so none is hidden here.
     let shown = |sub: clap::Command| sub.mut_args(|arg| arg.hide_short_help(false));
     let command = args::command()
         .version(env!("CARGO_PKG_VERSION"))

@@ -62,7 +62,7 @@ pub fn run(a: &Convert) -> Result<ExitCode> {
     let progress = Arc::new(Progress::default());
     let read = |sink: &mut dyn QuadSink| {
         let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
-        // A single worker keeps the statements in their order.
+        // With one worker, statements keep the order of the document.
         sources.run(0, 1, sink, &progress)
     };
     let quads = if a.check {

@@ -6,10 +6,10 @@ use jindou::parse::{Input, Limits, Sources};
 use jindou::{CancelToken, Database, MemoryBudget, Progress, QuadSource, Result, UpdateOptions};
 use std::sync::Arc;
 
-/// The files of `--data`, read into memory.
+/// Reads the files of `--data` into memory.
 ///
 /// # Errors
-/// The errors of reading the files; [`jindou::Error::Limit`] if they do not fit the memory.
+/// Errors of reading the files; [`jindou::Error::Limit`] if they do not fit into memory.
 pub fn read(a: &QueryArgs, cancel: &CancelToken) -> Result<Database> {
     let db = Database::in_memory();
     let memory = match a.memory {

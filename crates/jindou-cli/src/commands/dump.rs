@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(a: &Dump) -> Result<ExitCode> {
-    // A destination that cannot be written is reported before the store is opened.
+    // The output's format is determined before the store is opened, so that a wrong file name is reported at once.
     let asked = format_for(&a.out, a.to)?;
     let store = a.place.required("dump")?;
     let db = Database::open_with(
@@ -28,7 +28,7 @@ pub fn run(a: &Dump) -> Result<ExitCode> {
         (None, false) => None,
     };
     let export = db.export(only.as_ref())?.with_cancel(cancel_on_interrupt());
-    // One graph is written as a document of triples; with --keep-graph, of quads.
+    // One graph is written as triples by default; with --keep-graph it is written as quads.
     let format = asked.unwrap_or(match &only {
         Some(_) if !a.keep_graph => Format::NTriples,
         _ => Format::NQuads,

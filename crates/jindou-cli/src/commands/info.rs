@@ -40,7 +40,7 @@ fn print(store: &Path, r: &InfoReport, top: usize) {
     print_classes(r, top);
 }
 
-/// Relative to the content of the files; without quads there is nothing to divide by.
+/// Bytes per quad in the store's files, or `-` if the files contain no quads.
 fn per_quad(r: &InfoReport, bytes: u64, digits: usize) -> String {
     match r.quads_in_files {
         0 => "-".to_owned(),

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// The place of the program.
+/// The path of `jindou-bench`.
 pub fn program() -> Result<PathBuf> {
     let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
     Ok(own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Runs `jindou-bench` with the arguments, after `first` if there is one, and ends with its status.
+/// Runs `jindou-bench` with the argument `first`, if there is one, and then the other arguments. Exits with its status.
 pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     let program = program()?;
     if !program.is_file() {
@@ -26,7 +26,7 @@ pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     end_as(&mut command).map_err(|e| Error::io(&program, e))
 }
 
-/// Replaces this process by the other program, so that signals reach it.
+/// Replaces this process by the other program (exec), so that signals reach that program.
 #[cfg(unix)]
 fn end_as(command: &mut Command) -> std::io::Result<ExitCode> {
     use std::os::unix::process::CommandExt;

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Takes the first of several names as the store, if no option names it and it cannot be a document: `jindou load my.store a.ttl`.
+/// Takes the first of several names as the store if no option names the store and the name cannot be a document, as in
+/// `jindou load my.store a.ttl`.
 pub fn placed(mut a: LoadArgs) -> LoadArgs {
     let is_store = |path: &Path| {
         let is_new = !path.exists() && web_address(path).is_none() && path.as_os_str() != "-";
@@ -95,7 +96,7 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
         Done::New(report) => {
             print(&a.store, &report, a.memory);
             if let (Some(dir), false) = (&a.store, a.union_default_graph) {
-                // The load has succeeded, whatever happens here.
+                // The load has succeeded, so errors of opening the store for the hint are ignored.
                 let options = OpenOptions::default().with_access(Access::Read);
                 Database::open_with(dir, &options)
                     .iter()
@@ -132,7 +133,7 @@ fn sources(
             memory: MemoryBudget::new(options.memory),
         });
     if let LoadTarget::Into(..) = to {
-        // Blank nodes of a document are new: none of those in the store.
+        // Blank nodes of the loaded documents must differ from those in the store.
         builder = builder.documents_from(Database::document_number());
     }
     for path in &a.files {
@@ -157,7 +158,7 @@ fn tell_graphs(db: &Database) {
     }
 }
 
-/// The web address that a name is, if it is one.
+/// The text of `path` if it is a web address.
 fn web_address(path: &Path) -> Option<&str> {
     let name = path.to_str()?;
     let scheme = name.split_once("://")?.0;
@@ -189,13 +190,14 @@ fn fetched(
     Ok(builder.charset(found.charset))
 }
 
-/// Number of new quads from which a load merges them into the segments itself: reading this many from the log takes a
-/// third of a second at each opening.
+/// Number of new quads from which a load merges them into the segments. Reading this many from the log would take a
+/// third of a second each time the store is opened.
 const MANY: u64 = 100_000;
-/// Number of new quads from which it does so if they are more than a tenth of the store.
+/// Number of new quads from which a load merges them if they are more than a tenth of the store.
 const MANY_OF_FEW: u64 = 10_000;
 
-/// Merges loaded quads into an existing store if the log would be long; whatever happens, the quads stay loaded.
+/// Merges newly loaded quads into the segments of an existing store if there are many of them. If the merge fails, the
+/// quads stay loaded.
 fn fold_in(
     db: &Database,
     report: &UpdateReport,
@@ -219,7 +221,7 @@ fn fold_in(
     Ok(())
 }
 
-/// Reports the statements that a lenient load skipped: their number, and the first few.
+/// Prints the number of statements that a lenient load skipped, and the first few of them.
 pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
     if sources.skipped() == 0 {
         return;
@@ -258,7 +260,7 @@ pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
     }
 }
 
-/// Destination of the quads.
+/// The store into which quads are loaded: a new one, or an existing one.
 enum LoadTarget<'a> {
     New(&'a Path, &'a LoadOptions),
     Into(Database, Box<UpdateOptions>),
@@ -270,7 +272,7 @@ enum Done {
 }
 
 impl LoadTarget<'_> {
-    /// Number of quads before the load.
+    /// Number of quads in the store before the load.
     fn quads(&self) -> u64 {
         match self {
             Self::New(..) => 0,

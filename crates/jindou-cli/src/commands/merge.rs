@@ -36,7 +36,7 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The budget as options of a merge with one thread.
+/// Options of a merge on one thread with the limits of `budget`.
 pub fn options(budget: &MergeBudget) -> MergeOptions {
     MergeOptions::default()
         .with_memory(budget.merge_memory)

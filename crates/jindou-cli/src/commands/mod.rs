@@ -30,12 +30,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// True if the program is installed that `generate`, `bench` and `peers` run.
+/// True if `jindou-bench` is installed, which runs `generate`, `bench` and `peers`.
 pub fn has_laboratory() -> bool {
     laboratory::program().is_ok_and(|program| program.is_file())
 }
 
-/// The process's threads and memory: the requested ones, or this machine's defaults.
+/// The process's runtime, with the requested numbers of threads and bytes of memory or with this machine's defaults.
 pub fn runtime(threads: Option<usize>, memory: Option<u64>) -> Runtime {
     builder(threads, memory).build()
 }
@@ -92,7 +92,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Shell(a) => crate::shell::run(&a),
         Command::Completions(a) => completions::run(&a),
         Command::Man(a) => completions::man(&a),
-        // Done earlier, where the settings are known.
+        // `main` has already run these commands, which need the settings file.
         Command::Settings(_) | Command::Health(_) => Ok(ExitCode::SUCCESS),
         Command::Dump(a) => dump::run(&a),
         Command::Convert(a) => convert::run(&a),
@@ -102,12 +102,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
 }
 
-/// The kinds of indexes that this program knows. The index of words is built only where it is asked for.
+/// The kinds of indexes that this program can read and build. The index of words is built only on request.
 pub fn indexes() -> Result<Indexes> {
     Indexes::new().with(jindou::search::Text)
 }
 
-/// The client for the endpoints of `--service-allow`; `None` if there are none.
+/// A client for SERVICE that may call the endpoints of `--service-allow`; `None` without such endpoints.
 pub fn service(allowed: &[Allowed]) -> Option<Arc<dyn ServiceCaller>> {
     if allowed.is_empty() {
         return None;
@@ -115,7 +115,7 @@ pub fn service(allowed: &[Allowed]) -> Option<Arc<dyn ServiceCaller>> {
     Some(Arc::new(HttpCaller::new(allowed.iter().cloned().collect())))
 }
 
-/// The source of documents for LOAD; none without a folder or a host.
+/// The source of documents for LOAD; `None` if neither a folder nor a host is allowed.
 pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>> {
     if args.load_from.is_empty() && args.load_allow.is_empty() {
         return Ok(None);
@@ -131,12 +131,13 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
     Ok(Some(Arc::new(all)))
 }
 
-/// The contexts for documents of JSON-LD.
+/// The source of contexts for JSON-LD documents.
 pub fn contexts(named: &[(String, PathBuf)]) -> Option<Arc<dyn DocumentSource>> {
     Some(Arc::new(ContextFiles::new(named)))
 }
 
-/// Says on standard error where the newest updates are, if the store is a server's copy of one with a shared log.
+/// If the store is a server's copy of a store with a shared log, prints on standard error that its newest updates are
+/// in the log.
 pub fn tell_copy(store: &std::path::Path) {
     if jindou::Database::is_copy_of_log(store) {
         eprintln!(
@@ -146,12 +147,12 @@ pub fn tell_copy(store: &std::path::Path) {
     }
 }
 
-/// The error that neither a store nor an endpoint was named.
+/// The error if neither a store nor an endpoint was named.
 pub fn no_store() -> Error {
     Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), RDF files with --data FILE, or an endpoint with --endpoint URL".into())
 }
 
-/// Refuses a choice of graphs for an endpoint, which makes its own choice.
+/// Returns an error if graphs were chosen for an endpoint, since the endpoint chooses its default graph itself.
 pub fn no_graphs(graphs: GraphsArg) -> Result<()> {
     match graphs.union_default() {
         None => Ok(()),
@@ -161,7 +162,7 @@ pub fn no_graphs(graphs: GraphsArg) -> Result<()> {
     }
 }
 
-/// The text of a request, from the command line, a file or standard input.
+/// The text of a query or an update, from the command line, a file or standard input.
 pub fn request_text(
     command: &str,
     text: Option<&String>,
@@ -188,7 +189,7 @@ pub fn request_text(
     }
 }
 
-/// Advice for a text that is a file's name, which SPARQL never is.
+/// Advice if the text is the name of a file, which is never valid SPARQL.
 fn meant_as_file(command: &str, text: &str) -> Option<String> {
     if text.contains(char::is_whitespace) || text.len() > 4096 {
         return None;
@@ -203,7 +204,7 @@ fn meant_as_file(command: &str, text: &str) -> Option<String> {
     })
 }
 
-/// The text without the byte order mark that some editors put in front of it.
+/// The text without a leading byte order mark, which some editors add.
 fn unmarked(text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
@@ -211,12 +212,12 @@ fn unmarked(text: String) -> String {
     }
 }
 
-/// `1 quad`, `2 quads`.
+/// The number with its noun in singular or plural: `1 quad`, `2 quads`.
 pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Reports the findings in a store's log, if they deserve a line.
+/// Prints the findings of reading the store's log, if there is anything to report.
 pub fn show_recovery(db: &Database) {
     if let Some(r) = db.recovery()
         && (r.records > 0 || r.cut.is_some() || r.read_only.is_some())
@@ -229,7 +230,7 @@ pub fn show_recovery(db: &Database) {
 pub fn cancel_on_interrupt() -> CancelToken {
     let token = CancelToken::new();
     let handle = token.clone();
-    // A failure to install the handler leaves the default: Ctrl-C ends the process.
+    // If the handler cannot be installed, Ctrl-C ends the process.
     let _ = ctrlc::set_handler(move || {
         if handle.is_cancelled() {
             std::process::exit(130);

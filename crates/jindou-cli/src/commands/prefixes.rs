@@ -37,7 +37,7 @@ pub fn run(a: &PrefixesArgs) -> Result<ExitCode> {
         Some(PrefixCommand::Remove { name }) => {
             let name = bare(name);
             db.remove_prefix(name, &UpdateOptions::default())?;
-            // What the removed one hid.
+            // Prints the prefix that is in effect now, if the removed one had overridden it.
             let prefixes = db.prefixes();
             let all = prefixes_in_effect(Some(&prefixes), true);
             match all.iter().find(|p| p.0 == name) {

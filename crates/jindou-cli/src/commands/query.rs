@@ -21,10 +21,11 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The longest time that --explain waits for a GPU, which takes a third of a second.
+/// Maximum time that --explain waits for the GPU to be opened, which takes about a third of a second.
 const GPU_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The prefixes that a query's answer is written with: those that it declares, the store's, and the common ones.
+/// The prefixes with which a query's answer is written: those that the query declares, those of the store, and the
+/// common ones.
 fn prefixes_for(text: &str, store: Option<&Database>) -> Prefixes {
     let mut prefixes = Prefixes::common();
     if let Some(store) = store {
@@ -64,14 +65,14 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
     options.service = service(&a.service_allow);
     options.union_default = a.graphs.union_default();
     if a.explain {
-        // A server knows its GPU by the time that it is asked, and this process does nothing but tell.
+        // A server would have opened its GPU before the query came, so the plan is made with the GPU open, too.
         if options.gpu != GpuChoice::Off && !db.is_sharded() {
             db.runtime().wait_for_gpu(GPU_PATIENCE);
         }
         say!("{}", db.explain(&text, &options)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    // A GPU takes longer to open than nearly any query, and this process runs one.
+    // Opening a GPU takes longer than nearly any query, and this process runs only one query.
     if options.gpu == GpuChoice::Auto {
         options.gpu = GpuChoice::Off;
     }
@@ -83,7 +84,7 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
     .map_or((None, None), |(report, overlooked)| {
         (Some(report), overlooked)
     });
-    // Printed after the answer, where it is noticed.
+    // The hint is printed after the answer, where users notice it.
     let is_explained = overlooked.is_some();
     if let Some(overlooked) = overlooked {
         eprintln!("jindou: {overlooked}");
@@ -114,9 +115,9 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a query into standard output, in the requested format or in a default that suits the output. On a terminal that
-/// default is the first rows of a table and a line with their number, or all of them in a pager. `None` for an answer
-/// with too many rows to count.
+/// Runs a query and writes its answer to standard output, in the requested format or in a default one. On a terminal
+/// the default is the beginning of a table with a line that says how many rows there are, or with `--all` the whole
+/// table in a pager. Returns `None` if the answer had too many rows to count.
 fn answer<T>(
     a: &QueryArgs,
     text: &str,
@@ -127,14 +128,14 @@ fn answer<T>(
     if stdout.is_terminal() && a.format.is_none() {
         return at_terminal(a, text, store, run);
     }
-    // A separate file on the same descriptor: standard output's own lock and line buffering are expensive.
+    // A separate file on the same descriptor, since the lock and line buffering of Rust's standard output are slow.
     let out = stdout
         .as_fd()
         .try_clone_to_owned()
         .map(File::from)
         .map_err(|e| Error::io("<stdout>", e))?;
     let format = a.format.unwrap_or(ResultFormat::Tsv);
-    // Graphs are written as N-Triples, unless rows were requested.
+    // Without a requested format, graphs are written as N-Triples.
     let graphs = a.format.unwrap_or(ResultFormat::Table);
     let out = BufWriter::with_capacity(1 << 16, out);
     let mut writer = ResultWriter::new(out, format).with_graphs(graphs);
@@ -158,7 +159,7 @@ fn at_terminal<T>(
     let pager = pager.filter(|p| !p.trim().is_empty());
     let lines = lines.map_or(usize::MAX, |n| usize::from(n).max(2) - 1);
     let mut out = Pages::new(pager, lines);
-    // Graphs as Turtle with prefixes: N-Triples is for programs.
+    // Graphs are written as Turtle with prefixes, which people read more easily than N-Triples.
     let turtle = ResultFormat::Rdf(jindou::RdfFormat::Turtle);
     let mut writer = ResultWriter::new(&mut out, ResultFormat::Table).with_graphs(turtle);
     if !a.no_prefixes {
@@ -178,7 +179,7 @@ fn at_terminal<T>(
     drop(writer);
     let finished = out.finish();
     let answered = match answered {
-        // A user who quits the pager has seen enough.
+        // With --all, SinkClosed means that the user quit the pager, which is not an error.
         Err(Error::SinkClosed) if a.all => None,
         answered => answered?,
     };
@@ -198,7 +199,8 @@ fn ask_endpoint(a: &QueryArgs, url: &str, text: &str) -> Result<ExitCode> {
     let token = a.remote.token.as_deref();
     let endpoint = SparqlEndpoint::new(url, token, a.timeout, !a.no_prefixes)?;
     let begun = Instant::now();
-    // An endpoint only knows its own base; a BASE in the text comes later and takes precedence.
+    // The endpoint does not know this base, so it is declared before the query. A BASE in the query comes later and
+    // takes precedence.
     let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));
     let text = based.as_deref().unwrap_or(text);
     let rows = answer(a, text, None, |sink| {

@@ -44,10 +44,10 @@ pub fn run(a: &SearchArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Characters of a label that are shown.
+/// Maximum number of characters of a label that are printed.
 const WIDEST: usize = 50;
 
-/// A text on one line, not too long.
+/// The text on one line, cut if it is long.
 fn short(text: &str) -> String {
     let mut line: String = text
         .chars()

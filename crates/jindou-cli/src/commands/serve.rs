@@ -25,15 +25,15 @@ use tracing_subscriber::EnvFilter;
 /// Delay in milliseconds after which mimalloc returns free pages: `mi_option_purge_delay` of version 3's `mimalloc.h`.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-/// Longest time for which a server of a shared log refuses connections while it joins the others. One that has more to read
-/// answers, so that its state can be asked for.
+/// Maximum time for which a server of a shared log accepts no connections while it catches up with the log. After it
+/// the server answers requests even if it is behind, so that operators can ask for its state.
 const JOINING: Duration = Duration::from_secs(3);
 
 pub fn run(a: &Serve) -> Result<ExitCode> {
     jindou::set_up_allocator();
-    // A plan's hundreds of megabytes must be returned at once. With a delay they wait for the next allocation of the
-    // thread that freed them, and an idle server keeps them. SAFETY: sets one of the allocator's numbers, which any
-    // thread may do at any time.
+    // Hundreds of megabytes that a query's plan has used must be returned to the system at once. With a delay they
+    // would be returned only at the next allocation of the thread that freed them, and an idle server would keep them.
+    // SAFETY: the call sets one of the allocator's numbers, which any thread may do at any time.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
     let filter = EnvFilter::try_new(&a.log_level).map_err(|e| {
         Error::Unsupported(format!(
@@ -53,7 +53,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     }
     log::panics();
     match serve(a) {
-        // Collectors expect nothing but JSON.
+        // Log collectors expect only JSON, so the error is logged instead of printed.
         Err(e) if json => {
             tracing::error!("{}", advice::told(&e, "serve"));
             Ok(ExitCode::from(exit_status(&e)))
@@ -68,7 +68,7 @@ fn serve(a: &Serve) -> Result<ExitCode> {
         Error::Usage("nothing to serve: name a store, as in jindou serve my.store (or --store DIR, or JINDOU_STORE)".into())
     })?;
     let accepts = !a.read_only && (a.writable || a.token_file.is_some());
-    // A server that only follows writes its own files.
+    // A server of a shared log writes its copy of the store, even if it accepts no updates.
     let writes = accepts || a.log.is_some();
     let begun = Instant::now();
     let runtime = with_gpu(a.threads, a.memory, a.gpu_memory).build();
@@ -87,13 +87,13 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     let standard = ServerOptions::on(&runtime).with_host(a.host).with_tls(tls);
     let mut served = standard.clone();
     served.token_file.clone_from(&a.token_file);
-    // Before a store is made, or a log begun.
+    // Checked here, so that wrong options create no store and no log.
     served.check().map_err(|e| Error::Usage(e.to_string()))?;
     let was_there = store.exists();
     let db = open(a, store, options, writes)?;
     log_opened(a, &db, store, was_there, accepts);
     log_verification(a, &db, was_there, begun);
-    // A server of a cluster has not reached the others yet.
+    // A server of a cluster cannot count graphs yet, since it has no connection to the other servers.
     if a.cluster.is_none() {
         tell_graphs(&db, a.graphs);
     }
@@ -108,7 +108,7 @@ fn serve(a: &Serve) -> Result<ExitCode> {
         "http"
     };
     if !tracing::enabled!(tracing::Level::WARN) {
-        // Dangers to an operator's secrets are reported even if the log is set to be quiet.
+        // Warnings about an operator's secrets are printed even if the log level hides warnings.
         for warning in options.warnings() {
             eprintln!("jindou: warning: {warning}");
         }
@@ -131,7 +131,7 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     if a.log_format == "json" {
         tracing::info!("{serving}");
     } else {
-        // The program that started the server may not read this line.
+        // The program that started the server may not read this line, so an error of writing it is ignored.
         let _ = writeln!(std::io::stdout(), "{serving}");
     }
     server.run_until_signal();
@@ -139,8 +139,8 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses settings that exclude or need each other. On the command line clap does this, but settings may come from
-/// elsewhere.
+/// Returns an error if settings exclude each other, or one lacks another that it needs. clap checks this only on the
+/// command line, but settings may also come from the environment or a file.
 fn check_exclusions(a: &Serve) -> Result<()> {
     if a.writable && a.token_file.is_some() {
         return Err(Error::Unsupported(
@@ -194,7 +194,7 @@ fn log_opened(a: &Serve, db: &Database, store: &Path, was_there: bool, accepts: 
 
 fn log_verification(a: &Serve, db: &Database, was_there: bool, begun: Instant) {
     match (a.verify.verify, db.trust().verified()) {
-        // An empty folder was filled with verified files.
+        // The folder was empty and has been filled from the log with verified files.
         _ if a.log.is_some() && !was_there => {}
         (Verify::Off, _) => tracing::warn!(
             "the store's files are not verified (--verify off): damage may cause wrong answers"
@@ -207,7 +207,7 @@ fn log_verification(a: &Serve, db: &Database, was_there: bool, begun: Instant) {
     }
 }
 
-/// Applies the changes that another process makes to the store, until the returned value is dropped.
+/// Keeps applying the changes that another process makes to the store, until the returned value is dropped.
 fn follow_changes(db: &Database) -> Result<Following> {
     db.follow_in_background(|outcome| match outcome {
         Ok(snapshot) => tracing::info!("following the store again, at snapshot {snapshot}"),
@@ -217,7 +217,7 @@ fn follow_changes(db: &Database) -> Result<Following> {
     })
 }
 
-/// Merges changes into the store's files, until the returned value is dropped.
+/// Keeps merging changes into the store's segments in the background, until the returned value is dropped.
 fn merge_automatically(a: &Serve, db: &Database) -> Result<BackgroundMerges> {
     let policy = MergePolicy::default()
         .with_edits(a.merge_at)
@@ -228,7 +228,8 @@ fn merge_automatically(a: &Serve, db: &Database) -> Result<BackgroundMerges> {
     })
 }
 
-/// Adds to `standard`, in which the host, the TLS files and the limits of this machine are set.
+/// The server's options: `standard`, which has the host, the TLS files and this machine's limits, with those of the
+/// command line.
 fn server_options(a: &Serve, standard: ServerOptions, store: &Path) -> Result<ServerOptions> {
     let memory = standard.memory;
     let (heavy_slots, light_slots) = (standard.heavy_slots, standard.light_slots);
@@ -269,8 +270,8 @@ fn server_options(a: &Serve, standard: ServerOptions, store: &Path) -> Result<Se
     Ok(options)
 }
 
-/// Waits until this server has caught up with the shared log, but no longer than [`JOINING`]. Until it knows the other
-/// servers, requests would wait here, which another server answers at once.
+/// Waits until this server has caught up with the shared log, but at most [`JOINING`]. Before that, requests to this
+/// server would have to wait, while another server would answer them at once.
 fn wait_until_ready(replica: &Replica, place: &str) {
     let ready = replica.wait_until_ready(JOINING);
     let snapshot = replica.figures().committed;
@@ -282,9 +283,9 @@ fn wait_until_ready(replica: &Replica, place: &str) {
     }
 }
 
-/// The log that this server follows, and its place among the others.
+/// The shared log that this server follows, with the server's name, address and shards.
 fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
-    // What was the level of messages before.
+    // Before shared logs existed, `--log` set the level of messages.
     if ["error", "warn", "info", "debug", "trace", "off"].contains(&place) {
         return Err(Error::Usage(format!(
             "--log is the place of a shared log; for messages write --log-level {place} (and ./{place} for a directory of this name)"
@@ -315,7 +316,7 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
     Ok(log)
 }
 
-/// The shards that this server has.
+/// The shards of which this server has copies.
 fn held_shards(a: &Serve, name: &str) -> Result<HeldShards> {
     let Some((number, of)) = a.part else {
         let listed = a.shards.clone();
@@ -335,7 +336,7 @@ fn held_shards(a: &Serve, name: &str) -> Result<HeldShards> {
     })
 }
 
-/// Logs what the shared log reports, the same sentence at most every ten seconds.
+/// A function that logs a message of the shared log, unless the same message was logged in the last [`REPEATED`].
 fn told() -> Told {
     let last: Mutex<HashMap<String, Instant>> = Mutex::default();
     Arc::new(move |text: &str| {
@@ -349,7 +350,7 @@ fn told() -> Told {
     })
 }
 
-/// Shortest time between two equal messages of the shared log.
+/// Minimum time between two equal messages of the shared log.
 const REPEATED: Duration = Duration::from_secs(10);
 
 fn host_name() -> Result<String> {
@@ -362,7 +363,7 @@ fn host_name() -> Result<String> {
         .ok_or_else(|| Error::Usage("the machine has no name: pass --name NAME".into()))
 }
 
-/// The error for a store that does not exist, with advice on creating an empty one.
+/// Turns the error for a missing store into one with advice on creating a store.
 fn unmade(e: Error, writes: bool) -> Error {
     match e {
         Error::NoStore { path } if !writes => Error::Usage(format!(
@@ -373,14 +374,15 @@ fn unmade(e: Error, writes: bool) -> Error {
     }
 }
 
-/// The name of a store for its readers: that of its folder, without those above, which say something of the machine.
+/// The store's name that clients see: the name of its folder, without the path, which would reveal something about the
+/// machine.
 fn name_of(store: &Path) -> Option<String> {
     let named = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
-    // `.` and `..` name no folder by themselves.
+    // `.` and `..` are not names, so the real path is used for them.
     named(store).or_else(|| named(&store.canonicalize().ok()?))
 }
 
-/// Refuses a port that is taken, before a store is opened in vain.
+/// Returns an error if another program uses the port. Called before the store is opened, which may take long.
 fn check_port(a: &Serve) -> Result<()> {
     if a.port == 0 {
         return Ok(());
@@ -390,7 +392,7 @@ fn check_port(a: &Serve) -> Result<()> {
             "port {} of {} is in use by another program; choose another with --port, or a free one with --port 0",
             a.port, a.host
         ))),
-        // Other problems are reported when the server starts to listen.
+        // Other errors are reported when the server begins to listen.
         _ => Ok(()),
     }
 }
@@ -407,8 +409,8 @@ fn tell_graphs(db: &Database, graphs: GraphsArg) {
     }
 }
 
-/// Raises the limit on file descriptors: each connection needs one, and many systems allow a process 1,024 of them
-/// until it asks for more.
+/// Raises the limit on open file descriptors to the maximum. Each connection needs a descriptor, and many systems allow
+/// only 1,024 of them unless the process asks for more.
 fn raise_descriptor_limit() {
     #[cfg(unix)]
     {

@@ -52,11 +52,12 @@ pub fn run(a: &UpdateArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sends an update to an endpoint, and prints what it says.
+/// Sends an update to an endpoint, and prints the endpoint's response.
 fn send(a: &UpdateArgs, url: &str, text: &str) -> Result<ExitCode> {
     let token = a.remote.token.as_deref();
     let endpoint = SparqlEndpoint::new(url, token, a.timeout, !a.no_prefixes)?;
-    // An endpoint only knows its own base; a BASE in the text comes later and takes precedence.
+    // The endpoint does not know this base, so it is declared before the update. A BASE in the text comes later and
+    // takes precedence.
     let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));
     let text = based.as_deref().unwrap_or(text);
     let said = endpoint.update(text, &[], a.key.as_deref(), &cancel_on_interrupt())?;
@@ -68,7 +69,7 @@ fn send(a: &UpdateArgs, url: &str, text: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The line about an update that Jindou's server reports; `None` for other answers.
+/// A line with the results of an update in the JSON that Jindou's server returns; `None` for other responses.
 fn document(said: &str) -> Option<String> {
     let report: serde_json::Value = serde_json::from_str(said).ok()?;
     let number = |name: &str| report.get(name)?.as_u64();

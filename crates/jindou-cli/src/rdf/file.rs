@@ -1,4 +1,4 @@
-//! An output file that appears when it is complete, or standard output.
+//! An output file that gets its name only when it is complete, or standard output.
 
 use super::{OutputCompression, named};
 use jindou::{Error, Result};
@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// An output, compressed as its name indicates. A file gets its name when it is complete, so that an interrupted writer
-/// leaves no file, and an existing one stays unchanged.
+/// An output, compressed as its name indicates. A file is written under a temporary name and renamed when it is
+/// complete, so that an interrupted command leaves no incomplete file and does not change an existing one.
 pub struct OutFile {
     to: Encoder,
     /// The temporary and the final name of a file; `None` for standard output.
@@ -24,7 +24,7 @@ enum Encoder {
     Ended,
 }
 
-/// Levels of xz and zstd: half a minute per gigabyte instead of ten minutes.
+/// Compression levels of xz and zstd. Higher ones would take ten minutes instead of half a minute per gigabyte.
 const XZ_LEVEL: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 
@@ -45,16 +45,16 @@ impl OutFile {
         }
         let failed = |e| Error::io(path, e);
         let there = path.metadata().ok();
-        // A device or a pipe has no temporary name, and is never replaced.
+        // A device or a pipe is written directly, without a temporary file.
         let special = there.as_ref().is_some_and(|m| !m.is_file());
-        // A link stays a link, and its target is replaced.
+        // If the path is a link, the file that it points to is replaced, not the link.
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut name = whole.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".part-{}", std::process::id()));
         let meanwhile = whole.with_file_name(name);
         let file = match &there {
             Some(_) if special => File::options().write(true).open(path),
-            // The new file gets the permissions of the one that it replaces.
+            // The new file gets the permissions of the existing one.
             Some(there) => File::create(&meanwhile).and_then(|file| {
                 file.set_permissions(there.permissions())?;
                 Ok(file)
@@ -85,7 +85,7 @@ impl OutFile {
         })
     }
 
-    /// Completes the output: afterwards a file is on the disk under its own name.
+    /// Completes the output. A file is then on the disk under its final name.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be completed.
@@ -123,7 +123,7 @@ impl Write for OutFile {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
             Encoder::Plain(f) => f.flush(),
-            // Flushing in the middle would only worsen the compression.
+            // Compressed output is not flushed before its end, since that would only worsen the compression.
             _ => Ok(()),
         }
     }

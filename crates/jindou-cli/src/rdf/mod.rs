@@ -37,10 +37,10 @@ fn named(path: &Path) -> (Option<Format>, Option<OutputCompression>) {
     (inner.and_then(Format::from_extension), compression)
 }
 
-/// The format to write to a file: the requested one, or the one that its name indicates.
+/// The format in which to write a file: the requested one, or the one that the file's name indicates.
 ///
 /// # Errors
-/// [`Error::Limit`] if neither determines it.
+/// [`Error::Limit`] if the name indicates no format and none was requested.
 pub fn format_for(out: &Path, asked: Option<Format>) -> Result<Option<Format>> {
     let found = asked.or(named(out).0);
     if found.is_none() && out.as_os_str() != "-" {

@@ -1,4 +1,4 @@
-//! Batches of quads as documents.
+//! Writes batches of quads as a document.
 
 use super::{OutFile, has_graphs, rdf_format};
 use jindou::oxrdf::{GraphName, NamedOrBlankNode, Quad, Term, TripleRef};
@@ -12,25 +12,25 @@ use oxrdfio::RdfSerializer;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Treatment of statements in named graphs.
+/// Treatment of quads in named graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedGraphs {
-    /// Writes them with their graphs. In a format without named graphs the first one is an error.
+    /// Writes the quads with their graph names. If the format has no named graphs, the first such quad is an error.
     Keep,
-    /// Writes their triples without the graphs.
+    /// Writes the triples without the graph names.
     Drop,
 }
 
-/// Most prefixes that are remembered of those that statements come with.
+/// Maximum number of prefixes from the documents or the store that are remembered.
 const MOST: usize = 10_000;
 
-/// Writes quads as a document, in the order in which they come. Memory: a batch.
+/// Writes quads as a document, in the order in which they come. Uses the memory of one batch.
 pub struct QuadWriter {
     format: Format,
     graphs: NamedGraphs,
-    /// Prefixes to write, used or not.
+    /// Prefixes given by the user, which are written even if they are unused.
     prefixes: Vec<(String, String)>,
-    /// Prefixes that the statements come with.
+    /// Prefixes declared by the documents or the store.
     declared: Vec<(String, String)>,
     common: bool,
     name: PathBuf,
@@ -65,8 +65,8 @@ impl QuadWriter {
         }
     }
 
-    /// Sets the prefixes to write; with `common` those are added that the statements use, of those that they come with and of common
-    /// ones.
+    /// Sets the prefixes to write. With `common`, prefixes of the documents or the store and common prefixes are also
+    /// written, if statements use them.
     pub fn with_prefixes(mut self, prefixes: &[(String, String)], common: bool) -> Self {
         self.prefixes = prefixes.to_vec();
         self.common = common;
@@ -80,7 +80,7 @@ impl QuadWriter {
         }
     }
 
-    /// An error of the document's writer, with the file's name.
+    /// An error of the document's writer, with this file's name.
     fn named(&self, e: Error) -> Error {
         match e {
             Error::Io { source, .. } => self.failed(source),
@@ -100,7 +100,8 @@ impl QuadWriter {
                 true => Prefixes::common(),
                 false => Prefixes::new(),
             };
-            // Those that came with the statements win over common ones, the first of them over later ones, and own ones over all.
+            // Later declarations win, so the order is: common prefixes, those of the documents with the first
+            // declaration last, and the user's.
             let declared = std::mem::take(&mut self.declared);
             for (name, iri) in declared
                 .into_iter()
@@ -152,7 +153,7 @@ impl QuadWriter {
         Ok(self.quads)
     }
 
-    /// Refuses quads of named graphs in a format without them.
+    /// Returns an error for quads in named graphs if the format has none.
     fn check_graphs(&self, batch: &QuadBatch) -> Result<()> {
         if has_graphs(self.format) || self.graphs == NamedGraphs::Drop {
             return Ok(());
@@ -226,7 +227,8 @@ impl QuadSink for QuadWriter {
 
     fn prefix(&mut self, _: PrefixPlace, name: &str, iri: &str) -> Result<()> {
         let begun = !matches!(self.state, OutputState::New(_));
-        // JSON-LD has rules of its own for what is a prefix, and XML keeps names that begin with its own.
+        // JSON-LD has its own rules for prefixes, so those of documents are not used there. XML reserves names that
+        // begin with `xml`.
         let fits = match self.format {
             Format::Turtle | Format::TriG => is_prefix_name(name),
             Format::RdfXml => !name.to_ascii_lowercase().starts_with("xml"),
@@ -239,7 +241,8 @@ impl QuadSink for QuadWriter {
     }
 }
 
-/// The quad decoded last: equal spans in consecutive quads are equal terms.
+/// The last decoded quad. If consecutive quads have equal spans in the batch, their terms are equal and are not decoded
+/// again.
 #[derive(Default)]
 struct Last(Option<([Span; 4], Quad)>);
 

@@ -14,37 +14,38 @@ const ACCEPT: &str = "application/n-quads, application/n-triples;q=0.9, applicat
 /// Limits of a document.
 #[derive(Clone, Debug)]
 pub struct DocumentLimits {
-    /// Most bytes, before decompression.
+    /// Maximum number of bytes, before decompression.
     pub bytes: u64,
-    /// Token that ends the reading.
+    /// Cancelling this token ends the reading.
     pub cancel: CancelToken,
 }
 
 /// A document that is being fetched.
 pub struct FetchedDocument {
-    /// Its address after redirects.
+    /// The document's address after redirects.
     pub url: String,
     /// The body of the response.
     pub reader: Box<dyn Read + Send>,
-    /// Its length, if the server states it.
+    /// The length of the body, if the server states it.
     pub size: Option<u64>,
-    /// Its format, by media type or by name.
+    /// The document's format, according to the media type or the address.
     pub format: Format,
-    /// The encoding that the server declares.
+    /// The character encoding that the server declares.
     pub charset: Option<String>,
 }
 
-/// Requests a document and reads the head of the response. `format` takes precedence over the server's declaration.
+/// Requests a document and reads the status and headers of the response. `format` takes precedence over the media type
+/// that the server declares.
 ///
 /// # Errors
-/// For an invalid URL, a failed connection, an unsuccessful status, too many redirects, content other than RDF, and
-/// more bytes than allowed.
+/// An invalid URL, a failed connection, an unsuccessful status, too many redirects, content other than RDF, or more
+/// bytes than allowed.
 pub fn fetch(
     address: &str,
     format: Option<Format>,
     limits: &DocumentLimits,
 ) -> Result<FetchedDocument> {
-    // A fragment denotes a place in the document.
+    // The fragment only names a part of the document, so it is not sent.
     let mut url = url_of(address.split('#').next().unwrap_or(address))?;
     let agent = agent(None);
     for _ in 0..=HOPS {
@@ -100,7 +101,7 @@ pub fn fetch(
     )))
 }
 
-/// The format that the last part of a path indicates, ignoring a compression extension.
+/// The format that the extension of a path's last part indicates; an extension of a compression after it is ignored.
 fn by_name(path: &str) -> Option<Format> {
     let name = path.rsplit('/').next()?;
     let (stem, last) = name.rsplit_once('.')?;

@@ -19,7 +19,7 @@ use ureq::http::{Method, Uri, header};
 const TABLES: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 const GRAPHS: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.7, application/n-quads;q=0.6, \
                       application/trig;q=0.5, application/ld+json;q=0.3";
-/// Number of rows handed on at a time.
+/// Number of rows per batch that is passed to the sink.
 const ROWS: usize = 256;
 
 /// A SPARQL endpoint.
@@ -27,11 +27,11 @@ pub struct SparqlEndpoint {
     url: Uri,
     agent: Agent,
     token: Option<String>,
-    /// True to add declarations of common prefixes that a text uses without declaring them.
+    /// True if declarations are added for common prefixes that a text uses without declaring them.
     common_prefixes: bool,
 }
 
-/// Form of a query's answer.
+/// The form of a query's answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnswerForm {
     Table,
@@ -39,10 +39,10 @@ enum AnswerForm {
 }
 
 impl SparqlEndpoint {
-    /// An endpoint at a URL.
+    /// The endpoint at a URL.
     ///
     /// # Errors
-    /// If it is not a URL with a host, or a token would go over the network unencrypted.
+    /// If the URL has no host or is invalid, or if a token would be sent over the network unencrypted.
     pub fn new(
         url: &str,
         token: Option<&str>,
@@ -59,10 +59,10 @@ impl SparqlEndpoint {
         })
     }
 
-    /// Sends a query and writes its answer while it arrives. Returns the number of rows or triples.
+    /// Sends a query, and writes its answer while it arrives. Returns the number of rows or triples.
     ///
     /// # Errors
-    /// The server's own message about a refusal; an answer that cannot be parsed; errors of the sink;
+    /// The server's reason if it refuses the query; an answer that cannot be parsed; errors of the sink;
     /// [`Error::Cancelled`].
     pub fn query(
         &self,
@@ -92,10 +92,10 @@ impl SparqlEndpoint {
         }
     }
 
-    /// Sends an update request, with a name if it has one, and returns the server's response text.
+    /// Sends an update request, with `key` as its idempotency key, and returns the server's response text.
     ///
     /// # Errors
-    /// The server's own message about a refusal; [`Error::Cancelled`].
+    /// The server's reason if it refuses the update; [`Error::Cancelled`].
     pub fn update(
         &self,
         request: &str,
@@ -112,8 +112,8 @@ impl SparqlEndpoint {
         Ok(super::visible(String::from_utf8_lossy(&all).trim()))
     }
 
-    /// The text with declarations of those prefixes that it uses and does not declare, added to its own first line, so
-    /// that line numbers in the server's messages stay correct.
+    /// Adds declarations of known prefixes that the text uses without declaring them. They are put on the text's first
+    /// line, so that line numbers in the server's messages stay correct.
     fn with_prefixes(&self, query: &str, own: &[(String, String)]) -> String {
         let found = prefixes_of(query);
         let declared = |name: &String| found.declared.iter().any(|d| d.0 == *name);
@@ -132,7 +132,7 @@ impl SparqlEndpoint {
         text + query
     }
 
-    /// Sends a text as a form's parameter, and returns the media type and the body of the response.
+    /// Sends a text as the parameter of a form, and returns the media type and the body of the response.
     fn send(
         &self,
         parameter: &'static str,
@@ -297,11 +297,11 @@ impl SparqlEndpoint {
     }
 }
 
-/// Passes on the triples of an answer.
+/// Passes the triples of an answer on to `sink`.
 struct TripleSink<'s> {
     sink: &'s mut dyn AnswerSink,
     count: u64,
-    /// True if the sink returned an error, which is then reported instead of the endpoint's.
+    /// True if the sink returned an error. That error is then reported instead of one of the endpoint's answer.
     failed: bool,
 }
 
@@ -327,7 +327,8 @@ impl QuadSink for TripleSink<'_> {
     }
 }
 
-/// The form of a query, judged by its first such keyword, since the server may know extensions of SPARQL.
+/// The form of a query. If this program cannot parse the query, since the server may know extensions of SPARQL, its
+/// first keyword that names a form decides.
 fn form(query: &str) -> AnswerForm {
     if let Ok(parsed) = jindou::parse_query(query) {
         use jindou::algebra::Query;

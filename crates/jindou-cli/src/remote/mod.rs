@@ -1,4 +1,4 @@
-//! Other machines over HTTP: SPARQL endpoints, and documents to load.
+//! HTTP requests to other machines: to SPARQL endpoints, and for documents to load.
 
 mod document;
 mod endpoint;
@@ -16,26 +16,26 @@ use ureq::http::{HeaderMap, Response, StatusCode, Uri, header};
 use ureq::tls::TlsConfig;
 use ureq::{Agent, Body};
 
-/// Longest wait for a connection, and for the next bytes.
+/// Maximum times of waiting for a connection, and for the next bytes of a response.
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
-/// Most redirects.
+/// Maximum number of redirects.
 const HOPS: usize = 5;
-/// Most bytes of a refusal that are shown.
+/// Maximum number of bytes of a server's reason that are shown.
 const SHOWN: u64 = 4 << 10;
-/// Interval at which the user's interrupt is checked.
+/// Time between two checks whether the user has pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
-/// Size of the pieces handed on, in bytes, and the number of pieces that may wait.
+/// Size of the pieces in which a body is passed on, in bytes, and the number of pieces that may wait to be read.
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 8;
 
-/// A failure of another machine, or of the connection to it, as a sentence for people.
+/// An error for a failure of another machine or of the connection to it.
 fn failed(message: impl Into<String>) -> Error {
     Error::external(message.into())
 }
 
-/// A client that checks certificates against this machine's roots and does not follow redirects by itself. Proxies are
-/// taken from the environment (`HTTPS_PROXY`, `NO_PROXY`).
+/// An HTTP client that checks certificates against this machine's root certificates and does not follow redirects.
+/// Proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 fn agent(limit: Option<Duration>) -> Agent {
     agent_with(limit, tls_config())
 }
@@ -54,7 +54,7 @@ fn agent_with(limit: Option<Duration>, tls: TlsConfig) -> Agent {
         .into()
 }
 
-/// Parses a URL that can be requested.
+/// Parses a URL to which requests can be sent.
 fn url_of(text: &str) -> Result<Uri, Error> {
     if !text.contains("://") && !text.is_empty() {
         return Err(failed(format!(
@@ -72,12 +72,12 @@ fn url_of(text: &str) -> Result<Uri, Error> {
     }
 }
 
-/// The target of a redirect, if it may be followed.
+/// The target of a redirect; an error if the redirect must not be followed.
 fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
     let to = text(answer.headers(), header::LOCATION)
         .ok_or_else(|| failed(format!("{from} redirects without naming a destination")))?;
     let bad = || failed(format!("{from} redirects to {to}, which is not a URL"));
-    // A fragment denotes a place in the document.
+    // The fragment only names a part of the document, so it is not sent.
     let to = to.split('#').next().unwrap_or_default();
     let base = jindou::oxiri::Iri::parse(from.to_string()).map_err(|_| bad())?;
     let next = iri::resolve(&base, to).map_err(|_| bad())?;
@@ -98,12 +98,13 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).and_then(|v| v.to_str().ok())
 }
 
-/// A server's reason for a refusal: `detail` of a problem document, or the start of its text without markup.
+/// The server's reason for a refusal: `detail` of a problem document (RFC 9457), or the beginning of the response's
+/// text without markup.
 fn said(answer: &mut Response<Body>) -> String {
     let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or_default();
     let (json, html) = (media.contains("json"), media.contains("html"));
     let mut bytes = Vec::new();
-    // The explanation is read as far as it arrives.
+    // If the response breaks off, the part that has arrived is used.
     let _ = answer
         .body_mut()
         .as_reader()
@@ -132,7 +133,7 @@ fn said(answer: &mut Response<Body>) -> String {
     visible(all.trim())
 }
 
-/// Text without control characters for a terminal, but with its lines.
+/// The text with control characters other than line ends replaced, so that it is safe to print at a terminal.
 fn visible(text: &str) -> String {
     let shown = |c: char| {
         if c.is_control() && c != '\n' {
@@ -144,8 +145,8 @@ fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The body of a response, read by a thread of its own while it arrives, so that the user's interrupt and the time
-/// limit are noticed meanwhile.
+/// The body of a response, read by a separate thread while it arrives, so that the reader can notice Ctrl-C and the
+/// time limit while it waits.
 struct BodyPieces {
     parts: Receiver<io::Result<Vec<u8>>>,
     cancel: CancelToken,
@@ -207,7 +208,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     })
 }
 
-/// Waits for a thread's message until cancelled.
+/// Waits for a message of a thread, or until the token is cancelled.
 fn wait<T>(parts: &Receiver<T>, cancel: &CancelToken) -> Result<T, Error> {
     loop {
         cancel.check()?;
@@ -221,20 +222,20 @@ fn wait<T>(parts: &Receiver<T>, cancel: &CancelToken) -> Result<T, Error> {
     }
 }
 
-/// Sends a request on a thread of its own, and waits for the head of the response.
+/// Sends a request on a separate thread, and waits for the status and headers of the response.
 fn answered(
     cancel: &CancelToken,
     ask: impl FnOnce() -> Result<Response<Body>, ureq::Error> + Send + 'static,
 ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
     let (send, receive) = sync_channel(1);
     spawn(move || {
-        // The receiver may be gone.
+        // The receiver no longer exists if the request was cancelled.
         let _ = send.send(ask());
     })?;
     wait(&receive, cancel)
 }
 
-/// Asks a server if it is ready, and returns its response.
+/// Asks a server whether it is ready, and returns its response.
 ///
 /// # Errors
 /// If the server does not answer in time, or reports that it is not ready.
@@ -242,7 +243,7 @@ pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
     asked_ready(server, agent(Some(limit)))
 }
 
-/// As [`ready`], for a server on this machine, whose certificate need not be for this address.
+/// Like [`ready`], for a server on this machine. Its certificate is not verified, since it may be for another name.
 pub fn ready_here(server: &str, limit: Duration) -> Result<String, Error> {
     asked_ready(server, agent_with(Some(limit), unverified_tls_config()))
 }
@@ -259,10 +260,10 @@ fn asked_ready(server: &str, agent: Agent) -> Result<String, Error> {
     }
 }
 
-/// Takes a server out of service; it shuts down after `wait`, of which whole seconds count.
+/// Takes a server out of service. It shuts down after `wait`, which is rounded to seconds.
 ///
 /// # Errors
-/// If the server does not answer, or refuses.
+/// If the server does not answer, or refuses the request.
 pub fn drain(server: &str, wait: Duration, token: Option<&str>) -> Result<(), Error> {
     let server = server.trim_end_matches('/');
     let url = url_of(&format!("{server}/admin/drain?wait={}", wait.as_secs()))?;
@@ -283,7 +284,7 @@ pub fn drain(server: &str, wait: Duration, token: Option<&str>) -> Result<(), Er
     }
 }
 
-/// Refuses to send a token over the network unencrypted.
+/// Returns an error if a token would be sent over the network unencrypted.
 fn encrypted(url: &Uri, token: Option<&str>) -> Result<(), Error> {
     let host = url.host().unwrap_or_default();
     let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
@@ -295,7 +296,7 @@ fn encrypted(url: &Uri, token: Option<&str>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The original error inside a reading error: an interrupt passes through readers as one of theirs.
+/// The [`Error`] inside an I/O error. Readers report a cancellation as such an error.
 fn own(e: io::Error) -> Result<Error, io::Error> {
     e.downcast::<Error>()
 }

@@ -1,4 +1,4 @@
-//! The settings file: TOML with the names of options as keys, and tables for the options of one command.
+//! The settings file: TOML whose keys are the names of options, with a table for each command's own options.
 
 use super::{EVERYWHERE, ONE_CALL, SECRET, WITHOUT, is_setting, settings_of, wrong};
 use clap::{Arg, ArgAction, Command};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The settings in a file, all of which are known.
+/// The settings in a file. All of them were checked to be options of a command.
 pub struct SettingsFile {
     pub path: PathBuf,
     entries: Vec<FileSetting>,
@@ -26,18 +26,18 @@ pub struct FileSetting {
 }
 
 impl FileSetting {
-    /// True if it applies to every command that has the option.
+    /// True if the setting applies to every command that has the option.
     pub fn is_common(&self) -> bool {
         self.command.is_none()
     }
 }
 
 impl SettingsFile {
-    /// Reads a file of settings for a command's options.
+    /// Reads a settings file and checks it against the options of the command line `command`.
     ///
     /// # Errors
-    /// [`Error::Io`]; a sentence with file and line for invalid TOML, an unknown setting or a value that its option refuses, and
-    /// for secrets in a file that others can read.
+    /// [`Error::Io`]; an error with file and line for invalid TOML, an unknown setting, or a value that the option does
+    /// not accept; and an error if the file contains secrets and other users can read it.
     pub fn read(path: &Path, command: &Command) -> Result<Self> {
         let text = text_of(path)?;
         let file = Self {
@@ -69,7 +69,7 @@ impl SettingsFile {
         Ok(file)
     }
 
-    /// The file's entry for an option of a command.
+    /// The setting for an option of a command, if the file has one.
     pub fn get(&self, command: &str, option: &str) -> Option<&FileSetting> {
         let of = |name: Option<&str>| {
             let mut all = self.entries.iter();
@@ -79,7 +79,7 @@ impl SettingsFile {
     }
 }
 
-/// Longest settings file, a mebibyte. Anything longer is not one, such as a device without an end.
+/// Maximum size of a settings file, 1 MiB. A longer file is not a settings file; it may be a device without an end.
 const LONGEST: u64 = 1 << 20;
 
 fn text_of(path: &Path) -> Result<String> {
@@ -137,7 +137,7 @@ impl SettingsReader<'_> {
         before.iter().filter(|b| **b == b'\n').count() + 1
     }
 
-    /// The command named by a table.
+    /// The command whose name is the key of a table.
     fn section(&self, key: &Spanned<std::borrow::Cow<'_, str>>) -> Result<&Command> {
         let name = key.get_ref().as_ref();
         let all = || {
@@ -153,7 +153,7 @@ impl SettingsReader<'_> {
         })
     }
 
-    /// A setting at the top level, with the first command that has it.
+    /// The option that a key at the top level names, as the first command that has it defines it.
     fn option(&self, key: &Spanned<std::borrow::Cow<'_, str>>) -> Result<&Arg> {
         let name = key.get_ref().as_ref();
         let with = |name: &str| {
@@ -224,7 +224,7 @@ impl SettingsReader<'_> {
             }
             _ => vec![self.scalar(option, value)?],
         };
-        // Errors of the option's parser are reported with the file and the line.
+        // The option's parser checks the value, so that errors can name the file and the line.
         let flag = matches!(arg.get_action(), ArgAction::SetTrue);
         for value in &values {
             if flag {

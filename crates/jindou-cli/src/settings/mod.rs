@@ -1,7 +1,7 @@
-//! Settings: options that are not given on the command line come from the environment, then from a file.
+//! Settings: values of options that are not given on the command line, from the environment or from a file.
 //!
-//! A value in the file becomes the default of its option, so that clap's own order holds: command line, environment,
-//! file, default.
+//! A value in the file becomes the default of its option, so that clap's own precedence applies: command line,
+//! environment, file, built-in default.
 
 mod file;
 mod show;
@@ -19,8 +19,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Options with the same meaning in every command that has them: they belong at the top level of a file, and have a
-/// variable.
+/// Options that mean the same in every command that has them. In a file they may stand at the top level, and each has
+/// an environment variable.
 const EVERYWHERE: &[&str] = &[
     "allow-url",
     "durability",
@@ -43,7 +43,7 @@ const EVERYWHERE: &[&str] = &[
     "verify",
 ];
 
-/// Options that are specific to one call, and are not settings.
+/// Options that only make sense for one call of a command, so they are not settings.
 const ONE_CALL: &[&str] = &[
     "at",
     "check",
@@ -69,7 +69,7 @@ const ONE_CALL: &[&str] = &[
     "keep-graph",
 ];
 
-/// Commands without settings.
+/// Commands whose options are not settings.
 const WITHOUT: &[&str] = &[
     "cluster",
     "generate",
@@ -85,14 +85,14 @@ const WITHOUT: &[&str] = &[
 /// Settings whose values are never shown.
 const SECRET: &[&str] = &["token"];
 
-/// Options without a variable: `JINDOU_GPU` already selects how kernels are run in tests.
+/// Options without an environment variable. `JINDOU_GPU` is already used by tests to select how kernels are run.
 const NO_VARIABLE: &[&str] = &["gpu"];
 
 fn wrong(message: impl Into<String>) -> Error {
     Error::Usage(message.into())
 }
 
-/// True if an option of a command is a setting.
+/// True if the option of the command is a setting.
 fn is_setting(command: &str, option: &str) -> bool {
     !WITHOUT.contains(&command) && !ONE_CALL.contains(&option)
 }
@@ -104,7 +104,7 @@ fn variable(command: &str, option: &str) -> Option<String> {
     has.then(|| format!("JINDOU_{}", option.replace('-', "_").to_uppercase()))
 }
 
-/// The settings of a command: its arguments with long names that are settings.
+/// The options of a command that are settings.
 fn settings_of(command: &Command) -> impl Iterator<Item = &Arg> {
     let name = command.get_name();
     command
@@ -112,7 +112,7 @@ fn settings_of(command: &Command) -> impl Iterator<Item = &Arg> {
         .filter(move |a| a.get_long().is_some_and(|l| is_setting(name, l)))
 }
 
-/// Gives every command's settings their variables, and the file's values as their defaults.
+/// Adds an environment variable to the options that are settings, and makes the file's values their defaults.
 pub fn apply(command: Command, file: Option<&SettingsFile>) -> Command {
     command.mut_subcommands(|sub| {
         let name = sub.get_name().to_owned();
@@ -131,7 +131,8 @@ fn apply_to(command: &str, mut arg: Arg, file: Option<&SettingsFile>) -> Arg {
         return arg;
     }
     let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
-    // A load's own destination takes precedence over the variable, and `--into` may be given alongside it.
+    // `load` may be called with `--into` although JINDOU_STORE is set, and the two exclude each other. So for `load`
+    // the variable is only a default of `--store`.
     let late = command == "load" && option == "store";
     let variable = variable(command, &option);
     if let Some(name) = &variable
@@ -157,7 +158,7 @@ fn apply_to(command: &str, mut arg: Arg, file: Option<&SettingsFile>) -> Arg {
     }
 }
 
-/// The address at which `jindou serve` with these settings is reached from this machine.
+/// The address at which a server that `jindou serve` starts with these settings can be reached from this machine.
 pub fn own_address(file: Option<&SettingsFile>) -> String {
     let set = |option: &str| {
         let named = variable("serve", option).and_then(std::env::var_os);
@@ -180,13 +181,14 @@ pub fn own_address(file: Option<&SettingsFile>) -> String {
     format!("{scheme}://{}", SocketAddr::new(host, port.unwrap_or(7878)))
 }
 
-/// The environment variable whose value clap refused, if the option at fault is not on the command line.
+/// The environment variable that contains the value which clap did not accept; `None` if the option is on the command
+/// line.
 pub fn variable_at_fault(fault: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let text = |kind| match fault.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    // For example "--memory <BYTES>".
+    // The argument's text is for example "--memory <BYTES>".
     let option = text(ContextKind::InvalidArg)?.strip_prefix("--")?;
     let option = option.split([' ', '=', '[']).next()?;
     let value = text(ContextKind::InvalidValue)?;
@@ -200,11 +202,11 @@ pub fn variable_at_fault(fault: &clap::Error, arguments: &[OsString]) -> Option<
     (!typed && set.to_string_lossy().contains(value)).then_some(name)
 }
 
-/// The settings file that applies: that of `--config`, of `$JINDOU_CONFIG` (a file, or a folder with `jindou.toml`;
-/// none if empty), or `jindou/config.toml` in the user's settings folder, if it exists.
+/// The settings file to use: that of `--config`; or that of `$JINDOU_CONFIG`, which is a file, a folder with
+/// `jindou.toml`, or empty for no file; or `jindou/config.toml` in the user's folder for settings, if it exists.
 ///
 /// # Errors
-/// If it cannot be read, or has a mistake: with file, line and the likely intention.
+/// If the file cannot be read or contains a mistake. The error has the file, the line and the likely intention.
 pub fn find(arguments: &[OsString], command: &Command) -> Result<Option<SettingsFile>> {
     let path = match named(arguments).or_else(|| std::env::var_os("JINDOU_CONFIG")) {
         Some(none) if none.is_empty() => return Ok(None),
@@ -224,7 +226,7 @@ pub fn find(arguments: &[OsString], command: &Command) -> Result<Option<Settings
     SettingsFile::read(&path, command).map(Some)
 }
 
-/// The program's folder below one given by a variable, or below the user's home.
+/// The folder `jindou` in the folder that the variable names, or else in `below_home` in the user's home folder.
 pub fn own_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|v| Path::new(v).is_absolute());
     let folder = match set(variable) {
@@ -234,10 +236,10 @@ pub fn own_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     Some(folder.join("jindou"))
 }
 
-/// The file of `--config` among the arguments, before clap parses them.
+/// The value of `--config`, found before clap parses the arguments.
 fn named(arguments: &[OsString]) -> Option<OsString> {
     let mut rest = arguments.iter().skip(1);
-    // The arguments after these commands belong to another program.
+    // The arguments of these commands are for `jindou-bench`.
     if arguments
         .get(1)
         .is_some_and(|a| LABORATORY.iter().any(|command| a == command))
@@ -251,7 +253,7 @@ fn named(arguments: &[OsString]) -> Option<OsString> {
         if argument == "--config" {
             return rest.next().cloned();
         }
-        // Names of files need not be UTF-8.
+        // File names need not be valid UTF-8.
         if let Some(file) = argument.as_bytes().strip_prefix(b"--config=") {
             return Some(OsString::from_vec(file.to_vec()));
         }

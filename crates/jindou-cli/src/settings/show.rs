@@ -1,4 +1,4 @@
-//! `jindou settings`: each setting's value, and its origin.
+//! `jindou settings`: the value of each setting, and where it comes from.
 
 use super::{EVERYWHERE, SECRET, SettingsFile, WITHOUT, settings_of, variable};
 use crate::args::Settings;
@@ -8,7 +8,7 @@ use jindou::Result;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// One line of the list.
+/// One line of the output.
 struct SettingLine {
     option: String,
     value: Option<String>,
@@ -16,7 +16,7 @@ struct SettingLine {
     is_set: bool,
 }
 
-/// Prints the settings of a command line, given its definition before a file was applied.
+/// Prints the settings. `command` is the definition of the command line without the file's values.
 pub fn show(a: &Settings, command: &Command, file: Option<&SettingsFile>) -> Result<ExitCode> {
     let commands = || {
         let subs = command.get_subcommands();
@@ -86,7 +86,7 @@ fn line(command: &str, arg: &Arg, option: &str, file: Option<&SettingsFile>) -> 
             is_set: true,
         };
     }
-    // A setting at the top level applies to every command.
+    // Settings at the top level apply to every command, so they are listed without one.
     if let Some(file) = file
         && let Some(entry) = file.get(command, option)
     {

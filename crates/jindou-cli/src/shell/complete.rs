@@ -1,4 +1,5 @@
-//! Completion with Tab, by the same engine as the page's editor, and the test if Enter ends a statement.
+//! Completion with Tab, by the engine that also serves the web page's editor, and the check whether Enter ends a
+//! statement.
 
 use super::session::{ShellSession, ShellTarget};
 use super::{dot, statement};
@@ -10,28 +11,28 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 
-/// Most proposals for one word: as many as the terminal lists without asking first.
+/// Maximum number of proposals for a word. For more, the terminal would ask before listing them.
 const MOST: usize = 100;
 
-/// Characters of a label that are shown.
+/// Maximum number of characters of a label that are shown.
 const LONGEST: usize = 40;
 
-/// Completes and validates the input line.
+/// Completes words, and decides whether the typed text is a complete statement.
 pub struct Assistant {
     engine: engine::Completer,
-    /// Prefixes and default graph of the session's statements.
+    /// The session's prefixes and default graph.
     options: QueryOptions,
 }
 
-/// A text that may take the place of the word before the cursor.
+/// A proposal: a text that can replace the word before the cursor.
 struct Proposal {
     text: String,
-    /// The label for which it is proposed.
+    /// The label of the resource, if the word was found in the label.
     label: Option<String>,
 }
 
 impl Proposal {
-    /// The text in the list of several.
+    /// The proposal as it is listed among several.
     fn display(&self) -> String {
         match &self.label {
             Some(label) => {
@@ -51,7 +52,7 @@ impl Assistant {
     pub fn new(session: &ShellSession) -> Self {
         let db = match &session.target {
             ShellTarget::Store(db) => db.clone(),
-            // An endpoint's data is not known here, but keywords, prefixes and variables are.
+            // The data of an endpoint is not known here, but keywords, prefixes and variables can be completed.
             ShellTarget::Endpoint(..) => Database::in_memory(),
         };
         Self {
@@ -60,12 +61,12 @@ impl Assistant {
         }
     }
 
-    /// Adopts the prefixes of a session.
+    /// Takes over the session's prefixes and default graph.
     pub fn learn(&mut self, session: &ShellSession) {
         self.options = session.completion_options();
     }
 
-    /// The beginning of the word before the cursor, and its possible completions.
+    /// The start of the word before the cursor, and its possible completions.
     fn proposals(&self, line: &str, at: usize) -> (usize, Vec<Proposal>) {
         let (before, after) = line.split_at(at);
         let mut begin = 0;
@@ -81,7 +82,7 @@ impl Assistant {
             options: self.options.clone(),
             ..Request::new(text, after)
         });
-        // The text is too long, or the store is damaged: statements report that.
+        // If the text is too long or the store is damaged, running the statement reports it.
         let Ok(found) = found else {
             return (at, vec![]);
         };
@@ -93,8 +94,8 @@ impl Assistant {
             Some(Proposal { text, label })
         };
         let all = all.filter_map(proposal);
-        // The terminal completes the common beginning of all proposals. Proposals that only contain the word would
-        // prevent that.
+        // The terminal completes the word to the common beginning of all proposals. Proposals that only contain the
+        // word would have another beginning, so they are offered only if there are no others.
         let begins = |p: &Proposal| {
             let beginning = p.text.get(..word.len());
             beginning.is_some_and(|b| b.eq_ignore_ascii_case(word))
@@ -103,9 +104,9 @@ impl Assistant {
         (begin + found.from, if near.is_empty() { far } else { near })
     }
 
-    /// An item as it is written in the shell's statements, if that is possible.
+    /// The text for an item in the shell's statements; `None` if it cannot be written there.
     fn written(&self, item: Item, word: &str) -> Option<String> {
-        // In lower case if the word began so.
+        // Keywords are proposed in lower case if the user began the word in lower case.
         let lower = !word.is_empty() && !word.contains(char::is_uppercase);
         if lower && matches!(item.kind, Kind::Keyword | Kind::Function) {
             return Some(item.text.to_lowercase());
@@ -113,13 +114,13 @@ impl Assistant {
         if item.declare.is_none() || self.options.common_prefixes {
             return Some(item.text);
         }
-        // The page would declare the prefix; here it has to be known already.
+        // The web page would add a declaration of the prefix. The shell cannot, so the full IRI is proposed.
         let is_name = !matches!(item.kind, Kind::Prefix | Kind::Literal);
         item.iri.filter(|_| is_name).map(|iri| format!("<{iri}>"))
     }
 }
 
-/// The beginning of a dot command, and the names that it may become.
+/// The start of a dot command, and the names that complete it.
 fn commands(before: &str) -> (usize, Vec<Proposal>) {
     let word = before.trim_start();
     let all = dot::NAMES.iter().filter(|n| n.starts_with(word));
@@ -151,7 +152,7 @@ impl Completer for Assistant {
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        // An empty line ends any statement, so that users are never stuck in one.
+        // An empty line ends any statement, so that users can always leave one.
         let gives_up = text.contains('\n')
             && text
                 .rsplit('\n')
@@ -188,7 +189,7 @@ mod tests {
         }
     }
 
-    /// The place of the word at the end of a line, and how its completions are listed.
+    /// The start of the word at the end of a line, and its completions as they are listed.
     fn proposals(a: &Assistant, line: &str) -> (usize, Vec<String>) {
         let (at, found) = a.proposals(line, line.len());
         (at, found.iter().map(Proposal::display).collect())
@@ -226,11 +227,11 @@ mod tests {
             ("PREFIX : <http://e/> ASK { ?s :", 30, vec![":p"]),
             ("SELECT ?name ?n { ?s ?p ?na", 24, vec!["?name"]),
             ("SELECT * { ?s <http://e", 14, vec!["<http://e/p>"]),
-            // A word that begins no name is completed by names that contain it.
+            // No name begins with this word, so names that contain it are proposed.
             ("SELECT * { ?s ick", 14, vec!["foaf:nick"]),
             ("SELECT * { ?s <http://e/p> ", 27, vec!["<http://e/o>"]),
             ("SELECT * { ?s sko", 14, vec!["skos:", "skosxl:"]),
-            // After a `;` the subject is known, and so are its predicates.
+            // After `;` the subject is the same, so predicates of such subjects are proposed.
             (
                 "SELECT * { ?s foaf:name 'n' ; foaf:ni",
                 30,

@@ -35,14 +35,14 @@ const HELP: &str = "\
 Enter runs a complete query or update; a `;` after it is ignored. Alt-Enter begins another line of a complete one.
 Tab completes keywords, prefixes, variables, and the store's predicates and classes. Ctrl-C cancels the running query.";
 
-/// Deepest nesting of files that read files.
+/// Maximum nesting of files that read other files with `.read`.
 const DEEPEST: usize = 16;
 
 fn wrong(message: impl Into<String>) -> Error {
     Error::Usage(message.into())
 }
 
-/// Runs a command.
+/// Runs a dot command.
 pub fn run(session: &mut ShellSession, text: &str) -> Result<Next> {
     let text = statement::lone_word(text).unwrap_or(text);
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -124,7 +124,7 @@ pub fn run(session: &mut ShellSession, text: &str) -> Result<Next> {
     Ok(Next::GoOn)
 }
 
-/// The new state of a switch: the given one, otherwise the opposite of the present one.
+/// The new state of a switch: `value` if it is given, otherwise the opposite of `now`.
 fn switched(name: &str, value: Option<&str>, now: bool) -> Result<bool> {
     match value {
         None => Ok(!now),

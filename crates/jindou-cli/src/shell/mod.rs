@@ -1,7 +1,7 @@
-//! `jindou shell`: statements one after the other, typed or from a file.
+//! `jindou shell`: runs statements one after the other, typed or from a file.
 //!
 //! ```text
-//! lines ─► statement (statement.rs: is it whole?) ─► Session: a dot command, a query, an update ─► pages (pages.rs)
+//! lines ─► statement (statement.rs: is it complete?) ─► ShellSession: a dot command, a query or an update ─► pages (pages.rs)
 //! ```
 
 mod complete;
@@ -25,18 +25,18 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Bytes of the longest statement that is read from a file or a pipe. Larger data should be loaded.
+/// Maximum number of bytes of a statement that is read from a file or a pipe. Larger data should be loaded.
 const LONGEST: usize = 64 << 20;
 
-/// Most statements kept in the history.
+/// Maximum number of statements in the history.
 const HISTORY: usize = 10_000;
 
-/// The token of the running statement. Ctrl-C cancels it; without one, it ends the program.
+/// The token of the running statement, which Ctrl-C cancels. If no statement is running, Ctrl-C ends the program.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<Mutex<Option<CancelToken>>>);
 
 impl Interrupt {
-    /// Handles Ctrl-C (SIGINT), but no other signal: SIGTERM and SIGHUP end the shell whatever it does.
+    /// Installs the handler of Ctrl-C (SIGINT). SIGTERM and SIGHUP end the shell at any time.
     fn install(&self) {
         let running = self.clone();
         let listen = move || {
@@ -47,13 +47,13 @@ impl Interrupt {
                 return;
             };
             runtime.block_on(async {
-                // Without the handler the default applies: Ctrl-C ends the process.
+                // If the handler cannot be installed, Ctrl-C ends the process.
                 let Ok(mut signals) = signal(SignalKind::interrupt()) else {
                     return;
                 };
                 while signals.recv().await.is_some() {
                     match &*sync::lock(&running.0) {
-                        // The second Ctrl-C, for statements that do not end.
+                        // A second Ctrl-C ends the process, in case the statement does not end.
                         Some(token) if token.is_cancelled() => std::process::exit(130),
                         Some(token) => token.cancel(),
                         None => std::process::exit(130),
@@ -66,7 +66,7 @@ impl Interrupt {
             .spawn(listen);
     }
 
-    /// Runs work that Ctrl-C cancels.
+    /// Runs `work` with a token that Ctrl-C cancels.
     pub fn during<T>(&self, work: impl FnOnce(&CancelToken) -> T) -> T {
         let token = CancelToken::new();
         *sync::lock(&self.0) = Some(token.clone());
@@ -89,21 +89,22 @@ pub fn run(a: &Shell) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// The way in which a file of statements ended.
+/// The result of a file of statements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ScriptOutcome {
     Good,
-    /// Some statement failed.
+    /// At least one statement failed.
     Failed,
     /// A statement ended the shell.
     Quit,
 }
 
 /// Runs the statements in a text. A statement ends at a `;` at the end of a line, at an empty line, before a line with
-/// a dot command, and at the end of the text, if it is complete there. Statements after a failed one are run as well.
+/// a dot command, and at the end of the text, provided that it is complete there. If a statement fails, the later ones
+/// are still run.
 ///
 /// # Errors
-/// [`Error::SinkClosed`] if the reader is gone, and errors of reading the text, including a statement longer than
+/// [`Error::SinkClosed`] if the output was closed, and errors of reading the text, including a statement longer than
 /// [`LONGEST`].
 fn read(session: &mut ShellSession, mut lines: impl BufRead, name: &Path) -> Result<ScriptOutcome> {
     let mut pending = String::new();
@@ -124,7 +125,7 @@ fn read(session: &mut ShellSession, mut lines: impl BufRead, name: &Path) -> Res
     let mut line = String::new();
     loop {
         line.clear();
-        // One byte more than allowed distinguishes a line that is too long from one that just fits.
+        // One byte more than allowed is read, to distinguish a line that is too long from one that just fits.
         let room = LONGEST + 1 - pending.len().min(LONGEST);
         let n = (&mut lines)
             .take(room as u64)
@@ -142,7 +143,7 @@ fn read(session: &mut ShellSession, mut lines: impl BufRead, name: &Path) -> Res
         }
         let line = line.trim_end_matches(['\n', '\r']);
         let dot = statement::is_dot(line);
-        // A dot command stands between statements.
+        // A dot command begins a new statement, so the statement before it is run if it is complete.
         if dot && statement::is_whole(&pending) && !run(session, &mut pending)? {
             return Ok(ScriptOutcome::Quit);
         }
@@ -170,17 +171,17 @@ fn interactive(session: &mut ShellSession) -> Result<ExitCode> {
         .map_err(broken)?
         .history_ignore_space(true)
         .completion_type(rustyline::CompletionType::List)
-        // On an empty line, the first Tab would otherwise only beep.
+        // Otherwise the first Tab on an empty line would only beep.
         .completion_show_all_if_ambiguous(true)
         .build();
     let mut editor: Editor<Assistant, DefaultHistory> =
         Editor::with_config(config).map_err(broken)?;
     editor.set_helper(Some(Assistant::new(session)));
-    // Adds a line to a statement that is already complete.
+    // Alt+Enter adds a line to a statement that is already complete.
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
     let history = history();
     if let Some(file) = &history {
-        // There is no history file the first time.
+        // The file does not exist the first time, so the error is ignored.
         let _ = editor.load_history(file);
     }
     say!("{}", session.greeting());
@@ -197,7 +198,7 @@ fn interactive(session: &mut ShellSession) -> Result<ExitCode> {
                 if statement.trim().is_empty() {
                     continue;
                 }
-                // The history is a convenience: the shell continues without it.
+                // The shell works without a history, so errors are ignored.
                 let _ = editor.add_history_entry(statement.trim_end());
                 if let Some(file) = &history {
                     let _ = editor.append_history(file);
@@ -211,7 +212,7 @@ fn interactive(session: &mut ShellSession) -> Result<ExitCode> {
                     helper.learn(session);
                 }
             }
-            // Ctrl-C discards the line.
+            // Ctrl-C discards the typed statement.
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break ExitCode::SUCCESS,
             Err(ReadlineError::Io(e)) if e.kind() == std::io::ErrorKind::InvalidData => {
@@ -223,7 +224,7 @@ fn interactive(session: &mut ShellSession) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The history file, in a folder that is created if necessary; only its owner may read it.
+/// The path of the history file. Creates its folder, which only its owner may read, if necessary.
 fn history() -> Option<PathBuf> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let folder = own_folder("XDG_STATE_HOME", ".local/state")?;

@@ -1,4 +1,4 @@
-//! The target of a shell, its settings, and the running of statements.
+//! A shell's session: the store or endpoint, the settings, and running of statements.
 
 use super::{Interrupt, dot, statement};
 use crate::args::Shell;
@@ -25,20 +25,20 @@ pub enum ShellTarget {
     Endpoint(Box<SparqlEndpoint>, String),
 }
 
-/// The error that neither a store nor an endpoint was named.
+/// The error if neither a store nor an endpoint was named.
 fn nothing_named() -> Error {
     let text = "nothing to open: name a store, as in jindou shell my.store (or --store DIR, or JINDOU_STORE), or an endpoint with --endpoint URL";
     Error::Usage(text.into())
 }
 
-/// Says if the shell continues.
+/// Tells whether the shell continues after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     GoOn,
     Quit,
 }
 
-/// The way in which a query is run.
+/// The way to run a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RunMode {
     Answer,
@@ -46,11 +46,11 @@ pub enum RunMode {
     Profile,
 }
 
-/// Counts of a whole answer, and the lines to print below it.
+/// Counts of an answer, and the hint to print below it.
 struct Answered {
     rows: u64,
     profile: Option<String>,
-    /// The hint that it is empty because the data is in named graphs.
+    /// The hint that the answer is empty because the data is in named graphs.
     overlooked: Option<String>,
 }
 
@@ -59,23 +59,23 @@ pub struct ShellSession {
     pub target: ShellTarget,
     /// The store's name as given by the user.
     name: String,
-    /// Follows changes that others make to the store, as long as it lives.
+    /// As long as it exists, changes that other processes make to the store are applied.
     _following: Option<Following>,
     pub format: Option<ResultFormat>,
     pub timing: bool,
-    /// Most rows to show.
+    /// Maximum number of rows to show.
     pub limit: Option<u64>,
-    /// `None` if answers are not paged.
+    /// The pager's command; `None` if answers are not paged.
     pub pager: Option<String>,
     pub timeout: Option<Duration>,
     /// Prefixes declared by `.prefix`.
     own_prefixes: Vec<(String, String)>,
-    /// True if the common prefixes and those of the store are known.
+    /// True if the common prefixes and those of the store may be used without declaring them.
     common_prefixes: bool,
     write: bool,
-    /// The endpoint's token, kept for when the time limit changes.
+    /// The endpoint's token, which is needed again when the time limit changes.
     token: Option<String>,
-    /// True if the default graph is the union of all graphs; `None` keeps the setting of the store's load.
+    /// True if the default graph is the union of all graphs; `None` uses the choice made when the store was loaded.
     union_default: Option<bool>,
     gpu: GpuChoice,
     service: Option<Arc<dyn ServiceCaller>>,
@@ -86,7 +86,7 @@ pub struct ShellSession {
     columns: Option<usize>,
     /// True to show all rows of long answers, and whole cells.
     pub all: bool,
-    /// Nesting depth of the files that are being read.
+    /// Nesting depth of the files that are being read with `.read`.
     pub depth: usize,
 }
 
@@ -120,7 +120,7 @@ impl ShellSession {
             }
             (None, None) => return Err(nothing_named()),
         };
-        // A user who names a pager wants to see everything in it.
+        // A user who names a pager wants to see whole answers in it.
         let all = a.all || a.pager.as_ref().is_some_and(|p| !p.trim().is_empty());
         let pager = match a.no_pager {
             true => Some(String::new()),
@@ -154,7 +154,7 @@ impl ShellSession {
         })
     }
 
-    /// The first line that a shell prints.
+    /// The text that the shell prints first.
     pub fn greeting(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         match &self.target {
@@ -170,7 +170,7 @@ impl ShellSession {
         }
     }
 
-    /// The warning that queries overlook all data, if it is in named graphs.
+    /// The warning that queries without GRAPH find nothing, if all data is in named graphs.
     pub fn warning(&self) -> Option<String> {
         let ShellTarget::Store(db) = &self.target else {
             return None;
@@ -185,7 +185,8 @@ impl ShellSession {
         self.columns = size.map(|s| usize::from(s.0));
     }
 
-    /// Prefixes that statements may use without declaring them, in addition to the common ones: the store's, by name, then the session's.
+    /// Prefixes, besides the common ones, that statements may use without declaring them: the store's, by name, then
+    /// the session's.
     pub fn prefixes(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         if let ShellTarget::Store(db) = &self.target
@@ -200,13 +201,13 @@ impl ShellSession {
         all
     }
 
-    /// Declares a prefix for all later statements.
+    /// Declares a prefix for the statements that follow.
     pub fn declare(&mut self, name: String, iri: String) {
         self.own_prefixes.retain(|p| p.0 != name);
         self.own_prefixes.push((name, iri));
     }
 
-    /// All known prefixes, for names in tables.
+    /// All prefixes with which IRIs are abbreviated in tables.
     pub fn names(&self) -> Prefixes {
         let mut all = match self.common_prefixes {
             true => Prefixes::common(),
@@ -233,7 +234,7 @@ impl ShellSession {
         Ok(())
     }
 
-    /// Chooses the default graph, or prints the present choice.
+    /// Sets the default graph, or without a value prints it.
     pub fn set_graphs(&mut self, which: Option<&str>) -> Result<()> {
         let db = self.store()?;
         match which {
@@ -317,11 +318,12 @@ impl ShellSession {
                 None => self.answer(text, cancel, how, &mut writer).map(Some),
             }
         });
-        // The pager must end before the summary is printed.
+        // The summary must be printed after the pager has ended.
         let time = begun.elapsed();
         let finished = pages.finish();
         let answered: Option<Answered> = match done {
-            // A user who quits the pager has seen enough. Without a terminal, the reader of all answers is gone.
+            // At a terminal, SinkClosed means that the user quit the pager. In a script it means that standard output
+            // was closed, which ends the script.
             Err(Error::SinkClosed) if self.typed => return Ok(()),
             done => done?,
         };
@@ -404,7 +406,7 @@ impl ShellSession {
         }
     }
 
-    /// Options of statements that completion shares: the default graph and the known prefixes.
+    /// The options that matter for completion: the default graph and the known prefixes.
     pub fn completion_options(&self) -> QueryOptions {
         QueryOptions::default()
             .with_union_default(self.union_default)
@@ -427,7 +429,7 @@ impl ShellSession {
         options
     }
 
-    /// The store, unless the target is an endpoint.
+    /// The store; an error if the target is an endpoint.
     fn store(&self) -> Result<&Database> {
         match &self.target {
             ShellTarget::Store(db) => Ok(db),

@@ -1,19 +1,19 @@
-//! Test if the input is a complete statement.
+//! Finds out whether the input is a complete statement.
 
 use jindou::{DiagnosticKind, Diagnostics, Error, parse_query, parse_update, prefixes_of};
 
-/// Commands that need no dot: words that end other databases' shells, or ask for help there, do so here. None of them
-/// is SPARQL.
+/// Words that are commands without a dot, since they end the shells of other databases or ask for help there. None of
+/// them is valid SPARQL.
 const WORDS: [(&str, &str); 3] = [("exit", ".exit"), ("quit", ".quit"), ("help", ".help")];
 
-/// The command for a line that consists of one word.
+/// The dot command for a line that consists of one of [`WORDS`].
 pub fn lone_word(line: &str) -> Option<&'static str> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let found = WORDS.iter().find(|(w, _)| w.eq_ignore_ascii_case(line));
     found.map(|(_, command)| *command)
 }
 
-/// True for a line with a command of the shell: SPARQL never begins with a dot and a letter.
+/// True if the line is a dot command. SPARQL never begins with a dot and a letter.
 pub fn is_dot(line: &str) -> bool {
     if lone_word(line).is_some() {
         return true;
@@ -22,7 +22,7 @@ pub fn is_dot(line: &str) -> bool {
     chars.next() == Some('.') && chars.next().is_some_and(|c| c.is_ascii_alphabetic())
 }
 
-/// The query in a dot command, if it has one.
+/// The query that follows a dot command's name, if the command takes one.
 pub fn argument(dot: &str) -> Option<&str> {
     let text = dot.trim_start();
     let rest = [".explain", ".profile"]
@@ -32,7 +32,7 @@ pub fn argument(dot: &str) -> Option<&str> {
         .then(|| rest.trim_start())
 }
 
-/// True if a text is a complete statement: one that can be run, or one with an error that no further text can correct.
+/// True if the text is complete: it can be run, or it has an error that no further text can correct.
 pub fn is_whole(text: &str) -> bool {
     let text = text.trim_end();
     if text.is_empty() {
@@ -63,9 +63,9 @@ pub fn is_whole(text: &str) -> bool {
     }
 }
 
-/// True if the text ends too early: some error is at its end, or at a bracket that is still open.
+/// True if the text is incomplete: an error is at its end, or at a bracket that is not closed.
 fn at_the_end(faults: &Diagnostics, text: &str) -> bool {
-    // A long string may span lines.
+    // Inside a long string, which may span lines, the text is incomplete as well.
     let open = |marks| text.matches(marks).count() % 2 == 1;
     if open("\"\"\"") || open("'''") {
         return true;
@@ -87,7 +87,8 @@ pub fn is_update(text: &str) -> bool {
     }
 }
 
-/// A text with declarations for the prefixes that it uses. An unknown prefix is reported when the statement is run.
+/// The text with a declaration for each prefix that it uses. An unknown prefix is not an error here; it is reported
+/// when the statement is run.
 fn declared(text: &str) -> String {
     let mut all = String::new();
     for name in prefixes_of(text).used {

@@ -1,4 +1,4 @@
-//! Many texts, one after the other, and the report on those that broke a promise.
+//! Sends many texts, one after the other, and reports those with which the server broke a promise.
 
 use crate::requests::{Request, Route, accept, ask};
 use crate::server::{Machine, Server, Setting, Template};
@@ -8,13 +8,14 @@ use jindou_testing::attack::{Attack, Language};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Texts in a row under one setting: the first half one at a time, the others this many at once.
+/// Number of consecutive texts that are sent under the same setting. In the first half of them they are sent one at a
+/// time, in the second half [`AT_ONCE`] at a time.
 const ROW: usize = 64;
 const AT_ONCE: usize = 8;
-/// Memory at rest beyond which a server is started again: what updates wrote stays in it.
+/// Growth of an idle server's memory from which it is restarted. Data written by updates stays in memory.
 const GROWN: u64 = 48 << 20;
 
-/// How many times longer than on an idle machine a thread takes here at present, at most eight.
+/// The factor by which a thread currently runs slower than on an idle machine, at most eight.
 pub fn slowness() -> usize {
     let cpu = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -32,7 +33,7 @@ pub fn slowness() -> usize {
     (times.round() as usize).clamp(1, 8)
 }
 
-/// A value of the environment.
+/// The number in an environment variable, or else `otherwise`.
 pub fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name)
         .ok()
@@ -40,7 +41,7 @@ pub fn number(name: &str, otherwise: usize) -> usize {
         .unwrap_or(otherwise)
 }
 
-/// A text, its way into the server, and what its client waits for.
+/// A text, the route by which it is sent, and the end that its client plans.
 #[derive(Clone, Debug)]
 struct Shot {
     number: usize,
@@ -54,7 +55,7 @@ struct Shot {
 impl Shot {
     fn random(seed: usize, number: usize, most: usize) -> Self {
         let mut rng = Rng::new((seed as u64) << 32 | number as u64);
-        // The first numbers of near seeds resemble one another.
+        // With similar seeds the first random numbers are similar, so they are skipped.
         for _ in 0..8 {
             rng.below(2);
         }
@@ -81,12 +82,12 @@ impl Shot {
     }
 }
 
-/// Servers under attack.
+/// Attacks servers with texts, and collects the broken promises.
 pub struct Campaign {
     settings: Vec<Setting>,
-    /// Longest text in bytes.
+    /// Maximum length of a text in bytes.
     pub most: usize,
-    /// Tries to make a fault's text smaller.
+    /// Number of attempts to find a smaller text with the same fault.
     pub tries: usize,
     slack: Slack,
     template: Template,
@@ -129,7 +130,7 @@ impl Campaign {
         }
     }
 
-    /// The texts of a seed with these numbers.
+    /// Sends the `n` texts of a seed whose numbers begin with `from`.
     pub fn texts(&mut self, seed: usize, from: usize, n: usize) {
         let mut number = from;
         while number < from + n {
@@ -141,7 +142,7 @@ impl Campaign {
                 continue;
             }
             let last = (number + AT_ONCE).min(from + n);
-            // The same eight times, or eight different ones.
+            // Either one text eight times, or eight different texts.
             let shots: Vec<Shot> = if (number / AT_ONCE).is_multiple_of(2) {
                 vec![first; AT_ONCE]
             } else {
@@ -154,7 +155,7 @@ impl Campaign {
         }
     }
 
-    /// A text by all routes of its language.
+    /// Sends a text by all routes of its language.
     pub fn one(&mut self, attack: &Attack) {
         let mut rng = Rng::new(1);
         let mut routes: Vec<Route> = vec![];
@@ -167,7 +168,7 @@ impl Campaign {
         self.by(attack, &routes);
     }
 
-    /// A text by the plainest route of its language.
+    /// Sends a text by the simplest route of its language.
     pub fn plain(&mut self, attack: &Attack) {
         let route = match attack.language {
             Language::Query => Route::Body("/query"),
@@ -207,7 +208,7 @@ impl Campaign {
         self.follow(setting, shot, &seen);
     }
 
-    /// A query that was prepared is asked with values, too.
+    /// If the text was a query to be prepared, also runs the prepared query with values.
     fn follow(&mut self, setting: usize, shot: &Shot, seen: &Seen) {
         let prepares = matches!(shot.route, Route::Prepare | Route::PrepareForm);
         let Some(got) = seen
@@ -247,7 +248,7 @@ impl Campaign {
         if seen.faults.is_empty() {
             return;
         }
-        // One of them alone may be enough.
+        // Tests whether one of the texts alone breaks the promise.
         let different = shots.iter().any(|s| s.number != shots[0].number);
         let alone = if different { shots } else { &shots[..1] };
         for shot in alone {
@@ -264,7 +265,8 @@ impl Campaign {
         format!("[{} MiB, {} ms]", s.memory >> 20, s.timeout.as_millis())
     }
 
-    /// A server under this setting, the one there is if it is as it was.
+    /// Makes sure that a server with this setting runs. The present server is kept if it has this setting, is alive and
+    /// its memory has not grown.
     fn ready(&mut self, setting: usize) {
         let usable = match &mut self.server {
             Some((of, server)) => *of == setting && server.is_alive() && !has_grown(server),
@@ -296,7 +298,7 @@ impl Campaign {
         let prepared = self.prepared.clone();
         self.ready(setting);
         let of_server = std::mem::take(&mut self.prepared);
-        // A query that was just prepared, or the server's own.
+        // The id of the query that was just prepared, or of the one prepared when the server was started.
         let id = if prepared.is_empty() {
             &of_server
         } else {
@@ -377,7 +379,7 @@ impl Campaign {
         self.faults.push(text);
     }
 
-    /// A smaller text with a fault of the same class.
+    /// Finds a smaller text with a fault of the same class.
     fn shrunk(&mut self, setting: usize, shot: &Shot, class: Class) -> Option<(Shot, Seen)> {
         let mut best = None;
         let mut now = shot.clone();
@@ -404,7 +406,7 @@ impl Campaign {
         best
     }
 
-    /// Prints figures of the whole, and fails if there was a fault.
+    /// Prints the figures of the whole campaign, and fails if there was a fault.
     pub fn end(self) {
         println!(
             "{} texts, {} MiB, {} s, {} servers; at most {} ms of computing after a limit and {} MiB where all was in bounds; statuses {:?}; faults {:?}",
@@ -426,7 +428,7 @@ impl Campaign {
     }
 }
 
-/// True if memory that a server has at rest does not come back in a moment.
+/// True if the memory of the idle server has grown, and does not shrink again soon.
 fn has_grown(server: &Server) -> bool {
     for _ in 0..10 {
         if server.resident() < server.at_rest + GROWN {

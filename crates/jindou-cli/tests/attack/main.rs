@@ -1,13 +1,16 @@
-//! Random hostile texts of every construct, to megabytes, through every route, one at a time and eight at once, under three
-//! settings of limits. No process takes more memory than its limit + 10 % + 96 MiB, no text computes longer than its time limit
-//! + 1 s, or outlives its client, DELETE or SIGTERM by more than 1 s; nothing panics, and light queries are answered meanwhile.
+//! Sends random hostile texts of every construct, of up to megabytes, by every route, one at a time and eight at once,
+//! to servers with three settings of limits. A server may use no more memory than its limit + 10 % + 96 MiB. A text may
+//! be computed no longer than its time limit + 1 s, and no longer than 1 s after its client has left, or after DELETE
+//! or SIGTERM. No thread may panic, and light queries must be answered meanwhile.
 //!
-//! Time is judged by the process's own processor time after the limit, so that other work on the machine is not a fault.
+//! Times are the server's processor time after the limit, so that other programs on the machine cause no faults.
 //!
-//! `JINDOU_TEXTS`, `JINDOU_SEED`, `JINDOU_FROM`: how many, which, from which on (each text depends on the seed and its number
-//! alone); `JINDOU_SLOW`: time limits this many times as long (as measured, where other work leaves less of the machine); `JINDOU_KIB`: the longest; `JINDOU_BIN`: another program than the one built next to the test; `JINDOU_SHRINK`: tries to
-//! make each fault's recipe smaller; `JINDOU_RECIPE` with `JINDOU_LANGUAGE` (`query`, `update`, or a media type): this text alone,
-//! by each of its language's routes. Recipes are in the notation of `jindou_testing::attack::Recipe`.
+//! `JINDOU_TEXTS`: number of texts; `JINDOU_SEED`: seed of the texts; `JINDOU_FROM`: number of the first text (each
+//! text depends only on the seed and its number); `JINDOU_SLOW`: factor for time limits (measured by default, for
+//! machines with other work); `JINDOU_KIB`: maximum length of a text; `JINDOU_BIN`: another program than the one built
+//! next to the test; `JINDOU_SHRINK`: number of attempts to make each fault's recipe smaller; `JINDOU_RECIPE` with
+//! `JINDOU_LANGUAGE` (`query`, `update`, or a media type): sends only this text, by each route of its language. Recipes
+//! are in the notation of `jindou_testing::attack::Recipe`.
 
 mod audit;
 mod campaign;
@@ -23,7 +26,7 @@ use volley::Slack;
 
 const MIB: u64 = 1 << 20;
 
-/// Three settings of limits: usual, tight, wide.
+/// Three settings of limits: usual, small and large ones.
 const SETTINGS: [Setting; 3] = [
     Setting {
         memory: 512 * MIB,
@@ -83,10 +86,11 @@ fn random_texts() {
     campaign.end();
 }
 
-/// Texts that broke a promise once: a line is a language and a recipe.
+/// Texts with which a server once broke a promise. Each line is a language and a recipe.
 const FOUND: &str = include_str!("found.txt");
 
-/// Texts of which a batch of rows, or a single row, broke one: long strings, wide rows, long numbers.
+/// Texts with which a server once broke a promise within one batch of rows or one row: long strings, wide rows, long
+/// numbers.
 const BATCH: &str = include_str!("batch.txt");
 
 fn listed(texts: &'static str) -> impl Iterator<Item = Attack> {
@@ -102,7 +106,7 @@ fn listed(texts: &'static str) -> impl Iterator<Item = Attack> {
     })
 }
 
-/// Texts that were findings once, at their full length.
+/// All texts of [`FOUND`] at their full length.
 #[test]
 #[ignore = "a minute; see docs/testing.md"]
 fn found_texts() {
@@ -117,7 +121,7 @@ fn found_texts() {
     campaign.end();
 }
 
-/// The limits hold within a batch of rows and within a row.
+/// The limits of memory and time also hold within one batch of rows and within one row.
 #[test]
 fn texts_that_are_long_within_a_batch() {
     let mut campaign = Campaign::new(&SETTINGS[..1], 2000, Slack(Duration::from_secs(2)));
@@ -126,14 +130,14 @@ fn texts_that_are_long_within_a_batch() {
     campaign.end();
 }
 
-/// A few hundred texts of up to 256 KiB, in short time.
+/// A short campaign of texts of up to 256 KiB.
 #[test]
 fn some_random_texts() {
     let settings = [Setting {
         timeout: Duration::from_millis(300),
         ..SETTINGS[0]
     }];
-    // Built without optimisation, all takes many times longer.
+    // The slack is large, since a program built without optimisation is many times slower.
     let mut campaign = Campaign::new(&settings, 2000, Slack(Duration::from_secs(4)));
     campaign.most = 256 << 10;
     campaign.texts(36, 0, 150);

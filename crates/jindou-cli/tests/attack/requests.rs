@@ -1,4 +1,4 @@
-//! Requests: every way that a text can take into a server.
+//! Requests by which a text can be sent to a server.
 
 use crate::server::TOKEN;
 use jindou_testing::Rng;
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A route, a method and a way to send the text.
+/// A combination of a path, a method and the place of the text in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     Get(&'static str),
@@ -23,7 +23,7 @@ pub enum Route {
     Bound,
     Prepare,
     PrepareForm,
-    /// A query that was prepared before, with values.
+    /// A prepared query with values.
     Prepared,
     Batch,
     BatchArray,
@@ -31,7 +31,7 @@ pub enum Route {
     CompleteAfter,
     /// The text as words to search for.
     Search,
-    /// The labels of many resources, one of which has the text's length.
+    /// A request for the labels of many resources, one of which is as long as the text.
     Labels,
     /// A short query with many other parameters.
     Parameters,
@@ -108,7 +108,7 @@ const DOCUMENTS: [Route; 8] = [
     Route::Describe,
 ];
 
-/// Answers' formats.
+/// Formats in which answers are requested.
 const ACCEPT: [&str; 10] = [
     "*/*",
     "application/sparql-results+json",
@@ -122,7 +122,7 @@ const ACCEPT: [&str; 10] = [
     "text/html, */*",
 ];
 
-/// Longest head of a request that is sent.
+/// Maximum number of bytes of a request's head.
 const HEAD: usize = 120 << 10;
 
 /// A request, ready to be sent.
@@ -143,7 +143,8 @@ impl Route {
         }
     }
 
-    /// The request that brings a text this way. `prepared`: the name of a query with the parameters `s` and `o`.
+    /// The request that sends a text by this route. `prepared` is the id of a prepared query with the parameters `s`
+    /// and `o`.
     pub fn request(self, attack: &Attack, accept: &str, prepared: &str, most: usize) -> Request {
         let texts = Texts { attack, most };
         let (method, path, (media, body)) = self.parts(texts, prepared);
@@ -241,17 +242,17 @@ impl Route {
     }
 }
 
-/// A query that computes little, as a form.
+/// A form with a query that takes little time.
 const LIGHT: &str = "query=SELECT%20*%20%7B%20?s%20%3Chttp://e/n%3E%207%20%7D";
 
 /// A media type and a body.
 type Body = (&'static str, String);
 
-/// The texts of an attack as parts of requests.
+/// The texts of an attack in the forms that requests need.
 #[derive(Clone, Copy)]
 struct Texts<'a> {
     attack: &'a Attack,
-    /// Most bytes of a text.
+    /// Maximum number of bytes of a text.
     most: usize,
 }
 
@@ -260,12 +261,12 @@ impl Texts<'_> {
         self.attack.text(self.most)
     }
 
-    /// A field of a form with the text; there it may be three times as long.
+    /// A form's field with the text. Escaping may make the text three times as long.
     fn field(self, name: &str) -> String {
         format!("{name}={}", escaped(&self.text()))
     }
 
-    /// As [`Self::field`], short enough for a URL.
+    /// Like [`Self::field`], but short enough for a URL.
     fn short(self, name: &str) -> String {
         format!(
             "{name}={}",
@@ -278,7 +279,7 @@ impl Texts<'_> {
         ("application/x-www-form-urlencoded", form)
     }
 
-    /// The attack's value of a parameter; without one a literal with its text.
+    /// The attack's value for parameter `n`; if it has none, a literal that contains the text.
     fn value(self, n: usize) -> String {
         self.attack.values.get(n).map_or_else(
             || {
@@ -289,12 +290,12 @@ impl Texts<'_> {
         )
     }
 
-    /// Number of pieces of some forty bytes.
+    /// Number of pieces of about forty bytes in a text of the attack's length.
     fn pieces(self) -> usize {
         self.attack.recipe.bytes().min(self.most) / 40
     }
 
-    /// The query with values for its parameters.
+    /// A form with the query and values for its parameters.
     fn bound(self) -> Body {
         let mut all = String::new();
         for (name, value) in &self.attack.values {
@@ -306,7 +307,7 @@ impl Texts<'_> {
         self.form(all + &self.field("query"))
     }
 
-    /// The query with names of parameters.
+    /// A form with the query and names of its parameters.
     fn with_parameters(self) -> Body {
         let text = self.text();
         let mut all = String::new();
@@ -320,7 +321,7 @@ impl Texts<'_> {
         self.form(all + &self.field("query"))
     }
 
-    /// Calls of a prepared query, as lines or as an array.
+    /// Many calls of a prepared query, one per line or as a JSON array.
     fn batch(self, prepared: &str, array: bool) -> String {
         let (o, bytes) = (self.value(0), self.attack.recipe.bytes().min(self.most));
         let mut all = String::from(if array { "[" } else { "" });
@@ -335,7 +336,7 @@ impl Texts<'_> {
         all + if array { "]" } else { "" }
     }
 
-    /// The text cut in the middle, as the texts before and after a cursor.
+    /// The text cut in the middle, as the texts before and after the cursor of an editor.
     fn halves(self) -> Body {
         let text = self.text();
         let middle = (0..=text.len() / 2)
@@ -345,17 +346,17 @@ impl Texts<'_> {
         self.form(format!("text={}&after={}", escaped(before), escaped(after)))
     }
 
-    /// Many IRIs.
+    /// A form with many IRIs.
     fn iris(self) -> Body {
         let mut all = format!("iri={}", escaped(&self.value(0)));
-        // More than a request may have is refused before it is looked at.
+        // A request with more IRIs than allowed is refused before they are used, so their number is limited.
         for i in 0..self.pieces().min(1200) {
             let _ = write!(all, "&iri=http://e/s{i}");
         }
         self.form(all)
     }
 
-    /// A form followed by many fields of these names.
+    /// The form `first` with many further fields that have these names in turn.
     fn repeated(self, first: &str, names: &[&str]) -> Body {
         let mut all = String::from(first);
         for i in 0..self.pieces() {
@@ -366,13 +367,13 @@ impl Texts<'_> {
 }
 
 impl Request {
-    /// Length of its body.
+    /// Length of the request's body.
     pub fn bytes(&self) -> usize {
         self.body.len()
     }
 }
 
-/// A format of answers.
+/// A random format of answers.
 pub fn accept(rng: &mut Rng) -> &'static str {
     rng.one(&ACCEPT)
 }
@@ -401,10 +402,10 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Bytes of an answer that are read before its reader leaves.
+/// Number of bytes of an answer after which the client closes the connection.
 const READ: usize = 2 << 20;
 
-/// A request on its way.
+/// A request that is being sent and answered.
 #[derive(Default)]
 pub struct Flight {
     stream: Mutex<Option<TcpStream>>,
@@ -422,7 +423,7 @@ pub struct Outcome {
     pub took: Duration,
     /// The answer's first bytes.
     pub said: String,
-    /// The reader had enough.
+    /// True if the client closed the connection after [`READ`] bytes.
     pub enough: bool,
 }
 
@@ -456,7 +457,8 @@ impl Flight {
         *self.stream.lock().expect("no thread panicked") = Some(stream.try_clone()?);
         let head = request.head.replacen("HOST", &to.to_string(), 1);
         stream.write_all(head.as_bytes())?;
-        // A refusal may come before all is sent.
+        // The server may refuse the request before all of it was sent, so the error of sending is reported after
+        // reading.
         let sent = stream.write_all(&request.body);
         self.sent.store(true, Ordering::Relaxed);
         let (mut piece, mut all) = (vec![0u8; 1 << 16], 0);
@@ -476,7 +478,7 @@ impl Flight {
         }
     }
 
-    /// True if the request was sent whole.
+    /// True if the whole request was sent.
     pub fn is_sent(&self) -> bool {
         self.sent.load(Ordering::Relaxed)
     }
@@ -485,12 +487,12 @@ impl Flight {
         self.done.load(Ordering::Acquire)
     }
 
-    /// True if the client left before it had an answer.
+    /// True if the client closed the connection before it had the whole answer.
     pub fn has_left(&self) -> bool {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// The client goes away.
+    /// Closes the client's connection.
     pub fn leave(&self) {
         if !self.is_done() {
             self.left.store(true, Ordering::Relaxed);
@@ -505,7 +507,8 @@ impl Flight {
     }
 }
 
-/// A short request of the driver's own, with its answer's status and body; status 0 if none came in time.
+/// Sends a short request of the test's own. Returns the status and body of the answer; the status is 0 if none came in
+/// time.
 pub fn ask(
     to: SocketAddr,
     method: &str,

@@ -1,5 +1,5 @@
-//! A server under attack: a process on a small store that was changed, its memory, processor time and threads as the system
-//! has them.
+//! A server under attack: a process that serves a small store with changes in its log, and the memory, processor time
+//! and threads that the system reports for it.
 
 use crate::volley::GRACE;
 use jindou_testing::Served;
@@ -15,27 +15,27 @@ pub const TOKEN: &str = "attack-token-that-may-write";
 /// Limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Bytes for all queries together.
+    /// Memory limit of all queries together, in bytes.
     pub memory: u64,
-    /// Bytes for one.
+    /// Memory limit of one query, in bytes.
     pub query_memory: u64,
     pub timeout: Duration,
-    /// Further arguments.
+    /// Further arguments of the server.
     pub more: &'static [&'static str],
 }
 
-/// Memory that a process may have beyond `--memory`: the program itself, its threads' stacks, the store, buffers of sockets,
-/// and a request's body on its way.
+/// Memory that the process may use in addition to `--memory`: for the program itself, its threads' stacks, the store,
+/// buffers of sockets, and the body of a request that is being received.
 const BESIDE: u64 = 96 << 20;
 
 impl Setting {
-    /// Most memory that the process may have.
+    /// Maximum memory that the process may use.
     pub fn most(&self) -> u64 {
         self.memory + self.memory / 10 + BESIDE
     }
 }
 
-/// A store that servers get copies of.
+/// A store of which each server gets a copy.
 pub struct Template(tempfile::TempDir);
 
 fn program() -> PathBuf {
@@ -54,7 +54,7 @@ fn run(arguments: &[&str], paths: &[&Path]) {
 }
 
 impl Template {
-    /// A store of this many subjects' statements, some of which were changed since.
+    /// A store with statements about this many subjects, some of which are changed in its log.
     pub fn new(subjects: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
@@ -93,7 +93,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 pub struct Server {
     served: Served,
     folder: tempfile::TempDir,
-    /// Resident bytes before the first request.
+    /// Resident memory before the first request.
     pub at_rest: u64,
 }
 
@@ -148,7 +148,7 @@ impl Server {
         let said = || std::fs::read_to_string(folder.path().join("errors"));
         let served = Served::try_start(&mut command);
         let served = served.unwrap_or_else(|e| panic!("{e}: {:?}", said()));
-        // If memory gets short in spite of all, this process is the one to end.
+        // If the system runs out of memory in spite of the limits, it should kill this process rather than another.
         let _ = std::fs::write(format!("/proc/{}/oom_score_adj", served.child.id()), "1000");
         Self {
             at_rest: served.resident(),
@@ -160,15 +160,15 @@ impl Server {
     /// Processor time of all threads.
     pub fn cpu(&self) -> Duration {
         let text = self.proc("stat");
-        // After the name, which is in parentheses and may contain anything.
+        // The fields begin after the program's name, which is in parentheses and may contain any character.
         let fields = text.rsplit_once(") ").map_or("", |t| t.1);
         let ticks = fields.split(' ').skip(11).take(2);
         let ticks: u64 = ticks.filter_map(|t| t.parse::<u64>().ok()).sum();
-        // A hundred a second on every Linux.
+        // Linux reports processor time in hundredths of a second.
         Duration::from_millis(ticks * 10)
     }
 
-    /// True if one of its threads computes or waits for a core.
+    /// True if at least one of the process's threads computes or waits for a core.
     pub fn is_busy(&self) -> bool {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let Ok(tasks) = tasks else { return false };
@@ -179,7 +179,7 @@ impl Server {
         })
     }
 
-    /// Asks the process to end.
+    /// Sends SIGTERM to the process.
     pub fn terminate(&self) {
         // SAFETY: sends a signal to a child that has not been waited for, so that the number is still its own.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
@@ -196,7 +196,7 @@ fn private(file: &Path) {
     let _ = std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600));
 }
 
-/// A thread that does next to nothing, to see how long this machine keeps threads waiting.
+/// A thread that only sleeps, to measure how long this machine delays threads.
 pub struct Machine {
     worst: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
@@ -219,7 +219,7 @@ impl Machine {
         Self { worst }
     }
 
-    /// The longest delay since the last call.
+    /// The longest delay of the thread since the last call.
     pub fn late(&self) -> Duration {
         Duration::from_millis(self.worst.swap(0, std::sync::atomic::Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! One text, or some at once, thrown at a server; and what was out of bounds.
+//! Sends one text, or several at once, to a server, and finds the broken promises.
 
 use crate::requests::{Flight, Outcome, Request, ask};
 use crate::server::{Machine, Server, Setting};
@@ -9,47 +9,47 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The end that the clients wait for.
+/// The way in which a request is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// The answer.
+    /// The client waits for the answer.
     Wait,
-    /// A client's leaving, so long after the texts were sent.
+    /// The clients close their connections this long after all texts were sent.
     Leave(Duration),
-    /// DELETE of the queries at `/admin/queries`.
+    /// The queries are deleted at `/admin/queries` this long after all texts were sent.
     Delete(Duration),
-    /// SIGTERM to the server.
+    /// The server gets SIGTERM this long after all texts were sent.
     Terminate(Duration),
 }
 
-/// A promise that was not kept.
+/// A kind of broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// The process ended.
     Died,
-    /// More memory than it may have.
+    /// The process used more memory than allowed.
     Memory,
-    /// Computing for longer than the time limit and a second.
+    /// The server computed for longer than the time limit + 1 s.
     Late,
-    /// Waiting without computing, for longer than that.
+    /// The server did not end a request for [`STUCK`] after the time limit, although it did not compute.
     Stuck,
-    /// Computing for clients that left more than a second ago.
+    /// The server computed for longer than 1 s after its clients had left.
     Outlives,
-    /// Computing after DELETE.
+    /// The server computed after DELETE.
     Undeletable,
-    /// Computing for a query that `/admin/queries` does not list.
+    /// The server computed for a query that `/admin/queries` did not list.
     Unlisted,
-    /// Computing after SIGTERM and the time that a shutdown may take.
+    /// The server computed after SIGTERM for longer than a shutdown may take.
     Unstoppable,
-    /// No answer, or one with status 500.
+    /// A missing answer, or one with status 500.
     Broken,
     /// A thread panicked.
     Panic,
-    /// Light queries were refused or not answered meanwhile.
+    /// Light queries were refused or not answered in the meantime.
     Others,
 }
 
-/// A broken promise and its figures.
+/// A broken promise, with its figures.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub class: Class,
@@ -62,37 +62,38 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The course of a volley, in bounds or not.
+/// The results of a volley.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub outcomes: Vec<Outcome>,
     pub faults: Vec<Fault>,
     pub peak: u64,
-    /// Processor time after the limit, or after the end that was asked for.
+    /// Processor time after the time limit, or after the end that the plan asked for.
     pub over: Duration,
     pub took: Duration,
     /// The longest wait of a light query.
     pub wait: Duration,
-    /// The process was killed because it was far out of bounds.
+    /// True if the process was killed because it used far too much memory.
     killed: bool,
 }
 
-/// Processor time after the limit: a program that is built without optimisation gets more.
+/// Processor time that is allowed after the limit. A program built without optimisation gets more.
 #[derive(Clone, Copy, Debug)]
 pub struct Slack(pub Duration);
 
-/// Processor time that is watched before the process is killed: long enough to see that it does not end.
+/// Multiple of the allowed processor time after which the process is killed. It shows that the process would not have
+/// ended soon.
 const WATCHED: u32 = 3;
-/// Memory in multiples of what is allowed before the process is killed.
+/// Multiple of the allowed memory after which the process is killed.
 const FAR_TOO_MUCH: u64 = 4;
-/// A process that neither computes nor answers for so long is stuck.
+/// A process that neither computes nor answers for this long is stuck.
 const STUCK: Duration = Duration::from_secs(15);
-/// Time that a server has for what runs before it ends.
+/// Time that a server has for running requests before it exits (`--grace`).
 pub const GRACE: Duration = Duration::from_secs(1);
-/// Time between looks.
+/// Time between two checks of the process.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Asks a light query again and again.
+/// Sends a light query again and again.
 pub struct Light {
     at: Arc<Mutex<Option<SocketAddr>>>,
     worst: Arc<AtomicU64>,
@@ -130,12 +131,12 @@ impl Light {
         light
     }
 
-    /// Asks this server from now on.
+    /// Sets the server that gets the light queries; with `None` they stop.
     pub fn ask(&self, at: Option<SocketAddr>) {
         *self.at.lock().expect("no thread panicked") = at;
     }
 
-    /// The longest wait, the number of queries, and how many failed, since the last call.
+    /// The longest wait, the number of queries, and the number of failed ones, since the last call.
     fn take(&self) -> (Duration, u64, u64) {
         let take = |n: &AtomicU64| n.swap(0, Ordering::Relaxed);
         (
@@ -146,7 +147,8 @@ impl Light {
     }
 }
 
-/// Throws these at once, and watches until all have ended as the plan says. The server may have been killed after it.
+/// Sends these requests at once, and watches the server until all have ended according to the plan. The server may have
+/// been killed then.
 pub fn throw(
     server: &mut Server,
     setting: &Setting,
@@ -182,7 +184,7 @@ pub fn throw(
         while watch.look(server, &flights) {
             std::thread::sleep(LOOK);
         }
-        // Whatever still reads has lost its server, or nothing waits for it.
+        // Clients that still read would wait in vain, so their connections are closed.
         flights.iter().for_each(|f| f.leave());
     });
     let (mut seen, begun) = (watch.seen, watch.begun);
@@ -229,7 +231,7 @@ pub fn throw(
     seen
 }
 
-/// The end of messages, on one line.
+/// The last lines of the server's messages, as one line.
 fn last(errors: &str) -> String {
     let mut lines: Vec<&str> = errors.lines().rev().take(3).collect();
     lines.reverse();
@@ -243,20 +245,20 @@ struct Watch<'a> {
     many: bool,
     begun: Instant,
     all_sent: Option<Instant>,
-    /// When all should have ended, and the processor time of the process then.
+    /// The time from which computing counts as too long, and the process's processor time at that moment.
     limit: Option<(Instant, Duration)>,
-    /// When the process was told to end.
+    /// The time at which SIGTERM was sent.
     told: Option<Instant>,
-    /// Processor time when something that computes was first not listed.
+    /// The process's processor time at the first DELETE round, to measure computing for unlisted queries.
     unlisted: Option<Duration>,
-    /// One of the queries was listed.
+    /// True once one of the queries was listed.
     listed: bool,
     quiet_since: Option<Instant>,
     seen: Seen,
 }
 
 impl Watch<'_> {
-    /// A look at the process; false if there is nothing more to wait for.
+    /// Checks the process once. Returns false if the volley has ended.
     fn look(&mut self, server: &mut Server, flights: &[Arc<Flight>]) -> bool {
         let now = Instant::now();
         let resident = server.resident();
@@ -312,7 +314,7 @@ impl Watch<'_> {
         true
     }
 
-    /// Starts the clock when the time limit is over, or does what the plan says when its time has come.
+    /// Sets `limit` when the time limit is over, or carries out the plan when its time has come.
     fn begin(&mut self, server: &Server, flights: &[Arc<Flight>], open: usize, now: Instant) {
         let timeout = self.setting.timeout;
         let at = |since: Instant| Some((since, server.cpu()));
@@ -340,7 +342,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Deletes what is listed. What computes for long and is not listed is a fault.
+    /// Deletes the listed queries. Computing for a long time without a listed query is a fault.
     fn delete(&mut self, server: &Server, open: usize, now: Instant) {
         let short = Duration::from_secs(2);
         let (_, list) = ask(server.address, "GET", "/admin/queries", "", "", short);
@@ -383,7 +385,7 @@ impl Watch<'_> {
                 class: Class::Unlisted,
                 figures,
             });
-            // Its time limit is to end it.
+            // From now on only the time limit ends the query.
             self.plan = Plan::Wait;
         }
     }
@@ -391,7 +393,7 @@ impl Watch<'_> {
     fn has_ended(&mut self, server: &mut Server, open: usize, now: Instant) -> bool {
         match self.plan {
             Plan::Terminate(_) => false,
-            // The answer goes nowhere: the process must come to rest.
+            // No client waits for an answer any more, so the end is when the process stops computing.
             Plan::Leave(_) if self.limit.is_some() => {
                 if server.is_busy() {
                     self.quiet_since = None;
@@ -404,7 +406,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Processor time that may be used after the limit: several queries may use several cores.
+    /// Processor time that is allowed after the limit. Several queries may use several cores.
     fn allowed(&self) -> Duration {
         match self.many {
             true => self.slack.0 * 2,

@@ -1,5 +1,6 @@
-//! Tests that are text: `tests/cases/*.cmd` hold commands and what they must write. docs/testing.md has the format.
-//! `JINDOU_CASES=FILE` or `FILE:LINE` selects cases, `JINDOU_REWRITE=1` writes outputs without `...` and `[..]` again.
+//! Runs test cases that are text: files `tests/cases/*.cmd` contain commands and their expected output. docs/testing.md
+//! describes the format. `JINDOU_CASES=FILE` or `FILE:LINE` selects cases. `JINDOU_REWRITE=1` replaces expected outputs
+//! that contain neither `...` nor `[..]` by the actual ones.
 
 use jindou_testing::Served;
 use jindou_testing::cases::{case_files, failures};
@@ -12,23 +13,24 @@ use std::process::{Command, Stdio};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
 
-/// A command, and what it must do.
+/// A command with its expected results.
 #[derive(Clone, Debug, Default)]
 struct Step {
-    /// Line of the command, from 0.
+    /// Number of the command's line, from 0.
     at: usize,
     command: String,
-    /// Name of a server that the command starts, and that serves until the end of the case or until another has its name.
+    /// Name of the server that the command starts. The server runs until the end of the case, or until another one is
+    /// started with the same name.
     server: Option<String>,
     /// `?` and a number, or `? fails`; without it the command must succeed.
     status: Option<String>,
-    /// The lines after it: all of standard output, then all of standard error.
+    /// The expected output: all of standard output, then all of standard error.
     output: Vec<String>,
-    /// Line after the last of the output.
+    /// Number of the line after the output.
     end: usize,
 }
 
-/// Files that are written first, and commands.
+/// Files that are written first, and the commands that are run then.
 #[derive(Clone, Debug, Default)]
 struct Case {
     name: String,
@@ -37,17 +39,17 @@ struct Case {
     steps: Vec<Step>,
 }
 
-/// A file of cases. Each case begins with a copy of what `setup` makes.
+/// A file of cases. Each case runs in a copy of the folder that the case `setup` makes.
 struct File {
     path: PathBuf,
     text: String,
     setup: Case,
     cases: Vec<Case>,
-    /// No case may make or remove a file.
+    /// True if no case may create or remove a file.
     is_unchanged: bool,
 }
 
-/// Part of a case to which the next lines belong.
+/// The part of a case that is being read.
 enum Part {
     None,
     File,
@@ -107,7 +109,7 @@ impl File {
                 }
             }
         }
-        // Empty lines before the next case are not output.
+        // Empty lines before the next case do not belong to the output.
         for step in all.iter_mut().flat_map(|c| &mut c.steps) {
             while step.output.last().is_some_and(String::is_empty) {
                 step.output.pop();
@@ -128,7 +130,7 @@ impl File {
     }
 }
 
-/// A line's command, and the name of the server that it starts: `$ COMMAND`, `& NAME COMMAND`.
+/// The command in a line `$ COMMAND` or `& NAME COMMAND`, and the name of the server that it starts.
 fn command(line: &str) -> Option<(Option<String>, String)> {
     if let Some(command) = line.strip_prefix("$ ") {
         return Some((None, command.to_owned()));
@@ -137,7 +139,7 @@ fn command(line: &str) -> Option<(Option<String>, String)> {
     Some((Some(name.to_owned()), command.to_owned()))
 }
 
-/// True if a text is as an expected line says, in which `[..]` stands for any characters.
+/// True if a text matches an expected line, in which `[..]` matches any characters.
 fn fits(line: &str, expected: &str) -> bool {
     let mut parts = expected.split("[..]");
     let first = parts.next().unwrap_or_default();
@@ -157,7 +159,7 @@ fn fits(line: &str, expected: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// True if lines are as expected, where `...` stands for any lines.
+/// True if the lines match the expected ones, among which `...` matches any lines.
 fn all_fit(lines: &[&str], expected: &[String]) -> bool {
     match expected.split_first() {
         None => lines.is_empty(),
@@ -174,14 +176,14 @@ fn all_fit(lines: &[&str], expected: &[String]) -> bool {
 /// The servers that a case has started, each by the name of the shell variable that holds its URL.
 type Servers = BTreeMap<String, Served>;
 
-/// Place in which commands run: a folder, and a port that is taken.
+/// The folder in which commands run, and a port that is in use.
 struct World<'a> {
     folder: &'a Path,
     port: u16,
 }
 
 impl World<'_> {
-    /// The command, by a shell that knows the servers' addresses.
+    /// A shell that runs the command, with the servers' addresses in variables.
     fn shell(&self, command: &str, servers: &Servers) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_jindou")).parent().unwrap();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -205,7 +207,7 @@ impl World<'_> {
         shell
     }
 
-    /// Status and output of a command, in which the folder is `FOLDER` and the port `PORT`.
+    /// Status and output of a command. In the output, the folder's path is replaced by `FOLDER` and the port by `PORT`.
     fn run(&self, command: &str, servers: &Servers) -> (Option<i32>, String) {
         let o = self.shell(command, servers).output().unwrap();
         let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
@@ -216,7 +218,7 @@ impl World<'_> {
         (o.status.code(), said)
     }
 
-    /// Writes the files and makes the steps. The error has the line, and the output that differs.
+    /// Writes the case's files and runs its steps. The error is the step that failed, with the difference.
     fn make<'c>(&self, case: &'c Case) -> Result<(), (&'c Step, String)> {
         for (name, text) in &case.files {
             let path = self.folder.join(name);
@@ -251,13 +253,13 @@ impl World<'_> {
     }
 }
 
-/// The names in a folder.
+/// The names of the files in a folder.
 fn listed(folder: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|e| e.unwrap().file_name()).collect()
 }
 
-/// Runs a case in a copy of a folder.
+/// Runs a case in a copy of the folder `made`.
 fn run<'c>(
     case: &'c Case,
     made: &Path,
@@ -281,7 +283,8 @@ fn run<'c>(
     Ok(())
 }
 
-/// Puts other output in the place of a step's.
+/// The text of a file of cases with the actual output in place of a step's expected one. `None` if the expected output
+/// contains `...` or `[..]`.
 fn rewritten(text: &str, step: &Step, difference: &str) -> Option<String> {
     if step.output.iter().any(|l| l == "..." || l.contains("[..]")) {
         return None;
@@ -328,7 +331,7 @@ fn commands_write_what_the_cases_say() {
             })
         });
         if std::env::var_os("JINDOU_REWRITE").is_some() {
-            // From the end, so that lines keep their numbers.
+            // Later steps are rewritten first, so that the line numbers of earlier ones stay correct.
             failed.sort_by_key(|(step, ..)| std::cmp::Reverse(step.at));
             let mut text = file.text.clone();
             for (step, e, _) in &failed {
@@ -343,7 +346,7 @@ fn commands_write_what_the_cases_say() {
     assert!(n == 0, "{n} failures:\n\n{}", all.join("\n\n"));
 }
 
-/// The runner itself must notice each kind of difference, or a case would pass whatever a command does.
+/// The test runner itself must notice each kind of difference. Otherwise cases would pass whatever the commands do.
 #[test]
 fn differences_are_noticed() {
     let t = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Damaged files, signals, two writers, and lines that memory has no room for.
+//! Damaged files, signals, two writers, and lines that do not fit into memory.
 
 use std::fs;
 use std::io::Read;
@@ -27,7 +27,7 @@ fn out(o: &Output) -> String {
     String::from_utf8_lossy(&o.stdout).into_owned()
 }
 
-/// Fails with status `code` and one line that holds all `words`.
+/// Checks that the command failed with status `code` and one line that contains all `words`.
 fn fails(o: &Output, code: i32, words: &[&str]) {
     let e = err(o);
     assert_eq!(o.status.code(), Some(code), "{e}");
@@ -184,7 +184,7 @@ fn check_reads_the_log_of_updates() {
     let name = path.file_name().unwrap().to_str().unwrap();
     assert_eq!(damaged.0, Some(2), "{}", damaged.1);
     assert!(damaged.1.contains(name), "{}", damaged.1);
-    // It is refused, not served without what it has lost.
+    // The store is refused, since without the lost data answers would be wrong.
     let o = ask(&store, "ASK {}", &[]);
     assert_eq!(o.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&o.stderr).contains(name));
@@ -229,7 +229,7 @@ fn ctrl_c_ends_a_query_with_its_own_status() {
 fn two_writers_of_one_store() {
     let t = tempfile::tempdir().unwrap();
     let store = t.path().join("store");
-    // The first writer waits for standard input and holds the place meanwhile.
+    // The first writer waits for standard input, and holds the store's lock meanwhile.
     let mut first = jindou()
         .args(["load", "--quiet", "--format", "nt", "--store"])
         .arg(&store)
@@ -257,7 +257,7 @@ fn two_writers_of_one_store() {
     assert!(done.success());
 }
 
-/// Waits until a server says something on standard error, and gives all it said by then.
+/// Waits until a server has written `what` to standard error. Returns everything that it has written by then.
 fn said(errors: &mut impl Read, what: &str) -> String {
     let mut all = Vec::new();
     let mut byte = [0];
@@ -295,7 +295,7 @@ fn a_hangup_makes_a_server_read_its_tokens_again() {
     while out.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
         line.push(byte[0]);
     }
-    // It listens, and hears signals a moment later.
+    // The server installs its signal handlers a moment after it begins to listen.
     let id = server.id().to_string();
     let signal = |name: &str| Command::new("kill").args([name, &id]).status().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -328,7 +328,7 @@ fn a_line_that_memory_has_no_room_for_is_refused() {
     );
     assert!(!o.status.success());
     sentence(&o, &["longer.nt", "MiB and has not ended yet"]);
-    // The store of before.
+    // The store from before the failed load is still there.
     let o = ask(
         &store,
         "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }",

@@ -1,5 +1,7 @@
-//! Documents of every syntax, plain and compressed, cut at every byte, through `jindou load`, `jindou convert` and LOAD: an error with its place, or the
-//! same quads as the whole; fewer only where what stands before the cut is a document itself, as lines of N-Quads and statements of Turtle are.
+//! Documents of every syntax, plain and compressed, are cut at every byte and passed to `jindou load`, `jindou convert`
+//! and LOAD. The result must be an error that names the document, or the same quads as those of the whole document.
+//! There may be fewer quads only if the part before the cut is a valid document, as with lines of N-Quads and
+//! statements of Turtle.
 
 use jindou::{
     Database, Documents, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, UpdateOptions,
@@ -12,12 +14,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// The quads that came of a document, or the error.
+/// The quads of a document, or the error.
 type Outcome = Result<Vec<String>, String>;
-/// A way that documents take.
+/// A function that reads a document with one of the commands.
 type Way = fn(&StorePlace, &str) -> Outcome;
 
-/// A folder for documents, and a store in memory for their quads.
+/// A folder for documents, and a store in memory into which LOAD reads them.
 struct StorePlace {
     folder: tempfile::TempDir,
     db: Database,
@@ -44,7 +46,7 @@ impl StorePlace {
 
 const OLD: &str = "INSERT DATA { <http://e/old> <http://e/p> 1 }";
 
-/// Nodes without labels get other ones each time.
+/// The sorted lines, with all blank nodes written alike, since they get other labels each time.
 fn comparable(lines: &str) -> Vec<String> {
     let blank = unlabelled(lines);
     let mut lines: Vec<String> = blank.lines().map(str::to_owned).collect();
@@ -52,7 +54,7 @@ fn comparable(lines: &str) -> Vec<String> {
     lines
 }
 
-/// The text with `_:b` for every blank node.
+/// The text with each blank node written as `_:b`.
 fn unlabelled(text: &str) -> String {
     let mut parts = text.split("_:");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -95,7 +97,7 @@ fn convert(place: &StorePlace, name: &str) -> Outcome {
     )
 }
 
-/// The command, into a new store.
+/// Loads the document into a new store with `jindou load`. Returns the store's quads.
 fn load(place: &StorePlace, name: &str) -> Outcome {
     let folder = place.at();
     let _ = fs::remove_dir_all(folder.join("s"));
@@ -133,7 +135,7 @@ fn stored(db: &Database) -> Vec<String> {
     comparable(&lines.0)
 }
 
-/// The command's work, in this process.
+/// Does the same with the library, without starting a process.
 fn load_here(place: &StorePlace, name: &str) -> Outcome {
     let folder = place.at();
     let store = folder.join("here");
@@ -153,7 +155,7 @@ fn load_here(place: &StorePlace, name: &str) -> Outcome {
     }
 }
 
-/// An update. A document that fails leaves what is there.
+/// Loads the document with an update, LOAD. A document with an error must leave the store unchanged.
 fn update(place: &StorePlace, name: &str) -> Outcome {
     let path = fs::canonicalize(place.at().join(name)).unwrap();
     let load = format!("LOAD <file://{}>", path.display());
@@ -176,7 +178,7 @@ fn update(place: &StorePlace, name: &str) -> Outcome {
 
 const WAYS: [(&str, Way); 3] = [("convert", convert), ("load", load_here), ("LOAD", update)];
 
-/// Cuts documents at each byte that is a multiple of `step`, and at the last ones. Returns how many cuts there were.
+/// Cuts each document at about every `step`-th byte and at its last two bytes. Returns the number of cuts.
 fn cut(way: (&str, Way), all: &[Document], step: usize) -> usize {
     let (title, way) = way;
     let place = StorePlace::new();
@@ -191,7 +193,7 @@ fn cut(way: (&str, Way), all: &[Document], step: usize) -> usize {
             count += 1;
             fs::write(at.join(&name), &text.as_bytes()[..to]).unwrap();
             match way(&place, &name) {
-                // The file's name, and where a text has one the line.
+                // The error names the file.
                 Err(e) => assert!(e.contains(&name), "{title}, {format} {n} at {to}: {e}"),
                 Ok(quads) => {
                     let before = std::str::from_utf8(&text.as_bytes()[..to]).unwrap();
@@ -220,7 +222,7 @@ fn compressed(text: &[u8]) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// The same for compressed documents, of which no part is whole.
+/// Does the same with compressed documents. A cut one is an error, unless all of its quads can be read.
 fn cut_compressed(way: (&str, Way), all: &[Document], step: usize) -> usize {
     let (title, way) = way;
     let place = StorePlace::new();
@@ -262,7 +264,7 @@ fn compressed_documents_that_are_cut_are_whole_or_errors() {
     cut_compressed(WAYS[2], &documents(1), 7);
 }
 
-/// `JINDOU_WAY=load` for one way, `JINDOU_DOCUMENTS` for another number of documents of each syntax.
+/// The whole test. `JINDOU_WAY=load` selects a command, `JINDOU_DOCUMENTS` another number of documents of each syntax.
 #[test]
 #[ignore = "long: every byte of 50 documents of each syntax"]
 fn every_cut() {

@@ -1,4 +1,4 @@
-//! A backup whose newest list hangs, and the permissions of a cluster's files.
+//! A backup whose newest list of files cannot be read in time, and the permissions of a cluster's files.
 
 use super::run::{good, jindou};
 use std::fs;
@@ -85,7 +85,7 @@ fn what_a_cluster_needs_is_its_owners_alone() {
         "0",
     ]);
     command.args(["--files", "new/cluster"]);
-    // SAFETY: the call sets a number of the process that is about to become the command.
+    // SAFETY: umask only sets a number of the new process, before it runs the command.
     unsafe {
         command.pre_exec(|| {
             libc::umask(0);

@@ -1,4 +1,4 @@
-//! Answers at a terminal, and files without permission.
+//! Answers at a terminal, and files that the user may not read or write.
 
 use super::run::{at_terminal, good, jindou, said};
 use std::path::Path;
@@ -50,7 +50,7 @@ fn a_terminal_gets_the_first_rows_and_their_number() {
         )
         .contains("@prefix")
     );
-    // A format that is named is written as it is, and so is what goes elsewhere.
+    // With an explicit format, or without a terminal, the whole answer is written.
     let text = at_terminal(at, &format!("{all} --format table")).unwrap();
     assert_eq!(text.lines().count(), 2 + 1300);
     let (out, err) = said(at, &["query", "--store", "s", "SELECT * { ?s ?p ?o }"]);
@@ -72,7 +72,7 @@ fn what_may_not_be_used_is_named_with_its_owner() {
     std::fs::create_dir(at.join("closed")).unwrap();
     mode(&at.join("closed"), 0o555);
     let is_root = std::fs::metadata(at).unwrap().uid() == 0;
-    // Of another user, or of this one without any right.
+    // As root, the test runs the command as another user. Otherwise it takes away its own permissions.
     mode(&at.join("a.store"), if is_root { 0o700 } else { 0o000 });
     for (args, words) in [
         (

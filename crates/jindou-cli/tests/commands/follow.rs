@@ -1,4 +1,4 @@
-//! Two processes on one store: a server that only reads, and commands that change it meanwhile.
+//! Two processes with one store: a read-only server, and commands that change the store while it runs.
 
 use super::run::good;
 use jindou_testing::Served;
@@ -21,7 +21,7 @@ fn count(served: &Served) -> u64 {
         .unwrap_or_else(|| panic!("{answer:?}"))
 }
 
-/// Waits until the server answers that there are this many quads.
+/// Waits until the server answers that the store has this many quads.
 fn shows(served: &Served, quads: u64, after: &str) {
     let begun = Instant::now();
     loop {
@@ -81,7 +81,7 @@ fn a_server_that_only_reads_shows_what_other_processes_change() {
     shows(&served, 1, "another load");
     insert(12);
     shows(&served, 3, "an update of what was loaded");
-    // And while another server writes.
+    // The read-only server also sees the changes of another server.
     let writer = start(store, &["--writable"]);
     assert!(!writer.line.contains("read-only"), "{}", writer.line);
     let text = b"INSERT DATA { <http://e/last> <http://e/p> 1 }";

@@ -1,5 +1,5 @@
-//! Queries on a device as users meet them, with the shim in a GPU's place: the same answers, and a profile that
-//! says where each step ran. Light queries stay on the CPU, even if a device is demanded.
+//! Queries on a device, as users run them, with the shim in place of a GPU. Answers must be the same as without it, and
+//! profiles must say where each step ran. Light queries stay on the CPU even with `--gpu on`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn jindou(args: &[&str], store: &Path, query: Option<&str>, device: &str) -> (St
     (text(&o.stdout), text(&o.stderr))
 }
 
-/// Enough for heavy queries.
+/// Number of nodes with which the queries are heavy.
 const NODES: u32 = 20_000;
 
 #[test]
@@ -43,7 +43,7 @@ fn answers_do_not_depend_on_the_device_and_profiles_name_it() {
         "off",
     );
     let mut heavy = 0;
-    // The query, and whether steps run on the CPU as well.
+    // Each query, and whether some of its steps run on the CPU.
     for (query, mixed) in [
         ("SELECT ?a ?c { ?a :p ?b . ?b :p ?c . ?a a :C1 }", false),
         ("SELECT ?x ?y ?b { :n3 ?x ?b . ?b ?y ?c }", false),

@@ -1,4 +1,4 @@
-//! Hints at a terminal when all data is in named graphs.
+//! The hints at a terminal if all data is in named graphs.
 
 use super::run::{at_terminal, said};
 use std::path::Path;

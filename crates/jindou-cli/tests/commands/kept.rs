@@ -1,5 +1,6 @@
-//! Stores that earlier releases made: this one opens them. `data/store-VERSION.tar.gz` is one of each release whose format is read still,
-//! with merged segments and a log, and `data/store-VERSION.nq` its statements, in the order of their bytes.
+//! Stores that earlier releases made can be opened. `data/store-VERSION.tar.gz` is a store with merged segments and a
+//! log, one for each release whose format is still supported. `data/store-VERSION.nq` has the store's statements,
+//! sorted by bytes.
 
 use super::run::good;
 use std::fs;
@@ -46,14 +47,14 @@ fn stores_of_earlier_releases_are_opened_and_changed() {
             kept,
             "{release}"
         );
-        // Its indexes answer, not only its rows.
+        // A query with a join and a filter uses the store's indexes.
         let query = "SELECT ?n { ?s foaf:knows ?o . ?o foaf:name ?n . ?s <http://e/age> ?a FILTER(?a > 40) }";
         let answer = good(at, &["query", "--store", "store", query]);
         assert_eq!(
             answer, "?n\n\"Bob \\\"B\\\" \\\\ é 日本\\n\"\n",
             "{release}"
         );
-        // It is changed, merged and numbered again by this release.
+        // This release can also change, merge and recluster the store.
         good(
             at,
             &[
@@ -77,7 +78,7 @@ fn stores_of_earlier_releases_are_opened_and_changed() {
         seen += 1;
     }
     assert!(seen > 0);
-    // The version says which formats those are.
+    // `jindou --version` prints the formats.
     let t = tempfile::tempdir().unwrap();
     assert!(good(t.path(), &["--version"]).contains("store format 1, log format 1"));
 }

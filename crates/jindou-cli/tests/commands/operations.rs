@@ -1,4 +1,4 @@
-//! Operators' commands: backups, probes, manual pages, logs for collectors.
+//! Commands for operators: backups, health checks, manual pages, logs in JSON.
 
 use super::run::{bad, good, run};
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A server's process, which ends with this.
+/// A server's process, which is killed when this value is dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -16,7 +16,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server that logs JSON, and gives the port that it names.
+/// Starts a server that logs JSON, and returns the port from its log.
 fn serve(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> (Server, u16) {
     let child = Command::new(env!("CARGO_BIN_EXE_jindou"))
         .current_dir(folder)
@@ -86,7 +86,7 @@ fn a_probe_asks_the_server_that_the_settings_describe() {
         assert!(!o.status.success());
         assert!(String::from_utf8_lossy(&o.stderr).contains("127.0.0.1:1/ready"));
     }
-    // A named server's certificate is verified.
+    // If the server's URL is given, its certificate is verified.
     let (_server, port) = serve(at, &["s"], &tls);
     let err = bad(at, &["health", &format!("https://127.0.0.1:{port}")]);
     assert!(err.contains("certificate"), "{err}");
@@ -180,7 +180,7 @@ fn the_last_backup_is_restored_and_old_ones_are_removed() {
             "INSERT DATA { <http://e/b> <http://e/p> 2 }",
         ],
     );
-    // The clock is set back by an hour.
+    // The next backup is made with the clock set back by an hour.
     let faked = Command::new("faketime")
         .args(["-f", "-1h", env!("CARGO_BIN_EXE_jindou")])
         .args(back_up)

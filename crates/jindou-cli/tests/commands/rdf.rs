@@ -1,4 +1,5 @@
-//! `jindou dump` and `jindou convert`: what they write is read by an independent parser, and compared with what was there.
+//! `jindou dump` and `jindou convert`: an independent parser reads what they write, and the result is compared with the
+//! input.
 
 use jindou::oxrdf::{Dataset, Literal, Term};
 use jindou_parse::write::{TagCase, write_source};
@@ -30,7 +31,7 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
     profile: JsonLdProfileSet::empty(),
 };
 
-/// Statements as `oxrdfio` reads them, language tags in lower case: they have none.
+/// The statements that `oxrdfio` reads. Language tags are made lower case, since they are case-insensitive.
 fn read(text: &[u8], format: RdfFormat) -> BTreeSet<String> {
     let parser = RdfParser::from_format(format);
     let quads = parser.for_slice(text).map(|q| {
@@ -60,7 +61,7 @@ _:b1 <http://e/q> <<( <http://e/a> <http://e/p> "t" )>> <http://e/g2> .
 <http://e/c> <http://e/p> "" .
 "#;
 
-/// The data in a store, with changes in its log that leave what they change.
+/// Makes a store of [`DATA`], with insertions and a deletion in its log. [`expected`] has the result.
 fn store(folder: &Path) {
     fs::write(folder.join("data.nq"), DATA).unwrap();
     good(folder, &["load", "--quiet", "--store", "s", "data.nq"]);
@@ -121,7 +122,7 @@ fn a_dump_has_every_quad_once() {
         good(at, &["dump", "--store", "s", "--out", name]);
         assert_eq!(read(&decompressed(&at.join(name)), format), all, "{name}");
     }
-    // What was dumped is loaded to the same.
+    // Loading the dump gives the same data.
     good(at, &["load", "--quiet", "--store", "again", "all.trig.zst"]);
     let again = good(at, &["dump", "--store", "again"]);
     let labels = |text: &[u8]| String::from_utf8_lossy(text).matches("_:").count();
@@ -165,11 +166,12 @@ fn one_graph_is_a_document_of_triples() {
     }
     let merged = good(at, &["dump", "--store", "s", "--drop-graphs", "--to", "nt"]);
     let merged = read(&merged, RdfFormat::NTriples);
-    // The same triple stands in two graphs.
+    // One triple is in two graphs.
     assert_eq!(merged.len(), expected().len() - 1);
 }
 
-/// Everything real graphs hurt with goes through every format that can say it, and comes back the same.
+/// A graph with everything that causes trouble in real data is the same after conversion to any format that can
+/// represent it.
 #[test]
 fn an_ugly_graph_survives_every_format() {
     let t = tempfile::tempdir().unwrap();
@@ -219,7 +221,8 @@ fn all_documents_of_the_w3c_convert_to_the_same() {
     converted_documents(1);
 }
 
-/// The suites of the W3C, one document of `step`: what `oxrdfio` reads of each is what it reads of its conversion.
+/// Converts every `step`-th document of the W3C's test suites. `oxrdfio` must read the same from the document and its
+/// conversion.
 fn converted_documents(step: usize) {
     let Some(suites) = jindou_testing::shared("w3c/rdf") else {
         return;
@@ -257,7 +260,7 @@ fn converted_documents(step: usize) {
             .with_base_iri("http://e/base")
             .unwrap();
         let Ok(expected) = parser.for_slice(&text).collect::<Result<Vec<_>, _>>() else {
-            // Negative tests: the loader's own tests say that it refuses them.
+            // A negative test, whose document is invalid. The loader's tests check that such documents are refused.
             continue;
         };
         let name = path.to_str().unwrap();
@@ -275,7 +278,8 @@ fn converted_documents(step: usize) {
     assert!(converted > 300 / step, "{converted}");
 }
 
-/// Labels of blank nodes mean nothing outside a document, so RDF/XML, in which they are XML names, has others.
+/// In RDF/XML, blank node labels must be XML names. Other labels are replaced, which is allowed since labels mean
+/// nothing outside of a document.
 #[test]
 fn labels_that_are_no_names_become_names_in_rdf_xml() {
     let t = tempfile::tempdir().unwrap();
@@ -309,7 +313,7 @@ fn labels_that_are_no_names_become_names_in_rdf_xml() {
             expected,
             "{file}"
         );
-        // And back into a format that has labels of its own.
+        // The document is converted back to a format that allows all labels.
         let back = good(at, &["convert", file, "--to", "nt"]);
         assert_eq!(
             canonical(quads(&back, RdfFormat::NTriples)),
@@ -319,7 +323,7 @@ fn labels_that_are_no_names_become_names_in_rdf_xml() {
     }
 }
 
-/// Quads with their blank nodes named by what is said of them.
+/// The quads with canonical labels of blank nodes, which depend only on the statements about them.
 fn canonical(quads: Vec<jindou::oxrdf::Quad>) -> BTreeSet<String> {
     use jindou::oxrdf::dataset::CanonicalizationAlgorithm;
     let lower = quads.into_iter().map(|mut q| {

@@ -1,4 +1,4 @@
-//! `jindou query --endpoint` and `jindou load https://…`, against servers that misbehave.
+//! `jindou query --endpoint` and `jindou load https://…` with servers that send wrong or unusual answers.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -35,7 +35,7 @@ fn bad(folder: &Path, args: &[&str]) -> String {
     err
 }
 
-/// A server that gives each request the answer of its path; returns its address.
+/// Starts a server that answers each path with the given status, headers and body. Returns its address.
 fn web(answers: &'static [(&'static str, &'static str, &'static [u8])]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -80,7 +80,8 @@ fn web(answers: &'static [(&'static str, &'static str, &'static [u8])]) -> Strin
     url
 }
 
-/// An endpoint's graph in XML is read as XML: entities, comments, encodings, and its end.
+/// A graph that an endpoint sends as RDF/XML is parsed as XML: with entities, comments and encodings, and only up to
+/// its end.
 #[test]
 fn an_endpoints_graph_is_read_by_our_own_readers() {
     const XML: &str = "<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e 'x<!-- c -->y'>]><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'><rdf:Description rdf:about='http://e/s'><e:p>&e;\r\nz<![CDATA[&]]></e:p><e:q rdf:nodeID='d0..0'/></rdf:Description></rdf:RDF>";
@@ -224,7 +225,7 @@ fn documents_of_the_web_that_cannot_be_loaded_are_named() {
     }
     let err = load(&["http://127.0.0.1:1/a.nt"]);
     assert!(err.contains("127.0.0.1:1"), "{err}");
-    // Addresses that are not endpoints.
+    // These addresses answer, but are not SPARQL endpoints.
     for (path, words) in [
         ("/answer", &["text/html", "SPARQL endpoint"][..]),
         ("/broken", &["cannot be read"]),
@@ -241,7 +242,7 @@ fn documents_of_the_web_that_cannot_be_loaded_are_named() {
     }
 }
 
-/// Virtuoso's labels are none of SPARQL's.
+/// Virtuoso sends labels of blank nodes that SPARQL does not allow.
 #[test]
 fn labels_of_other_engines_are_read() {
     let url = web(&[
@@ -276,9 +277,9 @@ fn labels_of_other_engines_are_read() {
                 &["query", "--store", "s", "--service-allow", host, query],
             )
         };
-        // Each call has nodes of its own.
+        // Two calls of SERVICE never return the same blank node.
         assert_eq!(ask(&query), "false\n", "{path}");
-        // Within one call a label is one node: three cells, two nodes.
+        // Within one call, equal labels are one node: the three values are two nodes.
         let query = format!(
             "ASK {{ SELECT (COUNT(DISTINCT ?n) AS ?all) {{ SERVICE <{endpoint}> {{ ?x <http://e/p> ?y }} VALUES ?which {{ 0 1 }} BIND(IF(?which = 0, ?x, ?y) AS ?n) FILTER(isBlank(?n)) }} HAVING (?all = 2) }}"
         );
@@ -286,7 +287,8 @@ fn labels_of_other_engines_are_read() {
     }
 }
 
-/// A head that names 300,000 variables kept the parser at work for a quarter of an hour, deaf to every signal.
+/// Answers that name 300,000 variables once took a quarter of an hour to parse, during which the process ignored every
+/// signal.
 #[test]
 fn an_answer_of_too_many_variables_is_refused() {
     let named = |open: &str, close: &str, between: &str| {

@@ -1,9 +1,9 @@
-//! Running the command in a folder.
+//! Runs the command in a folder.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The command in a folder, which is its user's home as well.
+/// A command in a folder, which is also the home folder of its user.
 pub fn jindou(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
     command.current_dir(folder).env("HOME", folder);
@@ -14,7 +14,7 @@ pub fn run(folder: &Path, args: &[&str]) -> Output {
     jindou(folder).args(args).output().expect("the program")
 }
 
-/// Standard output and standard error of a run that succeeds.
+/// Runs a command that must succeed. Returns its standard output and standard error.
 pub fn said(folder: &Path, args: &[&str]) -> (String, String) {
     let o = run(folder, args);
     let [out, err] = [o.stdout, o.stderr].map(|b| String::from_utf8(b).expect("UTF-8"));
@@ -25,12 +25,12 @@ pub fn said(folder: &Path, args: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// Standard output of a run that succeeds.
+/// Runs a command that must succeed. Returns its standard output.
 pub fn good(folder: &Path, args: &[&str]) -> String {
     said(folder, args).0
 }
 
-/// Standard error of a run that fails.
+/// Runs a command that must fail. Returns its standard error.
 pub fn bad(folder: &Path, args: &[&str]) -> String {
     let o = run(folder, args);
     let err = String::from_utf8_lossy(&o.stderr).into_owned();
@@ -39,7 +39,7 @@ pub fn bad(folder: &Path, args: &[&str]) -> String {
     err
 }
 
-/// The words of a command at a terminal of 80 columns, where there is one to be had.
+/// The output of a command at a terminal of 80 columns; `None` if the program `script` is not installed.
 pub fn at_terminal(folder: &Path, args: &str) -> Option<String> {
     if Command::new("script").arg("--version").output().is_err() {
         eprintln!("skipped: script (util-linux) is not installed");

@@ -1,4 +1,4 @@
-//! `jindou shell` at a terminal (by `script`, where it is installed), and its interrupts.
+//! `jindou shell` at a terminal (made by the program `script`, if it is installed), and its handling of Ctrl-C.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ fn texts(o: &Output) -> (String, String) {
     (out, err)
 }
 
-/// Runs the shell at a terminal; `talk` writes to it and waits for what it says.
+/// Runs the shell at a terminal. `talk` presses keys and waits for the shell's output.
 fn at_terminal(folder: &Path, more: &str, talk: impl FnOnce(&mut Terminal)) -> Option<String> {
     if Command::new("script").arg("--version").output().is_err() {
         eprintln!("skipped: script (util-linux) is not installed");
@@ -93,13 +93,14 @@ impl Terminal {
         self.keys.flush().unwrap();
     }
 
-    /// Waits until it has said this since the last wait.
+    /// Waits until the shell has written this text since the last wait.
     fn wait(&mut self, text: &str) {
         let said = self.says(text, Duration::from_secs(60));
         assert!(said, "no '{text}' in {:?}", &self.seen[self.from..]);
     }
 
-    /// Presses keys until it says this: an interrupt has no effect before the query runs.
+    /// Presses keys until the shell writes this text. An interrupt has no effect before the query runs, so it is
+    /// repeated.
     fn press_until(&mut self, keys: &str, text: &str) {
         for _ in 0..30 {
             self.keys(keys);
@@ -110,7 +111,7 @@ impl Terminal {
         panic!("no '{text}' in {:?}", &self.seen[self.from..]);
     }
 
-    /// False if it has not said this after the limit.
+    /// Waits until the shell has written this text; false if it has not within `limit`.
     fn says(&mut self, text: &str, limit: Duration) -> bool {
         let end = Instant::now() + limit;
         loop {
@@ -133,17 +134,17 @@ fn a_terminal_has_lines_completion_pages_and_an_interrupt() {
     let at = t.path();
     store(at);
     let talked = at_terminal(at, "--pager 'cat; echo PAGED'", |shell| {
-        // Several lines, the word completed.
+        // A statement of several lines, in which Tab completes a word.
         shell.keys("SELECT ?o {\r");
         shell.keys("<http://e/s5> foaf:ni\t ?o }\r");
         shell.wait("\"n5\"");
         shell.wait("1 row in");
         shell.wait("jindou> ");
-        // Longer than the screen.
+        // An answer that is longer than the screen goes to the pager.
         shell.keys("SELECT ?s { ?s foaf:nick ?o }\r");
         shell.wait("PAGED");
         shell.wait("jindou> ");
-        // A line is discarded; a query that takes for ever is cancelled; the shell lives.
+        // Ctrl-C discards a line and cancels a long query; the shell keeps running.
         shell.keys("SELECT * { \x03");
         shell.wait("jindou> ");
         shell.keys("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a != ?g && ?c != ?l) }\r");
@@ -153,7 +154,7 @@ fn a_terminal_has_lines_completion_pages_and_an_interrupt() {
         shell.keys("ASK { <http://e/s1> ?p ?o }\r");
         shell.wait("true");
         shell.wait("jindou> ");
-        // What was asked before, from the history.
+        // The key Up brings back an earlier query from the history.
         shell.keys("\x1b[A\r");
         shell.wait("true");
         shell.wait("jindou> ");
@@ -197,7 +198,7 @@ fn a_request_to_end_ends_the_shell_in_the_middle_of_a_query() {
         .unwrap()
         .write_all(text.as_bytes())
         .unwrap();
-    // The first answer: the shell has got as far as the query.
+    // The first answer shows that the shell has reached the long query.
     let mut out = child.stdout.take().unwrap();
     let mut seen = [0; 5];
     out.read_exact(&mut seen).unwrap();
@@ -250,6 +251,6 @@ fn an_interrupt_ends_only_the_query() {
     assert!(killed.unwrap().success());
     let (out, err) = texts(&child.wait_with_output().unwrap());
     assert!(err.contains("cancelled"), "{err}");
-    // The cancelled query has its header and no row.
+    // Of the cancelled query's answer, the header was written but no row.
     assert_eq!(out, "n\ntrue\n");
 }

@@ -1,4 +1,4 @@
-//! A server whose store's files are cut: it lives, and says which file it was.
+//! The files of a store are truncated while a server uses them: the server keeps running, and names the damaged file.
 
 use jindou_testing::Served;
 use jindou_testing::http::{Answer, request};

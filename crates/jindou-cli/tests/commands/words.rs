@@ -1,4 +1,4 @@
-//! The texts that a beginner with the command reads: every subcommand's help, and its answers to arguments that cannot be right.
+//! Texts for beginners: the help of every command, and the errors for arguments that cannot be right.
 
 use super::run::said;
 use jindou_parse::write::{TagCase, write_source};
@@ -6,14 +6,14 @@ use jindou_workloads::ugly::Ugly;
 use std::path::Path;
 use std::process::Command;
 
-/// Standard error of a command that fails.
+/// Runs a command that must fail. Returns its standard error.
 fn bad(folder: &Path, args: &[&str]) -> String {
     let err = super::run::bad(folder, args);
     assert!(!err.contains("SPARQL"), "{args:?}: {err}");
     err
 }
 
-/// The names in a help text's list of commands.
+/// The names of the commands that a help text lists.
 fn commands(help: &str) -> Vec<String> {
     help.lines()
         .skip_while(|l| *l != "Commands:")

@@ -1,4 +1,4 @@
-//! Clients that write numbered transactions over HTTP and know which of them were acknowledged.
+//! Clients that write numbered transactions over HTTP and remember which of them the server acknowledged.
 
 use jindou_testing::http;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Random numbers (SplitMix64).
+/// A generator of random numbers (SplitMix64).
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -23,7 +23,7 @@ impl Rng {
     }
 }
 
-/// A connection that is kept; `None` from its calls when the server is gone.
+/// A connection that is used for many requests. Requests return `None` once the server is gone.
 pub struct Http(TcpStream);
 
 impl Http {
@@ -36,7 +36,7 @@ impl Http {
         Some(Self(stream))
     }
 
-    /// Status and body; the body of an answer that broke off is what came of it.
+    /// Sends a request, and returns the status and body of the answer.
     pub fn post(&mut self, target: &str, body: &str) -> Option<(u16, String)> {
         let headers = [("content-type", "application/sparql-update")];
         http::send(&mut self.0, "POST", target, &headers, body.as_bytes());
@@ -45,27 +45,28 @@ impl Http {
     }
 }
 
-/// The changes of one transaction: it adds the quads of the number `adds` and takes away those of the numbers `removes`.
+/// The changes of one transaction: it adds the quads that belong to the number `adds`, and deletes those of the numbers
+/// `removes`.
 #[derive(Clone, Debug)]
 pub struct Transaction {
     pub adds: u64,
     pub removes: Vec<u64>,
 }
 
-/// A client and what it knows to be in the store.
+/// A client, and the quads that it expects in the store.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     pub name: u64,
     next: u64,
-    /// Numbers whose quads are there.
+    /// Numbers whose quads are in the store.
     pub live: BTreeSet<u64>,
-    /// The transaction that was not answered.
+    /// The transaction that was sent but not answered.
     pub open: Option<Transaction>,
-    /// Transactions that were acknowledged.
+    /// Number of acknowledged transactions.
     pub acknowledged: u64,
 }
 
-/// Quads of a number: its parts, which the check counts.
+/// Number of quads (parts) that belong to one number. The test checks that all or none of them are in the store.
 pub const PARTS: u32 = 4;
 
 impl Client {
@@ -87,7 +88,7 @@ impl Client {
         )
     }
 
-    /// Writes until the server is gone. The parts of a number come in two operations of one request.
+    /// Writes until the server is gone. Each request adds the parts of a number in two operations.
     pub fn write(&mut self, address: &str, mut rng: Rng) {
         let Some(mut http) = Http::connect(address) else {
             return;
@@ -125,10 +126,11 @@ impl Client {
         }
     }
 
-    /// Compares with what the store has: parts by number. An unanswered transaction may be there, whole, or not.
+    /// Compares the expected quads with those in the store, given as the parts of each number. A transaction that was
+    /// not answered may be in the store completely or not at all.
     ///
     /// # Errors
-    /// The difference, in words.
+    /// A description of the difference.
     pub fn settle(&mut self, found: &BTreeMap<u64, u32>) -> Result<(), String> {
         let whole = (1 << PARTS) - 1;
         if let Some((n, parts)) = found.iter().find(|f| *f.1 != whole) {

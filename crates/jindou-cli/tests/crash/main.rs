@@ -1,5 +1,5 @@
-//! `jindou serve` killed (SIGKILL) while clients write and the store's files are worked on: afterwards everything that was
-//! acknowledged is there, every other transaction whole or not at all, and no file is damaged.
+//! Kills `jindou serve` (SIGKILL) while clients write and the store's files are rewritten. Afterwards every
+//! acknowledged transaction must be in the store, every other one completely or not at all, and no file may be damaged.
 
 mod client;
 
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// Routes that work on the store's files; one that a server does not have is passed over.
+/// Routes that rewrite or copy the store's files. A route that the server does not have is ignored.
 const ROUTES: [&str; 3] = [
     "/admin/recluster?memory=33554432",
     "/admin/backup",
     "/admin/merge",
 ];
 
-/// Commands that do so without a server.
+/// Commands that do the same without a server.
 const COMMANDS: [&[&str]; 2] = [
     &["recluster", "--quiet", "--memory", "32M", "--threads", "2"],
     &["backup", "--to", "BACKUPS"],
@@ -27,20 +27,20 @@ const COMMANDS: [&[&str]; 2] = [
 
 const CLIENTS: u64 = 4;
 
-/// Counts of what came to pass.
+/// Counts of the situations that the kills have hit.
 #[derive(Debug, Default)]
 struct Seen {
     acknowledged: u64,
-    /// Kills with a base that was not finished, or with an old one that was not removed yet.
+    /// Kills with an unfinished new base, or an old base that was not removed yet.
     between_bases: u64,
     reclustered: u64,
-    /// Kills before the server said that it serves.
+    /// Kills of a server before it said that it was ready.
     in_recovery: u64,
     /// Kills of a command.
     in_command: u64,
-    /// Backups that were restored and looked at.
+    /// Backups that were restored and checked.
     restored: u64,
-    /// Requests to routes, by answer.
+    /// Requests to [`ROUTES`], by route and status.
     answers: BTreeMap<(String, u16), u64>,
 }
 
@@ -101,7 +101,7 @@ impl World {
         (child, out)
     }
 
-    /// A server, clients, work on the files, and the end at a random instant.
+    /// Starts a server, clients and work on the store's files, and kills the server at a random time.
     fn round(&mut self) {
         if self.rng.below(8) == 0 {
             self.command();
@@ -124,7 +124,7 @@ impl World {
             panic!("the server did not start: {line}");
         };
         let time = self.rng.millis(5, 300);
-        // None, one, or several one after the other.
+        // Requests no, one or several routes one after the other.
         let mut works = Vec::new();
         while self.rng.below(3) > 0 && works.len() < 4 {
             let route = ROUTES[self.rng.below(ROUTES.len() as u64) as usize];
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// A command that is killed, unless it ends before.
+    /// Starts one of [`COMMANDS`], and kills it unless it has ended before.
     fn command(&mut self) {
         let args = COMMANDS[self.rng.below(COMMANDS.len() as u64) as usize];
         let mut child = jindou()
@@ -179,7 +179,7 @@ impl World {
         self.seen.in_command += 1;
     }
 
-    /// Each client's quads in the store: parts by number.
+    /// The quads of each client in the store: for each number, a bit for each part.
     fn found(&self, db: &Database) -> Vec<BTreeMap<u64, u32>> {
         let mut found = vec![BTreeMap::new(); CLIENTS as usize];
         for part in 0..PARTS {
@@ -204,7 +204,7 @@ impl World {
         found
     }
 
-    /// Opens the store, now and then only to read, and compares.
+    /// Opens the store, read-only or for writing at random, and compares it with the clients' expectations.
     fn verify(&mut self, round: u64) {
         let names: Vec<String> = std::fs::read_dir(&self.store)
             .unwrap()
@@ -254,7 +254,8 @@ impl World {
 }
 
 impl World {
-    /// Restores the newest backup, killed once before it is done: whole transactions, and no damage.
+    /// Restores the newest backup, after a first attempt was killed. It must contain only complete transactions and no
+    /// damage.
     fn restore(&mut self) {
         let target = BackupTarget::folder(self.backups.to_str().unwrap()).unwrap();
         let all = target.list().unwrap();
@@ -287,7 +288,7 @@ impl World {
         drop(db);
         std::fs::remove_dir_all(&place).unwrap();
         self.seen.restored += 1;
-        // A new place now and then, so that the first backup is interrupted as well.
+        // Sometimes the backups are deleted, so that first backups, which copy everything, are interrupted as well.
         if self.rng.below(3) == 0 {
             std::fs::remove_dir_all(&self.backups).unwrap();
         }
@@ -301,7 +302,7 @@ fn number(store: &Path) -> u64 {
         .unwrap_or(0)
 }
 
-/// SIGKILL.
+/// Kills a process with SIGKILL.
 fn end(child: &mut Child) {
     child.kill().unwrap();
     child.wait().unwrap();
@@ -340,7 +341,8 @@ fn number_from(variable: &str, otherwise: u64) -> u64 {
     text.and_then(|t| t.parse().ok()).unwrap_or(otherwise)
 }
 
-/// `JINDOU_ROUNDS` kills (1,000), `JINDOU_SEED`.
+/// The whole test. `JINDOU_ROUNDS` sets the number of kills (1,000 by default), `JINDOU_SEED` the seed of the random
+/// numbers.
 #[test]
 #[ignore = "long: some 10 minutes"]
 fn a_thousand_kills() {

@@ -1,4 +1,4 @@
-//! The commands of a page, run as a reader would: in one shell, one after the other.
+//! Runs the commands on a page of the documentation as a reader would, in one shell, one after the other.
 
 use crate::mask::compare;
 use crate::page::{Block, Page};
@@ -7,19 +7,20 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A page's commands take no longer than this in all, seconds.
+/// Time limit for all commands of a page, in seconds.
 const LIMIT: &str = "300";
 
-/// The port of the server in the pages; those of several follow, then the ones between them.
+/// The port of the server in the pages. If a page has several servers, their ports follow it, and then the ports that
+/// they use among themselves.
 const PORT: u16 = 7878;
-/// Number of them, and of servers that `jindou cluster start` starts in the pages.
+/// Number of these ports, and of the servers that `jindou cluster start` starts in the pages.
 const PORTS: u16 = 6;
 const SERVERS: u16 = 3;
 
-/// Runs a page's blocks and compares what they print.
+/// Runs the code blocks of a page, and compares their output with the page.
 ///
 /// # Errors
-/// A sentence with the line of the page: a block that failed (or should have), or printed something else.
+/// A message with the page's line, for a block that failed (or should have failed) or printed something else.
 pub fn run(root: &Path, page: &Page) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let place = folder.path().join("clone");
@@ -81,16 +82,16 @@ pub fn run(root: &Path, page: &Page) -> Result<(), String> {
     Ok(())
 }
 
-/// One shell script of all blocks: each writes `N.out`, and its status to `N.status`.
+/// One shell script that runs all blocks. Block N writes its output to `N.out` and its status to `N.status`.
 fn script(blocks: &[(usize, &Block)], folder: &Path, port: u16) -> String {
     let folder = folder.display();
-    // A server that a failed block leaves is ended with the shell.
+    // Servers that are still running are killed when the shell exits.
     let mut script = "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
     for (n, block) in blocks {
         let text: String = block
             .text
             .lines()
-            // The program is built already, and the shell is where a reader would be.
+            // The program is already built, and the shell is already in the right folder.
             .filter(|l| !l.starts_with("make") && !l.starts_with("git clone"))
             .map(|l| with_ports(l, PORT, port) + "\n")
             .collect();
@@ -104,7 +105,8 @@ fn script(blocks: &[(usize, &Block)], folder: &Path, port: u16) -> String {
             );
         } else {
             let _ = write!(script, "set -e\n{{\n{text}}} >{out} 2>&1\nset +e\n");
-            // A reader sees the server's address before going on; what it logs later is not of this block.
+            // The script waits until servers have printed their addresses. Output after that does not belong to the
+            // block.
             let servers = match (text.contains("jindou serve"), text.contains(&start)) {
                 (_, true) => SERVERS,
                 (serve, _) => serve.into(),
@@ -135,7 +137,7 @@ fn has(command: &str) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// The first of several free ports in a row, which no other test draws.
+/// The first of [`PORTS`] consecutive free ports that no other test uses.
 fn free_ports() -> u16 {
     loop {
         let drawn: Vec<u16> = (0..PORTS).map(|_| jindou_testing::free_port()).collect();
@@ -145,7 +147,7 @@ fn free_ports() -> u16 {
     }
 }
 
-/// A text with the ports from one on in the place of those from another one on.
+/// The text with the ports that begin with `from` replaced by those that begin with `to`.
 fn with_ports(text: &str, from: u16, to: u16) -> String {
     (0..PORTS).fold(text.to_owned(), |text, i| {
         text.replace(&format!(":{}", from + i), &format!(":{}", to + i))

@@ -1,10 +1,11 @@
-//! Links within the documentation: files that are there, and headings that have the name.
+//! Checks links within the documentation: the file exists, and so does the heading.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every link of the pages that leads nowhere, as sentences. A page that `docs/SUMMARY.md` lists and that is not there yet counts as there.
+/// A message for every broken link of the pages. A page listed in `docs/SUMMARY.md` counts as existing, even if it is
+/// not written yet.
 pub fn faults(root: &Path) -> Vec<String> {
     let mut pages: Vec<PathBuf> = [
         "README.md",
@@ -20,7 +21,7 @@ pub fn faults(root: &Path) -> Vec<String> {
         ["docs", "docs/internals", "docs/lab"].map(|f| fs::read_dir(root.join(f)).expect(f));
     for entry in folders.into_iter().flatten() {
         let path = entry.expect("an entry").path();
-        // The table of contents names pages as the site has them; scripts/site.sh checks it.
+        // The links of the table of contents are relative to the site; scripts/site.sh checks them.
         if path.extension().is_some_and(|e| e == "md") && !path.ends_with("SUMMARY.md") {
             pages.push(path);
         }
@@ -67,7 +68,7 @@ pub fn faults(root: &Path) -> Vec<String> {
     faults
 }
 
-/// Lines that are not code, numbered from 1.
+/// The lines outside of code blocks, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     text.lines().enumerate().filter_map(move |(n, line)| {
@@ -77,11 +78,11 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Targets of links and pictures, with their lines.
+/// Targets of links and images, with their lines.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (n, line) in prose(text) {
-        // What stands in code is not a link.
+        // Text in backquotes is code, which contains no links.
         let line: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
         for (open, close) in [("](", ')'), ("src=\"", '"'), ("href=\"", '"')] {
             for part in line.split(open).skip(1) {
@@ -94,7 +95,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Names of a page's headings, as GitHub and mdBook make them.
+/// The anchors of a page's headings, as GitHub and mdBook make them.
 fn headings(text: &str) -> HashSet<String> {
     let mut names = HashSet::new();
     for (_, line) in prose(text) {

@@ -1,11 +1,10 @@
-//! The documentation against the program and itself: commands run and print what is shown, links lead somewhere, and the README
-//! stays short.
+//! Checks the documentation: commands print what the pages show, links are not broken, and the README is short.
 //!
-//! In [`CHECKED`] pages each block `sh` runs, in order, in one shell and one empty folder with `demo` and `jindou` in it. A block `text` that
-//! is the next block after it is the output, standard error included; `…` stands for any lines, and numbers that
-//! differ between runs are masked ([`mask`]). Comments before a block change that:
+//! On the pages in [`CHECKED`], each `sh` block is run, in order, in one shell and one folder that at first contains
+//! only `demo` and `jindou`. If the next block is a `text` block, it shows the expected output with standard error; `…`
+//! matches any lines, and numbers that differ between runs are masked ([`mask`]). Comments before a block change this:
 //!
-//! - `<!-- not run: REASON -->`: for readers only.
+//! - `<!-- not run: REASON -->`: the block is not run.
 //! - `<!-- fails -->`: the block must fail.
 
 mod commands;
@@ -36,10 +35,10 @@ const CHECKED: [&str; 16] = [
     "docs/replicas.md",
 ];
 
-/// Words that the README may have, as `wc -w` counts them.
+/// Maximum number of words in the README, as counted by `wc -w`.
 const README_WORDS: usize = 800;
 
-/// The folder of the repository.
+/// The root folder of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,12 +1,12 @@
-//! Text without the numbers that differ from run to run.
+//! Masks numbers that differ between runs.
 
-/// Units of times and rates, and of memory as the machine had it.
+/// Units of times, rates and sizes of memory, whose numbers depend on the machine.
 const UNITS: [&str; 13] = [
     "ns", "µs", "ms", "s", "M/s", "MiB", "KiB", "GiB", "MB", "kB", "GB", "ms,", "s,",
 ];
 
-/// A line with its spaces made one, and `#` for times, sizes of memory, moments, process ids, names of backups, id epochs, and
-/// numbers with three digits or more after the point.
+/// A line with single spaces between words, and with `#` in place of durations, memory sizes, dates and times, process
+/// ids, names of backups, id epochs, and numbers with at least three decimals.
 pub fn mask(line: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for word in line.split_whitespace() {
@@ -30,7 +30,7 @@ pub fn mask(line: &str) -> String {
     out.join(" ")
 }
 
-/// JSON without the fractions in it.
+/// Masks the numbers with decimals in a word of JSON.
 fn members(word: &str) -> String {
     let mut out = String::new();
     let mut rest = word;
@@ -75,8 +75,8 @@ fn has_fraction(word: &str) -> bool {
     })
 }
 
-/// Checks that `output` is what `expected` shows, in which a line `…` stands for any lines and `…` at a line's end for
-/// its rest; else the first lines that differ.
+/// Checks that `output` matches `expected`, in which a line `…` matches any lines, and `…` at the end of a line matches
+/// the rest of the line. The error shows the first lines that differ.
 pub fn compare(expected: &str, output: &str) -> Result<(), String> {
     let lines = |text: &str| -> Vec<String> { text.trim().lines().map(mask).collect() };
     let (expected, output) = (lines(expected), lines(output));

@@ -1,26 +1,26 @@
-//! A page of Markdown, as blocks of code.
+//! The code blocks of a Markdown page.
 
 use std::path::Path;
 
-/// A block of code, and what the page says of it.
+/// A code block, with the comment that the page has before it.
 #[derive(Debug, Default)]
 pub struct Block {
-    /// Line of its first fence, from 1.
+    /// Number of the line with the opening fence, from 1.
     pub line: usize,
     /// First word after the fence.
     pub language: String,
     pub text: String,
-    /// The comment right before it.
+    /// The comment directly before the block.
     pub mark: Option<String>,
 }
 
-/// A page's blocks, in order.
+/// The code blocks of a page, in order.
 pub struct Page {
     pub blocks: Vec<Block>,
 }
 
 impl Page {
-    /// Reads a page; a file that cannot be read fails the test.
+    /// Reads a page. Panics if the file cannot be read.
     pub fn read(path: &Path) -> Self {
         let text =
             std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

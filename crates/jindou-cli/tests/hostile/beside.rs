@@ -1,4 +1,4 @@
-//! Light queries alongside hostile texts, and the end of a server that reads some.
+//! Light queries while the server works on hostile texts, and the shutdown of such a server.
 
 use super::server::{Server, post};
 use std::fmt::Write as _;
@@ -7,17 +7,18 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Hostile texts at once, or threads that do nothing but compute.
+/// Number of hostile texts at once, or of threads that only compute.
 const AT_ONCE: usize = 4;
-/// Time that a light query may take longer alongside hostile texts than alongside as many threads that compute.
+/// Maximum difference between the time of a light query while the server works on hostile texts, and its time while the
+/// same number of threads compute.
 const LONGER: Duration = Duration::from_millis(2);
-/// Rounds of each kind, which take turns.
+/// Number of rounds of each kind. The kinds alternate.
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(2);
 const SPARQL: &str = "application/sparql-query";
 const LIGHT: &str = "SELECT * { <http://e/s1> <http://e/p1> ?o }";
 
-/// Each over a megabyte, and much to read and to plan.
+/// Texts of over a megabyte each that take long to parse and to plan.
 fn texts() -> [String; 4] {
     let repeat = |begin: &str, unit: &str, between: &str, end: &str, n: usize| {
         let mut text = String::from(begin);
@@ -43,7 +44,7 @@ fn texts() -> [String; 4] {
     ]
 }
 
-/// Times of light queries on one connection.
+/// Sends light queries over one connection for the duration, and returns their times.
 fn light(at: SocketAddr, during: Duration) -> Vec<Duration> {
     let mut stream = TcpStream::connect(at).expect("a connection");
     stream.set_nodelay(true).expect("an option");
@@ -58,7 +59,7 @@ fn light(at: SocketAddr, during: Duration) -> Vec<Duration> {
         stream.write_all(request.as_bytes()).expect("a request");
         let mut got = stream.read(&mut said).expect("an answer");
         times.push(clock.elapsed());
-        // The rest of the answer, where it comes in pieces.
+        // The answer may arrive in several pieces.
         while !said[..got].ends_with(b"\r\n") {
             got = stream.read(&mut said).expect("an answer");
             assert!(got > 0, "the connection was closed");
@@ -68,13 +69,13 @@ fn light(at: SocketAddr, during: Duration) -> Vec<Duration> {
     times
 }
 
-/// The 90th percentile.
+/// The 90th percentile of the times.
 fn most(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() * 9 / 10]
 }
 
-/// Light queries while `AT_ONCE` threads do something again and again.
+/// The 90th percentile of the times of light queries while `AT_ONCE` threads repeat `work`.
 fn beside(at: SocketAddr, work: impl Fn(usize) + Sync) -> Duration {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -125,9 +126,9 @@ fn light_queries_wait_for_no_hostile_text() {
     );
 }
 
-/// Grace of a server that is told to end.
+/// The server's time for running requests before it exits (`--grace`).
 const GRACE: Duration = Duration::from_secs(1);
-/// Time beyond it, in which what runs is taken apart.
+/// Time allowed after the grace, in which the running texts are freed.
 const LATE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -138,7 +139,7 @@ fn a_server_that_reads_hostile_texts_ends_when_it_is_told_to() {
         let body = text.as_bytes();
         std::thread::scope(|scope| {
             for _ in 0..AT_ONCE {
-                // Its answer is that of a server that ends, or none.
+                // The answer may be that of a server which is shutting down, or missing.
                 scope.spawn(|| post(at, "/query", SPARQL, "", body));
             }
             std::thread::sleep(Duration::from_millis(500));

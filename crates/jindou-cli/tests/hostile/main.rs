@@ -1,9 +1,10 @@
-//! A server with a memory limit under hostile texts: each construct of SPARQL repeated to megabytes, each construct of RDF's
-//! syntaxes to a hundred. The system says how much memory the process had at most; every request must end in its time, other
-//! readers must be answered meanwhile, and the process must live on.
+//! Sends hostile texts to a server with a memory limit: each construct of SPARQL repeated up to megabytes, and each
+//! construct of RDF's syntaxes up to a hundred megabytes. The system reports the process's peak memory, which must be
+//! within the limit. Every request must end in time, other clients must be answered meanwhile, and the process must
+//! keep running.
 //!
-//! `JINDOU_BIN`: another program than the one built next to the test; `JINDOU_SHAPE`: only shapes whose name has this;
-//! `JINDOU_MIB`: size of the documents (100).
+//! `JINDOU_BIN`: another program than the one built next to the test; `JINDOU_SHAPE`: only shapes whose name contains
+//! this; `JINDOU_MIB`: size of the documents in MiB (100 by default).
 
 mod beside;
 mod server;
@@ -18,11 +19,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Memory that the process may have beyond `--memory`: the program itself, its threads' stacks, the store, buffers of sockets,
-/// and a request's body on its way.
+/// Memory that the process may use in addition to `--memory`: for the program itself, its threads' stacks, the store,
+/// buffers of sockets, and the body of a request that is being received.
 const BESIDE: u64 = 96 << 20;
 
-/// Asks a light query again and again; the longest that it took.
+/// Sends a light query again and again, and keeps the longest time that it took.
 struct Reader {
     stop: Arc<AtomicBool>,
     longest: Arc<AtomicU64>,
@@ -110,13 +111,13 @@ fn throw(at: SocketAddr, shape: &Shape, text: &str) -> Outcome {
     }
 }
 
-/// Limits to hold a server to.
+/// Limits that the server must keep.
 struct Bounds {
     memory: u64,
     timeout: Duration,
-    /// Beyond the time limit.
+    /// Time that a request may take beyond the time limit.
     late: Duration,
-    /// A light reader's longest wait.
+    /// Maximum time of a light query.
     wait: Duration,
 }
 
@@ -126,7 +127,7 @@ impl Bounds {
     }
 }
 
-/// Throws each shape, one after the other, and says what was out of bounds.
+/// Sends the shapes one after the other. Returns a message for each that exceeded the limits.
 fn throw_all(
     server: &mut Server,
     shapes: &[Shape],
@@ -255,7 +256,7 @@ fn documents_of_a_hundred_megabytes() {
     none(&throw_all(&mut server, &shapes, |_| size, &bounds));
 }
 
-/// The same where there is memory for a document and all that is read of it.
+/// Documents on a server with enough memory to read and store them completely.
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]
 fn documents_that_fit() {
@@ -263,7 +264,7 @@ fn documents_that_fit() {
     let shapes = chosen(shapes::documents());
     let size = number("JINDOU_MIB", 100) << 20;
     let mut faults = vec![];
-    // What is stored stays: a store for each syntax.
+    // Stored data stays in the store, so each syntax gets a new one.
     for syntax in ["nt", "nq", "ttl", "trig", "json", "xml"] {
         let some: Vec<Shape> = shapes
             .iter()
@@ -283,7 +284,7 @@ fn documents_that_fit() {
     none(&faults);
 }
 
-/// Sixteen of each at once.
+/// Each of some texts is sent sixteen times at once.
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]
 fn many_at_once() {
@@ -339,7 +340,7 @@ fn many_at_once() {
             server.resident() >> 20
         );
         println!("{line}");
-        // Others wait for the two cores as well.
+        // The requests share two cores, so they may take longer than one alone.
         let late = slowest > bounds.timeout + bounds.late * 2;
         if !alive || broken || late || peak > bounds.most() || failed > 0 {
             faults.push(line);
@@ -348,7 +349,7 @@ fn many_at_once() {
     none(&faults);
 }
 
-/// Small texts of many kinds: quick, and not at the limits.
+/// Small texts of many kinds, which is quick and does not reach the limits.
 #[test]
 fn small_texts_of_all_kinds() {
     small_texts(number("JINDOU_STEP", 2));
@@ -360,7 +361,7 @@ fn small_texts_of_each_kind() {
     small_texts(1);
 }
 
-/// Throws one shape of `step`.
+/// Sends every `step`-th shape.
 fn small_texts(step: usize) {
     let (mut server, bounds) = started(&[]);
     let bounds = Bounds {
@@ -375,7 +376,7 @@ fn small_texts(step: usize) {
     none(&throw_all(&mut server, &some, |_| 20_000, &bounds));
 }
 
-/// A compressed body that becomes one line of a gibibyte.
+/// A compressed body that is one line of a gibibyte when decompressed.
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]
 fn compressed_lines() {
@@ -431,7 +432,7 @@ fn compressed_lines() {
     none(&faults);
 }
 
-/// A text of this many mebibytes of one unit, compressed by hand-made stored and repeated blocks of the system's gzip.
+/// The text `head`, then `unit` repeated to this many mebibytes, then `tail`, compressed by the program gzip.
 fn gzip(head: &str, unit: &str, tail: &str, mebibytes: usize) -> Vec<u8> {
     let mut child = std::process::Command::new("gzip")
         .args(["-1", "-c"])
@@ -454,7 +455,7 @@ fn gzip(head: &str, unit: &str, tail: &str, mebibytes: usize) -> Vec<u8> {
     out.stdout
 }
 
-/// Readers that do not read, from one address, leave places for others.
+/// Clients of one address that do not read their answers cannot take all places for queries.
 #[test]
 fn slow_readers_do_not_take_all_places() {
     let server = Server::start(&[
@@ -480,7 +481,7 @@ fn slow_readers_do_not_take_all_places() {
         slow.push(stream);
     }
     std::thread::sleep(Duration::from_secs(2));
-    // Another address of this machine is another client.
+    // A request from another address of this machine counts as another client's.
     let other = from_another_address(server.address, "SELECT * { <http://e/s1> <http://e/n> ?o }");
     assert_eq!(other, 200, "another client is answered");
     drop(slow);

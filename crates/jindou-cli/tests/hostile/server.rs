@@ -1,4 +1,4 @@
-//! A server under test: started on a small store, asked over sockets, its memory read from the system.
+//! A server under test: it serves a small store and gets requests over sockets. Its memory is read from the system.
 
 use jindou_testing::Served;
 use std::io::{Read, Write};
@@ -43,7 +43,7 @@ fn program() -> PathBuf {
 }
 
 impl Server {
-    /// A server that may write, on a store of some hundred statements.
+    /// Starts a server that accepts updates, with a store of a few hundred statements.
     pub fn start(more: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (text, store) = (folder.path().join("data.nt"), folder.path().join("store"));
@@ -82,7 +82,7 @@ impl Server {
         }
     }
 
-    /// Tells the server to end (SIGTERM), and waits for it.
+    /// Sends SIGTERM to the server, waits until it has exited, and returns the time that this took.
     pub fn end(&mut self) -> Duration {
         let begun = Instant::now();
         let id = self.child.id().to_string();
@@ -104,7 +104,7 @@ impl Server {
     }
 }
 
-/// Longest wait for an answer: what takes longer counts as no answer.
+/// Maximum wait for an answer. A later one counts as no answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sends a request and reads the whole answer.
@@ -154,7 +154,7 @@ fn exchange(
         "{method} {path} HTTP/1.1\r\nHost: {at}\r\nContent-Type: {media}\r\nContent-Length: {}\r\nConnection: close\r\n{more}\r\n",
         body.len()
     )?;
-    // A refusal may come before all is sent.
+    // The server may refuse the request before all of it was sent, so the error of sending is reported after reading.
     let sent = stream.write_all(body);
     let mut piece = vec![0u8; 1 << 16];
     loop {

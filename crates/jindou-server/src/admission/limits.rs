@@ -1,33 +1,33 @@
-//! Admission of queries: bounds on the queues, fair shares for clients, and early refusal of queries that would wait
-//! too long.
+//! Admission of queries: bounded queues, fair shares for clients, and early refusal of queries that would wait too
+//! long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Expected amount of work of a query.
+/// Class of a query by its expected work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorkClass {
-    /// Microseconds on one thread.
+    /// Takes microseconds on one thread.
     Light,
-    /// All other queries, executed in morsels by a limited number of workers.
+    /// Any other query; executed in morsels by a limited number of workers.
     Heavy,
 }
 
-/// Bounds of admission.
+/// Limits of admission.
 #[derive(Clone, Debug)]
 pub struct AdmissionLimits {
-    /// Light queries that may wait or run at a time.
+    /// Largest number of light queries that wait or run at the same time.
     pub light: usize,
-    /// Heavy queries that may wait or run at a time.
+    /// Largest number of heavy queries that wait or run at the same time.
     pub heavy: usize,
-    /// Longest expected wait with which a light query is still let in.
+    /// Longest expected wait with which a light query is still admitted.
     pub light_wait: Duration,
-    /// Longest expected wait with which a heavy query is still let in.
+    /// Longest expected wait with which a heavy query is still admitted.
     pub heavy_wait: Duration,
-    /// Threads that serve light queries; expected waits are computed from this number.
+    /// Number of threads that run light queries; expected waits are computed from it.
     pub light_workers: usize,
-    /// Heavy queries that may run at once.
+    /// Largest number of heavy queries that run at the same time; expected waits are computed from it.
     pub heavy_workers: usize,
 }
 
@@ -44,7 +44,7 @@ impl Default for AdmissionLimits {
     }
 }
 
-/// Reason why a query was not let in.
+/// Reason why a query was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// The queue of its class is full.
@@ -55,7 +55,7 @@ pub enum RefusalReason {
     Share,
 }
 
-/// A query that was not let in.
+/// A query's refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}; retry in {retry_after:?}", match .reason {
     RefusalReason::Full => "the queue is full",
@@ -69,20 +69,20 @@ pub struct Refusal {
     pub retry_after: Duration,
 }
 
-/// Lock-free counter of the queries that were let in.
+/// Decides on the admission of queries, and counts admitted queries and their times without locks.
 #[derive(Debug)]
 pub struct Admission {
     limits: AdmissionLimits,
     /// State of each class, in the order `[Light, Heavy]`.
     classes: [ClassState; 2],
     begin: Instant,
-    /// Number of the window in which times are being counted.
+    /// Number of the time window in which times are being counted.
     window: AtomicU64,
-    /// Light workers that are busy with heavy queries.
+    /// Number of light workers that currently run heavy queries.
     away: AtomicUsize,
 }
 
-/// Padded to its own cache lines to avoid false sharing.
+/// A value in cache lines of its own, to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -91,15 +91,17 @@ struct Apart<T>(T);
 struct ClassState {
     within: Apart<AtomicUsize>,
     served: Apart<[ServedWindow; 2]>,
-    /// Mean time of the class's queries in nanoseconds, as far as it is known; 0 until then.
+    /// Mean time of the class's queries in nanoseconds; 0 until one has ended.
     mean: Apart<AtomicU64>,
-    /// Clients that have queries let in, or had some in this window or the last.
+    /// Number of clients that have admitted queries, or had some in the current or the last window. A fair share is the
+    /// queue divided by this number.
     present: Apart<AtomicUsize>,
-    /// Number of queries let in, by a hash of their client, and whether that client counts as present.
+    /// For each client, by its hash, the number of its admitted queries, and whether it counts as present.
     clients: Clients,
 }
 
-/// One counter per client. With some thousands of clients, two may share a counter, and with it one share.
+/// A table of counters, one for each client. With some thousands of clients, two may have the same counter, and then
+/// they have one share together.
 #[derive(Debug)]
 struct Clients(Box<[AtomicU32]>);
 
@@ -135,7 +137,7 @@ impl Clients {
         self.slot(client).fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Removes clients without queries; returns their number. O(slots).
+    /// Clears the flags of clients without queries; returns their number. O(slots).
     fn forget(&self) -> usize {
         let gone = |slot: &&AtomicU32| {
             slot.load(Ordering::Relaxed) == PRESENT
@@ -147,8 +149,8 @@ impl Clients {
     }
 }
 
-/// Number and total time of the queries served in one time window. Two windows alternate. The mean over the last one or
-/// two windows includes rare events (a worker that lost its core to another process), which the mean of the last few
+/// Number and total time of the queries that ended in one time window. Two windows alternate, and the mean over both
+/// includes rare events (such as a worker that lost its core to another process), which the mean of the last few
 /// queries would not.
 #[derive(Debug, Default)]
 struct ServedWindow {
@@ -171,17 +173,17 @@ impl ClassState {
 
 /// A window's length in nanoseconds.
 const WINDOW: u64 = 100_000_000;
-/// Assumed times in nanoseconds of a light and a heavy query before any is measured. Without them, a burst right after
-/// the start would be let in whole.
+/// Assumed times of a light and a heavy query, in nanoseconds, until one is measured. Without them, expected waits
+/// would be 0, and a burst right after the start would be admitted completely.
 const GUESS: [u64; 2] = [100_000, 10_000_000];
-/// Number of queries between two checks of the clock.
+/// The clock is read once per this many queries.
 const LOOK: u64 = 8;
 
-/// Fraction of the bound from which shares apply; below it, one client may use everything.
+/// Fraction of a limit above which shares apply; below it, one client may use everything.
 const SHARED_FROM: f64 = 0.5;
 
 impl Admission {
-    /// Admission with these bounds.
+    /// Admission with these limits.
     #[must_use]
     pub fn new(limits: AdmissionLimits) -> Self {
         Self {
@@ -193,7 +195,7 @@ impl Admission {
         }
     }
 
-    /// Records that a worker for light queries starts to execute a heavy one, or has finished it.
+    /// Records that a light worker starts to run a heavy query (`goes`), or has ended it.
     pub fn go_away(&self, goes: bool) {
         if goes {
             self.away.fetch_add(1, Ordering::Relaxed);
@@ -202,8 +204,8 @@ impl Admission {
         }
     }
 
-    /// Mean time of a class's queries in the last one or two windows. If there were none, the last known mean; in the
-    /// first window, a default.
+    /// Mean time of a class's queries in nanoseconds, over the last one or two windows. If no query ended in them, the
+    /// last known mean; before any ended, the assumed time.
     fn mean(&self, class: WorkClass) -> u64 {
         match self.class(class).mean.0.load(Ordering::Relaxed) {
             0 => GUESS[usize::from(class == WorkClass::Heavy)],
@@ -215,13 +217,14 @@ impl Admission {
         &self.classes[usize::from(class == WorkClass::Heavy)]
     }
 
-    /// Number of queries of a class that were let in and are not over.
+    /// Number of a class's queries that are admitted and have not ended.
     #[must_use]
     pub fn within(&self, class: WorkClass) -> usize {
         self.class(class).within.0.load(Ordering::Relaxed)
     }
 
-    /// Expected total time of all admitted queries of a class, from the mean of earlier ones.
+    /// Expected wait of a further query: the mean time of earlier ones, times the number of admitted ones, divided by
+    /// the workers.
     #[must_use]
     pub fn expected_wait(&self, class: WorkClass) -> Duration {
         let c = self.class(class);
@@ -236,7 +239,7 @@ impl Admission {
         Duration::from_nanos(all / workers.max(1) as u64)
     }
 
-    /// Lets a client's query in, or refuses it. `client` is any number that belongs to this client alone.
+    /// Admits a client's query, or refuses it. `client` is a number that identifies the client.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -251,7 +254,7 @@ impl Admission {
         }
     }
 
-    /// [`Self::enter`] for a query that can wait for `most` at the longest.
+    /// As [`Self::enter`], for a query that can wait for `most` at most.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -279,7 +282,7 @@ impl Admission {
         if wait > longest {
             return Err(refused(RefusalReason::Slow));
         }
-        // The smaller of free places and waiting time is what remains to be shared.
+        // The queue is as busy as the fuller of its two limits: the number of queries, and the expected wait.
         let busy = (within as f64 / bound as f64)
             .max(wait.as_secs_f64() / longest.as_secs_f64().max(1e-9));
         if busy > SHARED_FROM {
@@ -296,7 +299,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Records that the query is over; `served` is the time that it computed.
+    /// Records that a query has ended; `served` is the time for which it computed, `None` if that is unknown.
     pub fn leave(&self, class: WorkClass, client: u64, served: Option<Duration>) {
         self.gone(class, client);
         self.left(class, 1);
@@ -305,22 +308,22 @@ impl Admission {
         }
     }
 
-    /// Records that the client has one query fewer; [`Self::left`] must follow.
+    /// Records that a client has one query fewer. The caller must also call [`Self::left`] for the query.
     pub fn gone(&self, class: WorkClass, client: u64) {
         self.class(class).clients.remove(client);
     }
 
-    /// Records that a number of queries are over.
+    /// Records that `n` queries have ended.
     pub fn left(&self, class: WorkClass, n: usize) {
         self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
     }
 
-    /// Records how long a query computed.
+    /// Records for how long a query computed.
     pub fn served(&self, class: WorkClass, time: Duration) {
         self.served_many(class, time, 1);
     }
 
-    /// Records the total time of `n` queries that were evaluated together.
+    /// Records for how long `n` queries, which were run together, computed in total.
     pub fn served_many(&self, class: WorkClass, time: Duration, n: u64) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);
@@ -328,7 +331,8 @@ impl Admission {
         let s = &c.served.0[(window % 2) as usize];
         s.nanoseconds.fetch_add(new, Ordering::Relaxed);
         let before = s.queries.fetch_add(n, Ordering::Relaxed);
-        // The first few queries are looked at one by one: a guess is worse than any measured time.
+        // The mean is updated after each of the first few queries, since any measured time is better than the assumed
+        // one.
         if before > LOOK && before / LOOK == (before + n) / LOOK {
             return;
         }
@@ -340,7 +344,8 @@ impl Admission {
                 .is_ok()
         };
         if now > window && turn(window + 1) {
-            // The older window begins again; a class without queries in the newer one keeps its known mean.
+            // Clears the counts of the window before this one, since the next window uses their place. If no query
+            // ended in this window, the older counts are kept, so that the mean time stays known.
             for c in &self.classes {
                 let [new, old] = [window + 1, window].map(|w| &c.served.0[(w % 2) as usize]);
                 if old.queries.load(Ordering::Relaxed) > 0 {
@@ -353,7 +358,7 @@ impl Admission {
         }
     }
 
-    /// [`Self::enter_within`] that returns a guard, which leaves when dropped.
+    /// As [`Self::enter_within`], and returns a guard that ends the admission when it is dropped.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -372,7 +377,7 @@ impl Admission {
     }
 }
 
-/// A query that was let in; it leaves when this guard is dropped.
+/// An admitted query; dropping this records that it has ended.
 #[derive(Debug)]
 pub struct Entered {
     admission: Arc<Admission>,
@@ -437,7 +442,7 @@ mod tests {
             a.enter(WorkClass::Light, client).unwrap();
             a.leave(WorkClass::Light, client, None);
         }
-        // Windows only end when queries end.
+        // A window ends only when a query ends.
         std::thread::sleep(Duration::from_nanos(2 * WINDOW));
         a.served_many(WorkClass::Light, Duration::from_micros(1), 16);
         for _ in 0..60 {
@@ -447,7 +452,7 @@ mod tests {
             a.class(WorkClass::Light).present.0.load(Ordering::Relaxed),
             1
         );
-        // Two thousand at once, from several threads, and none of them counted twice or left behind.
+        // Two thousand clients at the same time, from several threads: none may be counted twice, or remain counted.
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let a = &a;

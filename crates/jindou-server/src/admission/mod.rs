@@ -1,9 +1,9 @@
-//! Admission: the only way to the database for anything that parses, plans, explores or changes.
+//! Access to the database: everything that parses, plans, explores or changes data must be admitted here.
 //!
-//! [`Queries`] owns the database, and a request reaches it only through its [`Admitted`] query. That query is listed at
-//! `/admin/queries`, counts against the server's and its client's shares, and has a time limit and a memory budget. It
-//! is cancelled by DELETE, by shutdown, and, through its [`ClientWatch`], when its client leaves. Maintenance of the store
-//! needs no query and uses [`Upkeep`].
+//! [`Queries`] owns the database, and a request gets it only through an [`Admitted`] query. That query is listed at
+//! `/admin/queries`, counts towards the limits of the server and of its client, and has a time limit and a memory
+//! budget. It is cancelled by DELETE, by a shutdown, and, through its [`ClientWatch`], when its client disconnects.
+//! Maintenance of the store needs no query, and uses [`Upkeep`].
 
 pub mod limits;
 
@@ -22,11 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The existing queries, bounded in number, and the database that they read.
+/// The admitted queries, whose number is limited, and the database that they read.
 pub(crate) struct Queries {
     inner: Mutex<AdmissionState>,
     most: usize,
-    /// Most queries of one client.
+    /// Largest number of queries of one client.
     most_each: usize,
     /// Notified when the last query ends.
     idle: Notify,
@@ -37,7 +37,7 @@ pub(crate) struct Queries {
 #[derive(Default)]
 struct AdmissionState {
     queries: BTreeMap<u64, Arc<LiveQuery>>,
-    /// Number of queries of each client.
+    /// Number of queries of each client that has any.
     shares: FxHashMap<u64, usize>,
     last: u64,
 }
@@ -53,14 +53,14 @@ pub(crate) enum Crowded {
     Share(usize),
 }
 
-/// A query's admission, and with it access to the database. Keeps the query in the list while it lives.
+/// An admitted query, and its access to the database. The query is listed until this is dropped.
 pub(crate) struct Admitted {
     all: Arc<Queries>,
     pub(crate) query: Arc<LiveQuery>,
 }
 
 impl Admitted {
-    /// The database. Code that uses it for this query passes on the query's token, time and memory.
+    /// The database. Code that uses it must pass on the query's token, time limit and memory budget.
     pub(crate) fn db(&self) -> &Database {
         &self.all.db
     }
@@ -92,7 +92,7 @@ impl Drop for Admitted {
 }
 
 impl Queries {
-    /// A list of at most `most` concurrent queries, at most `most_each` of them from one client.
+    /// Admits at most `most` queries at the same time, at most `most_each` of them from one client.
     pub(crate) fn new(db: Database, most: usize, most_each: usize) -> Self {
         Self {
             inner: Mutex::default(),
@@ -133,12 +133,12 @@ impl Queries {
         })
     }
 
-    /// The queries, oldest first.
+    /// The admitted queries, oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<LiveQuery>> {
         self.lock().queries.values().cloned().collect()
     }
 
-    /// Number of queries.
+    /// Number of admitted queries.
     pub(crate) fn len(&self) -> usize {
         self.lock().queries.len()
     }
@@ -147,7 +147,7 @@ impl Queries {
         self.lock().queries.get(&id).cloned()
     }
 
-    /// Completes when no query is left.
+    /// Completes when no query is admitted any more.
     pub(crate) async fn drained(&self) {
         loop {
             let idle = self.idle.notified();
@@ -165,14 +165,14 @@ impl Queries {
 pub(crate) struct AdmissionRequest<'a> {
     /// The text shown in lists and logs.
     pub(crate) text: &'a str,
-    /// The request's own time limit.
+    /// The time limit that the request asks for, if any.
     pub(crate) timeout: Option<Duration>,
-    /// The memory limit, if it is lower than a query's usual one.
+    /// Memory limit in bytes, if it is lower than the usual one of a query.
     pub(crate) memory: Option<u64>,
 }
 
 impl<'a> AdmissionRequest<'a> {
-    /// A request with a query's usual memory.
+    /// A request with the usual memory limit of a query.
     pub(crate) fn new(text: &'a str, timeout: Option<Duration>) -> Self {
         Self {
             text,
@@ -185,7 +185,7 @@ impl<'a> AdmissionRequest<'a> {
 /// Admits a request's query with the server's limits.
 ///
 /// # Errors
-/// 503 when too many queries exist, in total or from this client.
+/// 503 if there are too many queries, in total or from this client.
 pub(crate) fn admit(
     shared: &AppState,
     connection: &Connection,
@@ -209,7 +209,7 @@ pub(crate) fn admit(
     })
 }
 
-/// Cancels a query if its request is dropped before the answer is ready, since the client has disconnected.
+/// Cancels a query when it is dropped before the answer is ready, that is, when the client has disconnected.
 pub(crate) struct ClientWatch(Option<Arc<LiveQuery>>);
 
 impl ClientWatch {
@@ -217,7 +217,7 @@ impl ClientWatch {
         Self(Some(Arc::clone(query)))
     }
 
-    /// Ends the watch: the answer is ready.
+    /// Ends the watch, since the answer is ready.
     pub(crate) fn done(mut self) {
         self.0 = None;
     }
@@ -231,12 +231,12 @@ impl Drop for ClientWatch {
     }
 }
 
-/// The database as maintenance sees it: nothing here reads a client's text, plans or explores.
+/// The database for maintenance. Nothing here parses a client's text, plans or explores.
 pub(crate) struct Upkeep {
     db: Database,
 }
 
-/// Figures about the data that queries read.
+/// Numbers about the data, for metrics.
 pub(crate) struct DataFigures {
     pub(crate) snapshot: u64,
     pub(crate) edits: u64,
@@ -249,7 +249,7 @@ impl Upkeep {
         Self { db }
     }
 
-    /// The connection to a shared log, if there is one.
+    /// This server's replica of the store, if the store has a shared log.
     pub(crate) fn replica(&self) -> Option<&jindou::replica::Replica> {
         self.db.replica()
     }
@@ -274,12 +274,12 @@ impl Upkeep {
         }
     }
 
-    /// Returns an error if queries cannot be answered because files are damaged.
+    /// Returns an error if damaged files prevent queries from being answered.
     pub(crate) fn check_trust(&self) -> Result<()> {
         self.db.trust().check()
     }
 
-    /// Returns an error if nothing can be written.
+    /// Returns an error if the store cannot be updated.
     pub(crate) fn is_writable(&self) -> Result<()> {
         self.db.is_writable()
     }

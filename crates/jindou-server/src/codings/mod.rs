@@ -1,8 +1,9 @@
-//! Content codings of requests (RFC 9110, section 8.4): gzip, deflate, br and zstd, also several of them, undone while a body is read.
+//! Decoding of request bodies with content codings (RFC 9110, section 8.4): gzip, deflate, br and zstd, also several of
+//! them.
 //!
-//! A body is decoded piece by piece, on demand, so that a few bytes that expand to gibibytes cost their reader no more
-//! than a plain body of that length. Windows are charged, and no more is decoded at a time than a thread of the network
-//! may spend.
+//! A body is decoded piece by piece while it is read, so that a few bytes that expand to gibibytes cost no more than a
+//! plain body of that length. The decoders' memory is charged, and a network thread decodes only a limited amount
+//! before it handles other requests.
 
 mod read;
 
@@ -18,11 +19,11 @@ use std::io::{self, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// The supported codings, as `Accept-Encoding` lists them.
+/// The supported codings, for `Accept-Encoding` in responses.
 pub(crate) const READ: &str = "gzip, deflate, br, zstd";
-/// Most codings of one body.
+/// Largest number of codings of one body.
 const MOST: usize = 4;
-/// Longest piece of decoded text.
+/// Size of the pieces of decoded text, in bytes.
 const PIECE: usize = 1 << 16;
 
 /// A content coding.
@@ -44,7 +45,7 @@ impl Content {
         }
     }
 
-    /// Largest number of bytes that a decoder allocates: its window, its tables and its input.
+    /// Largest number of bytes that a decoder allocates for its window, tables and input.
     fn held(self) -> u64 {
         match self {
             Self::Gzip | Self::Deflate => 128 << 10,
@@ -54,10 +55,10 @@ impl Content {
     }
 }
 
-/// The codings of a body, in the order in which they were applied.
+/// The codings in the header `Content-Encoding`, in the order in which they were applied.
 ///
 /// # Errors
-/// 415 for a coding that is not supported, and for too many of them.
+/// 415 for a coding that is not supported, and for too many codings.
 pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Vec<Content>, Problem> {
     let mut all = vec![];
     for line in headers.get_all(CONTENT_ENCODING) {
@@ -88,7 +89,7 @@ pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Vec<Content>, Problem>
     Ok(all)
 }
 
-/// A body with its codings undone; the decoders' windows are charged to `memory`.
+/// The decoded body. The decoders' memory is charged to `memory`.
 pub(crate) fn undone(body: Body, codings: &[Content], memory: &MemoryBudget) -> Body {
     if codings.is_empty() {
         return body;
@@ -116,7 +117,7 @@ pub(crate) enum Trouble {
     NoRoom(String),
 }
 
-/// The answer to a body that could not be read to its end.
+/// The error response for a body that could not be read completely.
 pub(crate) fn broken(error: &axum::Error) -> Problem {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -135,7 +136,7 @@ struct Undone {
     charge: Charge,
     turn: DecodeTurn,
     input: EncodedBytes,
-    /// The decoder, created with the first byte: an empty body needs none.
+    /// The decoder; `None` until the first byte arrives, since an empty body needs none.
     decoder: Option<Box<dyn Read + Send>>,
     piece: Vec<u8>,
     over: bool,
@@ -200,7 +201,7 @@ impl HttpBody for Undone {
                 }
             }
             if this.decoder.is_none() && this.input.is_empty() {
-                // Nothing was received at all.
+                // The body is empty, which is valid in every coding.
                 this.over = true;
                 return Poll::Ready(None);
             }
@@ -227,7 +228,7 @@ impl HttpBody for Undone {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     if this.turn.is_over() {
-                        // Other tasks want this thread; decoding goes on after them.
+                        // Enough was decoded in this turn: other tasks of this thread run before decoding continues.
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }

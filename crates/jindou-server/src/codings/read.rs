@@ -1,4 +1,4 @@
-//! Decoders as readers that may return `WouldBlock` without losing any input.
+//! Decoders as [`Read`]ers that may return `WouldBlock` at any time without losing input.
 
 use super::Content;
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
@@ -9,16 +9,16 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Largest window of `br`, as a power of two: the largest that RFC 7932 has.
+/// Largest accepted window of `br`, as a power of two; the maximum of RFC 7932.
 pub(super) const BROTLI_WINDOW: u32 = 24;
-/// Largest window of `zstd`, as a power of two: the largest that RFC 9659 allows in a content coding.
+/// Largest accepted window of `zstd`, as a power of two; the maximum that RFC 9659 allows for a content coding.
 pub(super) const ZSTD_WINDOW: u32 = 23;
-/// Bytes that a decoder reads at a time.
+/// Size of the buffer in front of each decoder, in bytes.
 const BUFFER: usize = 1 << 14;
-/// Bytes that the decoders of a body may produce in one turn: a millisecond or two of work.
+/// Number of bytes that a body's decoders may produce in one turn, which takes a millisecond or two.
 const WORK: u64 = 1 << 18;
 
-/// The bytes of a body that have arrived and are not decoded yet.
+/// The bytes of a body that have arrived and were not decoded yet. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct EncodedBytes(Arc<Mutex<WaitingPiece>>);
 
@@ -52,7 +52,7 @@ impl EncodedBytes {
         self.lock().ended
     }
 
-    /// Bytes that decoders have read.
+    /// Total number of bytes that decoders have read.
     pub(super) fn taken(&self) -> u64 {
         self.lock().taken
     }
@@ -77,7 +77,7 @@ impl Read for EncodedBytes {
     }
 }
 
-/// Work done by a body's decoders since a thread took it up.
+/// Number of bytes that a body's decoders have produced in the current turn, that is, since the body was last polled.
 #[derive(Clone, Default)]
 pub(super) struct DecodeTurn(Arc<AtomicU64>);
 
@@ -91,7 +91,8 @@ impl DecodeTurn {
     }
 }
 
-/// A decoder whose output is read by another decoder, which may consume gibibytes without producing any text.
+/// A decoder that returns `WouldBlock` once the turn's work is done. Without this, a decoder that reads another one's
+/// output could consume gibibytes before it produces a byte.
 struct Paced {
     inner: Box<dyn Read + Send>,
     turn: DecodeTurn,
@@ -108,7 +109,7 @@ impl Read for Paced {
     }
 }
 
-/// A chain of decoders that undoes these codings, the last one first.
+/// A chain of decoders for these codings; the last coding is decoded first.
 pub(super) fn chain(
     codings: &[Content],
     input: &EncodedBytes,
@@ -144,11 +145,11 @@ struct DecodeStep {
 
 /// A decoder of one compressed stream.
 trait Decode {
-    /// Decodes some of a nonempty text.
+    /// Decodes a beginning of `text`, which is not empty.
     fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<DecodeStep>;
 }
 
-/// Reads one stream to its end, and refuses trailing bytes.
+/// Reads one compressed stream to its end, and refuses bytes after it.
 struct Stepwise<R, D> {
     source: R,
     decoder: D,
@@ -180,7 +181,8 @@ impl<R: BufRead, D: Decode> Read for Stepwise<R, D> {
                     ));
                 }
                 (false, true) => {
-                    // Text that the decoder still holds has to come out before a missing end is reported.
+                    // The input has ended early. The decoder may still hold decoded text, which is returned before the
+                    // error.
                     let step = self.decoder.step(&[], out)?;
                     self.ended = step.ended;
                     if step.written > 0 {
@@ -207,10 +209,11 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// `deflate` is the zlib format (RFC 9110, section 8.4.1.2); some clients send the bare deflate stream instead.
+/// Decoder of `deflate`: the zlib format (RFC 9110, section 8.4.1.2), or a bare deflate stream, which some clients
+/// send.
 #[derive(Default)]
 struct Inflate {
-    /// The first byte, until the second has arrived.
+    /// The first byte, until the second one has arrived: the two tell which format it is.
     first: Option<u8>,
     inflate: Option<Decompress>,
 }
@@ -252,12 +255,12 @@ impl Decode for Inflate {
         let mut inflate = Decompress::new(is_zlib);
         let begun = Self::run(&mut inflate, &[first], out)?;
         self.inflate = Some(inflate);
-        // A single byte does not decode to any text.
+        // The first byte by itself, decoded above, produces no text.
         Ok(DecodeStep { read: 0, ..begun })
     }
 }
 
-/// `br` (RFC 7932), without its extension to windows of a gibibyte.
+/// Decoder of `br` (RFC 7932), without the extension for large windows.
 struct Brotli(BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>);
 
 impl Default for Brotli {

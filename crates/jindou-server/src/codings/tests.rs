@@ -21,13 +21,14 @@ fn encoded(coding: Content, text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Stored meta-blocks of RFC 7932, section 9.2, after a window of 2^16: a stream that needs no encoder.
+/// Encodes a text as uncompressed meta-blocks (RFC 7932, section 9.2) with a window of 2^16, which needs no real
+/// encoder.
 fn brotli(text: &[u8]) -> Vec<u8> {
-    // Bits are written from the least significant on; a WBITS of 16 is a single zero bit.
+    // Bits are written from the least significant one on. WBITS for a window of 2^16 is a single zero bit.
     let mut out = vec![];
     let (mut bits, mut n) = (0u64, 1);
     for block in text.chunks(1 << 16) {
-        // Meta-block header: not the last one, a length of four nibbles, the length minus one, uncompressed.
+        // Header of a meta-block: not the last one, a length of four nibbles, the length minus one, uncompressed.
         bits |= ((block.len() as u64 - 1) << 3 | 1 << 19) << n;
         n += 20;
         while n > 0 {
@@ -43,7 +44,7 @@ fn brotli(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Decodes a body that arrives in pieces of this length.
+/// Decodes a body that arrives in pieces of `pieces` bytes.
 fn undone(body: &[u8], codings: &[Content], pieces: usize) -> Result<Vec<u8>, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -121,7 +122,7 @@ fn every_coding_and_chain_is_undone() {
 
 #[test]
 fn a_stream_of_brotli_that_another_encoder_made_is_read() {
-    // Made by the encoder of the specification's authors, as included in Node.
+    // Output of the encoder by the specification's authors, as included in Node.
     let x = [0x0b, 0x00, 0x80, 0x58, 0x03];
     assert_eq!(undone(&x, &[Content::Brotli], 1).unwrap(), b"X");
     let stars = [
@@ -152,14 +153,14 @@ fn what_is_cut_or_goes_on_is_refused() {
 
 #[test]
 fn windows_that_are_too_large_are_refused() {
-    // A frame of zstd with a window of 2^27 bytes.
+    // A zstd frame with a window of 2^27 bytes.
     let mut e = zstd::stream::write::Encoder::new(vec![], 3).unwrap();
     e.window_log(27).unwrap();
     e.include_contentsize(false).unwrap();
     e.write_all(&text()).unwrap();
     let frame = e.finish().unwrap();
     assert!(undone(&frame, &[Content::Zstd], 512).is_err());
-    // A stream of br with the extension for large windows.
+    // A br stream with the extension for large windows.
     assert!(undone(&[0x11, 30, 3], &[Content::Brotli], 512).is_err());
 }
 

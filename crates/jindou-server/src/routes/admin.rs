@@ -1,5 +1,4 @@
-//! `/admin/queries`: lists the running queries and cancels them. A client with a read token sees only the queries of
-//! that token.
+//! `/admin/queries`: lists and cancels running queries. A client with a read token sees only the queries of that token.
 
 use super::input::Parameters;
 use super::{answered, reading, text};
@@ -25,7 +24,7 @@ fn document(q: &LiveQuery) -> Value {
     })
 }
 
-/// The document of a query, with its steps so far if it is profiled or watched.
+/// The JSON document of a query, with the progress of its steps if it is profiled or watched.
 fn detailed(q: &LiveQuery) -> Value {
     let mut document = document(q);
     if let Some(profile) = so_far(q) {

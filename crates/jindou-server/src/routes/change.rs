@@ -1,5 +1,4 @@
-//! `/store`: the writing half of the SPARQL 1.1 Graph Store HTTP Protocol (sections 5.3 to 5.7). Each request is one
-//! transaction.
+//! `/store`: writes by the SPARQL 1.1 Graph Store HTTP Protocol (sections 5.3 to 5.7). Each request is one transaction.
 
 use super::input::{Parameters, in_utf8, media_and_charset, utf8};
 use super::multipart::{self, FormPart, FormParts};
@@ -18,37 +17,37 @@ use jindou::parse::{Format, Limits, Replacement, Sources};
 use jindou::{Condition, Database, GraphName, Progress, UpdateOptions, UpdateReport};
 use std::sync::Arc;
 
-/// Most documents in one body.
+/// Largest number of documents in one body.
 const MOST_DOCUMENTS: usize = 1 << 16;
-/// Bytes that a document takes in addition to its text, while it waits and while it is read.
+/// Bytes charged for a document in addition to its text.
 const DOCUMENT: u64 = 1 << 10;
 
-/// The report with the skipped statements, if skipping was allowed.
+/// The report; if skipping was allowed, with the skipped statements.
 fn with_skips(mut report: UpdateReport, source: &Sources, lenient: bool) -> UpdateReport {
     report.skipped = lenient.then(|| source.skip_report());
     report
 }
 
-/// One document of a body.
+/// One RDF document of a body.
 struct BodyDocument {
-    /// The name in messages.
+    /// The document's name in messages.
     name: String,
     text: Vec<u8>,
     format: Format,
-    /// The encoding declared with it.
+    /// The encoding that its Content-Type declares.
     charset: Option<String>,
 }
 
 type Documents = Vec<BodyDocument>;
 
-/// Characters of a file's name that messages show.
+/// Longest name of a file in messages, in characters.
 const LONGEST_NAME: usize = 200;
-/// The name of a document without one.
+/// Name in messages of a document without a name.
 const NAMELESS: &str = "<body>";
 
-/// Changes a graph. Without one (POST to the store itself) the body's statements form a new graph, or, in a dataset
-/// format, go to the graphs that they name. `base` is the address of the request, against which relative IRIs are
-/// resolved.
+/// Changes a graph. Without a graph (POST to the store itself) the body's statements become a new graph or, in a format
+/// with named graphs, are added to the graphs that they name. `base` is the address of the request, against which
+/// relative IRIs are resolved.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -101,7 +100,7 @@ struct Change<'a> {
     graph: Option<GraphName>,
     conditions: Conditions,
     condition: Condition,
-    /// Address of the request.
+    /// The address of the request, for relative IRIs.
     base: String,
     head: Parts,
 }
@@ -114,7 +113,7 @@ impl Change<'_> {
             .named(self.connection, &self.head)
     }
 
-    /// Removes the graph.
+    /// DELETE: removes the graph.
     async fn delete(self) -> Result<Response<Body>, Problem> {
         let Some(graph) = self.graph.clone() else {
             return Err(nameless());
@@ -134,7 +133,7 @@ impl Change<'_> {
         Ok(done(StatusCode::OK, &report))
     }
 
-    /// Runs a SPARQL update that may only change the graph.
+    /// PATCH: runs a SPARQL update that may only change the graph.
     async fn patch(
         self,
         media: &str,
@@ -163,7 +162,7 @@ impl Change<'_> {
         Ok(done(StatusCode::OK, &report))
     }
 
-    /// Replaces the graph by the body's statements.
+    /// PUT: replaces the graph by the body's statements.
     async fn put(
         self,
         read: &BodyReading,
@@ -187,7 +186,7 @@ impl Change<'_> {
         Ok(made(&report, None))
     }
 
-    /// Adds the body's statements to the graph.
+    /// POST: adds the body's statements to the graph.
     async fn post(
         self,
         read: &BodyReading,
@@ -210,7 +209,7 @@ impl Change<'_> {
             GraphName::Named(iri) if fresh => Some(iri.clone()),
             _ => None,
         };
-        // Conditions of a request for a new graph are on the address that it was sent to: the whole store.
+        // A request for a new graph is sent to the store's address, so its conditions are about the whole store.
         let is_new = fresh && self.conditions.is_empty();
         let condition = match is_new {
             true => Condition::on(graph.clone()),
@@ -229,7 +228,7 @@ impl Change<'_> {
         Ok(made(&report, location))
     }
 
-    /// Adds statements to the graphs that they name.
+    /// POST of a dataset: adds statements to the graphs that they name.
     async fn post_dataset(
         self,
         update: LiveUpdate,
@@ -275,7 +274,7 @@ fn done(status: StatusCode, report: &UpdateReport) -> Response<Body> {
     response
 }
 
-/// 201 if the graph did not exist before.
+/// The response to a successful write: 201 if the graph did not exist before, otherwise 200.
 fn made(report: &UpdateReport, location: Option<String>) -> Response<Body> {
     let new = report.graph_was_there == Some(false) || location.is_some();
     let mut response = done(
@@ -292,7 +291,7 @@ fn made(report: &UpdateReport, location: Option<String>) -> Response<Body> {
     response
 }
 
-/// Way of reading a body.
+/// Kind of a body: one document (with its format and encoding), or several (with their boundary).
 enum BodyReading {
     One(Format, Option<String>),
     Multipart(String),
@@ -319,7 +318,7 @@ impl BodyReading {
         Ok(Self::One(format, charset_of(format, charset)?))
     }
 
-    /// The documents of a request's body.
+    /// Reads the documents of a request's body.
     async fn documents(
         &self,
         update: &LiveUpdate,
@@ -339,7 +338,7 @@ impl BodyReading {
             Self::Multipart(boundary) => boundary,
         };
         let body = update.body(body, headers).await?;
-        // Long bodies are taken apart where they do not hold up other requests.
+        // Parsing a long body must not delay other requests of this thread.
         tokio::task::block_in_place(|| {
             let mut documents = Documents::new();
             for part in FormParts::parse(&body, boundary)? {
@@ -368,7 +367,7 @@ impl BodyReading {
         })
     }
 
-    /// The format of a part, by its media type or its file's name.
+    /// The format of a part, by its media type or the extension of its file name.
     fn format_of(part: &FormPart<'_>) -> Result<Format, Problem> {
         let by_name = part
             .file_name
@@ -388,7 +387,7 @@ impl BodyReading {
     }
 }
 
-/// The name of a document, which is that of its file; long names are truncated.
+/// The name of a document in messages: that of its file, truncated if it is long.
 fn name_of(file: Option<String>) -> String {
     match file {
         Some(mut name) if !name.is_empty() => {
@@ -401,7 +400,7 @@ fn name_of(file: Option<String>) -> String {
     }
 }
 
-/// The encoding that a document was declared with, if its format allows any: XML does.
+/// The encoding that was declared for a document, if its format allows another one than UTF-8 (only RDF/XML does).
 fn charset_of(format: Format, charset: Option<String>) -> Result<Option<String>, Problem> {
     if format == Format::RdfXml {
         return Ok(charset);
@@ -418,7 +417,7 @@ fn format(media: &str) -> Result<Format, Problem> {
     })
 }
 
-/// A body's documents as one source. Blank nodes are new, and each document's are its own.
+/// The documents of a body as one source. Blank nodes are new, and different documents have different ones.
 fn sources(
     documents: Documents,
     graph: &GraphName,

@@ -1,4 +1,4 @@
-//! `/complete`: completion at the cursor of an unfinished query.
+//! `/complete`: completion of an unfinished query at the cursor.
 
 use super::input::Parameters;
 use super::{answered, text};
@@ -21,11 +21,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest `timeout` of a request.
+/// Longest value of the parameter `timeout`.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
-/// Additional time for waiting for a slot.
+/// Time that a request may wait for a slot, in addition to its `timeout`.
 const WAIT: Duration = Duration::from_millis(250);
-/// Memory limit of the query for subjects.
+/// Memory limit, in bytes, of the query that a completion runs.
 const MEMORY: u64 = 64 << 20;
 /// Default and largest number of items.
 const ITEMS: [usize; 2] = [50, 500];
@@ -49,7 +49,7 @@ async fn answer(
     if !matches!(parts.method, Method::GET | Method::HEAD | Method::POST) {
         return Err(Problem::method("GET, HEAD, POST, OPTIONS"));
     }
-    // A form encodes each byte of the text in at most three characters.
+    // Percent-encoding takes at most three characters per byte of the text; the fourth is for other parameters.
     let most = shared.options.max_request_bytes.min(4 * LONGEST_TEXT);
     let parameters = Parameters::of_request(&parts, content, most).await?;
     let before = parameters.one("text")?.ok_or_else(|| {
@@ -110,7 +110,7 @@ async fn answer(
 
 /// A parsed completion request.
 struct Wish {
-    /// The properties whose objects are labels, if they are not the default ones.
+    /// The properties whose objects are labels; `None` for the server's defaults.
     labels: Option<Arc<[String]>>,
     before: String,
     after: String,

@@ -1,4 +1,4 @@
-//! The service description (SPARQL 1.1 Service Description) with the data's VoID statistics.
+//! The service description (SPARQL 1.1 Service Description), with VoID statistics of the data.
 
 use super::input::address;
 use super::text;
@@ -21,11 +21,11 @@ const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
 const TITLE: &str = "http://purl.org/dc/terms/title";
 const FORMATS: &str = "http://www.w3.org/ns/formats/";
-/// Beginning of the IRIs of features that no standard names.
+/// Prefix of the IRIs of features that have no standard IRI.
 const FEATURES: &str = "urn:jindou:feature:";
-/// Label of the node that stands for the dataset.
+/// Label of the blank node for the dataset.
 const DATASET: &str = "dataset";
-/// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
+/// Largest number of predicates, and of classes, that are listed; DBpedia has tens of thousands.
 const LISTED: usize = 1000;
 
 pub(super) async fn answer(
@@ -34,7 +34,7 @@ pub(super) async fn answer(
     request: &http::request::Parts,
 ) -> Result<Response<Body>, Problem> {
     let (content_type, format) = negotiate::accept(&request.headers, &GRAPHS)
-        // For browsers and tools that only accept result formats: a description is always RDF.
+        // Browsers and some tools accept only result formats; they get the description as RDF all the same.
         .or_else(|| negotiate::accept(&request.headers, &TABLES).map(|_| GRAPHS[0]))
         .ok_or_else(|| Problem::not_acceptable(&GRAPHS))?;
     let ResultFormat::Rdf(format) = format else {
@@ -64,7 +64,7 @@ pub(super) async fn answer(
     Ok(text(content_type, body.await?))
 }
 
-/// Serialises triples as a document.
+/// The triples as a document in this format.
 fn written(triples: &[Triple], format: RdfFormat) -> Result<Vec<u8>, String> {
     let mut writer = RdfSerializer::from_format(format);
     if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) {
@@ -103,7 +103,7 @@ impl TripleSet {
         self.0.push(Triple::new(subject.clone(), predicate, object));
     }
 
-    /// Adds a node of a class.
+    /// Adds a blank node with this class.
     fn node(&mut self, name: &str, class: NamedNode) -> BlankNode {
         let node = BlankNode::new_unchecked(name);
         self.add(&node, rdf::TYPE.into_owned(), class);
@@ -146,7 +146,7 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> TripleSet {
     if data.union_default {
         g.add(&service, sd("feature"), sd("UnionDefaultGraph"));
     }
-    // Routes besides those of the standards that pages may ask.
+    // Routes that are not in a standard, and that pages may use.
     for route in ["labels", "prefixes", "search"] {
         let feature = NamedNode::new_unchecked(format!("{FEATURES}{route}"));
         g.add(&service, sd("feature"), feature);
@@ -173,7 +173,7 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> TripleSet {
     if let Some(n) = seen {
         g.add(&default, void("triples"), number(n));
     }
-    // The named graphs together, as one part of the dataset.
+    // All named graphs together, as one subset of the dataset.
     let named = g.node("named", void("Dataset"));
     g.add(&dataset, void("subset"), named.clone());
     g.add(&named, void("triples"), number(data.named_quads));

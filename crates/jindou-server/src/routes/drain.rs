@@ -1,4 +1,4 @@
-//! `/admin/drain`: takes the server out of service, and then ends it.
+//! `/admin/drain`: takes the server out of service, and then shuts it down.
 
 use super::input::Parameters;
 use super::{answered, text};
@@ -12,7 +12,7 @@ use http::{Method, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Default time between the request and the shutdown: load balancers poll `/ready` every few seconds.
+/// Default time between the request and the shutdown; load balancers poll `/ready` every few seconds.
 const WAIT: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -24,9 +24,8 @@ pub(super) async fn handle(
     answered(answer(&shared, request).await, &headers)
 }
 
-/// From now on `/ready` reports that the server is draining, and another server of a shared log becomes the writer.
-/// Requests are answered for `wait` seconds more; then the server shuts down as after SIGTERM. A second request changes
-/// nothing.
+/// Makes `/ready` report that the server is draining, and makes another server of a shared log the writer. Requests are
+/// answered for `wait` more seconds; then the server shuts down as after SIGTERM. A second request changes nothing.
 async fn answer(shared: &Arc<AppState>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, content) = request.into_parts();
     if parts.method != Method::POST {
@@ -57,7 +56,7 @@ async fn answer(shared: &Arc<AppState>, request: Request) -> Result<Response<Bod
                 replica.drain().await;
             }
             tokio::time::sleep(wait).await;
-            // After a signal meanwhile, a second call would cancel what runs.
+            // If a signal has started the shutdown meanwhile, a second call would cancel running work.
             if *shared.phase.borrow() == Phase::Serving {
                 shared.shut_down();
             }

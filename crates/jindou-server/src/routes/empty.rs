@@ -1,4 +1,4 @@
-//! `why-empty` of `/query`: the reasons why a query has no answer.
+//! The parameter `why-empty` of `/query`: the reasons why a query has no answer.
 
 use super::input::Parameters;
 use super::text;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest search for reasons, including the wait for a slot.
+/// Time limit for finding reasons, including the wait for a slot.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The reasons as JSON; an empty list if the query has an answer.
+/// Answers with the reasons as JSON; an empty list if the query has an answer.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -33,7 +33,7 @@ pub(super) async fn answer(
     let (tag, dataset) = (parameters.tag()?, parameters.dataset());
     let union_default = parameters.union_default()?;
     let found = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
-        // The search may take as long as the beginning of a heavy query, so light ones must not wait for it.
+        // A heavy slot, so that light queries need not wait for it.
         let _slot = piece::slot(shared, &admitted.query, WorkClass::Heavy)?;
         admitted.query.set_state(QueryState::Running);
         let begin = Instant::now();
@@ -50,7 +50,7 @@ pub(super) async fn answer(
     Ok(text("application/json", format!("{document:#}\n")))
 }
 
-/// A reason in the form of a diagnostic of a text.
+/// A reason in the form of a diagnostic for a query's text.
 fn document(reason: &Reason) -> Value {
     let mut made = json!({
         "kind": reason.kind.name(),

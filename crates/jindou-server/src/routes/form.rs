@@ -1,14 +1,14 @@
 //! Query strings and forms (`application/x-www-form-urlencoded`). They must be UTF-8 after decoding (SPARQL 1.1
-//! Protocol, sections 2.1.1 and 2.2.1). Anything else is refused, since a replacement character would be stored or
-//! looked up silently.
+//! Protocol, sections 2.1.1 and 2.2.1). Other bytes are refused: replacement characters would silently be stored or
+//! looked up.
 
 use crate::problem::Problem;
 use http::StatusCode;
 
-/// Largest number of parameters of a request, since each takes memory that the length of its text does not show.
+/// Largest number of parameters in a request, since each takes memory even if its text is short.
 const MOST: usize = 1 << 16;
 
-/// The names and values of a form, still encoded.
+/// The names and values of a form, not decoded yet.
 fn pairs(encoded: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let all = encoded.split(|b| *b == b'&').filter(|p| !p.is_empty());
     all.map(|pair| match pair.iter().position(|b| *b == b'=') {
@@ -17,8 +17,8 @@ fn pairs(encoded: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// Decodes `%XX` as a byte, and `+` as `plus`: a space in forms, itself in paths. A `%` without two hexadecimal digits stands for
-/// itself, as in the URL Standard.
+/// Decodes `%XX` to a byte, and `+` to `plus`: a space in forms, `+` in paths. A `%` without two hexadecimal digits
+/// after it stays as it is, as in the URL Standard.
 pub(super) fn unescaped(text: &[u8], plus: u8) -> Vec<u8> {
     let digit = |at: usize| text.get(at).and_then(|b| char::from(*b).to_digit(16));
     let mut out = Vec::with_capacity(text.len());
@@ -37,7 +37,7 @@ pub(super) fn unescaped(text: &[u8], plus: u8) -> Vec<u8> {
     out
 }
 
-/// Decodes a form.
+/// Decodes a form, and appends its parameters to `into`.
 ///
 /// # Errors
 /// 400 for bytes that are not UTF-8, and for too many parameters.
@@ -67,7 +67,7 @@ pub(super) fn decoded(encoded: &[u8], into: &mut Vec<(String, String)>) -> Resul
     Ok(())
 }
 
-/// True if a form has a parameter of this name. Nothing else of the form is decoded.
+/// True if a form has a parameter with this name. Decodes only names.
 pub(super) fn has(encoded: &[u8], name: &str) -> bool {
     pairs(encoded).any(|(n, _)| n == name.as_bytes() || unescaped(n, b' ') == name.as_bytes())
 }

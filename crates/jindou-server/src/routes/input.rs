@@ -1,4 +1,4 @@
-//! A request's parameters, from its URL and its body.
+//! The parameters and bodies of requests.
 
 use super::{form, parameters};
 use crate::codings;
@@ -15,12 +15,12 @@ use jindou::parse::Format;
 use oxrdf::NamedNode;
 use std::time::Duration;
 
-/// Longest tag that a client may give its query, in bytes.
+/// Longest tag of a query, in bytes.
 const LONGEST_TAG: usize = 64;
 /// Longest time for a body to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Parameters in their order.
+/// Names and values of parameters, in the order of the request.
 #[derive(Debug, Default)]
 pub(super) struct Parameters(Vec<(String, String)>);
 
@@ -28,18 +28,18 @@ impl Parameters {
     /// The parameters of a URL.
     ///
     /// # Errors
-    /// 400 for bytes that are not UTF-8 once they are decoded.
+    /// 400 for bytes that are not UTF-8 after decoding.
     pub(super) fn of_url(uri: &Uri) -> Result<Self, Problem> {
         let mut p = Self::default();
         form::decoded(uri.query().unwrap_or_default().as_bytes(), &mut p.0)?;
         Ok(p)
     }
 
-    /// The parameters of a request to a route that accepts no other input: those of its URL, and for POST also those of
-    /// a form.
+    /// The parameters of a request to a route without other input: those of the URL and, for POST, of a form in the
+    /// body.
     ///
     /// # Errors
-    /// As [`Self::of_url`]; 415 for another body, 413 for one longer than `most` bytes.
+    /// As [`Self::of_url`]; 415 for a body that is not a form, 413 for one that is longer than `most` bytes.
     pub(super) async fn of_request(
         parts: &Parts,
         content: Body,
@@ -67,7 +67,7 @@ impl Parameters {
     /// Adds the parameters of a form.
     ///
     /// # Errors
-    /// As [`Self::of_url`], and 400 for a parameter that is read before the form.
+    /// As [`Self::of_url`], and 400 for a parameter that must be in the URL, since it is read before the body.
     pub(super) fn add(&mut self, encoded: &[u8]) -> Result<(), Problem> {
         let before = self.0.len();
         form::decoded(encoded, &mut self.0)?;
@@ -88,7 +88,7 @@ impl Parameters {
         found.map(|(_, v)| v.clone()).collect()
     }
 
-    /// The parameters whose names begin with a character, which is removed.
+    /// The parameters whose names begin with this character, without it.
     pub(super) fn prefixed(&self, with: char) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -99,7 +99,7 @@ impl Parameters {
         self.0.iter().any(|(k, _)| k == name)
     }
 
-    /// The value of a parameter that may occur once.
+    /// The value of a parameter; 400 if it occurs more than once.
     pub(super) fn one(&self, name: &str) -> Result<Option<String>, Problem> {
         let mut found = self.all(name);
         match found.len() {
@@ -110,13 +110,13 @@ impl Parameters {
         }
     }
 
-    /// The dataset that the request selects (SPARQL 1.1 Protocol, section 2.1.4).
+    /// The dataset that a query request selects (SPARQL 1.1 Protocol, section 2.1.4).
     pub(super) fn dataset(&self) -> Option<DatasetChoice> {
         self.graphs("default-graph-uri", "named-graph-uri")
     }
 
-    /// True if the default graph is the union of all graphs: `graphs=all` or `graphs=default`; `None` if the request
-    /// does not say.
+    /// True for `graphs=all`, which makes the default graph the union of all graphs; false for `graphs=default`; `None`
+    /// without this parameter.
     pub(super) fn union_default(&self) -> Result<Option<bool>, Problem> {
         match self.one("graphs")?.as_deref() {
             None | Some("") => Ok(None),
@@ -128,13 +128,13 @@ impl Parameters {
         }
     }
 
-    /// The dataset that an update's patterns read (SPARQL 1.1 Protocol, section 2.2.3).
+    /// The dataset that an update request selects for patterns (SPARQL 1.1 Protocol, section 2.2.3).
     pub(super) fn using(&self) -> Option<DatasetChoice> {
         self.graphs("using-graph-uri", "using-named-graph-uri")
     }
 
-    /// The dataset of these two parameters. Web forms send all of their fields, so an empty name means the store's own
-    /// default graph, or no named graph.
+    /// The dataset that two parameters select; `None` without them. Web forms send all of their fields, so an empty
+    /// value is allowed: it means the store's default graph, or no named graph.
     fn graphs(&self, default: &str, named: &str) -> Option<DatasetChoice> {
         let (default, mut named) = (self.all(default), self.all(named));
         named.retain(|iri| !iri.is_empty());
@@ -144,7 +144,7 @@ impl Parameters {
         Some(DatasetChoice { default, named })
     }
 
-    /// `timeout` in seconds, or in milliseconds with the suffix `ms`.
+    /// The parameter `timeout`: seconds, or milliseconds with the suffix `ms`.
     pub(super) fn timeout(&self) -> Result<Option<Duration>, Problem> {
         let Some(text) = self.one("timeout")? else {
             return Ok(None);
@@ -164,7 +164,7 @@ impl Parameters {
             })
     }
 
-    /// The tag that the client gives its query.
+    /// The tag that the client gives its query, to find it in the list of queries.
     pub(super) fn tag(&self) -> Result<Option<String>, Problem> {
         match self.one("tag")? {
             Some(tag) if tag.len() > LONGEST_TAG => Err(Problem::bad_request(format!(
@@ -175,8 +175,8 @@ impl Parameters {
         }
     }
 
-    /// The requested format by name, which takes precedence over Accept. Clients use several names for the parameter;
-    /// some send the same value under all of them.
+    /// The name of the requested format, which takes precedence over Accept. The parameter has several names, since
+    /// clients differ; some send the same value under all of them.
     ///
     /// # Errors
     /// 406 for an unknown name.
@@ -197,7 +197,7 @@ impl Parameters {
         }
     }
 
-    /// A switch: on for `true`, `1` or an empty value; off for `false` or `0`.
+    /// A boolean parameter: true for `true`, `1` or an empty value; false for `false` or `0`, or without the parameter.
     pub(super) fn switch(&self, name: &str) -> Result<bool, Problem> {
         match self.one(name)?.as_deref() {
             None | Some("false" | "0") => Ok(false),
@@ -209,7 +209,7 @@ impl Parameters {
     }
 }
 
-/// The address that the client used for this path, as an IRI.
+/// The IRI of a path on this server, with the host under which the client has addressed it.
 pub(super) fn address(shared: &AppState, headers: &HeaderMap, path: &str) -> Option<NamedNode> {
     let scheme = if shared.options.tls.is_some() {
         "https"
@@ -223,7 +223,7 @@ pub(super) fn address(shared: &AppState, headers: &HeaderMap, path: &str) -> Opt
 /// The media type of a body in lower case, without parameters.
 ///
 /// # Errors
-/// 415 when the body is declared to be in an encoding other than UTF-8.
+/// 415 if the header declares an encoding other than UTF-8.
 pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some((media, charset)) = media_and_charset(headers)? else {
         return Ok(None);
@@ -235,7 +235,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem>
 /// The media type of a body in lower case, and its declared encoding.
 ///
 /// # Errors
-/// 415 when the header is malformed.
+/// 415 if the header is malformed.
 pub(super) fn media_and_charset(
     headers: &HeaderMap,
 ) -> Result<Option<(String, Option<String>)>, Problem> {
@@ -256,7 +256,7 @@ pub(super) fn media_and_charset(
     Ok(Some((media, Format::charset(value))))
 }
 
-/// Refuses encodings other than UTF-8, for bodies that cannot declare their own.
+/// Refuses encodings other than UTF-8, for a body whose format has no other.
 ///
 /// # Errors
 /// 415 for other encodings.
@@ -272,7 +272,7 @@ pub(super) fn in_utf8(charset: Option<&str>) -> Result<(), Problem> {
 /// Reads the whole body.
 ///
 /// # Errors
-/// 413 when it is longer than `most`, 408 when it does not arrive in time, 400 when it breaks off.
+/// 413 if it is longer than `most` bytes, 408 if it does not arrive in time, 400 if it breaks off.
 pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     match tokio::time::timeout(PATIENCE, read(body, most)).await {
         Ok(Ok(Some(body))) => Ok(body),
@@ -290,8 +290,8 @@ pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     }
 }
 
-/// Reads a body; `None` if it is too long. In that case some more is read and discarded: clients send everything before
-/// they read the answer, and an answer is lost on a connection that is closed with unread data.
+/// Reads a body; `None` if it is too long. Then up to four times the limit is read and discarded, since many clients
+/// send everything before they read the answer, and lose the answer if the connection is closed with unread data.
 async fn read(mut body: Body, most: usize) -> Result<Option<Vec<u8>>, axum::Error> {
     let mut kept = Vec::new();
     let mut seen = 0usize;
@@ -309,7 +309,7 @@ async fn read(mut body: Body, most: usize) -> Result<Option<Vec<u8>>, axum::Erro
     Ok((seen <= most).then_some(kept))
 }
 
-/// A body as text.
+/// The body as text; 400 if it is not UTF-8.
 pub(super) fn utf8(body: Vec<u8>) -> Result<String, Problem> {
     String::from_utf8(body).map_err(|e| {
         Problem::bad_request(format!(

@@ -1,4 +1,4 @@
-//! `/admin/recluster`, `/admin/backup`: starts work on the whole store (POST), shows its progress (GET), cancels it
+//! `/admin/recluster` and `/admin/backup`: start a job on the whole store (POST), show its progress (GET), cancel it
 //! (DELETE).
 
 use super::input::Parameters;
@@ -20,7 +20,7 @@ fn page(value: &Value, status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Answers a request about the job of this name; `begin` starts it.
+/// Answers a request about the job `name`; `begin` starts the job.
 fn answer(
     shared: &Arc<AppState>,
     name: &'static str,
@@ -51,14 +51,14 @@ fn answer(
     }
 }
 
-/// Memory requested with `memory=BYTES`: by default as much as a query's, and at most that of all queries.
+/// The parameter `memory` in bytes. The default is the limit of a query, the maximum that of all queries.
 fn memory(shared: &AppState, parameters: &Parameters) -> Result<u64, Problem> {
     let most = shared.options.memory;
     let asked = number(parameters, "memory", "a number of bytes")?;
     Ok(asked.unwrap_or(shared.options.query_memory).min(most))
 }
 
-/// The number that a parameter gives.
+/// The value of a numeric parameter.
 fn number(parameters: &Parameters, name: &str, what: &str) -> Result<Option<u64>, Problem> {
     let Some(text) = parameters.one(name)? else {
         return Ok(None);
@@ -69,7 +69,7 @@ fn number(parameters: &Parameters, name: &str, what: &str) -> Result<Option<u64>
         .map_err(|_| Problem::bad_request(format!("{name}={text} is not {what}")))
 }
 
-/// Answers a request about a job, after its parameters were read.
+/// Answers a request about a job, once its parameters are parsed.
 async fn handle(
     shared: &Arc<AppState>,
     name: &'static str,
@@ -91,12 +91,12 @@ pub(super) async fn recluster(
     request: Request,
 ) -> Response<Body> {
     let begin = |parameters: &Parameters| -> Result<(), Problem> {
-        // What can never be done is refused here, and not by a job whose state is seldom looked at.
+        // If the store can never be reclustered, the request is refused, rather than only the job's state showing it.
         let may = shared.upkeep.may_recluster();
         may.map_err(|e| Problem::from_error(&e))?;
         let memory = memory(&shared, parameters)?;
         let work = move |shared: &AppState, job: &Job| {
-            // Memory held here is not available to queries.
+            // The job's memory is charged, so that queries cannot use it meanwhile.
             let budget = shared.memory.part(memory);
             budget.charge(memory)?;
             let options = ReclusterOptions::default()
@@ -127,7 +127,7 @@ pub(super) async fn backup(
     let Some(target) = shared.options.backup_to.clone() else {
         let headers = request.headers();
         if matches!(*request.method(), Method::GET | Method::HEAD) {
-            // A state like any other, so that pages that show jobs cause no errors.
+            // GET succeeds even without a backup target, so that pages that show jobs get no error.
             let state = json!({ "job": "backup", "state": "unavailable" });
             return answered(Ok(page(&state, StatusCode::OK)), headers);
         }

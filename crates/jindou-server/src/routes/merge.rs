@@ -1,4 +1,4 @@
-//! `/admin/merge`: merges changes into the store's segments now.
+//! `/admin/merge`: merges the updates since the last merge into the store's segments.
 
 use super::{answered, text};
 use crate::paths;
@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, Response};
 use jindou::{CancelToken, Error, Progress};
 use std::sync::Arc;
 
-/// Cancels a merge whose request was dropped.
+/// Cancels the merge when its request is dropped.
 struct MergeWatch(CancelToken);
 
 impl Drop for MergeWatch {
@@ -28,7 +28,7 @@ pub(super) async fn handle(
     answered(answer(&shared, &method).await, &headers)
 }
 
-/// GET reports on past and pending merges; POST merges and answers when that is done.
+/// GET reports on past and running merges; POST merges, and answers when the merge has ended.
 async fn answer(shared: &Arc<AppState>, method: &Method) -> Result<Response<Body>, Problem> {
     match *method {
         Method::GET | Method::HEAD => Ok(status(shared)),

@@ -1,4 +1,4 @@
-//! Routes, one file each.
+//! Routes, one file for each.
 
 mod admin;
 mod change;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser the page\n/query          SPARQL 1.1 Protocol; without a query: the service description; in a browser the page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       completions at the cursor of an unfinished query\n/search         finds resources by words of their labels and IRIs: q=…\n/labels         labels of resources: iri=…\n/prefixes       prefixes that need no declaration; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         whether the process is alive\n/ready          whether requests are served\n/metrics        metrics for Prometheus\n/admin/queries  running queries; DELETE /admin/queries/ID cancels one\n/admin/merge    POST: merges changes into the store's files\n/admin/recluster  POST: renumbers the whole store\n/admin/backup   POST: backs up the store\n/admin/drain    POST: takes the server out of service and ends it\n";
 
-/// The name of a path's route in metrics: one of a fixed set, whatever paths clients request.
+/// The name of a path's route in metrics. There is a fixed number of names, whatever paths clients request.
 pub(crate) fn name(path: &str) -> &'static str {
     let known = [
         "/sparql",
@@ -91,13 +91,13 @@ pub(crate) fn methods(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Defines the router and the list of its paths, which tests iterate over.
+/// Defines the router, and a list of its paths for tests.
 macro_rules! routes {
     ($($path:literal => $handler:expr,)*) => {
         /// The paths of all routes, in the router's order.
         pub(crate) const PATHS: &[&str] = &[$($path),*];
 
-        /// All routes, protected by the guard.
+        /// The router with all routes behind the guard.
         pub(crate) fn router(shared: Arc<AppState>) -> Router {
             Router::new()
                 $(.route($path, any($handler)))*
@@ -139,7 +139,7 @@ routes! {
     "/admin/drain" => drain::handle,
 }
 
-/// A response with a complete body of this type.
+/// A response with a whole body of this content type.
 fn text(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     response
@@ -175,8 +175,8 @@ async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
     answered(answer, &headers)
 }
 
-/// 200 while requests can be answered. Not during shutdown, nor while the log cannot accept updates, nor before the
-/// store has been read into memory if that was requested.
+/// `/ready`: 200 while requests can be answered. Otherwise 503: while shutting down or draining, while the log cannot
+/// accept updates, and, if that was requested, until the store has been read into memory.
 async fn ready(
     State(shared): State<Arc<AppState>>,
     method: Method,
@@ -193,7 +193,7 @@ async fn ready(
         } else if let Some(behind) = behind {
             behind
         } else {
-            // A server that takes no updates needs no log.
+            // The log matters only to a server that accepts updates.
             let log = match refusal(&shared) {
                 Some(_) => Ok(()),
                 None => tokio::task::block_in_place(|| shared.upkeep.probe_log()),

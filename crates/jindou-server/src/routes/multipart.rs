@@ -1,11 +1,12 @@
-//! `multipart/form-data` (RFC 7578) of a complete body, parsed part by part, since a body may have millions of parts.
+//! `multipart/form-data` (RFC 7578) of a whole body. Parts are parsed one by one, since a body may have millions of
+//! them.
 
 use crate::problem::Problem;
 use jindou::parse::Format;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
-/// Longest line in a part's head, in bytes.
+/// Longest line in the head of a part, in bytes.
 const LONGEST_LINE: usize = 16 << 10;
 
 /// One part of a form.
@@ -17,12 +18,12 @@ pub(super) struct FormPart<'b> {
     pub(super) content: &'b [u8],
 }
 
-/// The boundary that a Content-Type names.
+/// The boundary in a Content-Type, if it is valid.
 pub(super) fn boundary(content_type: &str) -> Option<String> {
     parameter(content_type, "boundary").filter(|b| !b.is_empty() && b.len() <= 70)
 }
 
-/// The value of a header's parameter.
+/// The value of a parameter of a header.
 fn parameter(value: &str, name: &str) -> Option<String> {
     let parts = value.split(';').skip(1);
     parts
@@ -35,10 +36,10 @@ fn bad(what: &str) -> Problem {
     Problem::bad_request(format!("the multipart body is malformed: {what}"))
 }
 
-/// The parts of a body, in order, each parsed on demand.
+/// Iterator over the parts of a body, which are parsed on demand.
 pub(super) struct FormParts<'b> {
     rest: &'b [u8],
-    /// The boundary as it precedes a part, and the same after a line end.
+    /// Finders for the boundary line, without and with the line break before it.
     delimiter: Finder<'static>,
     inner: Finder<'static>,
     over: bool,
@@ -46,7 +47,7 @@ pub(super) struct FormParts<'b> {
 
 impl<'b> FormParts<'b> {
     /// # Errors
-    /// 400 when the boundary does not occur.
+    /// 400 if the boundary does not occur.
     pub(super) fn parse(body: &'b [u8], boundary: &str) -> Result<Self, Problem> {
         let delimiter = Finder::new(&format!("--{boundary}")).into_owned();
         let inner = Finder::new(&format!("\n--{boundary}")).into_owned();
@@ -95,7 +96,8 @@ impl<'b> FormParts<'b> {
                 part.file_name = parameter(value, "filename");
             }
         }
-        // The line break before the boundary belongs to the boundary. An empty part has no line break of its own.
+        // The line break before a boundary belongs to the boundary and not to the part. An empty part has no such line
+        // break.
         let delimiter = self.delimiter.needle();
         let (content, after) = if rest.starts_with(delimiter) {
             (0, delimiter.len())

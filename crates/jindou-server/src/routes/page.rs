@@ -1,6 +1,6 @@
-//! A web page for exploring the data. Its sources are in `web/` at the repository's root; the built files are in
-//! `src/page`, so that cargo does not need Node. The page loads nothing from other servers, and texts of the data are
-//! shown as text. Without scripts it is a plain form.
+//! The web page for exploring the data. Its sources are in `web/` at the repository's root; the built files are in
+//! `src/page`, so that cargo does not need Node. The page loads nothing from other servers, and inserts data as text,
+//! never as HTML. Without scripts it is a plain form.
 
 use super::{answered, reading, text};
 use crate::conditions::{Conditions, NEGOTIATED, Representation};
@@ -17,18 +17,18 @@ use std::io::Read;
 
 const PAGE: &str = include_str!("../page/page.html");
 
-/// A file of the page as `build.rs` has compressed it.
+/// The content of a file that `build.rs` has compressed.
 macro_rules! compressed {
     ($name:literal) => {
         include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz"))
     };
 }
 
-/// One of the files alongside the page.
+/// A file that the page loads.
 struct Part {
     content_type: &'static str,
     gzip: &'static [u8],
-    /// A policy of its own, which a file needs that runs on its own.
+    /// Content security policy of this file; needed for a worker script, to which the page's policy does not apply.
     policy: Option<&'static str>,
 }
 
@@ -53,15 +53,17 @@ const ICON: Part = Part {
     policy: None,
 };
 
-/// A browser keeps these files and asks each time whether they are still the same, which another version's are not.
+/// Browsers may cache these files, but must ask each time whether they have changed, since another version's files
+/// differ.
 const KEPT: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Scripts, styles and requests of this server alone; no frames around it. Images may come from elsewhere: the page fetches one when its reader asks for it.
+/// Content security policy of the page: scripts, styles and requests of this server only, and no embedding in frames.
+/// Images may come from elsewhere: the page fetches one when the user asks for it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' https: http:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// The script alongside the page asks this server, and does nothing else.
+/// Content security policy of the worker script: requests to this server only.
 const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'";
 
-/// True for a browser's visit, which asks for HTML by name. (`*/*` may come from any client, which gets data.)
+/// True for a browser's visit: the client requests HTML explicitly. (`*/*` may come from any client, which gets data.)
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     negotiate::names_type(headers, "text/html")
 }
@@ -73,7 +75,7 @@ pub(super) fn answer() -> Response<Body> {
         (CONTENT_SECURITY_POLICY, POLICY),
         (REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("x-frame-options"), "DENY"),
-        // A page that opened this one, or was opened by it, has no hold on it.
+        // Pages that open this one, or are opened by it, get no access to its window.
         (
             HeaderName::from_static("cross-origin-opener-policy"),
             "same-origin",
@@ -107,7 +109,7 @@ fn part(method: &Method, headers: &HeaderMap, part: &Part) -> Result<Response<Bo
         true => Coding::Gzip,
         false => Coding::Identity,
     };
-    // The compressed file ends with the checksum and the length of its content.
+    // A gzip file ends with the checksum and the length of its content, which serve as an entity tag.
     let revision = part
         .gzip
         .last_chunk()
@@ -138,7 +140,7 @@ fn part(method: &Method, headers: &HeaderMap, part: &Part) -> Result<Response<Bo
     Ok(response)
 }
 
-/// The decompressed content of a file, for a client that does not accept gzip.
+/// The decompressed file, for a client that does not accept gzip.
 fn unpacked(gzip: &[u8]) -> Result<Vec<u8>, Problem> {
     let mut content = Vec::new();
     GzDecoder::new(gzip)

@@ -1,10 +1,10 @@
-//! The parameters of requests: which routes take which. docs/server.md has the same table, with their meanings.
+//! Request parameters, and the routes that accept them. docs/server.md has the same table with explanations.
 
-/// Names for the format of an answer.
+/// Names of the parameter for the format of an answer.
 pub(super) const FORMAT: &[&str] = &["format", "output", "results", "accept", "Accept"];
 
-/// The names of each parameter, and the routes that accept it: in the URL, and if the body of a POST is a form, also
-/// there. `/sparql` and `/` accept the parameters of `/query` and `/update`.
+/// The names of each parameter, and the routes that accept it: in the URL and, if the body of a POST is a form, also in
+/// the body. `/sparql` and `/` accept the parameters of `/query` and `/update`.
 pub(crate) const PARAMETERS: &[(&[&str], &str)] = &[
     (&["query"], "/query /prepared"),
     (&["update"], "/update"),
@@ -43,7 +43,7 @@ pub(crate) const PARAMETERS: &[(&[&str], &str)] = &[
     (&["wait"], "/admin/drain"),
 ];
 
-/// True if some route takes a parameter of this name.
+/// True if any route accepts a parameter with this name.
 pub(super) fn is_known(name: &str) -> bool {
     PARAMETERS.iter().any(|(names, _)| names.contains(&name))
 }

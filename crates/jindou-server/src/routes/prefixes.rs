@@ -1,4 +1,5 @@
-//! `/prefixes`: the prefixes that texts need not declare. GET lists them; PUT and DELETE of one change the store as updates do.
+//! `/prefixes`: the prefixes that queries and updates need not declare. GET lists them; PUT and DELETE of one update
+//! the store.
 
 use super::form::unescaped;
 use super::input::utf8;
@@ -20,7 +21,7 @@ use jindou::{Error, PrefixTable, prefixes_in_effect};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The list.
+/// `/prefixes`: all prefixes.
 pub(super) async fn all(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -30,7 +31,7 @@ pub(super) async fn all(
     answered(list(&shared, &connection, request).await, &headers)
 }
 
-/// One prefix.
+/// `/prefixes/NAME`: one prefix.
 pub(super) async fn one(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,

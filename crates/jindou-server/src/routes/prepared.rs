@@ -1,4 +1,4 @@
-//! `/prepared`: queries that are planned once and run with different terms, alone or many in a request.
+//! `/prepared` and `/batch`: queries that are planned once and run with different terms, one or many per request.
 
 use super::input::{Parameters, address, body, media_type};
 use super::{answered, query, text};
@@ -19,7 +19,7 @@ use oxrdf::{NamedNode, Term};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Handles a POST of a query and its parameters' names.
+/// Prepares a query, given with its parameters' names.
 pub(super) async fn prepare(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -67,7 +67,7 @@ async fn prepared(
     Ok(response)
 }
 
-/// Answers one prepared query, with its values given as `$name=term`.
+/// Runs one prepared query, with its values given as `$name=term`.
 pub(super) async fn one(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -110,7 +110,7 @@ pub(super) async fn one(
     answered(answer.await, &headers)
 }
 
-/// Answers many queries in one request.
+/// Runs many queries of a batch.
 pub(super) async fn many(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -139,7 +139,7 @@ pub(super) async fn many(
     answered(answer.await, &headers)
 }
 
-/// Refuses a choice of graphs: prepared queries are planned once, for the server's default graph.
+/// Refuses parameters that select graphs, since prepared queries are planned for the server's default graph.
 fn refuse_graphs(parameters: &Parameters) -> Result<(), Problem> {
     match parameters.union_default()? {
         None => Ok(()),
@@ -157,7 +157,8 @@ fn find(shared: &AppState, id: &str) -> Result<RegisteredQuery, Problem> {
         .ok_or_else(|| batch::unknown(id))
 }
 
-/// Values that a request assigns to variables: `$name=<iri>`, `$name="literal"@en`, and so on as in N-Triples.
+/// Values for variables in a request: `$name=<iri>`, `$name="literal"@en`, and so on; terms are written as in
+/// N-Triples.
 pub(super) fn bindings(parameters: &Parameters) -> Result<Vec<(String, Term)>, Problem> {
     let mut out: Vec<(String, Term)> = vec![];
     for (name, value) in parameters.prefixed('$') {

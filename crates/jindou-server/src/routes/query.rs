@@ -1,4 +1,4 @@
-//! `/query`: SPARQL 1.1 Protocol, section 2.1. Also handles the queries of `/sparql`.
+//! `/query` (SPARQL 1.1 Protocol, section 2.1). Also handles queries at `/sparql`.
 
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
@@ -19,10 +19,10 @@ use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A form of at least this length is decoded on a thread where it does not delay other requests.
+/// Forms of at least this many bytes are decoded on a thread where that does not delay other requests.
 const LONG_FORM: usize = 64 << 10;
 
-/// Longest planning time of a query when only its plan is requested.
+/// Longest planning time if only the plan is requested.
 const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
 
 pub(super) async fn handle(
@@ -34,7 +34,7 @@ pub(super) async fn handle(
     answered(answer(&shared, connection, request).await, &headers)
 }
 
-/// Answers a query at any of its routes. A browser without a query gets the page.
+/// Answers a query, whichever route it was sent to. A browser that sends no query gets the page.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,
@@ -45,7 +45,7 @@ pub(super) async fn answer(
     let mut parameters = Parameters::of_url(&parts.uri)?;
     let text = match parts.method {
         Method::GET | Method::HEAD => match parameters.one("query")? {
-            // A link to a query: the page shows its answer.
+            // A browser that follows a link with a query gets the page, which shows the answer.
             Some(_) if page::is_wanted(headers) && !chooses_document(&parameters) => {
                 return Ok(page::answer());
             }
@@ -102,14 +102,14 @@ pub(super) async fn answer(
     run(shared, &parameters, headers, connection, work, at).await
 }
 
-/// True if a request names the document that it wants: a browser then gets that instead of the page.
+/// True if the parameters select a document, which a browser then gets instead of the page.
 fn chooses_document(parameters: &Parameters) -> bool {
     let names = ["format", "explain", "profile", "why-empty"];
     names.into_iter().any(|name| parameters.has(name))
 }
 
-/// The plan of a query that is not run, as JSON. Editors request it while a text is being written, since it also says
-/// if the text can be parsed.
+/// Answers with the plan of a query as JSON, without running the query. Editors request it while a text is being
+/// written, since it also reports syntax errors.
 async fn explained(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -141,7 +141,7 @@ async fn explained(
     Ok(text("application/json", format!("{document:#}\n")))
 }
 
-/// The query with values for its variables. If it was prepared before, it is not parsed again.
+/// The task for a query with values for variables. If it was prepared before, it need not be parsed again.
 fn bound(
     shared: &AppState,
     chooses_graphs: bool,
@@ -149,7 +149,7 @@ fn bound(
     mut values: Vec<(String, Term)>,
     base: Option<&str>,
 ) -> QueryTask {
-    // The same query, in whatever order its values are given.
+    // Sorted, so that the order of the values in the request does not matter.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
     let found = match chooses_graphs {
@@ -166,7 +166,7 @@ fn bound(
     }
 }
 
-/// Runs the query as the request's parameters and headers specify.
+/// Runs a query as the request's parameters and headers specify.
 pub(super) async fn run(
     shared: &Arc<AppState>,
     parameters: &Parameters,
@@ -202,7 +202,7 @@ pub(super) async fn run(
     run::answer(shared, request).await
 }
 
-/// The query of a POST: in a form, or as the body itself.
+/// The query of a POST, which is in a form, or is the body itself.
 pub(super) async fn posted(
     parameters: &mut Parameters,
     headers: &HeaderMap,

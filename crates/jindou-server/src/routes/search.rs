@@ -1,4 +1,4 @@
-//! `/search` and `/labels`: resources by the words of their labels and IRIs, and the labels of resources.
+//! `/search`: resources by words of their labels and IRIs. `/labels`: the labels of given resources.
 
 use super::input::Parameters;
 use super::{answered, text};
@@ -20,18 +20,18 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The default and longest `timeout` of a request. With an index of words a search takes milliseconds; without one a
-/// shorter limit would omit most of a large store.
+/// Default and largest value of `timeout`. With an index of words a search takes milliseconds; without one, a shorter
+/// limit would leave out most of a large store.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(2);
-/// Additional time to wait for a slot.
+/// Time that a request may wait for a slot, in addition to its `timeout`.
 const WAIT: Duration = Duration::from_millis(250);
-/// Most memory of a search.
+/// Memory limit of a search, in bytes.
 const MEMORY: u64 = 64 << 20;
-/// Number of resources that are found by default.
+/// Default number of resources that a search returns.
 const FOUND: usize = 20;
-/// Most resources of one request for labels.
+/// Largest number of resources in one request for labels.
 const LABELS: usize = 1000;
-/// Most languages that are preferred.
+/// Largest number of preferred languages.
 const LANGUAGES: usize = 32;
 
 pub(super) async fn search(
@@ -52,7 +52,7 @@ pub(super) async fn labels(
     answered(labelled(&shared, &connection, request).await, &headers)
 }
 
-/// The parameters of a URL, or those of a form too.
+/// The parameters of the URL and, for POST, of a form in the body.
 async fn parameters(shared: &AppState, request: Request) -> Result<Parameters, Problem> {
     let (parts, content) = request.into_parts();
     if !matches!(parts.method, Method::GET | Method::HEAD | Method::POST) {
@@ -61,7 +61,7 @@ async fn parameters(shared: &AppState, request: Request) -> Result<Parameters, P
     Parameters::of_request(&parts, content, shared.options.max_request_bytes).await
 }
 
-/// Languages, label properties and graphs of a request.
+/// The languages, label properties and graphs that the parameters select.
 fn options(shared: &AppState, parameters: &Parameters) -> Result<LabelOptions, Problem> {
     let languages = parameters.one("lang")?.unwrap_or_default();
     let languages = languages
@@ -124,7 +124,7 @@ async fn found(
     Ok(text("application/json", format!("{}\n", made.await?)))
 }
 
-/// Runs a search or a look-up in a slot of a light query.
+/// Runs a search or a lookup of labels in a light slot.
 async fn run(
     shared: &Arc<AppState>,
     connection: &Connection,

@@ -1,5 +1,5 @@
-//! `/sparql`, and `/` with a query: one address for queries and updates (SPARQL 1.1 Protocol, sections 2.1 and 2.2).
-//! The media type or the parameter's name tells them apart.
+//! `/sparql`, and `/` with a query: one address for queries and updates (SPARQL 1.1 Protocol, sections 2.1 and 2.2),
+//! which are distinguished by the media type or the parameter's name.
 
 use super::input::{body, media_type};
 use super::{answered, form, page, query, text, update};
@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use http::{Method, Response};
 use std::sync::Arc;
 
-/// Handles queries and updates.
+/// `/sparql`: queries and updates.
 pub(super) async fn handle(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -22,7 +22,7 @@ pub(super) async fn handle(
     answered(answer(&shared, connection, request).await, &headers)
 }
 
-/// Handles `/` in the same way; a request without a query gets the list of routes.
+/// `/`: as `/sparql`, but a request without a query gets the list of routes.
 pub(super) async fn home(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,

@@ -1,5 +1,5 @@
-//! `/store`: the reading half of the SPARQL 1.1 Graph Store HTTP Protocol; `change` has the writing half. Graphs are
-//! named indirectly (section 4.2) or, below `/store/`, by their own address (section 4.1).
+//! `/store`: reads by the SPARQL 1.1 Graph Store HTTP Protocol; `change` handles writes. A graph is named by a
+//! parameter (section 4.2) or, below `/store/`, by its own address (section 4.1).
 
 use super::input::{Parameters, address};
 use super::{answered, change};
@@ -70,7 +70,7 @@ async fn answer(
             .map_err(|e| Problem::bad_request(format!("graph={iri} is not an IRI: {e}")))?;
     }
     if !reads {
-        // Relative IRIs are resolved against the graph's own name, or the address of the store.
+        // Relative IRIs are resolved against the graph's IRI, or against the address of the store.
         let base = match &graph {
             Some(iri) => iri.clone(),
             None => address(shared, headers, path)
@@ -92,7 +92,7 @@ async fn answer(
     read(shared, connection, &parameters, target, headers).await
 }
 
-/// Answers a read of a graph, or of the whole store, from one snapshot.
+/// Answers a GET of a graph, or of the whole store, from one snapshot.
 async fn read(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,
@@ -132,7 +132,7 @@ async fn read(
         work: QueryTask::Graph(queries, offer),
         timeout: parameters.timeout()?,
         dataset: None,
-        // Graphs as they are stored and written, not as queries see them.
+        // The default graph as it is stored, without the named graphs.
         union_default: Some(false),
         coding,
         tables: None,
@@ -153,7 +153,7 @@ async fn read(
     Ok(response)
 }
 
-/// A graph, or the whole dataset, as a format writes it.
+/// The content of a graph, or of the whole store, in this format.
 fn representation(
     shared: &AppState,
     snapshot: &Snapshot,
@@ -183,7 +183,7 @@ fn representation(
     })
 }
 
-/// 404 for a graph without triples: the store keeps no empty graphs.
+/// 404 for a graph without triples, since the store does not store empty graphs.
 async fn exists(
     shared: &Arc<AppState>,
     connection: &Arc<Connection>,

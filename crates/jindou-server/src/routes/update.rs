@@ -1,4 +1,4 @@
-//! `/update`: SPARQL 1.1 Protocol, section 2.2. Also handles the updates of `/sparql`.
+//! `/update` (SPARQL 1.1 Protocol, section 2.2). Also handles updates at `/sparql`.
 
 use super::input::{Parameters, address, media_type, utf8};
 use super::{answered, text};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Characters of a message on a skipped statement.
+/// Longest message about a skipped statement, in characters.
 const LONGEST: usize = 500;
 
 pub(super) async fn handle(
@@ -32,7 +32,7 @@ pub(super) async fn handle(
     answered(answer(&shared, &connection, request).await, &headers)
 }
 
-/// Executes an update at any of its routes.
+/// Executes an update, whichever route it was sent to.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -121,7 +121,7 @@ pub(super) fn reported(report: &UpdateReport) -> Response<Body> {
     response
 }
 
-/// Statements that were skipped: their number, and the first ones with their places.
+/// The number of skipped statements, and the first ones with their positions.
 fn skips(skipped: &SkipReport) -> Value {
     let first = skipped.first.iter().map(|bad| {
         json!({

@@ -1,4 +1,4 @@
-//! Tokens and certificates that change, and information that must not leak.
+//! Tokens and certificates that are reloaded, and information that error messages must not reveal.
 
 use crate::{ENDLESS, MILLION, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
@@ -124,7 +124,7 @@ fn a_certificate_is_replaced_without_a_restart() {
     put(&second);
     server.reload().unwrap();
     assert!(!trusts(&first) && trusts(&second));
-    // Files that cannot be used leave the old state in place.
+    // If a new file cannot be used, the old certificate stays in effect.
     std::fs::write(key.path(), first.signing_key.serialize_pem()).unwrap();
     assert!(server.reload().is_err());
     assert!(trusts(&second));
@@ -216,7 +216,7 @@ fn errors_name_no_place_of_the_server() {
     let place = data.folder().to_str().unwrap().to_owned();
     let post =
         |target: &str, body: &[u8]| request(server.address(), "POST", target, &[UPDATE], body);
-    // A backup into the store itself is refused with a message that names it.
+    // A backup into the store itself is refused with a message that names the store's path.
     post("/admin/backup", b"");
     let mut answer = String::new();
     until("the backup has failed", || {
@@ -225,7 +225,7 @@ fn errors_name_no_place_of_the_server() {
     });
     assert!(answer.contains("backups is inside the store"), "{answer}");
     assert!(!answer.contains(&place), "{answer}");
-    // The log's folder is removed.
+    // With the log's folder removed, updates fail with messages about that folder.
     assert_eq!(
         post("/update", b"INSERT DATA { <a:a> <a:b> 2 }").status,
         200
@@ -242,11 +242,11 @@ fn errors_name_no_place_of_the_server() {
         refused += usize::from(answer.status >= 500);
     }
     assert!(refused > 0);
-    // The operator's log has the path.
+    // The server's log contains the path.
     assert!(log.text().contains(&place));
 }
 
-/// Everything below a folder, with its permissions.
+/// All files and folders below a folder, with their permissions.
 fn modes(folder: &std::path::Path, out: &mut Vec<(String, u32)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,5 +1,5 @@
-//! Every route that reads a text, plans or explores counts as a query: against the places and shares, at `/admin/queries`, by DELETE, and when
-//! its client leaves.
+//! Every route that parses a text, plans or explores counts as a query: for the limits and shares, in the list at
+//! `/admin/queries`, for DELETE, and when its client disconnects.
 
 use crate::{ENDLESS, ask, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
@@ -12,7 +12,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// A request: method, target, media type, body.
 type Asked = (&'static str, String, &'static str, String);
 
-/// The requests by which a route reaches the data; none for a route that does not.
+/// The requests by which a route accesses the data; empty for a route that does not.
 fn asked(path: &str) -> Vec<Asked> {
     let get = |target: &str| ("GET", target.to_owned(), "", String::new());
     let post = |target: &str, media: &'static str, body: &str| {
@@ -122,7 +122,7 @@ fn every_route_that_asks_for_data_is_admitted() {
     );
     let id = made.json()["id"].as_str().unwrap().to_owned();
     let mut taken = connect(server.address());
-    // The only place is held by an update whose body does not arrive.
+    // The only allowed query is an update whose body does not arrive.
     let head = b"POST /update HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-update\r\ncontent-length: 9\r\n\r\n";
     std::io::Write::write_all(&mut taken, head).unwrap();
     until("the place is taken", || server.live_queries() == 1);
@@ -148,12 +148,12 @@ fn every_route_that_asks_for_data_is_admitted() {
     assert_eq!(ask(&server, "ASK {}", &[]).status, 200);
 }
 
-/// Memory for this many such texts: their charge, not their actual use.
+/// Options with enough memory for many long texts, whose charge is much more than they use.
 fn roomy() -> ServerOptions {
     options().with_memory(1 << 36).with_query_memory(1 << 30)
 }
 
-/// A text that takes a while to parse and plan, however well that is done: half a megabyte of data.
+/// A text of half a megabyte, so that parsing and planning it takes a while in any case.
 fn long_text(n: usize) -> String {
     let values: Vec<String> = (0..50_000).map(|i| format!("({i} {n})")).collect();
     format!(
@@ -173,7 +173,7 @@ fn metric(server: &Server, name: &str) -> f64 {
     line.map_or(0.0, |l| l.rsplit(' ').next().unwrap().parse().unwrap())
 }
 
-/// Sends the same long text in many requests at once, without reading any answer.
+/// Sends a long text in many requests at the same time, without reading their answers.
 fn crowd(server: &Server, targets: &[&str], text: &str, n: usize) -> Vec<TcpStream> {
     let direct = [("content-type", "application/sparql-query")];
     std::thread::scope(|scope| {
@@ -216,7 +216,7 @@ fn texts_that_are_expensive_to_plan_are_limited_and_keep_nobody_waiting() {
             "ASK { <http://e/s7> ?p ?o }",
             &[("accept", "text/csv")],
         );
-        // It has its own client's share, while the crowd's is full.
+        // All requests come from one address, so the light query may be refused when the client's share is used up.
         if light.status == 200 {
             assert_eq!(light.text(), "true\n");
         } else {
@@ -225,7 +225,7 @@ fn texts_that_are_expensive_to_plan_are_limited_and_keep_nobody_waiting() {
         slowest = slowest.max(begin.elapsed());
     }
     assert!(most <= 40, "{most} at once");
-    // The crowd's queries take longer than this.
+    // Less than the time that the long queries take together.
     assert!(slowest < Duration::from_secs(20), "{slowest:?}");
     let all = listed(&server);
     assert!(
@@ -233,7 +233,7 @@ fn texts_that_are_expensive_to_plan_are_limited_and_keep_nobody_waiting() {
             .all(|q| q["query"].as_str().unwrap().starts_with("SELECT * {"))
     );
     assert!(metric(&server, "jindou_queries_refused_total") > 0.0);
-    // A query whose client leaves is cancelled.
+    // A query whose client disconnects is cancelled.
     drop(crowd);
     until("nobody is left", || server.live_queries() == 0);
 }
@@ -265,7 +265,7 @@ fn light_queries_go_on_beside_expensive_plans() {
     until("nobody is left", || server.live_queries() == 0);
 }
 
-/// The answer to one such request, which is deleted as soon as it is listed.
+/// The response to a request that is cancelled by DELETE as soon as it is listed.
 fn deleted(server: &Server, target: &str, text: &str) -> Answer {
     let direct = [("content-type", "application/sparql-query")];
     let mut stream = connect(server.address());

@@ -1,4 +1,4 @@
-//! Bodies of requests that are not text: bytes that are not UTF-8, damaged compression.
+//! Request bodies that are not valid text: bytes that are not UTF-8, and damaged compression.
 
 use crate::{Store, ask, options, serve, store};
 use jindou_server::Server;
@@ -57,7 +57,7 @@ fn bytes_that_are_not_utf8_are_refused() {
 fn bodies_in_brotli_are_read() {
     let store = empty();
     let server = writable(&store);
-    // `<urn:a> <urn:p> 7 .` by Node's encoder.
+    // The text `<urn:a> <urn:p> 7 .`, compressed by Node's encoder.
     let br = [
         0x0b, 0x09, 0x80, 0x3c, 0x75, 0x72, 0x6e, 0x3a, 0x61, 0x3e, 0x20, 0x3c, 0x75, 0x72, 0x6e,
         0x3a, 0x70, 0x3e, 0x20, 0x37, 0x20, 0x2e, 0x03,
@@ -80,7 +80,7 @@ fn bodies_in_brotli_are_read() {
     assert_eq!(seven.text(), "true\n");
 }
 
-/// Compressed texts that are damaged, with the expected word in the error.
+/// Damaged compressed texts, each with a word that must be in the error message.
 fn damaged() -> Vec<(&'static str, Vec<u8>)> {
     let text: String = (0..2000)
         .map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 7919))
@@ -127,7 +127,7 @@ fn damaged_bodies_are_the_clients_fault() {
             );
             assert!(told.contains(name) && told.contains("byte"), "{told}");
         }
-        // The same, as the transport's compression.
+        // The same body with a Content-Encoding.
         if matches!(name, "gzip" | "zstd") {
             let coded = [("content-type", UPDATE), ("content-encoding", name)];
             let answer = post(&server, "/update", &coded, &body);

@@ -1,4 +1,4 @@
-//! Completion during heavy queries.
+//! Completion while heavy queries run.
 
 use crate::{ENDLESS, ask, options, serve, thousand, until};
 use jindou_server::Server;

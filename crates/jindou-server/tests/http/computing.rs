@@ -1,5 +1,5 @@
-//! Threads that compute: never more of them for heavy queries than the runtime has places, and network threads are
-//! never occupied.
+//! Threads that compute: heavy queries never use more than the runtime's computing slots, and network threads are never
+//! occupied for long.
 
 use crate::{MILLION, Store, ask, options, serve, store, thousand, until};
 use jindou::{Database, OpenOptions, Runtime};
@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A query whose rows are only counted: its cost is computing.
+/// A heavy query with a single row, so that nearly all its time is computing.
 const HEAVY: &str = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d FILTER(STRLEN(CONCAT(?b, ?d)) > 5) }";
 
-/// Clients that ask it at once.
+/// Number of clients that send the query at the same time.
 const CLIENTS: usize = 5;
 
-/// The same store opened with a runtime of this many places.
+/// Opens the store with a runtime that has this many computing slots.
 fn with_places(store: &Store, places: usize) -> Database {
     let options = OpenOptions::default().with_runtime(Runtime::builder().threads(places).build());
     Database::open_with(store.folder().join("store"), &options).expect("a store")
@@ -34,7 +34,7 @@ fn heavy_queries_of_many_clients_compute_in_the_places_that_there_are() {
                 assert_eq!(answer.text(), "n\r\n1000000\r\n");
             };
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
-            // A client that fails has ended, too.
+            // A client that panicked has ended as well, so this does not wait for ever.
             while !clients.iter().all(|c| c.is_finished()) {
                 let (computing, waiting) = workers.load();
                 most = (most.0.max(computing), most.1.max(waiting));
@@ -70,7 +70,7 @@ fn readers_that_stop_reading_hold_no_place() {
     until("all places are free", || workers.load() == (0, 0));
 }
 
-/// A store of subjects with every one of this many predicates.
+/// A store with subjects that have all of this many predicates.
 fn star(predicates: usize) -> Store {
     let mut text = String::new();
     for s in 0..20 {
@@ -81,7 +81,7 @@ fn star(predicates: usize) -> Store {
     store(&text)
 }
 
-/// Tells other threads to end when its block is left, also by a failure.
+/// Sets the flag that ends other threads when it is dropped, so that they also end after a panic.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -90,8 +90,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Large queries that are never in the cache, some of them short enough to be tried on the network's threads, alongside
-/// small ones.
+/// Sends large queries that are never in the plan cache, some of them short enough to be planned on network threads,
+/// and small queries at the same time.
 #[test]
 fn planning_keeps_no_small_query_waiting() {
     let star = star(300);
@@ -133,7 +133,8 @@ fn planning_keeps_no_small_query_waiting() {
         (slowest, small) = (times[times.len() * 9 / 10], times.len());
         waited = watch.waited();
     });
-    // One query in ten took longer. If each of these waited for a core, it was for so long.
+    // One small query in ten took longer than `LATE`; if these account for all the waiting for a core, each waited this
+    // long.
     let each = 10 * waited / small as u32;
     assert!(
         slowest < Duration::from_millis(200) + each,

@@ -1,4 +1,5 @@
-//! Entity tags of graphs across restarts, copies, shards and replicas, and clients that swap a graph's content.
+//! Entity tags of graphs across restarts, copies of a store, shards and replicas; and clients that update a graph
+//! conditionally.
 
 use crate::{options, serve, store};
 use jindou::parse::{Format, Sources};
@@ -17,7 +18,7 @@ fn writable() -> ServerOptions {
     options().with_writable(true)
 }
 
-/// A client of one server.
+/// A client that sends requests to one server.
 struct Client<'s>(&'s Server);
 
 impl Client<'_> {
@@ -86,7 +87,7 @@ fn tags_survive_restarts_and_merges_and_are_never_used_again() {
             c.merge();
         }
     }
-    // Two lines of changes to copies of one store: the same numbers of snapshots, other contents.
+    // Two copies of a store are changed differently: they have the same snapshot numbers, but must have different tags.
     copied(&dir, &copy);
     let line = |dir: &Path, first: usize| {
         let server = Server::start(Database::open(dir).unwrap(), writable()).unwrap();
@@ -94,7 +95,7 @@ fn tags_survive_restarts_and_merges_and_are_never_used_again() {
         assert_eq!(tags(&c), now);
         c.put(GRAPH, first, &[]);
         let one = tags(&c);
-        // The last change is the same in both.
+        // The last change is the same in both copies.
         let done = c.send("POST", GRAPH, &[TURTLE], "<http://e/z> <http://e/z> 1 .");
         assert_eq!(done.status, 200);
         [one, tags(&c)].map(|tags| tags[0].clone())
@@ -147,8 +148,8 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
-/// Clients that count upwards in one graph: each reads the number, writes the next one if the graph is still as it was
-/// read, and begins again if it is not. A lost update would be a number that two of them wrote.
+/// Clients count upwards in one graph: each reads the number, writes the next one if the graph has not changed since,
+/// and tries again if it has. If two clients could write the same number, an update would be lost.
 fn swap(servers: &[Server], swaps: usize) {
     let target = "/store?graph=http://e/counter";
     let made = Client(&servers[0]).put(target, 0, &[("if-none-match", "*")]);
@@ -166,7 +167,7 @@ fn swap(servers: &[Server], swaps: usize) {
                     let write = Client(&servers[turn / 3 % servers.len()]);
                     let (text, tag) = read.lines(target);
                     let seen = value(&text);
-                    // Another graph changes all the time.
+                    // Another graph changes at the same time, which must not matter.
                     let own = format!("/store?graph=http://e/client{client}");
                     assert!(write.put(&own, seen, &[]).status < 300);
                     let swapped = write.put(target, seen + 1, &[("if-match", &tag)]);
@@ -205,7 +206,7 @@ pub(crate) fn replicas(folder: &Path) -> Vec<Server> {
     ["one", "two", "three"].map(open).into()
 }
 
-/// Number of swaps; of the tests that take long the variable says how many.
+/// Number of conditional updates; `JINDOU_SWAPS` sets it for the long tests.
 fn swaps() -> usize {
     let swaps = std::env::var("JINDOU_SWAPS").ok();
     swaps.map_or(10_000, |n| n.parse().unwrap())

@@ -1,4 +1,4 @@
-//! Readiness and end of a server, and compression of the page.
+//! Readiness and shutdown of a server, and compression of the page.
 
 use crate::{ask, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
@@ -52,7 +52,7 @@ fn ready_means_that_requests_are_answered() {
         (ready().status, &ready().json()["status"]),
         (200, &"ready".into())
     );
-    // The log is removed, and the next update finds out.
+    // With the log removed, the next update fails, and the server is not ready.
     std::fs::remove_dir_all(data.folder().join("store").join("log")).unwrap();
     let refused = send(
         &server,
@@ -83,7 +83,7 @@ fn a_drained_server_answers_until_it_ends() {
     assert_eq!(get(&server, "/ready", &[]).status, 200);
     let begun = Instant::now();
     assert_eq!(drain("?wait=2").status, 202);
-    // Its end stays where it was.
+    // A second request does not postpone the shutdown.
     assert_eq!(drain("?wait=3000").status, 202);
     let not = get(&server, "/ready", &[]);
     assert_eq!((not.status, &*not.problem()), (503, "not-ready"));

@@ -1,6 +1,7 @@
-//! Damaged requests: every answer is HTTP, none is 500, nothing panics, and afterwards nothing of them is left.
+//! Damaged requests: every response is valid HTTP, none has status 500, nothing panics, and the server holds nothing of
+//! them afterwards.
 //!
-//! `JINDOU_SECONDS` sets the duration, `JINDOU_SEED` the beginning.
+//! `JINDOU_SECONDS` sets the duration, `JINDOU_SEED` the seed.
 
 use crate::{ask, options, serve, thousand, until};
 use jindou_server::Server;
@@ -117,7 +118,7 @@ const SEEDS: &[&str] = &[
     "DELETE /admin/queries/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
 ];
 
-/// Queries that are damaged and sent in requests that are well formed.
+/// Queries that are damaged and sent in well-formed requests.
 const QUERIES: &[&str] = &[
     "SELECT * { ?s <http://e/p> ?o FILTER(CONTAINS(?o, \"9\")) } ORDER BY DESC(?o) LIMIT 20 OFFSET 3",
     "SELECT ?o (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?o HAVING (COUNT(*) > 0)",
@@ -127,7 +128,7 @@ const QUERIES: &[&str] = &[
     "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d }",
 ];
 
-/// A well-formed request with a damaged query, and some of the headers that change the response.
+/// A well-formed request with a damaged query, and with some headers that change the response.
 fn well_formed(rng: &mut Rng, queries: &Mutator) -> Vec<u8> {
     let query = queries.text(rng);
     let mut headers = String::from("Host: localhost\r\n");
@@ -176,15 +177,15 @@ fn well_formed(rng: &mut Rng, queries: &Mutator) -> Vec<u8> {
     out
 }
 
-/// Longest silence of an answer before we close our side.
+/// If no data arrives for this long, the client closes its sending side.
 const SILENT: Duration = Duration::from_millis(100);
-/// Silences, with our side closed, after which we call it hung. Counted rather than measured: tests may be suspended
-/// for a while.
+/// Number of such intervals without data, after the sending side is closed, after which the server counts as hung. They
+/// are counted rather than measured as a total time, since tests may be suspended for a while.
 const MOST_SILENCES: usize = 600;
-/// Most bytes read of an answer.
+/// Largest number of bytes that are read of an answer.
 const READ: usize = 1 << 20;
 
-/// Sends bytes and returns what was received until the server closed.
+/// Sends bytes, and returns what is received until the server closes the connection.
 fn converse(to: SocketAddr, bytes: &[u8], rng: &mut Rng) -> Result<Vec<u8>, String> {
     let mut stream = connect(to);
     let _ = stream.set_read_timeout(Some(SILENT));
@@ -221,15 +222,15 @@ fn converse(to: SocketAddr, bytes: &[u8], rng: &mut Rng) -> Result<Vec<u8>, Stri
                     return Err("the connection stays open without a word".into());
                 }
             }
-            // A server that closes with unread bytes resets.
+            // A server that closes a connection with unread data resets it.
             Err(_) => break,
         }
     }
     Ok(answer)
 }
 
-/// The status of the first answer other than 100; `None` if there is no answer at all. Answers to HEAD have lengths,
-/// but no bodies.
+/// The status of the first response other than 100; `None` if there is no response. Checks that responses are
+/// well-formed; those to HEAD have lengths but no bodies.
 fn status(mut answer: &[u8], has_bodies: bool) -> Result<Option<u16>, String> {
     loop {
         if answer.is_empty() {
@@ -278,7 +279,7 @@ fn status(mut answer: &[u8], has_bodies: bool) -> Result<Option<u16>, String> {
     }
 }
 
-/// Nothing of the requests is left, and other requests are answered.
+/// Asserts that no query and no memory of the requests is left, and that other requests are answered.
 fn nothing_is_left(server: &Server) {
     until("no query is left", || server.live_queries() == 0);
     assert_eq!(

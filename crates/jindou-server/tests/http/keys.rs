@@ -1,4 +1,4 @@
-//! `Idempotency-Key` after restarts, at the same time, and at several servers.
+//! `Idempotency-Key` after restarts, in concurrent requests, and on several servers.
 
 use crate::{ask, options, serve, store};
 use jindou::Database;
@@ -41,7 +41,7 @@ fn assert_reused(answer: &Answer) {
     );
 }
 
-/// A key is known after a restart, from the log; from the files; and after the ids are new.
+/// A key is still known after restarts: from the log, from the files that a merge wrote, and after a reclustering.
 #[test]
 fn keys_outlive_restarts() {
     let crate::Store { db, folder } = store("");
@@ -117,7 +117,7 @@ fn a_key_belongs_to_its_request_at_all_servers_of_a_log() {
         assert_eq!(update(server, "k2", INSERT).status, 200);
     }
     assert_eq!(count(c), "2");
-    // At the same time, at two servers.
+    // The same keys at the same time on two servers.
     std::thread::scope(|scope| {
         for (n, server) in [(1, a), (1, b), (2, b), (2, c)] {
             scope.spawn(move || {

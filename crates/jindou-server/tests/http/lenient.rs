@@ -1,4 +1,4 @@
-//! Documents that LOAD reads, and limits, where malformed statements are skipped.
+//! Documents with malformed statements that are skipped: documents that LOAD reads, and limits.
 
 use crate::{Store, ask, options, serve, store, until};
 use flate2::write::GzEncoder;
@@ -32,7 +32,7 @@ fn gz(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The report of skipped statements in an answer, which must be a good one.
+/// The report of skipped statements in a successful response.
 fn skipped(answer: &Answer) -> Value {
     assert!(answer.status < 300, "{}", answer.text());
     answer.json()["skipped"].clone()
@@ -83,8 +83,8 @@ fn limits_hold_for_what_is_skipped() {
     let store = data();
     let server = serve(&store, writable().with_query_memory(32 << 20));
     let lenient = "/store?default&lenient=true";
-    // Text of 24 MB. Strict reading holds a piece of it at a time; lenient reading holds all of it, since it may have to
-    // start again.
+    // A text of 24 MB. Strict parsing holds a piece of it at a time; lenient parsing holds all of it, since it may have
+    // to start again.
     let comments = format!("# {}\n", "x".repeat(1000)).repeat(800);
     let long = format!("{comments}<http://e/z> <http://e/p> 1 .\n").repeat(30);
     let long = gz(long.as_bytes());
@@ -97,11 +97,11 @@ fn limits_hold_for_what_is_skipped() {
         "{}",
         refused.text()
     );
-    // Bad statements one after the other do not count as a long one.
+    // Many malformed statements in a row do not count as one long statement.
     let bad = "no .\n".repeat(20_000) + "<http://e/last> <http://e/p> 1 .";
     let done = send(&server, "POST", lenient, "text/turtle", bad.as_bytes());
     assert_eq!(skipped(&done)["statements"], 20_000);
-    // A message does not repeat a term of a megabyte.
+    // A message about a term of a megabyte is short.
     let iri = format!(
         "<http://e/s> <http://e/p> <http://e/{} > .\n",
         "x".repeat(1 << 20)
@@ -111,7 +111,7 @@ fn limits_hold_for_what_is_skipped() {
         assert!(done.text().len() < 3_000, "{}", done.text().len());
         assert_eq!(skipped(&done)["statements"], 1);
     }
-    // Very many prefixes, taken over at each of very many errors, end at the time limit.
+    // Copying very many prefixes after each of very many errors must end at the time limit.
     let prefixes: String = (0..100_000)
         .map(|i| format!("@prefix p{i}: <http://e/{i}/> .\n"))
         .collect();

@@ -1,4 +1,4 @@
-//! Limits of every kind end their own query with their own error, and nothing else notices.
+//! Limits of every kind end their own query with the right error, and affect no other query.
 
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
 use jindou_server::Server;
@@ -73,7 +73,7 @@ fn enormous_time_limits_are_none() {
 
 #[test]
 fn bytes_of_a_long_answer() {
-    // Past the first bytes on the wire the answer can only break off.
+    // Once the status has been sent, the answer can only break off.
     let large = serve(thousand(), options().with_max_result_bytes(1 << 20));
     let answer = ask(&large, MILLION, &[("accept", "text/csv")]);
     assert!(answer.status == 200 && !answer.whole && answer.body.len() <= 1 << 20);
@@ -83,7 +83,7 @@ fn bytes_of_a_long_answer() {
 #[test]
 fn a_body_that_never_comes() {
     let server = serve(thousand(), options());
-    // A body that is announced and does not arrive, from a client that leaves.
+    // A client announces a body, sends only a part of it, and disconnects.
     let mut stream = connect(server.address());
     let head = b"POST /query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-query\r\ncontent-length: 100\r\n\r\nASK";
     std::io::Write::write_all(&mut stream, head).unwrap();

@@ -1,4 +1,4 @@
-//! The log's lines.
+//! Lines of the server's log.
 
 use crate::{ask, options, serve, thousand};
 use std::io::Write;
@@ -30,7 +30,7 @@ impl Write for &Log {
     }
 }
 
-/// Warnings and errors from here on, in the form of the command's text log.
+/// Starts to capture warnings and errors, in the format of the command's text log.
 pub(crate) fn captured() -> &'static Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     static ONCE: OnceLock<()> = OnceLock::new();
@@ -76,7 +76,7 @@ fn no_query_forges_a_line_or_a_field() {
     assert!(!all.chars().any(|c| c.is_control() && c != '\n'), "{all:?}");
     assert!(!all.contains('\u{202e}'));
     let line = all.lines().find(|l| l.contains("mark-4711")).unwrap();
-    // The quotation mark does not end the field.
+    // The quotation mark in the text is escaped, so that the client's text cannot forge a field.
     assert!(
         line.contains("slow query") && line.contains("\\\" client=1.2.3.4"),
         "{line}"

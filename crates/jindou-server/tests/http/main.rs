@@ -1,4 +1,4 @@
-//! The server as its clients meet it, over sockets.
+//! Tests of the server over sockets, as its clients use it.
 
 mod access;
 mod admission;
@@ -34,11 +34,11 @@ use jindou_testing::http::{Answer, escape, request};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// Measures what texts take, as the command's own does.
+/// Measures the memory for parsing and planning, as the command's allocator does.
 #[global_allocator]
 static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
 
-/// A database of TriG text, in a folder that goes with it.
+/// A database of TriG text, with the temporary folder that contains its store.
 pub(crate) struct Store {
     pub(crate) db: Database,
     folder: TempDir,
@@ -60,7 +60,7 @@ pub(crate) fn store(trig: &str) -> Store {
         .expect("sources");
     let options = LoadOptions::default().with_threads(1).with_memory(1 << 30);
     Database::load(&dir, &sources, &options, &Progress::default()).expect("a load");
-    // Tests share stores and run side by side: the endless queries of one must not take all places to compute in.
+    // Tests share stores and run in parallel: the endless queries of one must not occupy all computing slots.
     let runtime = Runtime::builder().threads(16).build();
     let options = OpenOptions::default().with_runtime(runtime);
     Store {
@@ -69,7 +69,7 @@ pub(crate) fn store(trig: &str) -> Store {
     }
 }
 
-/// `?a e:p ?b . ?c e:p ?d` over this has 1,000,000 rows.
+/// A store of a thousand triples, over which `?a e:p ?b . ?c e:p ?d` has a million rows.
 pub(crate) fn thousand() -> &'static Store {
     static STORE: OnceLock<Store> = OnceLock::new();
     STORE.get_or_init(|| {
@@ -79,7 +79,7 @@ pub(crate) fn thousand() -> &'static Store {
 }
 
 pub(crate) const MILLION: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d }";
-/// 10^12 rows: more than any test waits for.
+/// A query with 10^12 rows, so that it never ends during a test.
 pub(crate) const ENDLESS: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h }";
 
 pub(crate) fn options() -> ServerOptions {
@@ -94,13 +94,13 @@ pub(crate) fn serve(store: &Store, options: ServerOptions) -> Server {
     Server::start(store.db.clone(), options).expect("a server")
 }
 
-/// GET of a query.
+/// Sends a query by GET.
 pub(crate) fn ask(server: &Server, query: &str, headers: &[(&str, &str)]) -> Answer {
     let target = format!("/query?query={}", escape(query));
     request(server.address(), "GET", &target, headers, b"")
 }
 
-/// Waits until a condition holds.
+/// Waits until a condition holds; panics after a while.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {

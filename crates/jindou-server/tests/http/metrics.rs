@@ -1,5 +1,5 @@
-//! Metrics: each alert in packaging/prometheus/alerts.yml is made to fire, and the documentation, the alerts and the dashboard name
-//! metrics that exist.
+//! Metrics: each alert in packaging/prometheus/alerts.yml is made to fire; and the documentation, the alerts and the
+//! dashboard name only metrics that exist.
 
 use crate::{MILLION, ask, options, serve, store, thousand, until};
 use jindou::replica::{Bucket, BucketLimits, SharedLog};
@@ -19,7 +19,7 @@ const SERVER: &str = include_str!("../../../../docs/server.md");
 
 type Labels = BTreeMap<String, String>;
 
-/// The samples of a scrape.
+/// The samples of one request to `/metrics`.
 #[derive(Clone, Debug)]
 struct Scrape(Vec<(String, Labels, f64)>);
 
@@ -30,7 +30,7 @@ fn scrape(server: &Server) -> Scrape {
     Scrape(samples.map(sample).collect())
 }
 
-/// `name{label="value",…} number`
+/// Parses a line `name{label="value",…} number`.
 fn sample(line: &str) -> (String, Labels, f64) {
     let (series, value) = line.rsplit_once(' ').expect("a value");
     let (name, labels) = selector(series);
@@ -62,7 +62,7 @@ impl Scrape {
     }
 }
 
-/// A term of an alert's expression: `time()`, a selector, or `increase(selector[time])`.
+/// Evaluates a term of an alert's expression: `time()`, a selector, or `increase(selector[time])`.
 fn term(text: &str, before: &Scrape, now: &Scrape) -> Vec<(Labels, f64)> {
     if text == "time()" {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -82,7 +82,7 @@ fn term(text: &str, before: &Scrape, now: &Scrape) -> Vec<(Labels, f64)> {
         .collect()
 }
 
-/// Evaluates `TERM [/ TERM | - TERM] > NUMBER`, or `<`.
+/// Evaluates an alert's expression: `TERM [/ TERM | - TERM] > NUMBER`, or with `<`.
 fn holds(expression: &str, before: &Scrape, now: &Scrape) -> bool {
     let words: Vec<&str> = expression.split(' ').collect();
     let values = |text| term(text, before, now);
@@ -107,7 +107,7 @@ fn holds(expression: &str, before: &Scrape, now: &Scrape) -> bool {
     })
 }
 
-/// The alerts with their expressions.
+/// The names of all alerts with their expressions.
 fn alerts() -> BTreeMap<&'static str, &'static str> {
     let mut all = BTreeMap::new();
     let mut name = "";
@@ -121,7 +121,7 @@ fn alerts() -> BTreeMap<&'static str, &'static str> {
     all
 }
 
-/// Alerts that a test here makes fire.
+/// Names of the alerts that tests in this file make fire.
 const FIRED: [&str; 14] = [
     "JindouBucketRequestsFail",
     "JindouCertificateExpires",
@@ -153,7 +153,7 @@ fn fires(alert: &str, before: &Scrape, now: &Scrape) -> bool {
     holds(alerts()[alert], before, now)
 }
 
-/// Waits until the alert fires, which it did not before.
+/// Waits until an alert fires, after checking that it did not fire before.
 fn fire(alert: &str, server: &Server, before: &Scrape) {
     assert!(!fires(alert, before, before), "{alert} fires before");
     until(alert, || fires(alert, before, &scrape(server)));
@@ -164,7 +164,7 @@ fn update(server: &Server, text: &str) -> u16 {
     request(server.address(), "POST", "/update", &kind, text.as_bytes()).status
 }
 
-/// A function that takes time.
+/// A function that sleeps, so that its query takes long.
 fn functions() -> Functions {
     Functions::new()
         .with("http://e/sleep", 0..=0, |_| {
@@ -174,7 +174,7 @@ fn functions() -> Functions {
         .unwrap()
 }
 
-/// A client for SERVICE with a bug.
+/// A client for SERVICE that panics.
 #[derive(Debug)]
 struct Buggy;
 
@@ -209,7 +209,8 @@ fn alerts_about_queries_fire() {
     fire("JindouPanics", &server, &before);
     fire("JindouQueriesFail", &server, &before);
     let target = format!("/query?timeout=1s&query={}", crate::escape(crate::ENDLESS));
-    // While that one runs there is no place for another; it may itself come while another runs.
+    // While an endless query runs, another query is refused. Sent repeatedly, since the endless one may be refused
+    // itself.
     let mut streams = Vec::new();
     until("a refusal", || {
         let mut stream = connect(server.address());
@@ -221,7 +222,7 @@ fn alerts_about_queries_fire() {
     fire("JindouQueriesTimeOut", &server, &before);
 }
 
-/// An answer that is not read holds its memory.
+/// The alert about memory fires while answers that their clients do not read hold most of it.
 #[test]
 fn the_alert_about_memory_fires() {
     let sorted = format!("{MILLION} ORDER BY ?d ?b");
@@ -253,7 +254,7 @@ fn the_alert_about_memory_fires() {
     });
 }
 
-/// A small disk of its own, until dropped; `None` where the system does not allow it.
+/// A mounted small disk, unmounted when this is dropped; `None` if the system does not allow mounting.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
@@ -315,14 +316,14 @@ fn alerts_about_a_full_disk_fire_and_end() {
         request(server.address(), "GET", "/ready", &[], b"").status,
         503
     );
-    // Over without an update.
+    // Once there is space, the alert ends without an update.
     std::fs::remove_file(ballast).unwrap();
     let now = scrape(&server);
     assert!(!fires("JindouLogFailing", &before, &now));
     assert_eq!(insert(241), 200);
 }
 
-/// A certificate that ends at this time from now, in seconds.
+/// A certificate whose validity ends this many seconds from now.
 fn certificate(folder: &Path, ends: i64) -> TlsFiles {
     let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     let now = SystemTime::now()
@@ -331,7 +332,7 @@ fn certificate(folder: &Path, ends: i64) -> TlsFiles {
         .as_secs();
     let end = now.checked_add_signed(ends).unwrap();
     params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-    // The day's beginning is near enough.
+    // Rounded down to the beginning of a day, which is precise enough.
     let days = end / 86_400;
     let of = Command::new("date")
         .args(["-u", "-d", &format!("@{}", days * 86_400), "+%Y %m %d"])
@@ -385,7 +386,7 @@ fn the_alert_about_certificates_fires_and_there_are_warnings() {
     }
 }
 
-/// A server with a shared log in a directory.
+/// Starts a server of a replicated store, with the shared log in a directory.
 fn replica(log: &Path, folder: &Path, name: &str, port: Option<u16>) -> Server {
     let bucket = Bucket::directory(log, BucketLimits::default()).unwrap();
     let mut shared = SharedLog::new(bucket, name);
@@ -418,7 +419,7 @@ fn alerts_about_replicas_fire() {
     drop(three);
     fire("JindouReplicaAlone", &one, &before);
     drop(two);
-    // The next group exists, and is not one.
+    // The next group's file contains nonsense, so the server cannot apply it and falls behind.
     let groups = std::fs::read_dir(log.join("log")).unwrap();
     let mut groups: Vec<String> = groups
         .map(|e| e.unwrap().file_name().into_string().unwrap())
@@ -432,7 +433,7 @@ fn alerts_about_replicas_fire() {
     std::fs::write(log.join(format!("log/{epoch}-{next:016x}.log")), "nonsense").unwrap();
     fire("JindouReplicaBehind", &one, &before);
     let before = scrape(&one);
-    // The bucket is away.
+    // The bucket is unreachable.
     std::fs::rename(&log, folder.path().join("away")).unwrap();
     fire("JindouBucketRequestsFail", &one, &before);
     fire("JindouReplicaCutOff", &one, &before);
@@ -443,7 +444,7 @@ fn documents_alerts_and_the_dashboard_name_metrics_that_exist() {
     let data = store("<http://e/a> <http://e/p> 1 .");
     let folder = tempfile::tempdir().unwrap();
     let server = serve(&data, options().with_writable(true));
-    // Metrics with labels exist once there is something to count.
+    // Metrics with labels exist only once they have counted something.
     ask(&server, "ASK {}", &[]);
     update(&server, "INSERT DATA { <http://e/b> <http://e/p> 1 }");
     request(server.address(), "POST", "/admin/recluster", &[], b"");

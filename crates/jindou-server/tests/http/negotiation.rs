@@ -1,4 +1,4 @@
-//! Codings of answers.
+//! Content codings of answers.
 
 use crate::{MILLION, ask, options, serve, thousand};
 use std::io::Read;
@@ -35,7 +35,7 @@ fn answers_are_compressed_on_demand_and_equal_the_plain_ones() {
                 .unwrap();
         }
         assert_eq!(text.lines().count(), 30_001);
-        // LIMIT may keep other rows in another run; the head and the form of rows are the same.
+        // LIMIT may select other rows in another run, so only the number of columns is compared.
         assert_eq!(
             sorted(&text)[0].split(',').count(),
             sorted(plain.text())[0].split(',').count()

@@ -1,4 +1,4 @@
-//! The parameters of all routes, in the URL and in the body: generated from the table in docs/server.md.
+//! Parameters of all routes, in the URL and in the body; the requests are generated from the table in docs/server.md.
 
 use crate::{options, serve, store};
 use jindou::BackupTarget;
@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
-/// Routes whose body is not a form: they take parameters in the URL only.
+/// Routes whose body is not a form, so that parameters must be in the URL.
 const URL_ONLY: [&str; 3] = ["/batch", "/store", "/admin/queries"];
-/// Parameters that may occur several times, or under several names.
+/// Parameters that may occur more than once, or under several names.
 const SEVERAL: [&str; 7] = [
     "default-graph-uri",
     "named-graph-uri",
@@ -21,7 +21,7 @@ const SEVERAL: [&str; 7] = [
     "iri",
 ];
 
-/// The names of each parameter in the documentation's table, with its routes.
+/// For each parameter in the documentation's table, all of its names, and its routes.
 fn documented() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let page = include_str!("../../../../docs/server.md");
     let (_, rest) = page.split_once("| parameter | routes | meaning |").unwrap();
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// A request with some parameters in the URL, and others in the body where that is a form.
+    /// Sends a request with some parameters in the URL, and others in the body if that is a form.
     fn ask(&self, route: &str, url: &[(&str, &str)], body: &[(&str, &str)]) -> Answer {
         let joined = |all: &[(&str, &str)]| {
             let all = all
@@ -139,7 +139,7 @@ impl World {
     }
 }
 
-/// Parameters that a request to the route needs besides this one.
+/// Parameters without which the route refuses a request with the tested parameter.
 fn base(route: &str, parameter: &str) -> Vec<(&'static str, &'static str)> {
     let all: &[(&str, &str)] = match route {
         "/query" => &[("query", "SELECT * { ?x <http://e/p> ?y }")],
@@ -161,7 +161,7 @@ fn base(route: &str, parameter: &str) -> Vec<(&'static str, &'static str)> {
     others.copied().collect()
 }
 
-/// A value that the parameter may have.
+/// A valid value of the parameter.
 fn value(parameter: &str) -> &'static str {
     match parameter {
         "query" => "ASK {}",
@@ -177,7 +177,8 @@ fn value(parameter: &str) -> &'static str {
     }
 }
 
-/// A parameter that is given once in the URL and once in the body is given twice: so the route reads both.
+/// If a parameter is given both in the URL and in the body, the error that it is given twice shows that the route reads
+/// both.
 #[test]
 fn every_parameter_is_read_from_the_url_and_the_body() {
     let world = World::new();
@@ -200,7 +201,7 @@ fn every_parameter_is_read_from_the_url_and_the_body() {
     }
 }
 
-/// The answer without what differs from one request to the next.
+/// The response as text, without parts that differ between equal requests.
 fn essence(answer: &Answer) -> String {
     fn strip(value: &mut serde_json::Value) {
         if let Some(object) = value.as_object_mut() {

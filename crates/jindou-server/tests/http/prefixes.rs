@@ -1,4 +1,4 @@
-//! Graphs are written with the prefixes that they use.
+//! Turtle answers declare the prefixes that they use.
 
 use crate::{options, serve, store};
 use jindou_testing::http::{escape, request};
@@ -6,12 +6,12 @@ use oxrdfio::{RdfFormat, RdfParser};
 
 #[test]
 fn a_graph_declares_the_prefixes_that_it_uses() {
-    // More than a document may declare, and names of the data's own for what has a common one.
+    // More prefixes than a document may declare, and one of the data's own for the namespace of a common prefix.
     let mut text: String = (0..300)
         .map(|n| format!("@prefix p{n}: <http://e/{n}/> .\n"))
         .collect();
     text += "@prefix own: <http://xmlns.com/foaf/0.1/> .\n";
-    // Rows come by predicate: the last ones are far behind the first.
+    // Rows are sorted by predicate, so some prefixes are used only long after the first rows.
     for n in 0..3000 {
         text += &format!("p7:s{n} p140:q {n} ; own:name \"{n}\"^^p3:t .\n");
     }

@@ -11,7 +11,7 @@ fn post(server: &Server, target: &str, media: &str, body: &str) -> Answer {
     request(server.address(), "POST", target, &headers, body.as_bytes())
 }
 
-/// Prepares a query; gives its id.
+/// Prepares a query, and returns its id.
 fn prepare(server: &Server, text: &str, parameters: &[&str]) -> String {
     let names: Vec<String> = parameters
         .iter()
@@ -28,7 +28,7 @@ fn prepare(server: &Server, text: &str, parameters: &[&str]) -> String {
 #[test]
 fn a_batch_ends_at_its_limits() {
     let server = serve(thousand(), options().with_max_result_bytes(1 << 20));
-    // Light once, heavy after a moment, too long for the room.
+    // A light query, then one that becomes heavy and exceeds the limit of the answer's length, then a light one.
     let endless = prepare(&server, ENDLESS, &[] as &[&str]);
     let one = prepare(&server, "SELECT ?v { $s <http://e/p> ?v }", &["s"]);
     let line = format!(r#"{{"id":"{one}","values":{{"s":"<http://e/s7>"}}}}"#);
@@ -43,7 +43,7 @@ fn a_batch_ends_at_its_limits() {
         "{}",
         lines[1]
     );
-    // Of the time.
+    // The time limit of the batch ends it.
     let count = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f FILTER(?b < ?d && ?d < ?f) }";
     let slow = prepare(&server, count, &[] as &[&str]);
     let start = Instant::now();
@@ -55,7 +55,7 @@ fn a_batch_ends_at_its_limits() {
     );
     assert_eq!((answer.status, &*answer.problem()), (503, "timeout"));
     assert!(start.elapsed() < Duration::from_secs(20));
-    // Many.
+    // Many answers together exceed the limit of the answer's length.
     let mut many = String::new();
     for i in 0..20_000 {
         let _ = writeln!(

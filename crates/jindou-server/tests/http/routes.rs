@@ -40,7 +40,7 @@ fn metrics_count_what_happened() {
         1.0
     );
     assert_eq!(value("jindou_query_seconds_count{class=\"light\"}"), 3.0);
-    // Other tests over the same store may have left their plans.
+    // Other tests with the same store may have cached these plans already.
     let (hits, misses) = (
         value("jindou_plan_cache_hits_total"),
         value("jindou_plan_cache_misses_total"),
@@ -66,7 +66,7 @@ fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
         let endless = format!("/query?profile=true&tag=mine&query={}", escape(ENDLESS));
         let asked = scope.spawn(move || get(&endless));
         let other = scope.spawn(|| ask(&server, ENDLESS, &[]));
-        // One whose answer is wanted, too.
+        // A watched query whose answer is returned as well.
         let target = format!("/query?watch=true&tag=watched&query={}", escape(ENDLESS));
         let watched = scope.spawn(move || get(&target));
         until("all run", || server.live_queries() == 3);
@@ -86,7 +86,7 @@ fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
         assert_eq!(mine().len(), 1);
         assert_eq!(mine()[0]["tag"], "mine");
         let target = format!("/admin/queries/{}", mine()[0]["id"]);
-        // Rows of the last step, which grow.
+        // The number of rows of the last step, which grows.
         let rows = || {
             get(&target).json()["profile"]["tree"]["inputs"][0]["rows_out"]
                 .as_u64()
@@ -104,7 +104,7 @@ fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
             "{seen}"
         );
         assert!(seen["profile"]["text"].to_string().contains("native"));
-        // Others are not measured.
+        // The query that is neither profiled nor watched has no profile.
         for q in get("/admin/queries").json()["queries"].as_array().unwrap() {
             let target = format!("/admin/queries/{}", q["id"]);
             assert_eq!(
@@ -138,7 +138,7 @@ fn a_profile_is_a_tree_that_adds_up() {
         if is_step(node) || (depth > 0 && !is_step(input)) {
             assert_eq!(node["rows_in"], input["rows_out"]);
         } else if is_step(input) {
-            // The steps of an operator's exploration are its own.
+            // An operator returns the rows of the last step of its exploration.
             assert_eq!(node["rows_out"], input["rows_out"]);
         }
         assert_eq!(input["place"], "cpu");

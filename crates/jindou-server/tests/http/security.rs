@@ -61,13 +61,13 @@ fn tls() {
         stream.conn.protocol_version(),
         Some(rustls::ProtocolVersion::TLSv1_3)
     );
-    // A client that does not speak TLS gets nothing, and does no harm.
+    // A client that does not use TLS gets no answer, and does no harm.
     let mut plain = connect(server.address());
     send(&mut plain, "GET", "/health", &[], b"");
     let mut nothing = Vec::new();
     let _ = std::io::Read::read_to_end(&mut plain, &mut nothing);
     assert!(!nothing.starts_with(b"HTTP"));
-    // Files that cannot be used are named.
+    // TLS files that cannot be used are named in the error.
     let swapped = TlsFiles::new(files.key, files.cert);
     let bad = options().with_tls(swapped);
     assert!(matches!(

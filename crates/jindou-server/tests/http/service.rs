@@ -1,4 +1,4 @@
-//! SERVICE between two servers.
+//! SERVICE between two servers, and with endpoints that misbehave.
 
 use crate::{ask, options, serve, store};
 use jindou::service::{AllowList, Allowed, HttpCaller};
@@ -20,7 +20,7 @@ pub fn allowing(entries: &[String]) -> ServerOptions {
 
 const FAR: &str = "<http://e/a> <http://e/name> \"A\", \"Ä\"@de . <http://e/b> <http://e/name> \"01\"^^<http://www.w3.org/2001/XMLSchema#integer> . _:x <http://e/name> _:x .";
 
-/// Text of TSV without its head, in order.
+/// The sorted rows of a TSV answer, without its header.
 fn rows(a: &Answer) -> Vec<String> {
     assert_eq!(a.status, 200, "{}", a.text());
     let mut rows: Vec<String> = a.text().lines().skip(1).map(str::to_owned).collect();
@@ -48,7 +48,7 @@ fn rows_of_another_server_are_joined() {
     ];
     let query = format!("SELECT ?s ?o ?n {{ ?s <http://e/p> ?o SERVICE {endpoint} {inner} }}");
     assert_eq!(rows(&tsv(&near, &query)), joined);
-    // The endpoint is in the rows, before or after.
+    // The endpoint is a variable, bound before or after the SERVICE.
     for query in [
         format!(
             "SELECT ?s ?o ?n {{ VALUES ?e {{ {endpoint} }} ?s <http://e/p> ?o SERVICE ?e {inner} }}"
@@ -68,7 +68,7 @@ fn rows_of_another_server_are_joined() {
         optional.contains(&"<http://e/c>\t".to_owned()),
         "{optional:?}"
     );
-    // A blank node is the same within one answer, and unknown here.
+    // Within one answer, equal labels mean the same blank node, which is in no other graph.
     let query =
         format!("SELECT ?s ?n {{ SERVICE {endpoint} {inner} FILTER(isBlank(?s) && ?s = ?n) }}");
     assert_eq!(rows(&tsv(&near, &query)).len(), 1);
@@ -95,7 +95,7 @@ fn endpoints_off_the_list_are_not_asked() {
     for (server, word) in [
         (serve(&near, options()), "not allowed here"),
         (serve(&near, allowing(&["e.org".into()])), "--service-allow"),
-        // Its usual ports only.
+        // An entry without a port allows only the default ports.
         (
             serve(&near, allowing(&["127.0.0.1".into()])),
             "--service-allow",
@@ -122,7 +122,7 @@ fn endpoints_off_the_list_are_not_asked() {
     }
     assert_eq!(rows(&tsv(&server, &of(&there, ""))).len(), 2);
     assert_eq!(far_requests(&far), 1);
-    // Nothing determines the endpoint.
+    // Nothing binds the variable of the endpoint.
     let a = tsv(
         &server,
         "SELECT * { ?s <http://e/p> ?o { SERVICE ?e { ?s <http://e/name> ?n } ?s ?p 2 } }",
@@ -154,7 +154,7 @@ fn far_requests(server: &Server) -> u64 {
         .sum()
 }
 
-/// A server that answers every request in the same way.
+/// Starts a server that answers every request in the same way.
 pub fn answering(
     answer: impl Fn(&mut dyn Write) + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -209,7 +209,7 @@ fn a_redirect_is_followed_on_the_list_only() {
     );
     let (status, text, _) = failing(at, &[far.address().to_string()]);
     assert!(status == 200 && text.contains("Ä"), "{status} {text}");
-    // A redirect loop.
+    // The endpoint redirects to itself.
     let (at, seen) = answering(|out| {
         let _ = out.write_all(
             b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
@@ -263,7 +263,7 @@ fn what_is_no_answer_is_an_error_that_names_the_endpoint() {
             "{answer}: {status} {text}"
         );
     }
-    // Nothing listens there.
+    // No server listens at the endpoint's port.
     let at = SocketAddr::from(([127, 0, 0, 1], jindou_testing::free_port()));
     let (status, text, _) = failing(at, &[]);
     assert_eq!(status, 502, "{text}");
@@ -278,7 +278,7 @@ fn an_endpoint_that_says_nothing_or_never_ends_meets_the_querys_limits() {
         "{status} {text}"
     );
     assert!(took < Duration::from_secs(10), "{took:?}");
-    // Endless rows: the memory limit, or the deadline.
+    // The endpoint sends rows without end: the memory limit or the time limit ends the query.
     let (at, _) = answering(|out| {
         let _ = out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/tab-separated-values\r\n\r\n?s\t?n\n");
         let mut i = 0u64;
@@ -294,7 +294,7 @@ fn an_endpoint_that_says_nothing_or_never_ends_meets_the_querys_limits() {
         status == 507 || status == 503 && text.contains("time limit"),
         "{status} {text}"
     );
-    // One endless row.
+    // The endpoint sends a row without end.
     let (at, _) = answering(|out| {
         let _ = out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/tab-separated-values\r\n\r\n?s\t?n\n<http://e/");
         while out.write_all(&[b'x'; 1 << 16]).is_ok() {}
@@ -306,7 +306,8 @@ fn an_endpoint_that_says_nothing_or_never_ends_meets_the_querys_limits() {
     );
 }
 
-/// A head that names 300,000 variables kept the parser at work for a quarter of an hour, in which it saw no time limit.
+/// A head with 300,000 variables once kept the parser busy for a quarter of an hour, during which it checked no time
+/// limit.
 #[test]
 fn an_answer_of_too_many_variables_is_refused_before_it_is_read() {
     let named = |open: &str, close: &str, between: &str| {

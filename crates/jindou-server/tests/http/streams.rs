@@ -1,4 +1,4 @@
-//! Streaming answers: slow readers, readers that leave, cancellation, shutdown.
+//! Streamed answers: slow readers, readers that disconnect, cancellation, shutdown.
 
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
 use jindou_testing::http::{connect, escape, receive, request, send};
@@ -44,14 +44,14 @@ fn a_reader_that_stops_reading_is_cut_off_at_its_deadline() {
     until("it runs", || server.live_queries() == 1);
     until("its time is over", || server.live_queries() == 0);
     assert!(start.elapsed() >= Duration::from_millis(400));
-    // The connection is cut too: the data that the system still holds arrives, then the end, which is not the end of an
-    // answer.
+    // The connection is closed as well: the client gets the data that the operating system still holds, and then an end
+    // without the marker of a complete answer.
     std::thread::sleep(Duration::from_millis(1500));
     let answer = receive(&mut stream, "GET");
     assert!(!answer.whole);
     until("the connection is gone", || {
         let metrics = request(server.address(), "GET", "/metrics", &[], b"");
-        // This request's own is the only one.
+        // The only connection left is that of this request.
         metrics.text().lines().any(|l| l == "jindou_connections 1")
     });
 }
@@ -62,7 +62,7 @@ fn slow_readers_do_not_keep_others_waiting() {
         thousand(),
         options().with_light_slots(1).with_heavy_slots(1),
     );
-    // More stalled readers than there are slots of either kind.
+    // More stalled readers than there are light and heavy slots.
     let mut slow: Vec<_> = (0..20)
         .map(|_| open(&server, ENDLESS, "timeout=30&"))
         .collect();
@@ -84,7 +84,7 @@ fn slow_readers_do_not_keep_others_waiting() {
         .text(),
         "true\n"
     );
-    // The stalled readers themselves continue when they read again.
+    // A stalled query continues when its client reads again.
     let mut some = [0; 300_000];
     slow[0].read_exact(&mut some).unwrap();
     drop(slow);
@@ -106,7 +106,7 @@ fn a_query_is_seen_and_cancelled() {
     assert_eq!(request(to, "POST", &one, &[], b"").status, 405);
     assert_eq!(request(to, "DELETE", &one, &[], b"").status, 202);
     until("it is gone", || server.live_queries() == 0);
-    // It may not have begun to answer.
+    // The query may have been cancelled before its answer began.
     let answer = receive(&mut stream, "GET");
     assert!(!answer.whole || answer.status == 503, "{}", answer.status);
     assert_eq!(request(to, "DELETE", &one, &[], b"").status, 404);
@@ -144,7 +144,8 @@ fn a_shutdown_lets_answers_end_and_cancels_after_its_grace() {
 #[test]
 #[ignore = "2,000 connections; see docs/testing.md"]
 fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
-    // A slow reader's query takes up to 2 MiB, and none is to be cut off here because memory is short.
+    // Enough memory for all slow readers, up to 2 MiB for each query, so that no connection is closed for lack of
+    // memory.
     let limited = options()
         .with_memory(4 << 30)
         .with_query_memory(16 << 20)
@@ -163,7 +164,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
     until("the slow ones have their queries", || {
         server.live_queries() == 1000
     });
-    // A tenth of all clients leaves in the middle of its answer.
+    // A tenth of all clients disconnect in the middle of their answers.
     for _ in 0..200 {
         drop(slow.pop());
     }
@@ -180,14 +181,14 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
     }
     println!("3,000 light queries among 800 slow readers: the longest took {longest:?}");
     assert!(longest < Duration::from_secs(10));
-    // Queries beyond a limit of each kind, all at once, and each ends with its own error.
+    // At the same time, queries that exceed each kind of limit; each ends with its own error.
     let silent = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h FILTER(?b < ?d && ?d < ?f && ?f < ?h) }";
     let sorted = format!("{MILLION} ORDER BY ?b ?d");
     let deep = format!("ASK {}", "{".repeat(1000));
     let kinds = [
         ("timeout=300ms&", silent, 503, "timeout", "300ms"),
         ("", &*sorted, 507, "limit", "memory"),
-        // A profile discards the rows, so the limit is reached before the answer begins.
+        // With a profile the rows are discarded, so the limit of rows is reached before the answer begins.
         ("profile=true&", MILLION, 507, "limit", "500000"),
         ("", &*deep, 400, "query-limit", "nest more than"),
     ];
@@ -197,7 +198,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
                 scope.spawn(move || {
                     let target = format!("/query?{parameters}query={}", escape(query));
                     let mut answer = request(to, "GET", &target, &[], b"");
-                    // A query that could not begin before its own deadline is refused at once, and retried.
+                    // A query whose expected wait exceeds its time limit is refused, and sent again.
                     let begun = Instant::now();
                     while answer.problem() == "busy" && begun.elapsed() < Duration::from_secs(60) {
                         assert_eq!(answer.status, 503);
@@ -239,7 +240,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
     );
 }
 
-/// The number of a metric.
+/// The value of a metric.
 fn metric(server: &jindou_server::Server, name: &str) -> u64 {
     let answer = request(server.address(), "GET", "/metrics", &[], b"");
     let line = answer.text().lines().find(|l| l.starts_with(name));
@@ -254,7 +255,8 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
     let target = format!("/query?query={}", escape(ENDLESS));
     let mut readers = Vec::new();
     let mut most = 0;
-    // More of them than the memory allows, not all at once: each has taken its buffers before the next comes.
+    // Together more queries than the memory allows, sent one after the other, so that each has its buffers before the
+    // next one is sent.
     for _ in 0..150 {
         let mut stream = connect(server.address());
         send(&mut stream, "GET", &target, &[("accept", "text/csv")], b"");
@@ -266,7 +268,7 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
     assert!(used > 4 << 20, "{used}");
     assert!(used <= memory, "{used}");
     assert!(most < 100, "{most} at once");
-    // No client is kept out for long.
+    // The connections of clients that do not read are closed, so that other queries are answered again.
     until("there is room again", || {
         ask(&server, MILLION, &[("accept", "text/csv")]).whole
             && ask(&server, "ASK { <http://e/s7> ?p ?o }", &[]).status == 200

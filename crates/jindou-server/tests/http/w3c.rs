@@ -1,5 +1,5 @@
-//! The W3C's tests of the SPARQL 1.1 Protocol and of the Graph Store Protocol as their manifests describe them: each test's
-//! requests are sent to a server of its own, and every answer must be what the manifest expects.
+//! The W3C's tests of the SPARQL 1.1 Protocol and of the Graph Store Protocol: the requests of each test are sent to a
+//! server of its own, and every response must be as the manifest says.
 
 use crate::{Store, options, serve, store};
 use jindou_server::Server;

@@ -1,4 +1,4 @@
-//! Reading the store into memory after a start.
+//! Reading of the store into memory after the start.
 
 use crate::{ask, options, serve, store, until};
 use jindou::Warm;

@@ -1,4 +1,4 @@
-//! Queries during an update that runs for long.
+//! Queries while a long update runs.
 
 use crate::{ENDLESS, ask, options, serve, thousand, until};
 use jindou_server::{Server, ServerOptions};

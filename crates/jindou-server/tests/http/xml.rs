@@ -1,4 +1,4 @@
-//! RDF/XML that clients send, and results in XML that endpoints answer with: whole, or an error.
+//! RDF/XML in requests, and XML results from endpoints: they are read completely, or there is an error.
 
 use crate::service::{allowing, answering};
 use crate::{ask, options, serve, store};
@@ -41,7 +41,7 @@ fn a_document_that_is_cut_off_or_empty_changes_nothing() {
         }
     }
     assert_eq!(kept(&server), ["1", "2"]);
-    // An empty Turtle document is one.
+    // An empty text is a valid Turtle document.
     let turtle = [("content-type", "text/turtle")];
     let empty = request(
         server.address(),
@@ -107,14 +107,14 @@ fn an_endpoints_xml_is_what_it_says_or_an_error() {
     }
 }
 
-/// Text in ISO-8859-1.
+/// The text, encoded in ISO-8859-1.
 fn latin(text: &str) -> Vec<u8> {
     text.chars()
         .map(|c| u8::try_from(u32::from(c)).unwrap())
         .collect()
 }
 
-/// A document whose declaration names an encoding.
+/// A document whose XML declaration names this encoding.
 fn declaring(encoding: &str) -> String {
     DOCUMENT
         .replace(

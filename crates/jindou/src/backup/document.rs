@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! jindou-backup 1                    format version
-//! time 1795333335123456              when it was taken, microseconds since 1970, UTC
+//! time 1795333335123456              when the backup was taken, microseconds since 1970, UTC
 //! epoch 5b0c…                        id epoch of the base, 16 hex digits
-//! base 17                            the snapshot that the base holds
-//! snapshot 42                        the last one in the log
-//! from 1795333330000000              the base is of that time or before
-//! file strings.jd 123456             name and length of a file of the base; its parts follow
+//! base 17                            number of the snapshot that the base holds
+//! snapshot 42                        number of the last snapshot in the log
+//! from 1795333330000000              earliest time to which the backup can be restored
+//! file strings.jd 123456             name and length of a file of the base; the names of its parts follow
 //! part part-01ab…
-//! log 42… 4711 01ab… 18 43           file, bytes, checksum, first record, the one that would follow
+//! log 42… 4711 01ab… 18 43           log file, bytes, checksum, its first record's number, the number after its last
 //! backup 01ab…                       xxh3-64 of all lines above
 //! ```
 
@@ -60,7 +60,7 @@ pub(super) struct BackupDocument {
     pub log: Vec<LogPart>,
 }
 
-/// True for a name that cannot lead out of the folder.
+/// True for a name that cannot be a path out of the folder: no separators, no leading dot.
 fn is_plain(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
@@ -72,9 +72,8 @@ impl BackupDocument {
         format!("{NAME}{time:020}-{snapshot:010}")
     }
 
-    /// The name of a new backup. Names sort in the order in which backups were taken: if the clock was set back, the
-    /// time in the name is later than that of the newest backup in the target, and only the document has the clock's
-    /// time.
+    /// The name of a new backup. Names sort in the order in which backups were taken. If the clock was set back, the
+    /// name has a time just after the newest backup's in the target instead; the document always has the clock's time.
     pub fn next_name<'n>(
         there: impl Iterator<Item = &'n String>,
         now: u64,
@@ -124,7 +123,7 @@ impl BackupDocument {
         t
     }
 
-    /// Parses the text; `None` for anything but output of [`Self::to_text`].
+    /// Parses the text; `None` for anything but output of [`Self::to_text`], so also if the checksum is wrong.
     pub fn parse(name: &str, text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut found = Self {
@@ -177,7 +176,7 @@ impl BackupDocument {
                         next: next.parse().ok()?,
                     });
                 }
-                // The last line is compared as text.
+                // The line with the checksum. The comparison of the whole text below verifies it.
                 "backup" => {}
                 _ => return None,
             }

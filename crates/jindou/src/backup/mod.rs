@@ -4,12 +4,12 @@
 //! that belong to it, so a later backup copies only new files.
 //!
 //! ```text
-//! backup-<order>-<snapshot>          what belongs to one backup; put last, so what has that name is whole
+//! backup-<order>-<snapshot>          lists the files of one backup; written last, so every listed backup is complete
 //! part-<checksum>                    up to 64 MiB of a base's file
 //! log-<epoch>-<sequence>-<checksum>-<length>   the first bytes of a log file
 //! ```
 //!
-//! `<order>` is the time, unless the clock was set back: then it is one more than that of the newest backup.
+//! `<order>` is the time in microseconds; if the clock was set back, one more than the newest backup's.
 //!
 //! | module | job |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `parts` | base files in parts, by checksum |
 //! | `take` | making a backup |
 //! | `prune` | removing old backups |
-//! | `restore` | a store of a backup, up to a snapshot or a time |
+//! | `restore` | restoring a store from a backup, up to a snapshot or a time |
 
 mod document;
 mod parts;
@@ -37,14 +37,14 @@ use jindou_model::{Error, Result, private};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest text of a backup that is read, in bytes.
+/// Longest backup document that is read, in bytes.
 const LONGEST: u64 = 1 << 30;
 
 /// A destination for backups.
 #[derive(Clone)]
 pub struct BackupTarget {
     files: Arc<dyn Files>,
-    /// The local folder, if only one process at a time may write there.
+    /// The local folder, which one process at a time may write to; `None` for other storage.
     folder: Option<PathBuf>,
     /// The only backup to consider, if one was named.
     only: Option<String>,
@@ -62,7 +62,7 @@ impl std::fmt::Debug for BackupTarget {
 pub struct BackupInfo {
     /// Its name in the backup target.
     pub name: String,
-    /// When it was taken, in microseconds since 1970 (UTC).
+    /// Time at which the backup was taken, in microseconds since 1970 (UTC).
     pub time: u64,
     /// The last snapshot in it.
     pub snapshot: u64,
@@ -94,10 +94,10 @@ impl BackupTarget {
         })
     }
 
-    /// As [`Self::folder`], for a folder that must exist already, such as one that is only read.
+    /// Like [`Self::folder`], but the folder must exist, as when backups are only read.
     ///
     /// # Errors
-    /// As [`Self::folder`]; [`Error::Usage`] if there is no such folder.
+    /// Those of [`Self::folder`]; [`Error::Usage`] if the folder does not exist.
     pub fn existing(location: &str) -> Result<Self> {
         let path = Self::path_of(location)?;
         if !std::path::Path::new(path).is_dir() {
@@ -180,7 +180,8 @@ impl BackupTarget {
         names
     }
 
-    /// Locks a folder of backups against other writers, and removes incomplete files of a backup that was killed.
+    /// Locks a folder of backups against other writers, and removes incomplete files that a killed process left. `None`
+    /// for storage other than a folder.
     fn alone(&self) -> Result<Option<StoreLock>> {
         let Some(folder) = &self.folder else {
             return Ok(None);

@@ -7,11 +7,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Bytes of a part, except for a file's last one.
+/// Length of a part in bytes; a file's last part may be shorter.
 pub(super) const PART: u64 = 64 << 20;
 const BLOCKS: usize = PART as usize / BLOCK;
 
-/// Length of part `i` of a file of this length.
+/// Length of part `i` of a file that is `file` bytes long.
 pub(super) fn part_length(file: u64, i: usize) -> u64 {
     file.saturating_sub(i as u64 * PART).min(PART)
 }

@@ -17,8 +17,8 @@ pub struct PruneReport {
 }
 
 impl BackupTarget {
-    /// Removes all but the newest `keep` backups, and the files that belong to none of those. If that is interrupted,
-    /// the remaining backups are complete, and the next call removes the rest.
+    /// Removes all backups but the newest `keep`, and the files that none of the kept backups uses. If this is
+    /// interrupted, the remaining backups are complete, and the next call removes the remaining files.
     ///
     /// # Errors
     /// [`Error::Usage`] if `keep` is 0; [`Error::Damaged`] if a backup that is kept cannot be read, since its files are
@@ -49,7 +49,7 @@ impl BackupTarget {
             _ => Ok(()),
         };
         let mut report = PruneReport::default();
-        // First what names the files, so that no backup is listed that lacks some.
+        // Documents are removed before the files they name, so that every listed backup has all its files.
         for name in &names[..old] {
             remove(name)?;
             report.backups += 1;

@@ -14,14 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Folder for log files until their records are written again.
+/// Folder into which log files of the backup are written before their records are appended to the new store's log.
 const FROM: &str = "log-of-backup";
 
 /// The point to which a store is restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestoreTo {
-    /// The state of the newest backup, or at the end of the log.
+    /// The newest state: the last snapshot of the newest backup, or the end of a shared log.
     #[default]
     Newest,
     /// This snapshot.
@@ -34,10 +34,10 @@ pub enum RestoreTo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RestoreReport {
-    /// Name of the backup that was restored, or place of the log.
+    /// Name of the backup, or location of the shared log, from which the store was restored.
     pub backup: String,
-    /// The restored store's snapshot. For a log that several servers share, the number of its group; the restored store
-    /// has a numbering of its own.
+    /// Number of the restored snapshot in the backup. For a log that several servers share, the number of its group;
+    /// the restored store numbers its snapshots independently.
     pub snapshot: u64,
     /// Commit time of that snapshot, if the log has it: microseconds since 1970 (UTC).
     pub committed: Option<u64>,
@@ -67,7 +67,8 @@ impl Database {
     }
 }
 
-/// Doubts about the choice of the newest backup, the last of `whole`, or of a time.
+/// Warnings, a sentence each, if the clock was set back between backups, so that another backup than the chosen one may
+/// be meant. `whole` holds the intact backups in the order in which they were taken.
 fn doubts(whole: &[BackupDocument], to: RestoreTo) -> Vec<String> {
     let of = |d: &BackupDocument| {
         let i = &d.info;
@@ -113,7 +114,7 @@ fn doubts(whole: &[BackupDocument], to: RestoreTo) -> Vec<String> {
     doubts
 }
 
-/// Chooses a backup among the intact ones. Returns doubts about the choice as well.
+/// Chooses the backup to restore among the intact ones. Also returns warnings about the choice.
 fn choose(from: &BackupTarget, to: RestoreTo) -> Result<(BackupDocument, Vec<String>)> {
     let mut all = from.documents()?;
     let place = from.files.path("");
@@ -124,7 +125,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<(BackupDocument, Vec<Str
             None => "no backups".into(),
         }));
     }
-    // Damaged backups newer than the last intact one: they may have the requested state.
+    // If backups newer than the last intact one are damaged, the choice is an error: they may have the requested state.
     let mut damaged = None;
     let mut newest = None;
     while newest.is_none() {
@@ -152,7 +153,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<(BackupDocument, Vec<Str
     let Some(newest) = newest else {
         return Err(none("no backups".into()));
     };
-    // A damaged backup does not keep later ones from being used.
+    // Damaged backups older than the newest intact one are ignored.
     let mut whole: Vec<BackupDocument> = all.into_iter().flatten().collect();
     whole.push(newest);
     let doubts = doubts(&whole, to);
@@ -173,7 +174,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<(BackupDocument, Vec<Str
         RestoreTo::Snapshot(n) => whole
             .iter()
             .rposition(|d| (d.info.base..=d.info.snapshot).contains(&n)),
-        // The first backup taken afterwards has everything that was committed until then.
+        // The first backup taken after the time contains everything that was committed until then.
         RestoreTo::Time(t) => whole
             .iter()
             .position(|d| d.info.from <= t && t <= d.info.time),
@@ -244,8 +245,8 @@ pub(crate) fn refuse_occupied(dir: &Path) -> Result<()> {
     }
 }
 
-/// Moves a restored store to its final path after reading all of it once and checking its epoch and snapshot. Returns
-/// the number of its quads.
+/// Moves a restored store to its final path after reading all of it once and checking its epoch and snapshot number;
+/// `wrong` makes the error if these differ. Returns the number of its quads.
 pub(crate) fn appear(
     building: Building,
     epoch: u64,
@@ -263,7 +264,7 @@ pub(crate) fn appear(
         None => Manifest::of_store(new)?.names(),
     };
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // What makes the other files a store is synced last.
+    // A folder counts as a store once these three files exist, so they are synced last.
     names.sort_by_key(|n| {
         [CHECKSUMS, MANIFEST, CLUSTER]
             .iter()
@@ -280,7 +281,7 @@ pub(crate) struct NewLog {
 }
 
 impl NewLog {
-    /// An empty log in the folder of a base.
+    /// An empty log in the folder of a base, for records after number `after`.
     pub fn begin(dir: &Path, epoch: u64, after: u64) -> Result<Self> {
         let own = dir.join(LOG);
         let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;
@@ -385,7 +386,7 @@ impl Restoring<'_> {
         Ok(())
     }
 
-    /// Writes a log with the backup's records up to the restored point. Returns the last record's number and time.
+    /// Writes the new store's log: the backup's records up to `to`. Returns the last record's number and commit time.
     fn log(&self, dir: &Path, to: RestoreTo) -> Result<(u64, Option<u64>)> {
         let info = &self.backup.info;
         let mut last = (info.base, None);

@@ -20,7 +20,7 @@ pub const BACKUP_PHASES: [&str; 2] = ["copying the base", "copying the log"];
 
 /// Number of attempts at a consistent copy of a store that another process changes.
 const TRIES: usize = 10;
-/// Longest wait until the records that another process's log has acknowledged are known to be durable.
+/// Longest wait for proof that the records in another process's log are durable.
 const PROOF: Duration = Duration::from_secs(3);
 
 /// Report on a backup that was taken.
@@ -33,15 +33,15 @@ pub struct BackupReport {
     pub new_files: u64,
     /// Bytes of those files.
     pub new_bytes: u64,
-    /// Records at the log's end that another process had not made durable yet. The backup does not contain them.
+    /// Records at the log's end that another process had not yet made durable. The backup does not contain them.
     pub left_out: u64,
     /// Duration of the backup.
     pub time: Duration,
 }
 
 impl Database {
-    /// Backs up the store's state at the end of the copying, while queries and updates continue. Everything
-    /// acknowledged before the call is in the backup. Only files that the target lacks are copied.
+    /// Backs up the store's state as of the end of the copying, while queries and updates continue. The backup contains
+    /// every update acknowledged before the call. Only files that the target lacks are copied.
     ///
     /// # Errors
     /// [`Error::Usage`] for a database without a directory, or one that cannot be changed; [`Error::Damaged`];
@@ -70,9 +70,9 @@ impl Database {
         guarded(|| copy.run())
     }
 
-    /// Backs up a store that another process may have open. Its files never change once they are written, and of its
-    /// log the records that are proven to be durable are copied. Records acknowledged before this call are waited for,
-    /// for some seconds.
+    /// Backs up a store that another process may have open: its files never change once they are written. Only those
+    /// log records are copied that are proven to be durable; for records that are in the log when the copying reaches
+    /// it, this waits some seconds for the proof.
     ///
     /// # Errors
     /// As [`Self::backup`].
@@ -106,7 +106,7 @@ pub(crate) fn in_the_log() -> Error {
 struct Copy<'a> {
     dir: &'a Path,
     target: &'a BackupTarget,
-    /// Number of the last snapshot that was acknowledged to a caller.
+    /// Returns the number of the last acknowledged snapshot; `None` if another process may be writing to the store.
     acknowledged: &'a dyn Fn() -> Option<u64>,
     cancel: &'a CancelToken,
     progress: &'a Progress,
@@ -128,8 +128,8 @@ impl Copy<'_> {
             tries += 1;
             let seen = current(self.dir)?;
             let done = self.once(&seen.0, &seen.1);
-            // Another process may have put another base in place, or trimmed the log; then the missing files are no
-            // longer needed.
+            // Another process may have installed another base, or trimmed the log; a failure to find the old files is
+            // then no error, and the copying starts again.
             let moved = !matches!(current(self.dir), Ok(now) if now == seen);
             match done {
                 Err(e @ (Error::Cancelled | Error::Limit(_))) => return Err(e),
@@ -173,7 +173,7 @@ impl Copy<'_> {
             files,
             log,
         };
-        // Nothing was replaced meanwhile, so all copies belong together.
+        // The base was not replaced during the copying, so all copied files belong to the same state.
         if current(self.dir)? != (place.clone(), manifest.clone()) {
             return Err(Error::Conflict("the store's base was replaced".into()));
         }
@@ -286,8 +286,9 @@ impl Copy<'_> {
         Ok(files)
     }
 
-    /// Copies the parts of the log that the target lacks. Returns the parts, the number of records that were left out,
-    /// and the time of the first one.
+    /// Copies the parts of the log that the target lacks. Returns all parts that belong to the backup, the number of
+    /// records that were left out because they were not proven durable, and the commit time of the first record after
+    /// the base.
     fn log(
         &self,
         folder: &Path,
@@ -306,7 +307,7 @@ impl Copy<'_> {
         let mut parts = take(acknowledged)?;
         let mut left_out = 0;
         if acknowledged.is_none() {
-            // All complete records in the log now, proven durable or not.
+            // Number of the last complete record that is in the log now, proven durable or not.
             let wanted = last(&take(Some(u64::MAX))?);
             let begun = Instant::now();
             while last(&parts) < wanted && begun.elapsed() < PROOF {

@@ -1,4 +1,4 @@
-//! Times as people write them.
+//! Times as text with a date and a zone.
 
 use jindou_model::{Error, Resource, Result};
 use oxsdatatypes::{DateTime, DayTimeDuration, Decimal, Integer};
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn times_are_read_as_they_are_written() {
-        // `date -u -d @1795333335 +%FT%TZ`
+        // The expected text is the output of `date -u -d @1795333335 +%FT%TZ`.
         assert_eq!(time_text(1_795_333_335_000_000), "2026-11-22T07:42:15Z");
         assert_eq!(
             parse_time("2026-11-22T08:42:15.25+01:00").ok(),

@@ -1,5 +1,5 @@
-//! Candidates for a predicate, an object or a graph: from statistics where these suffice, otherwise from subjects that
-//! a query finds.
+//! Candidates for a predicate, an object or a graph: from statistics where these suffice, otherwise from the properties
+//! of subjects that a query finds.
 
 use super::lists::{NameCount, NameLists};
 use super::names::Names;
@@ -24,7 +24,7 @@ pub(crate) struct Candidate {
     pub count: u64,
 }
 
-/// Candidates, and the meaning of their counts.
+/// Candidates, the meaning of their counts, and whether the time limit left some out.
 pub(crate) struct FoundCandidates {
     pub all: Vec<Candidate>,
     pub counts: Counts,
@@ -41,20 +41,20 @@ impl FoundCandidates {
     }
 }
 
-/// Most objects that are decoded, chosen by frequency.
+/// Largest number of objects that are decoded, the most frequent ones.
 const DECODED: usize = 2_000;
-/// Longest term that is offered, in bytes of its canonical form: longer ones are of no use in a list.
+/// Longest term that is offered, in bytes of its canonical form: a list of suggestions cannot show longer ones.
 pub(crate) const LONGEST_TERM: usize = 2048;
-/// Memory of a candidate in addition to its text, of which there are several copies: one in lower case, and one for
-/// sorting.
+/// Estimated bytes per candidate without its text, and the number of copies of the text, such as the ones in lower case
+/// and for sorting.
 const CANDIDATE: usize = 160;
 const COPIES: usize = 4;
-/// Most neighbours of one subject that are counted.
+/// Largest number of neighbours of one subject that are counted.
 const NEIGHBOURS: usize = 1_000;
-/// Largest number of objects of a predicate that are all counted.
+/// If a predicate has at most this many objects, all of them are counted.
 const FEW_OBJECTS: u32 = 4_000;
 
-/// The graphs that a group reads.
+/// The graphs that are read by the group of patterns that the cursor is in.
 pub(crate) enum Graphs {
     Default,
     Named(u32),
@@ -75,7 +75,7 @@ impl Graphs {
     }
 }
 
-/// The state of a search for candidates.
+/// State of one search for candidates.
 pub(crate) struct Look<'a> {
     pub db: &'a Database,
     pub snapshot: &'a Snapshot,
@@ -122,7 +122,7 @@ impl<'a> Look<'a> {
     }
 
     fn graphs_here(&self) -> Graphs {
-        // Graphs that the store does not know count as empty.
+        // Graphs that the store does not contain are left out, as empty graphs.
         let set = |iris: &[String]| {
             let mut set: Vec<u32> = iris.iter().filter_map(|iri| self.vertex(iri)).collect();
             set.sort_unstable();
@@ -147,8 +147,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The IRIs of the graphs that form the default graph, and of the named ones, if the request or else the text
-    /// selects them.
+    /// The IRIs of the graphs that form the default graph, and of the named graphs; `None` if neither the request nor
+    /// the text (`FROM`, `FROM NAMED`) selects any. The request takes precedence.
     fn dataset(&self) -> Option<[Vec<String>; 2]> {
         if let Some(chosen) = &self.request.options.dataset {
             return Some([chosen.default.clone(), chosen.named.clone()]);
@@ -158,13 +158,13 @@ impl<'a> Look<'a> {
         (!chosen.iter().all(Vec::is_empty)).then(|| chosen.each_ref().map(iris))
     }
 
-    /// Charges a candidate; false if there is no memory for it.
+    /// Charges the memory of a candidate whose text has this many bytes; false if the budget does not allow it.
     pub(crate) fn has_room(&self, text: usize) -> bool {
         let bytes = (CANDIDATE + COPIES * text) as u64;
         self.charge.borrow_mut().add(bytes).is_ok()
     }
 
-    /// A candidate, if there is memory for it.
+    /// A candidate with this IRI; `None` if there is no memory for it, or if it cannot be offered.
     fn named(&self, iri: &str, count: u64) -> Option<Candidate> {
         self.has_room(iri.len()).then(|| named(iri, count))?
     }
@@ -191,7 +191,7 @@ impl<'a> Look<'a> {
         Graph::predicate_of(self.snapshot, VertexId(v))
     }
 
-    /// True if counts over the whole data hold for the graphs at the cursor.
+    /// True if counts over all graphs of the store are also right for the graphs at the cursor.
     fn sees_all(&self) -> bool {
         match self.graphs {
             Graphs::Default => !self.lists.has_named,
@@ -202,7 +202,7 @@ impl<'a> Look<'a> {
 
     /// Candidates for the slot, in no particular order.
     pub(crate) fn candidates(&self, word: &str) -> FoundCandidates {
-        // Terms are not useful while a variable is being typed.
+        // A term is not useful while a variable is being typed.
         if word.starts_with(['?', '$']) {
             return FoundCandidates::nothing();
         }
@@ -224,7 +224,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The patterns that constrain the subject, directly or through other variables.
+    /// The patterns that constrain the subject, directly or through variables that they share with others.
     pub(crate) fn about(&self, subject: &str) -> Vec<&Pattern> {
         let patterns = &self.place.patterns;
         let mut known: FxHashSet<&str> = FxHashSet::default();
@@ -249,7 +249,8 @@ impl<'a> Look<'a> {
         chosen.map(|(p, _)| p).take(sample::MOST_PATTERNS).collect()
     }
 
-    /// The star that the patterns form, if they form nothing else and counts of characteristic sets apply here.
+    /// The star that the patterns form; `None` if they contain anything else, or if counts of characteristic sets do
+    /// not apply to the graphs at the cursor or to a store with updates.
     fn star(&self, subject: &str, about: &[&Pattern]) -> Option<SubjectStar> {
         if !self.sees_all() || !Graph::is_as_loaded(self.snapshot) {
             return None;
@@ -332,11 +333,12 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The predicates of these vertices, with the number of vertices that have each. Vertices that the patience leaves
-    /// out are not counted.
+    /// The predicates of these vertices, with the number of vertices that have each. Vertices that are not reached
+    /// within the time limit are not counted.
     fn predicates_of(&self, vertices: &Sample, direction: Direction) -> FoundCandidates {
         let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
-        // Lists of predicates cover all graphs, and may include edges that a patch removed.
+        // A vertex's list of predicates covers all graphs, and may include edges that a patch removed. Unless neither
+        // can change the counts, the edges themselves are read.
         let sure = self.sees_all() && Graph::is_as_loaded(self.snapshot);
         let mut scratch = Vec::new();
         let counting = Instant::now();
@@ -536,14 +538,14 @@ fn counts(exact: bool) -> Counts {
     }
 }
 
-/// Matching candidates, else the fallback list.
+/// `found`, or if it is empty the candidates that `other` makes.
 fn or(found: FoundCandidates, other: impl FnOnce() -> FoundCandidates) -> FoundCandidates {
     if !found.all.is_empty() {
         return found;
     }
     let partial = found.partial;
     let mut other = other();
-    // Counts over the whole data say little about this subject.
+    // These counts are over the whole data, and say little about this subject.
     if other.counts == Counts::Exact {
         other.counts = Counts::Whole;
     }

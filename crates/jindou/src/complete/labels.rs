@@ -1,5 +1,5 @@
-//! Labels that have the word so far: of predicates, classes, objects and graphs among the candidates, and of resources
-//! that a search finds.
+//! Suggestions whose label matches the word that is being typed: predicates, classes, objects and graphs among the
+//! candidates, and resources that a search of labels finds.
 
 use super::data::{Candidate, Look};
 use super::offer::GROUP_WORDS;
@@ -15,11 +15,11 @@ use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::time::Instant;
 
-/// Shortest word in characters that is searched in labels; too many labels contain shorter ones.
+/// Shortest word, in characters, that is searched in labels; shorter words occur in too many labels.
 const LEAST: usize = 3;
 /// Largest number of candidates whose labels are read, the most frequent ones.
 const MOST_READ: usize = 20_000;
-/// Most resources that a search adds.
+/// Largest number of resources that a search of labels adds.
 const MOST_SEARCHED: usize = 20;
 
 /// An IRI that is offered for its label.
@@ -30,8 +30,9 @@ pub(crate) struct Labelled {
     pub label: Option<String>,
 }
 
-/// IRIs that fit the slot and have the word in a label, best first. `by_name` is true for terms that are offered
-/// anyway. Reads labels of all graphs within the remaining time; labels that cannot be read by then are omitted.
+/// IRIs that fit the slot and whose label matches the word, best first. `by_name` is true for terms that are offered
+/// anyway because their name matches. Reads labels of all graphs within the remaining time, and omits labels that
+/// cannot be read by then.
 pub(crate) fn found(
     look: &Look<'_>,
     word: &str,
@@ -61,7 +62,7 @@ pub(crate) fn found(
     });
     let mut made = finder.among(candidates, true).unwrap_or_default();
     if made.is_empty() && !known.iter().any(|c| by_name(&c.term)) {
-        // Better one that other subjects have than none.
+        // Nothing fits this subject: offer predicates or classes that other subjects have.
         let list = match look.place.slot {
             Slot::Predicate => &look.lists.predicates[..],
             Slot::Object if is_type => &look.lists.classes[..],
@@ -71,7 +72,7 @@ pub(crate) fn found(
         made = finder.among(others, false).unwrap_or_default();
     }
     let searched = match look.place.slot {
-        // While one of SPARQL's own words is being typed, nothing is searched.
+        // At the beginning of a pattern the word may become a keyword of SPARQL; then labels are not searched.
         Slot::Subject => !GROUP_WORDS.iter().any(|w| begins(w, word)),
         Slot::Object => !is_type,
         _ => false,
@@ -94,7 +95,7 @@ pub(crate) fn folded(text: &str) -> String {
     }
 }
 
-/// True for a word that may be part of a label: not an IRI, a prefixed name, a literal or a variable.
+/// True for a word that may be part of a label, as opposed to an IRI, prefixed name, literal or variable.
 fn is_word(word: &str) -> bool {
     let word = folded(word);
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
@@ -115,7 +116,7 @@ struct LabelFinder<'a> {
 }
 
 impl LabelFinder<'_> {
-    /// Options for reading labels of all graphs, or of those that the query reads.
+    /// Options for reading labels from all graphs, or else from the graphs that the query reads.
     fn options(&self, all_graphs: bool) -> LabelOptions {
         let request = self.look.request;
         let mut query = request.options.clone();
@@ -128,7 +129,7 @@ impl LabelFinder<'_> {
             .with_query(query)
     }
 
-    /// IRIs of these that have the word in a label, the best first.
+    /// The IRIs, of those given with their counts, whose label matches the word; best first.
     fn among<'c>(
         &self,
         iris: impl Iterator<Item = (&'c str, u64)>,
@@ -167,7 +168,7 @@ impl LabelFinder<'_> {
         Ok(made.into_iter().filter_map(labelled).collect())
     }
 
-    /// Resources that match the word and may stand at the cursor, without those that are offered already.
+    /// Resources whose label matches the word and that may stand at the cursor, except those that are offered already.
     fn searched(&self, word: &str, offered: &FxHashSet<Term>) -> Result<Vec<Labelled>> {
         let look = self.look;
         let elsewhere = look.place.slot == Slot::Object || look.place.graph.is_some();
@@ -177,7 +178,7 @@ impl LabelFinder<'_> {
             .with_labels(self.options(elsewhere));
         let answer = look.db.search(&asked)?;
         let objects = self.objects();
-        // Where there is no predicate at the cursor, nothing is looked up.
+        // Without a known predicate at the cursor, ids are not needed.
         let mut ids = match &objects {
             Some(objects) => objects.ids_of(look, &answer.found),
             None => Vec::new(),
@@ -186,7 +187,7 @@ impl LabelFinder<'_> {
         let mut made = Vec::new();
         for found in answer.found {
             let id = ids.next().flatten();
-            // Each is tried against the predicate's list, which may be long.
+            // Each id is looked up in the predicate's edge lists, which may be long, so the time is checked for each.
             if made.len() >= MOST_SEARCHED || Instant::now() >= self.end {
                 break;
             }
@@ -212,7 +213,7 @@ impl LabelFinder<'_> {
         Ok(made)
     }
 
-    /// The edges whose keys may stand at the cursor, if the predicate there is known.
+    /// The edges whose keys may stand at the cursor; `None` unless the cursor is at the object of a known predicate.
     fn objects(&self) -> Option<ObjectsHere<'_>> {
         let look = self.look;
         let path = match (&look.place.predicate, look.place.slot) {
@@ -232,8 +233,8 @@ impl LabelFinder<'_> {
 struct ObjectsHere<'a>(Edges<'a>);
 
 impl ObjectsHere<'_> {
-    /// The ids of the found IRIs. In a sharded store, also fetches the lists that [`Self::may_have`] needs, in one
-    /// round trip.
+    /// The ids of the found IRIs. In a sharded store, also fetches the edge lists or degrees that [`Self::may_have`]
+    /// needs, in one round trip.
     fn ids_of(&self, look: &Look<'_>, found: &[Found]) -> Vec<Option<u32>> {
         let ids = search::ids_of(look.snapshot, found.iter().map(|f| f.iri.as_str()));
         let known: Vec<u32> = ids.iter().flatten().copied().collect();
@@ -244,10 +245,10 @@ impl ObjectsHere<'_> {
         ids
     }
 
-    /// False if the predicate has no edge with this id in these graphs.
+    /// False if the predicate certainly has no edge with this key in the graphs at the cursor.
     fn may_have(&self, look: &Look<'_>, id: u32) -> bool {
         match look.graphs.scope() {
-            // Where they may be on another shard, lists may be long ones to fetch.
+            // On a sharded store the list may be on another shard, and long, so only its length was fetched.
             GraphScope::Default if self.0.is_sharded() => self.0.default_degree(id) > 0,
             GraphScope::Union if self.0.is_sharded() => {
                 self.0.default_degree(id) > 0 || self.0.named_degree(id) > 0

@@ -13,7 +13,7 @@ pub(crate) struct NameCount {
     pub count: u64,
 }
 
-/// The names of a snapshot, the most frequent first.
+/// The names of a snapshot's predicates, classes and graphs; each list is sorted by descending frequency.
 pub(crate) struct NameLists {
     identity: Identity,
     pub predicates: Vec<NameCount>,

@@ -9,11 +9,11 @@
 //! |---|---|
 //! | `names` | prefixes: names to IRIs and back |
 //! | `lists` | predicates and classes of a snapshot, decoded once |
-//! | `star` | counts of what a subject with these predicates and classes has |
-//! | `sample` | subjects that the patterns so far find, within the time |
+//! | `star` | counts of the properties that subjects with given predicates and classes have |
+//! | `sample` | subjects that match the patterns written so far, found within the time limit |
 //! | `data` | candidates from all of these |
-//! | `labels` | what has the word in its label (`no_labels` without the feature `text`) |
-//! | `offer` | candidates and words of SPARQL, filtered by the word so far and ranked |
+//! | `labels` | candidates whose label matches the word (`no_labels` without the feature `text`) |
+//! | `offer` | candidates and keywords, filtered by the word so far and ranked |
 
 mod data;
 #[cfg(feature = "text")]
@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 /// The longest text that is completed, in bytes, counting both sides of the cursor.
 pub const LONGEST_TEXT: usize = 256 << 10;
 
-/// Default limit on the time of the query that a completion runs.
+/// Default limit on the time for the query that a completion runs.
 pub const PATIENCE: Duration = Duration::from_millis(25);
 
 /// The query around the cursor, and the limits of its completion.
@@ -51,7 +51,7 @@ pub struct Request<'t> {
     pub before: &'t str,
     /// The text after it; may be empty.
     pub after: &'t str,
-    /// Most items.
+    /// Largest number of items to return.
     pub limit: usize,
     /// The longest time for running a query and then counting the properties of its subjects; results found by then are
     /// used.
@@ -81,7 +81,7 @@ impl<'t> Request<'t> {
     }
 }
 
-/// The kind of an item.
+/// The kind of a suggested item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A predicate.
@@ -96,7 +96,7 @@ pub enum Kind {
     Graph,
     /// A variable of the text.
     Variable,
-    /// A word of SPARQL.
+    /// A keyword of SPARQL.
     Keyword,
     /// A function of SPARQL.
     Function,
@@ -105,7 +105,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name in documents.
+    /// The kind's name in JSON documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -129,17 +129,18 @@ pub struct Item {
     pub text: String,
     /// The kind of text.
     pub kind: Kind,
-    /// The whole IRI.
+    /// The IRI that the text stands for; `None` if the item is not an IRI.
     pub iri: Option<String>,
-    /// Number of subjects that have it. If nothing is known about the subject: statements of a predicate, instances of a class.
+    /// Number of subjects that have the item. If nothing is known about the subject: number of statements with a
+    /// predicate, or of instances of a class. `None` if unknown.
     pub count: Option<u64>,
-    /// An undeclared common prefix that the text uses, and its IRI.
+    /// A well-known prefix that the text uses without declaring it, and its IRI: the caller should add a declaration.
     pub declare: Option<(String, String)>,
     /// The label that matches the word, if the item is offered because of it.
     pub label: Option<String>,
 }
 
-/// The meaning of items' counts.
+/// The meaning of the items' counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// No counts.
@@ -161,7 +162,7 @@ pub struct Completion {
     pub slot: Slot,
     /// The offset in bytes of the beginning of the word that an item replaces; the word ends at the cursor.
     pub from: usize,
-    /// Best first.
+    /// The suggestions, best first.
     pub items: Vec<Item>,
     /// The meaning of the items' counts.
     pub counts: Counts,
@@ -169,7 +170,7 @@ pub struct Completion {
     pub partial: bool,
 }
 
-/// Completes queries over a database. Keeps the names of predicates and classes between calls.
+/// Completes queries over a database. Caches the names of predicates and classes between calls.
 pub struct Completer {
     db: Database,
     lists: Mutex<Option<Arc<NameLists>>>,
@@ -186,8 +187,8 @@ impl Completer {
     }
 
     /// Finds texts that may stand at the cursor. Takes at most three times the request's time limit plus some
-    /// milliseconds. If the data cannot be read in time, it offers SPARQL's keywords, and predicates and classes of the
-    /// whole data.
+    /// milliseconds. If the data cannot be read in time, offers SPARQL's keywords, and the predicates and classes of
+    /// the whole data.
     ///
     /// # Errors
     /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Damaged`] when the store's files are damaged.
@@ -198,7 +199,7 @@ impl Completer {
                 "the text is {length} bytes long; completion takes at most {LONGEST_TEXT}"
             )));
         }
-        // Damaged files give wrong values, and a value out of range must end this call only.
+        // Values read from damaged files may be out of range and cause panics; such a panic ends only this call.
         let made = guarded(|| Ok(self.made(request)));
         let snapshot = self.db.snapshot();
         snapshot.base().check_files()?;
@@ -216,7 +217,7 @@ impl Completer {
         offer::completion(&place, word, &look, found, request.limit)
     }
 
-    /// The lists of this snapshot, made now if the cached ones belong to another.
+    /// The lists of names of this snapshot, built now if the cached ones belong to another snapshot.
     fn lists(&self, snapshot: &crate::Snapshot) -> Arc<NameLists> {
         let known = sync::lock(&self.lists);
         if let Some(lists) = known.as_ref()
@@ -224,7 +225,8 @@ impl Completer {
         {
             return Arc::clone(lists);
         }
-        // Other threads may make them at the same time: better than waiting for one of them.
+        // The lock is released while lists are built. Several threads may then build the same lists, but none waits for
+        // another.
         drop(known);
         let made = Arc::new(NameLists::from_snapshot(snapshot, &self.db));
         let mut known = sync::lock(&self.lists);

@@ -10,18 +10,19 @@ use jindou_syntax::{COMMON_PREFIXES, prefixes_of};
 use oxrdf::NamedNode;
 use rustc_hash::FxHashMap;
 
-/// The prefixes that apply to a text; its own declarations take precedence.
+/// The prefixes that apply to a text; those that it declares itself take precedence.
 pub(crate) struct Names<'p> {
-    /// Prefixes that queries may use: those of the options, and those that the text declares.
+    /// IRI of each prefix that the query may use without a new declaration: the store's, the options' and the text's
+    /// own.
     declared: FxHashMap<&'p str, &'p str>,
-    /// Prefix of each namespace, and whether it is declared.
+    /// Namespace to prefix, and whether that prefix is declared.
     spaces: FxHashMap<&'p str, (&'p str, bool)>,
     base: Option<Iri<&'p str>>,
 }
 
 impl<'p> Names<'p> {
     /// `options` contains prefixes in addition to the store's and the common ones. If a namespace has several prefixes,
-    /// those that `text` declares come first, then those that it uses, then the options', the store's and the common
+    /// one that `text` declares is preferred, then one that `text` uses, then the options', the store's and the common
     /// ones.
     pub(crate) fn at(
         place: &'p CursorPlace,
@@ -32,7 +33,7 @@ impl<'p> Names<'p> {
         let store = Some(store).filter(|_| options.store_prefixes);
         let store = store.into_iter().flat_map(PrefixTable::iter);
         let pair = |(name, iri): &'p (String, String)| (name.as_str(), iri.as_str());
-        // The later ones win, as names and as prefixes of a namespace.
+        // Later tiers override earlier ones, both where they redefine a prefix and where they name the same namespace.
         let tiers: [Vec<(&str, &str)>; 3] = [
             store.map(|(name, iri, _)| (name, iri)).collect(),
             options.prefixes.iter().map(pair).collect(),
@@ -42,7 +43,7 @@ impl<'p> Names<'p> {
         let mut spaces: FxHashMap<&str, (&str, bool)> = FxHashMap::default();
         for (name, iri) in COMMON_PREFIXES {
             if !declared.contains_key(name) {
-                // The first prefix of a namespace is its name.
+                // If several common prefixes have the same namespace, the first one is used.
                 spaces.entry(*iri).or_insert((*name, false));
             }
         }
@@ -76,7 +77,7 @@ impl<'p> Names<'p> {
         }
     }
 
-    /// The IRI of a prefix.
+    /// The namespace of a prefix.
     pub(crate) fn space(&self, prefix: &str) -> Option<&str> {
         let common = || COMMON_PREFIXES.iter().find(|p| p.0 == prefix).map(|p| p.1);
         self.declared.get(prefix).copied().or_else(common)
@@ -119,7 +120,8 @@ impl<'p> Names<'p> {
         Some(iri)
     }
 
-    /// An IRI as a query writes it, and the prefix that has to be declared for it; `None` if a query cannot write it.
+    /// An IRI as a query would write it, and the prefix with its namespace that must be declared first, if any; `None`
+    /// if the IRI cannot be written in a query.
     pub(crate) fn short(&self, iri: &str) -> Option<(String, Option<(String, String)>)> {
         for space in namespaces(iri) {
             let local = &iri[space.len()..];
@@ -135,7 +137,8 @@ impl<'p> Names<'p> {
     }
 }
 
-/// True for text that may follow the colon without an escape: fewer forms than SPARQL allows, but enough.
+/// True for text that can be a local name without escapes. Accepts fewer forms than SPARQL, so some IRIs are written in
+/// full.
 fn is_local(local: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c.is_alphabetic() && c > '\u{bf}';
     let middle = |c: char| word(c) || c == '-' || c == '.';

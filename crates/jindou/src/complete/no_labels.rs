@@ -1,4 +1,4 @@
-//! Labels without the feature `text`: none are looked at.
+//! Completion without the feature `text`: labels are not searched.
 
 use super::data::{Candidate, Look};
 use oxrdf::Term;
@@ -19,7 +19,7 @@ pub(crate) fn found(
     Vec::new()
 }
 
-/// A text in lower case: without the feature `text` accents count.
+/// A text in lower case; accents are kept, since removing them needs the feature `text`.
 pub(crate) fn folded(text: &str) -> String {
     text.to_lowercase()
 }

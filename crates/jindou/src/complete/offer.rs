@@ -1,4 +1,4 @@
-//! Items: candidates and words of SPARQL, filtered by the word so far, best first.
+//! Makes suggestions of candidates and keywords: filtered by the word so far, best first.
 
 use super::data::{Candidate, FoundCandidates, Look};
 use super::labels;
@@ -32,16 +32,16 @@ const FUNCTIONS: &[&str] = &[
 
 /// The longest literal that is offered, in bytes.
 const LONGEST_LITERAL: usize = 200;
-/// Order of suggestions: number of objects before the first variables, and number of those variables before the other
-/// objects.
+/// How objects and variables alternate in suggestions for an object: this many objects first, then this many variables,
+/// then the remaining objects, then the remaining variables.
 const AMONG_OBJECTS: [usize; 2] = [7, 3];
-/// The same for classes, where a variable is unlikely.
+/// The same for classes, where a variable is unlikely to be wanted.
 const AMONG_CLASSES: [usize; 2] = [9, 1];
 
 /// Rank of an item's match with the word so far; lower is better.
 type Fit = u8;
 
-/// The answer: `found` and SPARQL's keywords, at most `limit` items.
+/// The completion: suggestions from `found`, labels, variables, keywords and prefixes, at most `limit`.
 pub(crate) fn completion(
     place: &CursorPlace,
     word: &str,
@@ -54,7 +54,7 @@ pub(crate) fn completion(
     let is_type = place.predicate.as_ref().and_then(|p| names.iri(p));
     let is_type = is_type.is_some_and(|p| p == rdf::TYPE.as_str());
     let said = said(place, names);
-    // The class is usually the first statement about a subject of which nothing is known.
+    // If the patterns do not constrain the subject yet, `rdf:type` comes first: most queries state the class first.
     let unknown = place.slot == Slot::Predicate
         && !place.inverse
         && place
@@ -123,7 +123,7 @@ pub(crate) fn completion(
     }
     words(place.slot, word, &mut items);
     prefixes(place.slot, word, names, &mut items);
-    // Few triples begin with a constant.
+    // Resources found by label come last as subjects, since few triple patterns have a constant subject.
     items.append(&mut labelled);
     items.truncate(limit);
     let counted = items.iter().any(|i| i.count.is_some());
@@ -140,7 +140,8 @@ pub(crate) fn completion(
     }
 }
 
-/// Predicates that the subject has already, and its classes; the next one is probably another.
+/// Predicates (or classes) that the patterns already state about the subject. They rank lower, since they are rarely
+/// repeated.
 fn said(place: &CursorPlace, names: &Names<'_>) -> FxHashSet<Term> {
     let own = place
         .patterns
@@ -156,7 +157,7 @@ fn said(place: &CursorPlace, names: &Names<'_>) -> FxHashSet<Term> {
         .collect()
 }
 
-/// The word so far.
+/// The word so far, by the syntax with which it begins.
 enum PartialWord<'w> {
     Anything,
     /// `<…`: the beginning of an IRI.
@@ -165,7 +166,7 @@ enum PartialWord<'w> {
     Local(String, String),
     /// `"…`, `5`: the beginning of a literal.
     Literal(&'w str),
-    /// Part of a name, folded.
+    /// Part of a name, case-folded.
     Part(String),
 }
 
@@ -224,7 +225,7 @@ impl<'w> PartialWord<'w> {
                     let iri = n.as_str();
                     let local = iri.rfind(['#', '/', ':']).map_or(iri, |at| &iri[at + 1..]);
                     let whole = || labels::folded(iri).contains(part).then_some(2);
-                    // `a` is the usual spelling of this predicate.
+                    // `a` is the usual way to write `rdf:type`.
                     if part == "a" && iri == rdf::TYPE.as_str() {
                         return Some(0);
                     }
@@ -237,7 +238,7 @@ impl<'w> PartialWord<'w> {
     }
 }
 
-/// Matches the word at the beginning of a name, or anywhere in it.
+/// Matches the word at the beginning of a name (better), or anywhere in it.
 fn fit(name: &str, part: &str) -> Option<Fit> {
     if name.starts_with(part) {
         Some(0)
@@ -292,7 +293,8 @@ fn item(
     }
 }
 
-/// A literal as a query writes it: numbers and truth values without quotes where that is the same term.
+/// A literal as a query writes it, and the prefix that it needs, if undeclared. Numbers and booleans are written
+/// without quotes if that denotes the same term.
 fn literal(l: &Literal, names: &Names<'_>) -> (String, Option<(String, String)>) {
     let value = l.value();
     let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
@@ -318,15 +320,15 @@ fn literal(l: &Literal, names: &Names<'_>) -> (String, Option<(String, String)>)
     }
 }
 
-/// Variables of the text: first those that are named but not constrained yet, as in the SELECT clause, in their order;
-/// then the nearest.
+/// Variables of the text. As a subject or object, variables that no pattern uses yet (named in the SELECT clause) come
+/// first, in the order of the text; then those in patterns, the nearest to the cursor first.
 fn variables(place: &CursorPlace, word: &str) -> Vec<Item> {
     let begins = word.is_empty() || word.starts_with(['?', '$']);
     let takes = matches!(
         place.slot,
         Slot::Subject | Slot::Object | Slot::Variable | Slot::Expression | Slot::Graph
     );
-    // A predicate may be a variable, but that is rare.
+    // Variables are offered as predicates only after something was typed, since they are rare there.
     let wanted = takes || place.slot == Slot::Predicate && !word.is_empty();
     if !begins || !wanted {
         return Vec::new();
@@ -375,7 +377,7 @@ fn words(slot: Slot, word: &str, items: &mut Vec<Item>) {
     };
     let wanted = word.to_ascii_uppercase();
     let fits = |w: &&str| w.to_ascii_uppercase().starts_with(&wanted);
-    // They come after the most frequent items.
+    // Functions that are not in the list of frequent ones come after it.
     let functions = Function::all().iter().filter(|_| kind == Kind::Function);
     let others = functions.flat_map(|d| d.names).copied();
     let others = others.filter(|w| !all.contains(w));
@@ -395,7 +397,7 @@ fn words(slot: Slot, word: &str, items: &mut Vec<Item>) {
     );
 }
 
-/// Prefixes that begin as the word does.
+/// Adds prefixes that begin with the word.
 fn prefixes(slot: Slot, word: &str, names: &Names<'_>, items: &mut Vec<Item>) {
     let at_prefix = slot == Slot::Prefix;
     let takes = matches!(

@@ -12,16 +12,16 @@ use oxrdf::Triple;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 
-/// Most subjects in a sample.
+/// Largest number of subjects in a sample.
 pub(crate) const SIZE: usize = 1000;
-/// Largest number of patterns in a query for a sample, since planning takes time.
+/// Largest number of patterns in the query that finds a sample, since planning many takes too long.
 pub(crate) const MOST_PATTERNS: usize = 24;
-/// Largest number of edges of a predicate whose keys are listed for sampling; a list takes 4 bytes per key.
+/// A predicate with more edges than this is not sampled by listing its keys; a list takes 4 bytes per key.
 const MOST_LISTED: u64 = 2_000_000;
-/// Most runs of ids that are searched.
+/// Largest number of intervals of ids from which a sample is drawn.
 const MOST_RUNS: usize = 200_000;
 
-/// A set of vertices.
+/// A set of vertices that match patterns, and whether it is complete.
 #[derive(Default)]
 pub(crate) struct Sample {
     pub ids: Vec<u32>,
@@ -32,7 +32,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// A sample of all vertices that match the patterns.
+    /// A sample that contains all vertices that match the patterns.
     pub(crate) fn whole(ids: Vec<u32>) -> Self {
         Self {
             ids,
@@ -50,7 +50,7 @@ impl Sample {
         }
     }
 
-    /// The meaning of counts over the first `n` vertices, and whether the time limit left something out.
+    /// The meaning of counts if only the first `n` vertices were counted, and whether the time limit left some out.
     pub(crate) fn counted(&self, n: usize) -> (Counts, bool) {
         if n == self.ids.len() {
             (self.counts(), self.partial)
@@ -60,16 +60,17 @@ impl Sample {
     }
 }
 
-/// Subjects that match the patterns.
+/// A sample of the subjects that match the patterns, found by running a query.
 pub(crate) fn subjects(look: &Look<'_>, subject: &str, about: &[&Pattern]) -> Sample {
     let select = format!("SELECT DISTINCT {subject}");
     run(look, &select, about, "")
 }
 
-/// The targets of a path from the subjects that match the patterns. A target that is reached in several ways is listed
-/// once for each.
+/// A sample of the targets of a path from the subjects that match the patterns. A target is listed once for each way in
+/// which it is reached.
 pub(crate) fn ends(look: &Look<'_>, subject: &str, path: &str, about: &[&Pattern]) -> Sample {
-    // Two names that do not occur in any pattern: invented ones end in a digit or begin a label with `b`.
+    // Neither `?_from` nor `?_to` occurs in a pattern: the parser's own variables are named by underscores and a
+    // number, or by `b` and a label.
     let subject = if subject.len() > 1 { subject } else { "?_from" };
     let graph = look.place.graph.as_deref();
     let step = group(&format!("{subject} {path} ?_to ."), graph);
@@ -120,7 +121,7 @@ fn run(look: &Look<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample 
         snapshot: look.snapshot,
         ids: Vec::new(),
     };
-    // Plans of such queries would evict others from the cache.
+    // The plan is not cached, since it would evict plans of users' queries.
     let ran = look.db.plan_uncached(&text, &options).and_then(|planned| {
         let options = options.with_timeout(look.left());
         look.db.run_planned(&planned, &options, &mut taken)
@@ -178,8 +179,8 @@ impl AnswerSink for SampledVertices<'_> {
     }
 }
 
-/// Subjects of a star, sampled evenly: the members of characteristic sets and classes are intervals of ids. For a
-/// snapshot without changes.
+/// Evenly spaced subjects of a star: the members of characteristic sets and classes are intervals of ids. Only for a
+/// snapshot without updates.
 pub(crate) fn of_star(snapshot: &Snapshot, star: &SubjectStar) -> Sample {
     let sets = Graph::predicates(snapshot).sets();
     if sets.runs.len() > MOST_RUNS {
@@ -226,7 +227,7 @@ fn both(a: &[[u32; 2]], b: &[[u32; 2]]) -> Vec<[u32; 2]> {
     out
 }
 
-/// Numbers from half-open intervals, equally spaced.
+/// Evenly spaced numbers from ascending half-open intervals.
 fn evenly(intervals: &[[u32; 2]]) -> Sample {
     let length = |i: &[u32; 2]| u64::from(i[1].saturating_sub(i[0]));
     let all: u64 = intervals.iter().map(length).sum();
@@ -248,8 +249,8 @@ fn evenly(intervals: &[[u32; 2]]) -> Sample {
     }
 }
 
-/// Subjects of a predicate (or objects, for the other direction), sampled evenly from the store's segments, plus those
-/// of all edits. Empty for a large predicate that also occurs in named graphs.
+/// Evenly spaced keys of a predicate's segment: its subjects, or its objects for the other direction. Empty for a
+/// predicate with more than [`MOST_LISTED`] edges of which some are in named graphs.
 pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction) -> Sample {
     let edges = Graph::edges(look.snapshot, p, direction);
     let mut seen = FxHashSet::default();
@@ -264,7 +265,7 @@ pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction
                 segment.keys_into(range, range + 1, &mut keys);
             }
         }
-        // An empty sample is better than a late one.
+        // Listing all keys would take too long; the completion then has no counts.
         None if edges.default_edges() + edges.named_edges() > MOST_LISTED => {
             return Sample {
                 partial: true,

@@ -1,5 +1,5 @@
-//! Counts from characteristic sets (Neumann and Moerkotte 2011): the further properties of subjects with these
-//! predicates and classes. A count is a sum over the sets that have all of them, so it does not read the data.
+//! Counts from characteristic sets (Neumann and Moerkotte 2011): the further properties of subjects that have given
+//! predicates and classes. Each count is a sum over the sets that contain all of these, so the data is not read.
 
 use jindou_graph::statistics::{PlannerSet, Statistics};
 use rustc_hash::FxHashMap;
@@ -20,13 +20,15 @@ pub(crate) struct Sums {
 }
 
 impl SubjectStar {
-    /// Number of the star's subjects that have each predicate, by dense id. O(sets of the rarest member × their size).
+    /// Number of the star's subjects that have each predicate, by dense id. O(number of sets of the star's rarest
+    /// member × their size).
     pub(crate) fn predicates(&self, statistics: &Statistics) -> Sums {
         self.sums(statistics, |set, subjects, add| {
             for &(p, having, _) in &set.predicates {
                 add(p, part(subjects, having, set.subjects));
             }
-            // In a single set all subjects have all predicates; in merged sets it is unknown which subjects have which.
+            // Exact if all subjects of the set have all its predicates. In a set merged from several it is unknown
+            // which have which.
             set.predicates.iter().all(|p| p.1 == set.subjects)
         })
     }
@@ -55,7 +57,7 @@ impl SubjectStar {
         let of_class = |c: &u32| statistics.sets_of_class.get(c);
         let lists = self.predicates.iter().map(of_predicate);
         let lists = lists.chain(self.classes.iter().map(of_class));
-        // A member that no set has: no subject has all of them.
+        // If no set contains one of the members, no subject has all of them.
         let Some(lists) = lists.collect::<Option<Vec<_>>>() else {
             return sums;
         };
@@ -77,7 +79,8 @@ impl SubjectStar {
         sums
     }
 
-    /// The subjects of a set that have all members; an upper bound if the set is merged, or if there are two classes.
+    /// Number of a set's subjects that have all members of the star; an upper bound if the set was merged from several,
+    /// or if the star has two classes or more.
     fn subjects(&self, set: &PlannerSet) -> u64 {
         let predicate = |&p: &u32| {
             let at = set.predicates.binary_search_by_key(&p, |m| m.0).ok()?;
@@ -94,7 +97,8 @@ impl SubjectStar {
     }
 }
 
-/// The share of `some` that is in proportion to `having` of `all`.
+/// `some × having / all`, at least 1: the expected number among `some` subjects, if `having` of `all` have the
+/// property.
 fn part(some: u64, having: u64, all: u64) -> u64 {
     if having >= all {
         return some;

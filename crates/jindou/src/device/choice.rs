@@ -1,4 +1,4 @@
-//! Tests of the choice of plans for a GPU: it gets those that its measured speeds make worthwhile.
+//! Tests that a plan runs on the GPU exactly if the GPU's measured speeds make that worthwhile.
 
 use super::faults::ring;
 use super::{Chosen, Devices, GpuChoice};
@@ -11,7 +11,7 @@ use jindou_store::Snapshot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A device that is open.
+/// Devices with an open GPU; the GPU is the shim.
 fn devices(speeds: Option<Calibration>) -> Devices {
     let devices = unopened(speeds);
     assert!(devices.gpu(true).unwrap().is_some());
@@ -30,7 +30,7 @@ fn unopened(speeds: Option<Calibration>) -> Devices {
     }])
 }
 
-/// Speeds of an old card with a slow link.
+/// Speeds of an old GPU with a slow link.
 fn slow() -> Calibration {
     Calibration {
         stream: 5e9,
@@ -61,9 +61,9 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     let (fast, old) = (devices(Some(Calibration::h200())), devices(Some(slow())));
     assert!(is_there(&fast, &plan, &snapshot, 1));
     assert!(!is_there(&old, &plan, &snapshot, 1));
-    // With enough threads the CPU finishes before the card would return a count.
+    // With enough threads the CPU finishes before the GPU could return the number of rows.
     assert!(!is_there(&fast, &plan, &snapshot, 1000));
-    // A demanded GPU gets every plan.
+    // With `GpuChoice::On` the plan runs on the GPU even if that is slower.
     let demanded = old.choose(&plan, &snapshot, GpuChoice::On, 1).unwrap();
     assert!(matches!(demanded.executor, ExecutorChoice::Demanded(_)));
     for (devices, which) in [(&fast, "the GPU"), (&old, "the CPU")] {
@@ -80,7 +80,7 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     assert!(!is_there(&fast, &plan, &snapshot, 1));
 }
 
-/// Plans executed on the CPU share its threads, so another plan is expected to take longer there.
+/// Plans running on the CPU share its threads, so another plan is expected to take longer there.
 #[test]
 fn a_busy_cpu_leaves_more_to_the_card() {
     let (_folder, snapshot) = ring(3000);
@@ -105,7 +105,7 @@ fn a_busy_cpu_leaves_more_to_the_card() {
     assert_eq!(threads(&devices), 8);
 }
 
-/// A light plan is neither executed on a device nor opens one, whatever the option is.
+/// A light plan neither runs on a device nor causes one to be opened, whatever the option says.
 #[test]
 fn light_plans_never_go_to_a_device() {
     let (_folder, snapshot) = ring(30);
@@ -131,7 +131,8 @@ fn light_plans_never_go_to_a_device() {
     }
 }
 
-/// Segments whose transfer would make a plan too slow are uploaded while the CPU executes it.
+/// If uploading segments would make a plan too slow, they are uploaded in the background while the plan runs on the
+/// CPU.
 #[test]
 fn what_is_not_there_comes_in_the_background() {
     let (_folder, snapshot) = ring(3000);
@@ -151,7 +152,7 @@ fn what_is_not_there_comes_in_the_background() {
     }
 }
 
-/// A plan that the estimates assign to the device is executed on the CPU again after it took longer on the device.
+/// A plan for which the device is predicted to be faster runs on the CPU again after its run on the device was slow.
 #[test]
 fn the_choice_follows_what_runs_took() {
     let (_folder, snapshot) = ring(3000);
@@ -165,7 +166,7 @@ fn the_choice_follows_what_runs_took() {
     let is_gpu = |chosen: &Chosen| matches!(chosen.executor, ExecutorChoice::Rather(_));
     let first = choose();
     assert!(is_gpu(&first));
-    // The first run brings the segments.
+    // The first run uploads the segments.
     let mut rows = jindou_engine::CountSink::default();
     let options = jindou_engine::ExecOptions::default();
     gpu.whole(&plan, &snapshot, &options, &mut rows).unwrap();
@@ -173,7 +174,7 @@ fn the_choice_follows_what_runs_took() {
     let warm = choose();
     assert!(is_gpu(&warm));
     warm.ran(true, Duration::from_secs_f64(3.0 * before.cpu), 81_000);
-    // What the CPU was not chosen for says nothing about it.
+    // A time on the CPU is ignored, because this choice predicted a run on the device.
     warm.ran(false, Duration::from_secs(1000), 81_000);
     let after = gpu.predict(&plan, &snapshot, 1).unwrap();
     assert_eq!(after.cpu, before.cpu);
@@ -188,7 +189,7 @@ fn the_choice_follows_what_runs_took() {
     );
 }
 
-/// A driver that takes half a second to open: `explain` waits neither for it nor for the measurement of its speeds.
+/// A driver takes half a second to open; `explain` waits neither for that nor for the measurement of the speeds.
 #[test]
 fn explaining_says_at_once_what_is_known() {
     let (_folder, snapshot) = ring(3000);
@@ -214,7 +215,7 @@ fn explaining_says_at_once_what_is_known() {
         "{demanded}"
     );
     assert!(!runtime.wait_for_gpu(Duration::from_millis(1)));
-    // Who wants to can wait.
+    // A caller can wait explicitly.
     assert!(runtime.wait_for_gpu(Duration::from_secs(60)));
     let text = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
     assert!(text.contains("\ngpu: about "), "{text}");
@@ -224,7 +225,7 @@ fn explaining_says_at_once_what_is_known() {
         text.ends_with("the CPU, since the query is light\n"),
         "{text}"
     );
-    // Where there is none, there is nothing to wait for, and nothing to say.
+    // Without a GPU, waiting ends at once and `explain` prints nothing.
     let none = LazyGpu::with_opener(
         Box::new(|| Err("no GPU is used: a test".into())),
         Duration::from_secs(60),
@@ -239,8 +240,7 @@ fn explaining_says_at_once_what_is_known() {
     );
 }
 
-/// A driver that takes half a second to open: the first queries are executed on the CPU at once, later ones on the
-/// device.
+/// A driver takes half a second to open; the first queries run on the CPU at once, later ones on the device.
 #[test]
 fn first_queries_run_on_the_cpu_while_the_device_opens() {
     let (_folder, snapshot) = ring(3000);
@@ -274,7 +274,7 @@ fn first_queries_run_on_the_cpu_while_the_device_opens() {
     );
 }
 
-/// The first heavy plan runs on the CPU while the device is measured; the measurement then shows how slow the shim is.
+/// The first heavy plan runs on the CPU while the device's speeds are measured; then it is known how slow the shim is.
 #[test]
 fn speeds_are_measured_in_the_background() {
     let (_folder, snapshot) = ring(300);

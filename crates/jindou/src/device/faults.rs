@@ -1,4 +1,4 @@
-//! Queries on a device that fails at every call in turn.
+//! Tests of queries on a device of which one call fails, for calls at every position.
 
 use super::{Devices, GpuChoice};
 use crate::default_graph::DefaultGraph;
@@ -19,13 +19,13 @@ use std::time::Duration;
 /// A runtime whose GPU is opened by `open`.
 fn runtime(open: Opener) -> Runtime {
     let gpu = LazyGpu::with_opener(open, Duration::from_secs(60));
-    // Every heavy plan goes to the device.
+    // With these speeds every heavy plan runs on the device.
     Runtime::with_devices(Devices::with(vec![
         gpu.with_calibration(Calibration::ideal()),
     ]))
 }
 
-/// A ring of `n` nodes: `:p` leads to the next three, `:q` to the seventh, `:v` to its number.
+/// A ring of `n` nodes: `:p` leads to the next three nodes, `:q` to the seventh one, `:v` to the node's number.
 pub(super) fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
     let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
     let mut quads = vec![];
@@ -51,7 +51,7 @@ fn options(gpu: GpuChoice) -> QueryOptions {
         .with_memory(MemoryBudget::new(64 << 20))
 }
 
-/// The rows (or the truth value) as sorted text, and the number of rows reported.
+/// The rows (or the boolean) as sorted text, and the number of rows reported.
 fn answer(
     runtime: &Runtime,
     plan: &Plan,
@@ -76,14 +76,14 @@ fn answer(
 }
 
 const QUERIES: [&str; 12] = [
-    // A whole plan on the device; a sum of its rows on the CPU; the last steps on the CPU; two explorations; a truth
-    // value.
+    // Two plans that run completely on the device or with their aggregation on the CPU, one whose last steps run on the
+    // CPU, one with two explorations, and an ASK.
     "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
     "SELECT ?b (COUNT(*) AS ?n) { ?a :p ?b . ?b :q ?c } GROUP BY ?b",
     "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :q ?d FILTER(STR(?a) < STR(?d)) }",
     "SELECT ?a ?b { { ?a :p ?b . ?b :p ?c } UNION { ?a :q ?b . ?b :q ?c } }",
     "ASK { ?a :p ?b . ?b :q ?c }",
-    // Reduced on the device: a count of distinct ids, a LIMIT, a count of bound values; and a part of a plan.
+    // Plans whose aggregation or LIMIT runs on the device, and one of which a part does.
     "SELECT ?b (SUM(?v) AS ?n) (COUNT(*) AS ?m) { ?a :p ?b . ?b :q ?c . ?c :v ?v } GROUP BY ?b",
     "SELECT ?a ?v { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?a LIMIT 7",
     "SELECT ?x ?y { :n0 :p+ ?x . ?x :q ?y }",
@@ -104,7 +104,8 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
     faults(1);
 }
 
-/// Faults at calls that are `every` apart; the first one moves on from query to query and from fault to fault.
+/// Tests faults at every `every`-th call of the device. The first failing call differs between queries and kinds of
+/// fault, so that together they cover most positions.
 fn faults(every: usize) {
     let (_folder, snapshot) = ring(30);
     let mut first = 0;
@@ -117,7 +118,7 @@ fn faults(every: usize) {
         let here = Runtime::default();
         let want = answer(&here, &plan, &snapshot, &options(GpuChoice::Off)).unwrap();
         assert!(!want.0.is_empty(), "{text}");
-        // A new device for each run, which fails at this call.
+        // Opens a new device whose call number `at` fails; 0 means that none fails.
         let broken = |fault, at| {
             let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
             let faults = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
@@ -146,10 +147,10 @@ fn faults(every: usize) {
                 let case = format!("{text}: {fault:?} at call {at} of {calls}, {choice:?}");
                 let (shim, faults, device) = broken(fault, at);
                 let options = options(choice);
-                // It is open when the first query comes, unless opening fails.
+                // Waits until the device is open, or opening it has failed.
                 let _ = device.devices().gpu(true);
                 runs += 1;
-                // At the second run the device either works or is known to be lost.
+                // The second run finds a device that works, or one that is known to be lost.
                 for _ in 0..2 {
                     match answer(&device, &plan, &snapshot, &options) {
                         Ok(got) => assert_eq!(got, want, "{case}"),
@@ -175,7 +176,7 @@ fn faults(every: usize) {
     assert!(fell_back > runs / 8 && said > runs / 4);
 }
 
-/// Rows that are too many to hold, or exceed the query's memory, are all computed by the CPU.
+/// If the rows do not fit in the memory of the device or of the query, the CPU computes all of them.
 #[test]
 fn what_cannot_be_held_runs_on_the_cpu() {
     let (_folder, snapshot) = ring(300);
@@ -199,7 +200,7 @@ fn what_cannot_be_held_runs_on_the_cpu() {
         let (rows, m) = execution.into_sink(&DefaultGraph::Own, &mut sink).unwrap();
         assert_eq!(rows, 90_000);
         assert_eq!(sink.into_answer().solutions().len(), 90_000);
-        // 720 kB of ids.
+        // The ids take 720 kB, which only the larger budget allows.
         let here = m.text.contains("on the CPU: ");
         assert_eq!(here, memory < 1 << 20, "{}", m.text);
     }

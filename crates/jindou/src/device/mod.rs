@@ -1,4 +1,4 @@
-//! Choice between the CPU and a GPU for a query, and the resulting executor.
+//! Chooses whether a query runs on the CPU or a GPU, and returns the executor.
 
 #[cfg(all(test, feature = "gpu"))]
 mod choice;
@@ -19,14 +19,14 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GpuChoice {
-    /// Never.
+    /// Never use a GPU.
     #[default]
     Off,
-    /// Every heavy plan that the GPU's kernels can run; an error if there is no GPU, or if it fails. Light plans run on
-    /// the CPU, which is done before a GPU would have begun.
+    /// Use the GPU for every heavy plan that its kernels can run; an error if there is no GPU, or if it fails. Light
+    /// plans run on the CPU, which finishes them before a GPU would have begun.
     On,
-    /// Heavy plans that are predicted to be faster on a GPU, if there is one; if it fails, the CPU executes them. Until
-    /// the GPU is open and its speeds are measured (once, in the background, less than a second), the CPU is used.
+    /// Use a GPU for heavy plans that are predicted to be faster there; if it fails, the CPU runs them. Until the GPU
+    /// is open and its speeds are measured (once, in the background, less than a second), the CPU runs everything.
     Auto,
 }
 
@@ -43,17 +43,17 @@ impl FromStr for GpuChoice {
     }
 }
 
-/// A runtime's devices in addition to this CPU: the machine's GPUs.
+/// The devices of a runtime other than the CPU: the machine's GPUs.
 #[derive(Default)]
 pub(crate) struct Devices {
     #[cfg(feature = "gpu")]
     gpus: Arc<jindou_gpu::Fleet>,
-    /// Running plans that stayed on the CPU by choice.
+    /// Number of running plans that could have run on a GPU, but were predicted to be faster on the CPU.
     #[cfg(feature = "gpu")]
     here: Arc<AtomicUsize>,
 }
 
-/// A plan that runs on the CPU by choice; counted while it runs.
+/// Counts a plan in [`Devices::here`] while it runs on the CPU by choice.
 #[cfg(feature = "gpu")]
 struct RunHere(Arc<AtomicUsize>);
 
@@ -74,7 +74,7 @@ impl Drop for RunHere {
 
 #[cfg(feature = "gpu")]
 type Gpu = jindou_gpu::GpuExecutor;
-/// Stands for a device in a build without any.
+/// Uninhabited stand-in for a GPU in builds without the feature `gpu`.
 #[cfg(not(feature = "gpu"))]
 enum Gpu {}
 
@@ -100,12 +100,12 @@ type Found = std::result::Result<Option<Arc<Gpu>>, String>;
 /// The executor chosen for a plan, and the prediction to compare with the measured time.
 pub(crate) struct Chosen {
     pub executor: ExecutorChoice,
-    // Boxed: plans that no device is for, the light ones, are many.
+    // Boxed, so that the value is small for light plans, which are the most frequent and never have a prediction.
     #[cfg(feature = "gpu")]
     predicted: Option<Box<PredictedRun>>,
 }
 
-/// A run of which the time was predicted.
+/// A run whose time was predicted.
 #[cfg(feature = "gpu")]
 struct PredictedRun {
     gpu: Arc<Gpu>,
@@ -126,7 +126,7 @@ impl From<ExecutorChoice> for Chosen {
 }
 
 impl Chosen {
-    /// True if [`Self::ran`] has something to record.
+    /// True if the time of the run should be passed to [`Self::ran`].
     #[cfg(feature = "gpu")]
     pub(crate) fn is_predicted(&self) -> bool {
         self.predicted.is_some()
@@ -137,8 +137,8 @@ impl Chosen {
         false
     }
 
-    /// Records the time and rows of a run, on a device (`there`) or on the CPU. Ignored if the prediction was for the
-    /// other side.
+    /// Records the time and number of rows of a run on the device (`there`) or on the CPU, to improve later
+    /// predictions. Ignored if the plan ran elsewhere than predicted, for example on the CPU after the device failed.
     #[cfg(feature = "gpu")]
     pub(crate) fn ran(&self, there: bool, elapsed: Duration, rows: u64) {
         if let Some(run) = self.predicted.as_ref().filter(|r| r.there == there) {
@@ -150,7 +150,7 @@ impl Chosen {
     pub(crate) fn ran(&self, _there: bool, _elapsed: Duration, _rows: u64) {}
 }
 
-/// The GPU, if it is predicted to be faster.
+/// The GPU if it is predicted to be faster, otherwise the CPU.
 #[cfg(feature = "gpu")]
 fn worth_it(
     gpu: Arc<Gpu>,
@@ -180,7 +180,7 @@ fn worth_it(
     }
 }
 
-/// True if the device's speeds are known; otherwise they are measured in the background.
+/// True if the device's speeds are known, or if it has failed. Otherwise starts to measure them in the background.
 #[cfg(feature = "gpu")]
 fn is_measured(gpu: &Arc<Gpu>) -> bool {
     gpu.calibrate_in_background();
@@ -192,7 +192,7 @@ fn is_measured(_gpu: &Arc<Gpu>) -> bool {
     true
 }
 
-/// The choice while nothing can be predicted, for this reason.
+/// Text for `explain` while nothing can be predicted for the reason `why`.
 fn not_known(why: &str, plan: &Plan, choice: GpuChoice) -> String {
     let chosen = match choice {
         _ if plan.weight == Weight::Light => "the CPU, since the query is light",
@@ -241,7 +241,8 @@ fn predicted(
 }
 
 impl Devices {
-    /// Devices that use at most this many bytes of memory each; host memory kept for them is charged to this budget.
+    /// Devices that use at most `memory` bytes of their own memory each, and charge the host memory that they hold to
+    /// `host`.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn limited(memory: u64, host: &MemoryBudget) -> Self {
         Self {
@@ -258,10 +259,10 @@ impl Devices {
         self.gpus.open_in_background();
     }
 
-    /// The executor for this plan, which could use this many CPU threads.
+    /// Chooses the executor for this plan, for which the CPU would have this many threads.
     ///
     /// # Errors
-    /// [`Error::Gpu`], in one sentence, if a GPU is required and there is none.
+    /// [`Error::Gpu`] with a reason in one sentence, if a GPU is required and there is none.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn choose(
         &self,
@@ -270,7 +271,7 @@ impl Devices {
         choice: GpuChoice,
         threads: usize,
     ) -> Result<Chosen> {
-        // A device's memory holds segments, and a shard's segments use local keys.
+        // A device's memory caches segments with global vertex ids as keys; a shard's segments have local keys.
         if snapshot.is_sharded() {
             return match choice {
                 GpuChoice::On => Err(Error::Gpu("the store is sharded".into())),
@@ -297,8 +298,8 @@ impl Devices {
         }
     }
 
-    /// The predicted times of a plan on a GPU and on the CPU, as lines of text, and the resulting choice; only the
-    /// choice while the GPU is being opened or measured. Empty if no GPU is requested or there is none. Does not wait.
+    /// The predicted times of a plan on a GPU and on the CPU, and the resulting choice, as lines of text; only the
+    /// choice while the GPU is being opened or measured. Empty if GPUs are off or there is none. Does not wait.
     pub(crate) fn explain(
         &self,
         plan: &Plan,
@@ -316,8 +317,8 @@ impl Devices {
         }
     }
 
-    /// True once a GPU is open and its speeds are known, or none can be used. Until then both are done in the
-    /// background.
+    /// True if the GPU is open and its speeds are known, or if no GPU can be used. Otherwise starts to open and measure
+    /// it in the background.
     pub(crate) fn are_known(&self) -> bool {
         match self.gpu(false) {
             Ok(Some(gpu)) => is_measured(&gpu),
@@ -326,7 +327,7 @@ impl Devices {
         }
     }
 
-    /// Number of CPU threads for a plan: its share of the threads, next to the plans that run on the CPU.
+    /// Number of CPU threads for a plan: the threads divided by the number of plans on the CPU, including this one.
     #[cfg(feature = "gpu")]
     fn share(&self, threads: usize) -> usize {
         (threads / (1 + self.here.load(Ordering::Relaxed))).max(1)

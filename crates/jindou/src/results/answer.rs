@@ -1,4 +1,4 @@
-//! A whole answer in memory.
+//! A query's whole answer in memory.
 
 use super::{AnswerSink, Rows};
 use jindou_dictionary::STRINGS_FILE;
@@ -8,16 +8,16 @@ use oxrdf::{Term, Triple};
 /// Answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// SELECT: variable names, and rows with a cell for each, `None` where unbound.
+    /// SELECT: the variables' names, and rows with a cell per variable, `None` where it is unbound.
     Solutions {
         /// Names without `?`.
         variables: Vec<String>,
         /// Rows, in the query's order.
         rows: Vec<Vec<Option<Term>>>,
     },
-    /// ASK.
+    /// The result of ASK.
     Boolean(bool),
-    /// CONSTRUCT and DESCRIBE.
+    /// The triples of CONSTRUCT or DESCRIBE.
     Graph(Vec<Triple>),
 }
 
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// Collects an [`Answer`], charging it to a budget (released when the collector is dropped).
+/// A sink that collects an [`Answer`] and charges its memory to a budget until the collector is dropped.
 #[derive(Debug)]
 pub struct Collector {
     answer: Answer,
@@ -50,7 +50,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// An empty answer.
+    /// A collector that has received nothing yet.
     #[must_use]
     pub fn new(budget: MemoryBudget) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Collector {
         }
     }
 
-    /// The answer.
+    /// The collected answer.
     #[must_use]
     pub fn into_answer(mut self) -> Answer {
         std::mem::replace(&mut self.answer, Answer::Boolean(false))
@@ -79,7 +79,7 @@ impl Drop for Collector {
     }
 }
 
-/// Approximate bytes that a decoded term takes in addition to its text: the enum, and an allocation's header.
+/// Approximate bytes of a decoded term in addition to its text: the enum, and the allocation's header.
 const TERM_BYTES: u64 = 96;
 
 impl AnswerSink for Collector {

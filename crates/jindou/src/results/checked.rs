@@ -1,10 +1,10 @@
-//! An answer that ends with an error once the data that it is made from is invalid.
+//! A sink that fails if the data from which the answer is made turns out to be damaged.
 
 use super::{AnswerSink, RowText, Rows};
 use jindou_model::Result;
 use oxrdf::Triple;
 
-/// A sink that checks the store's files for failures: quickly before each piece, and completely before the end.
+/// Checks the store's files before passing on parts of an answer: quickly before each piece, completely before the end.
 pub(crate) struct CheckedSink<'a> {
     pub sink: &'a mut dyn AnswerSink,
     pub check: &'a (dyn Fn() -> Result<()> + Sync),

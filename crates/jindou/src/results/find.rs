@@ -1,19 +1,18 @@
-//! Search for the bytes that a format escapes, eight at a time: most texts have none.
+//! Search for bytes that must be escaped, eight bytes at a time, since most texts contain none.
 
 /// A word with this value in every byte.
 const fn each(b: u8) -> u64 {
     u64::from_ne_bytes([b; 8])
 }
 
-/// Marks the bytes of a word that are below `n` (at most 128) by their highest bits; other bits are arbitrary. Of
-/// several marked bytes only the lowest is certain: a borrow may mark those above it (Warren, Hacker's Delight, section
-/// 6-1).
+/// Sets the highest bit of each byte of the word that is below `n` (at most 128); lower bits are arbitrary. Only the
+/// lowest byte that is marked is certain: a borrow may mark bytes above it (Warren, Hacker's Delight, section 6-1).
 #[inline(always)]
 const fn below(word: u64, n: u8) -> u64 {
     word.wrapping_sub(each(n)) & !word
 }
 
-/// A byte to search for, or two that differ in one bit, which cost no more.
+/// A byte to search for, or two bytes that differ in one bit: searching for both costs no more than for one.
 #[derive(Clone, Copy)]
 pub(super) struct Needle {
     differing: u8,
@@ -25,7 +24,7 @@ impl Needle {
         Self::two(b, b)
     }
 
-    /// A sign for two bytes that differ in one bit.
+    /// A needle that matches both of two bytes, which may differ in one bit only.
     pub(super) const fn two(a: u8, b: u8) -> Self {
         assert!((a ^ b).count_ones() <= 1);
         Self {
@@ -39,7 +38,7 @@ impl Needle {
     }
 }
 
-/// The position of the first byte that is below `control` (at most 128) or one of `signs`.
+/// The position of the first byte that is below `control` (at most 128) or matches one of `signs`.
 #[inline(always)]
 pub(super) fn first_of<const N: usize>(
     text: &[u8],
@@ -65,7 +64,7 @@ pub(super) fn first_of<const N: usize>(
     }
     let from = text.len() - rest.len();
     if let Some(last) = text.last_chunk::<8>() {
-        // The last eight bytes, some of which are known to need no escape.
+        // The last eight bytes at once, including some that were searched already.
         let found = marks(u64::from_le_bytes(*last));
         return (found != 0).then(|| text.len() - 8 + found.trailing_zeros() as usize / 8);
     }

@@ -1,5 +1,6 @@
-//! Documents of graphs. N-Triples, N-Quads, Turtle and TriG are written here, as `oxttl` writes them, but long literals in
-//! pieces and with looks at the clock; other formats by their libraries.
+//! Writers of RDF documents. N-Triples, N-Quads, Turtle and TriG are written here, with the same text as `oxttl` would
+//! write, but with long literals in pieces and checks of the time limit between these. Other formats are written by
+//! libraries.
 
 use super::find::{Needle, first_of};
 use super::out::{Pieces, TextOut, controls, push_escaped};
@@ -20,8 +21,8 @@ use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
 use std::cmp::Reverse;
 use std::io::Write;
 
-/// Writes quads as a document. Long terms are counted as work of the query. In Turtle and TriG each prefix is declared before the first
-/// statement that uses it, and one that none uses is not.
+/// Writes quads as a document. Work on long terms counts towards the query's limits. In Turtle and TriG each prefix is
+/// declared before the first statement that uses it; unused prefixes are not declared.
 ///
 /// ```
 /// use jindou::results::{GraphWriter, Prefixes};
@@ -54,7 +55,7 @@ pub struct GraphWriter<W: Write> {
 
 enum WriterKind<W: Write> {
     Text(W, GraphText),
-    /// A library's format, before the first statement.
+    /// A format that a library writes, before the first statement.
     New(W),
     Library(Box<WriterQuadSerializer<Returns<Polled<W>>>>),
     Failed,
@@ -82,19 +83,19 @@ impl<W: Write> GraphWriter<W> {
         }
     }
 
-    /// Requests that a prefix is declared before the next statement, whether it is used or not.
+    /// Declares a prefix before the next statement, whether it is used or not.
     pub fn want(&mut self, name: impl Into<String>) {
         self.prefixes.want(name.into());
     }
 
-    /// Declares the prefixes that a statement uses before the next written statement. This allows declaring the
-    /// prefixes of many statements together. In formats other than Turtle and TriG nothing is declared after the first
-    /// statement.
+    /// Declares the prefixes that this statement uses before the next written statement, without writing this one; so
+    /// the prefixes of many statements can be declared together. Only Turtle and TriG allow that after the first
+    /// statement; in other formats it has no effect there.
     pub fn note<'q>(&mut self, quad: impl Into<QuadRef<'q>>) {
         self.prefixes.note(quad.into());
     }
 
-    /// Bytes that it may hold for each byte of a statement's terms.
+    /// Largest number of bytes that the writer allocates per byte of a statement's terms.
     pub fn bytes_held(&self) -> u64 {
         match self.kind {
             WriterKind::Text(..) => HELD_BY_PIECES,
@@ -102,13 +103,13 @@ impl<W: Write> GraphWriter<W> {
         }
     }
 
-    /// Begins a document of a library.
+    /// Creates a library's writer, if that was not done yet, with the prefixes requested so far.
     fn begin(&mut self) {
         self.kind = match std::mem::replace(&mut self.kind, WriterKind::Failed) {
             WriterKind::New(out) => {
                 let mut serializer = RdfSerializer::from_format(self.format);
                 for (name, iri) in self.prefixes.take_wanted() {
-                    // What cannot be declared is written out.
+                    // IRIs whose prefix the library refuses are written in full.
                     if let Ok(with) = serializer.clone().with_prefix(name, iri) {
                         serializer = with;
                     }
@@ -138,7 +139,7 @@ impl<W: Write> GraphWriter<W> {
                 }
                 text.quad(quad, out)
             }
-            // A writer that the token stopped only says that it cannot go on.
+            // If the token stopped the library, that is reported as an I/O error; the scope has the true reason.
             WriterKind::Library(library) => library
                 .serialize_quad(quad)
                 .map_err(|e| scope::worked(0).err().unwrap_or_else(|| closed(e))),
@@ -177,23 +178,23 @@ fn given_up() -> Error {
     Error::Usage("the document cannot be continued: writing it has failed before".into())
 }
 
-/// State of a document in a format of text.
+/// State of a document in N-Triples, N-Quads, Turtle or TriG.
 #[derive(Default)]
 struct GraphText {
     /// True for formats with named graphs.
     has_graphs: bool,
-    /// True for Turtle and TriG, where a subject is written once for its triples, and a graph once for its subjects.
+    /// True for Turtle and TriG, where triples with the same subject, and subjects in the same graph, are grouped.
     is_terse: bool,
     /// Declared prefixes, by descending length of their IRIs.
     prefixes: Vec<(String, String)>,
     graph: GraphName,
-    /// Subject and predicate of the last triple.
+    /// Subject and predicate of the last triple; `None` if no subject is open.
     last: Option<(NamedOrBlankNode, NamedNode)>,
     buffer: Vec<u8>,
 }
 
 impl GraphText {
-    /// Declares prefixes after ending the current subject and graph. Those whose IRIs are not valid are skipped.
+    /// Declares prefixes, after ending the current subject and graph. Skips those whose IRI is invalid.
     fn declare<W: Write>(&mut self, prefixes: Vec<(String, String)>, out: &mut W) -> Result<()> {
         let is_valid = |(_, iri): &(String, String)| NamedNode::new(iri.as_str()).is_ok();
         let before = self.prefixes.len();
@@ -288,7 +289,7 @@ impl GraphText {
         }
     }
 
-    /// Text that ends the present subject and graph.
+    /// Text that ends the current subject and graph.
     fn end(&self) -> &'static str {
         match (self.last.is_some(), self.graph.is_default_graph()) {
             (true, true) => " .\n",
@@ -362,7 +363,7 @@ impl GraphText {
         }
     }
 
-    /// Appends an IRI, abbreviated by the prefix with the longest namespace for which the rest is a valid local name.
+    /// Appends an IRI, abbreviated by the prefix with the longest namespace after which a valid local name remains.
     fn push_iri(&self, iri: &str, out: &mut Pieces<'_, '_>) {
         for (name, namespace) in &self.prefixes {
             let local = iri.strip_prefix(namespace.as_str());
@@ -375,10 +376,10 @@ impl GraphText {
     }
 }
 
-/// Longest text after a prefix, in bytes.
+/// Longest local name that is written, in bytes; longer IRIs are written in full.
 const LONGEST: usize = 2048;
 
-/// True for a valid local name, with some of its characters escaped by a backslash.
+/// True for a text that is a valid local name once some of its characters are escaped by a backslash.
 fn is_local(local: &str) -> bool {
     let may_begin = |c: char| is_name_start(c) || c.is_ascii_digit() || c == ':';
     let mut chars = local.chars();
@@ -414,7 +415,7 @@ fn push_local(local: &str, out: &mut Pieces<'_, '_>) {
 /// Appends a string in quotation marks.
 fn push_quoted(text: &[u8], out: &mut Pieces<'_, '_>) {
     static CONTROLS: [[u8; 6]; 32] = controls(b"0123456789ABCDEF");
-    /// U+FFFE and U+FFFF must be escaped. They are found by their first byte, which few other characters share.
+    /// U+FFFE and U+FFFF must be escaped. They are found by their first byte in UTF-8, which few other characters have.
     const SPECIAL: [Needle; 4] = [
         Needle::one(b'"'),
         Needle::one(b'\\'),
@@ -553,7 +554,7 @@ mod tests {
         in_order(&out)
     }
 
-    /// A document with its first lines, which declare prefixes, in order.
+    /// The document with its first lines, which declare prefixes, sorted.
     fn in_order(document: &[u8]) -> String {
         let text = std::str::from_utf8(document).unwrap();
         let mut lines: Vec<&str> = text.split_inclusive('\n').collect();

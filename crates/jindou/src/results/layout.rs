@@ -1,12 +1,12 @@
-//! Layouts: how each format builds rows from cells.
+//! How each format for rows builds a row from cells.
 
 use super::out::{FULL, HandOn, PIECE, Pieces, TextOut};
 use super::rows::{push_json_term, push_xml_term};
 use super::text::{push_csv_term, push_tsv_term};
 use jindou_model::Result;
 
-/// Text of a row's cells, and the text around them. A cell's text depends only on its column and its term, so it can be
-/// kept and reused.
+/// The text of cells in a format, and the text around them. A cell's text depends only on its column and term, so it
+/// can be cached.
 pub(crate) trait CellLayout {
     /// Text before the first cell.
     const OPEN: &'static [u8];
@@ -14,7 +14,7 @@ pub(crate) trait CellLayout {
     const BETWEEN: &'static [u8];
     /// Text after the last cell.
     const CLOSE: &'static [u8];
-    /// True if an unbound cell is also separated from its neighbours.
+    /// True if an unbound cell still gets a separator, as in CSV; false if it is left out, as in JSON.
     const UNBOUND_HAS_PLACE: bool;
 
     /// Appends a bound cell, given its canonical bytes.
@@ -23,10 +23,10 @@ pub(crate) trait CellLayout {
     /// If the format cannot express the term.
     fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()>;
 
-    /// Appends a bound cell in pieces, if the text is as long as a piece, or would be with this term.
+    /// Appends a bound cell in pieces; for a term with which the text would be longer than a piece.
     ///
     /// # Errors
-    /// As [`Self::cell`], and those of `hand_on`.
+    /// As [`Self::cell`], and those of `hand_on`, which writes a piece of text.
     #[cold]
     #[inline(never)]
     fn long_cell(
@@ -45,7 +45,7 @@ pub(crate) trait CellLayout {
     }
 }
 
-/// Appends one row, and passes text on whenever a piece is full. O(bytes of the row).
+/// Appends one row, and passes the text to `hand_on` whenever a piece is full. O(bytes of the row).
 ///
 /// # Errors
 /// If the format cannot express a term, and those of `hand_on`.
@@ -93,7 +93,7 @@ impl CellLayout for Tsv {
     }
 }
 
-/// SPARQL Results CSV: plain values, RFC 4180's quotes and line ends.
+/// SPARQL Results CSV: values without syntax, with quotes and line ends as in RFC 4180.
 pub(crate) struct Csv;
 
 impl CellLayout for Csv {
@@ -109,8 +109,8 @@ impl CellLayout for Csv {
     }
 }
 
-/// Members of `bindings` in SPARQL Results JSON, each with a comma before it (to be left out before an answer's first
-/// row). Holds the text before each column's term.
+/// Members of `bindings` in SPARQL Results JSON, each preceded by a comma, which the writer removes before an answer's
+/// first row. The field holds the text before each column's term.
 pub(crate) struct JsonLayout<'k>(pub(crate) &'k [Vec<u8>]);
 
 impl CellLayout for JsonLayout<'_> {
@@ -127,7 +127,8 @@ impl CellLayout for JsonLayout<'_> {
     }
 }
 
-/// Lines of JSON: an object per row, with terms as in SPARQL Results JSON. Holds the text before each column's term.
+/// Lines of JSON: an object per row, with terms as in SPARQL Results JSON. The field holds the text before each
+/// column's term.
 pub(crate) struct JsonLine<'k>(pub(crate) &'k [Vec<u8>]);
 
 impl CellLayout for JsonLine<'_> {
@@ -142,7 +143,7 @@ impl CellLayout for JsonLine<'_> {
     }
 }
 
-/// `result` elements of SPARQL Results XML. Holds the text before each column's term.
+/// `result` elements of SPARQL Results XML. The field holds the text before each column's term.
 pub(crate) struct Xml<'k>(pub(crate) &'k [Vec<u8>]);
 
 impl CellLayout for Xml<'_> {

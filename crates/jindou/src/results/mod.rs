@@ -1,4 +1,4 @@
-//! Answers on their way out: tables of terms in formats for people and programs.
+//! Writing answers: tables and graphs in formats for people and programs.
 
 mod answer;
 mod checked;
@@ -30,9 +30,10 @@ use jindou_model::Result;
 use oxrdf::Triple;
 use std::sync::Arc;
 
-/// Bytes that libraries which write RDF may hold for each byte of a term: each may become an escape, in a vector that doubles.
+/// Bytes that a library which writes RDF may allocate per byte of a term: each byte may become an escape of six bytes,
+/// in a vector whose capacity doubles.
 const HELD_BY_LIBRARY: u64 = 12;
-/// The same of formats that are written in pieces: copies of a term.
+/// The same for formats that this crate writes itself, in pieces: there are a few copies of a term.
 const HELD_BY_PIECES: u64 = 3;
 
 /// Receives one answer: `solutions` then `rows` or `raw` any number of times, or `boolean`, or `graph` then `triple`
@@ -42,12 +43,12 @@ pub trait AnswerSink: Send {
     fn solutions(&mut self, variables: &[String]) -> Result<()>;
     /// Adds rows to the table.
     fn rows(&mut self, rows: &Rows) -> Result<()>;
-    /// Some if any thread may turn rows into text with [`RowText::push`], in any order, and hand the text to
-    /// [`Self::raw`].
+    /// Returns the format of rows as text if the sink accepts rows in any order, formatted by [`RowText::push`] on any
+    /// thread, through [`Self::raw`]. `None` if it accepts only [`Self::rows`].
     fn row_text(&self) -> Option<RowText> {
         None
     }
-    /// Adds `rows` whole rows that are already text.
+    /// Adds text of rows; `rows` is the number of rows that end in it.
     fn raw(&mut self, text: &[u8], rows: u64) -> Result<()>;
     /// The whole answer of ASK.
     fn boolean(&mut self, value: bool) -> Result<()>;
@@ -55,7 +56,7 @@ pub trait AnswerSink: Send {
     fn graph(&mut self) -> Result<()>;
     /// Adds a triple to the graph.
     fn triple(&mut self, triple: &Triple) -> Result<()>;
-    /// Bytes that [`Self::triple`] may hold for each byte of a triple's terms.
+    /// Largest number of bytes that [`Self::triple`] allocates per byte of a triple's terms.
     fn bytes_held(&self) -> u64 {
         HELD_BY_LIBRARY
     }
@@ -71,12 +72,13 @@ pub enum RowText {
     Tsv,
     /// CSV rows.
     Csv,
-    /// Members of a SPARQL Results JSON document's `bindings`, each with a comma before it; holds the text before each
-    /// variable's term.
+    /// Members of a SPARQL Results JSON document's `bindings`, each preceded by a comma. The field holds the text
+    /// before each variable's term.
     Json(Arc<[Vec<u8>]>),
-    /// Lines, each a JSON object with terms as in SPARQL Results JSON; holds the text before each variable's term.
+    /// Lines, each a JSON object with terms as in SPARQL Results JSON. The field holds the text before each variable's
+    /// term.
     JsonLines(Arc<[Vec<u8>]>),
-    /// `result` elements of SPARQL Results XML; holds the text before each variable's term.
+    /// `result` elements of SPARQL Results XML. The field holds the text before each variable's term.
     Xml(Arc<[Vec<u8>]>),
 }
 
@@ -112,11 +114,11 @@ impl RowText {
         self.push_in_pieces(row, out, &mut |_| Ok(()))
     }
 
-    /// Appends one row, and calls `hand_on` whenever at least 128 KiB have been collected, also in the middle of the
-    /// row. `hand_on` must take the bytes and clear the vector.
+    /// Appends one row, and calls `hand_on` whenever at least 128 KiB have been collected, even in the middle of the
+    /// row. `hand_on` must write the text and clear the vector.
     ///
     /// # Errors
-    /// As [`Self::push`], those of `hand_on`, and, within long rows, those of the query's token.
+    /// As [`Self::push`], those of `hand_on`, and, in long rows, those of the query's token.
     #[inline]
     pub fn push_in_pieces<'a>(
         &self,
@@ -137,18 +139,18 @@ impl RowText {
 /// Some rows of decoded terms: canonical bytes ([`jindou_model::term`]) in row order, `None` for unbound.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// Terms of all rows.
+    /// Canonical bytes of the terms of all rows.
     pub bytes: Vec<u8>,
-    /// End of each cell in `bytes`; a cell starts where the previous one ends. Empty = unbound.
+    /// End of each cell in `bytes`; a cell starts where the previous one ends, and an empty cell is unbound.
     pub ends: Vec<usize>,
     /// Cells per row.
     pub width: usize,
-    /// Number of rows (counted separately, for results without columns).
+    /// Number of rows; needed for rows without cells.
     pub rows: usize,
 }
 
 impl Rows {
-    /// Removes the rows, but keeps the allocated memory.
+    /// Removes the rows but keeps the allocated memory; later rows have `width` cells.
     pub fn clear(&mut self, width: usize) {
         self.bytes.clear();
         self.ends.clear();
@@ -166,7 +168,7 @@ impl Rows {
         })
     }
 
-    /// Ends the cell whose bytes were appended to `bytes`.
+    /// Marks the end of the cell whose bytes were appended to `bytes`.
     pub fn end_cell(&mut self) {
         self.ends.push(self.bytes.len());
     }

@@ -1,31 +1,32 @@
-//! Where the text of rows goes: into a vector, or on to the reader in pieces while a long cell is being written.
+//! Destinations for the text of rows: a vector, or a writer that gets pieces while a long cell is still being
+//! formatted.
 
 use jindou_model::scope::worked;
 use jindou_model::{Error, Result};
 
-/// Bytes of a text that are converted between two checks of the clock.
+/// Number of bytes that are converted between two checks of the time limit.
 pub(crate) const BLOCK: usize = 1 << 14;
-/// Size of the pieces in which text is handed on: large enough that a system call per piece costs nothing.
+/// Size in bytes of the pieces in which text is written: large enough that the system call for each costs little.
 pub(crate) const PIECE: usize = 1 << 16;
-/// Bytes of text at which a piece is handed on even in the middle of a row.
+/// Number of bytes at which a piece is written even in the middle of a row.
 pub(crate) const FULL: usize = 2 * PIECE;
 
-/// Passes a piece of text on and clears the vector.
+/// Writes a piece of text and clears the vector.
 pub(crate) type HandOn<'h> = dyn FnMut(&mut Vec<u8>) -> Result<()> + 'h;
 
-/// Takes the text of rows.
+/// A destination for the text of rows.
 pub(crate) trait TextOut {
     /// Appends one byte.
     fn push(&mut self, byte: u8);
     /// Appends bytes.
     fn extend_from_slice(&mut self, text: &[u8]);
-    /// Appends at most [`BLOCK`] bytes, which the caller has counted with [`Self::is_over`].
+    /// Appends at most [`BLOCK`] bytes for which the caller has already called [`Self::is_over`].
     #[inline(always)]
     fn append(&mut self, text: &[u8]) {
         self.extend_from_slice(text);
     }
-    /// Called for every block of a text, with its length. Returns true if the rest is not needed because an error ended
-    /// the answer.
+    /// Counts a block of this many bytes as work. Returns true if an error, such as the time limit, has ended the
+    /// answer, so that the remaining text is not needed.
     fn is_over(&mut self, _bytes: usize) -> bool {
         false
     }
@@ -43,7 +44,7 @@ impl TextOut for Vec<u8> {
     }
 }
 
-/// Hands text on whenever a piece is full.
+/// Collects text and writes it whenever a piece is full. After an error further text is ignored.
 pub(crate) struct Pieces<'o, 'h> {
     buffer: &'o mut Vec<u8>,
     hand_on: &'o mut HandOn<'h>,
@@ -51,7 +52,7 @@ pub(crate) struct Pieces<'o, 'h> {
 }
 
 impl<'o, 'h> Pieces<'o, 'h> {
-    /// Continues the piece in `buffer`.
+    /// Appends to the piece that begins in `buffer`.
     pub(crate) fn new(buffer: &'o mut Vec<u8>, hand_on: &'o mut HandOn<'h>) -> Self {
         Self {
             buffer,
@@ -60,7 +61,7 @@ impl<'o, 'h> Pieces<'o, 'h> {
         }
     }
 
-    /// The first error since the last call.
+    /// Returns the error, if one has occurred since the last call.
     pub(crate) fn outcome(&mut self) -> Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -120,7 +121,7 @@ pub(super) fn push_escaped<T: TextOut>(
     escape: impl FnMut(&[u8]) -> Option<(usize, &'static [u8])>,
     out: &mut T,
 ) {
-    // Most texts are short and need no escape.
+    // Short texts are searched as a whole, since most need no escape.
     let mut from = 0;
     if text.len() <= BLOCK {
         match special(text) {
@@ -132,7 +133,7 @@ pub(super) fn push_escaped<T: TextOut>(
     push_escaped_from(text, from, special, escape, out);
 }
 
-/// [`push_escaped`] without the first `from` bytes.
+/// As [`push_escaped`], from byte `from` of the text on.
 fn push_escaped_from<T: TextOut>(
     text: &[u8],
     mut from: usize,
@@ -152,7 +153,7 @@ fn push_escaped_from<T: TextOut>(
                 from += run;
             }
             let before = from;
-            // Where one byte is escaped, the next one often is.
+            // Escaped bytes often follow each other, so the next byte is tried before searching again.
             while from < end
                 && let Some((bytes, escaped)) = escape(&text[from..])
             {
@@ -167,7 +168,8 @@ fn push_escaped_from<T: TextOut>(
     }
 }
 
-/// Escapes of control characters by their numbers: JSON has them with small digits, Turtle with capital ones.
+/// Escapes of the control characters U+0000 to U+001F. JSON writes them with lower-case digits, Turtle with upper-case
+/// ones.
 pub(super) const fn controls(digits: &[u8; 16]) -> [[u8; 6]; 32] {
     let mut all = [*b"\\u0000"; 32];
     let mut at = 0;
@@ -239,7 +241,7 @@ mod tests {
         }
     }
 
-    /// A text as a writer escapes it, with the writer's pieces put together.
+    /// The text as `push` escapes it, with the written pieces joined.
     fn escaped(push: impl Fn(&mut Pieces<'_, '_>)) -> String {
         let (mut out, mut buffer) = (Vec::new(), Vec::new());
         let mut hand_on = |piece: &mut Vec<u8>| {

@@ -1,13 +1,13 @@
-//! A writer for the libraries that write RDF, which know nothing of a query's time limit.
+//! A writer that checks the query's time limit on behalf of the RDF libraries that write to it.
 
 use jindou_model::scope;
 use std::io::{self, Write};
 
-/// Work of a call, in bytes: some writers pass character by character.
+/// Work that each call counts in addition to its bytes: some libraries write character by character.
 const CALL: usize = 16;
 
-/// Looks at the query's token while text passes. Once the query is over, writing fails with
-/// [`io::ErrorKind::BrokenPipe`]: who calls the library finds the reason at the token.
+/// Checks the query's token at each write. Once the query must end, writing fails with [`io::ErrorKind::BrokenPipe`],
+/// and the library's caller asks the token for the reason.
 pub(super) struct Polled<W>(pub W);
 
 impl<W: Write> Write for Polled<W> {

@@ -6,23 +6,24 @@ use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Prefixes by what statements use of them.
+/// Decides which prefixes to declare, from the statements that use them.
 pub(super) struct PrefixUse {
     prefixes: Prefixes,
-    /// Names that are declared, or were dropped once [`MOST`] were.
+    /// Prefixes that are declared, or that were refused because [`MOST`] were declared already.
     declared: BTreeSet<String>,
-    /// Number of declarations that statements have caused.
+    /// Number of prefixes declared because a statement uses them.
     lines: usize,
-    /// Names to declare before the next statement; true for those that are declared whether they are used or not.
+    /// Prefixes to declare before the next statement; true if the caller requested it, whether they are used or not.
     wanted: BTreeMap<String, bool>,
-    /// Namespaces whose prefix was declared, or which have none.
+    /// Namespaces that need no further declaration: their prefix was declared, or they have none.
     settled: FxHashSet<Box<str>>,
 }
 
-/// Most prefixes that a document declares since statements use them: each IRI is compared with all of them.
+/// Largest number of prefixes that a document declares because they are used. Limited because each IRI is compared with
+/// all declared prefixes.
 const MOST: usize = 256;
 
-/// Most namespaces that are remembered, so that their IRIs need no search.
+/// Largest size of `settled`, which saves searching for the prefix of an IRI.
 const MOST_SETTLED: usize = 4096;
 
 impl PrefixUse {
@@ -36,7 +37,7 @@ impl PrefixUse {
         }
     }
 
-    /// Requests the declaration of a prefix.
+    /// Requests the declaration of a prefix, whether it is used or not.
     pub fn want(&mut self, name: String) {
         self.wanted.insert(name, true);
     }
@@ -63,7 +64,7 @@ impl PrefixUse {
         }
     }
 
-    /// Requests the declaration of an IRI's prefix, if it has one that is not declared yet.
+    /// Requests the declaration of the prefix that abbreviates an IRI, unless it is declared or there is none.
     fn uses(&mut self, iri: &str) {
         let end = memchr::memrchr3(b'#', b'/', b':', iri.as_bytes()).map_or(0, |at| at + 1);
         let space = &iri[..end];
@@ -87,7 +88,7 @@ impl PrefixUse {
         }
     }
 
-    /// The wanted prefixes with their IRIs, in the order of their names; they count as declared from now on.
+    /// Removes and returns the requested prefixes with their IRIs, sorted by name. From now on they count as declared.
     pub fn take_wanted(&mut self) -> Vec<(String, String)> {
         let mut taken = Vec::new();
         for (name, always) in std::mem::take(&mut self.wanted) {
@@ -103,7 +104,7 @@ impl PrefixUse {
     }
 }
 
-/// True if Turtle writes a literal without its datatype.
+/// True if Turtle writes a literal without its datatype's IRI.
 fn is_bare(literal: LiteralRef<'_>) -> bool {
     let bare = [
         xsd::STRING,

@@ -1,9 +1,9 @@
-//! Short names of IRIs for display.
+//! Prefixes, and the abbreviation of IRIs by them.
 
 use jindou_model::prefixes::PrefixTable;
 use rustc_hash::FxHashMap;
 
-/// Prefixes with their IRIs, and the short names that they give.
+/// Prefixes with their IRIs, for abbreviating other IRIs.
 ///
 /// ```
 /// use jindou::results::Prefixes;
@@ -33,7 +33,7 @@ impl Prefixes {
         let mut all = Self::new();
         for (name, iri) in jindou_plan::COMMON_PREFIXES {
             all.iris.insert((*name).into(), (*iri).into());
-            // The first prefix of a namespace is its name.
+            // If several common prefixes have the same namespace, the first one is used for it.
             all.names
                 .entry((*iri).into())
                 .or_insert_with(|| (*name).into());
@@ -41,7 +41,7 @@ impl Prefixes {
         all
     }
 
-    /// Adds a prefix, or changes its meaning.
+    /// Adds a prefix, or replaces its IRI.
     pub fn declare(&mut self, name: impl Into<String>, iri: impl Into<String>) {
         let (name, iri) = (name.into(), iri.into());
         if let Some(before) = self.iris.insert(name.clone(), iri.clone())
@@ -84,20 +84,20 @@ impl Prefixes {
         self.iris.iter().map(|(n, i)| (n.as_str(), i.as_str()))
     }
 
-    /// The short name of an IRI, using the longest namespace that has a prefix. `None` if there is none of at most
-    /// 2,048 bytes, or if the rest would need an escape. O(length).
+    /// The abbreviation of an IRI by the prefix with the longest namespace. `None` if the IRI begins with no such
+    /// namespace of at most 2,048 bytes, or if the remaining text would need an escape. O(length).
     #[must_use]
     pub fn shorten(&self, iri: &str) -> Option<String> {
         let (name, local) = self.split(iri)?;
         Some(format!("{name}:{local}"))
     }
 
-    /// The prefix of a namespace.
+    /// The prefix with exactly this namespace.
     pub(super) fn name_of(&self, namespace: &str) -> Option<&str> {
         self.names.get(namespace).map(String::as_str)
     }
 
-    /// As [`Self::shorten`]: the prefix, and what follows its colon.
+    /// As [`Self::shorten`], as two parts: the prefix, and the text after the colon.
     pub(super) fn split<'i>(&self, iri: &'i str) -> Option<(&str, &'i str)> {
         for namespace in namespaces(iri) {
             if let Some(name) = self.names.get(namespace) {
@@ -109,13 +109,13 @@ impl Prefixes {
     }
 }
 
-/// Longest namespace in bytes that is looked up. Without a limit, an IRI could have as many candidates (prefixes that
-/// end in `_`) as bytes.
+/// Longest namespace that is looked up, in bytes. Without a limit, an IRI with many `_` would have as many candidates
+/// as bytes, and looking them all up would take quadratic time.
 const LONGEST: usize = 2048;
 
-/// The prefixes of an IRI that may be the namespace of a short name, longest first: the whole IRI, and those that end
-/// in `_`, down to the first that ends in `#`, `/` or `:`. With a shorter one, the rest would need an escape.
-/// O(length), without the caller's work for each.
+/// The beginnings of an IRI that may be a namespace, longest first: the whole IRI, and those that end in `_`, down to
+/// the first one that ends in `#`, `/` or `:`. After a shorter one, the remaining text would need an escape. O(length),
+/// without what the caller does with each.
 pub(crate) fn namespaces(iri: &str) -> impl Iterator<Item = &str> {
     const ENDS: [char; 3] = ['#', '/', ':'];
     let mut ended = false;
@@ -127,7 +127,7 @@ pub(crate) fn namespaces(iri: &str) -> impl Iterator<Item = &str> {
         .filter(|namespace| namespace.len() <= LONGEST)
 }
 
-/// True for text that may follow the colon without an escape; fewer forms than SPARQL allows.
+/// True for text that can be a local name without escapes. Accepts fewer forms than SPARQL, so some IRIs stay long.
 fn is_local(local: &str) -> bool {
     let inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let ends = |c: char| inner(c) && c != '.';
@@ -150,7 +150,7 @@ mod tests {
         let begun = jindou_testing::Stopwatch::start();
         assert_eq!(p.split(&long), None);
         assert_eq!(p.split(&lines), Some(("e", &lines[9..])));
-        // Quadratic, these took minutes.
+        // An algorithm that is quadratic in the IRI's length took minutes.
         assert!(begun.elapsed() < std::time::Duration::from_secs(5));
     }
 
@@ -177,7 +177,7 @@ mod tests {
         ] {
             assert_eq!(p.shorten(iri).as_deref(), short, "{iri}");
         }
-        // A query's own meaning of a prefix wins, and the common one is no longer used as a name.
+        // A query's own declaration of a prefix replaces the common one, which then abbreviates no IRI.
         p.declare("schema", "http://e/");
         assert_eq!(p.shorten("http://schema.org/a"), None);
         assert_eq!(p.shorten("http://e/a").as_deref(), Some("schema:a"));

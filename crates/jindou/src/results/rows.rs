@@ -1,4 +1,4 @@
-//! JSON and XML result rows straight from canonical bytes: as for TSV and CSV, no term object is built.
+//! JSON and XML rows, written from canonical bytes without building terms.
 
 use super::find::{Needle, first_of};
 use super::out::{BLOCK, TextOut, controls, push_escaped};
@@ -7,7 +7,7 @@ use jindou_model::{Error, Result};
 
 const XSD: &[u8] = b"http://www.w3.org/2001/XMLSchema#";
 
-/// The text before each variable's term in every row, made once per answer.
+/// The JSON text before each variable's term, which is the same in every row. Made once per answer.
 pub(super) fn json_keys(variables: &[String]) -> Vec<Vec<u8>> {
     let key = |v: &String| {
         let mut out = Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn json_keys(variables: &[String]) -> Vec<Vec<u8>> {
     variables.iter().map(key).collect()
 }
 
-/// The same for XML.
+/// The XML text before each variable's term.
 pub(super) fn xml_keys(variables: &[String]) -> Vec<Vec<u8>> {
     let key = |v: &String| {
         let mut out = b"<binding name=\"".to_vec();
@@ -29,7 +29,7 @@ pub(super) fn xml_keys(variables: &[String]) -> Vec<Vec<u8>> {
     variables.iter().map(key).collect()
 }
 
-/// Appends a term's object.
+/// Appends a term as a JSON object.
 pub(super) fn push_json_term<T: TextOut>(cell: &[u8], out: &mut T) {
     match cell.first() {
         Some(&term::IRI) => return push_json_value(b"uri", &cell[1..], out),
@@ -106,7 +106,7 @@ fn push_coded_datatype<T: TextOut>(code: u8, out: &mut T) {
     out.extend_from_slice(local.unwrap_or(&"").as_bytes());
 }
 
-/// Appends a JSON string, quotes included.
+/// Appends a text as a JSON string with its quotes.
 pub(super) fn push_json_string<T: TextOut>(text: &[u8], out: &mut T) {
     static CONTROLS: [[u8; 6]; 32] = controls(b"0123456789abcdef");
     out.push(b'"');
@@ -129,14 +129,14 @@ pub(super) fn push_json_string<T: TextOut>(text: &[u8], out: &mut T) {
     out.push(b'"');
 }
 
-/// Appends a term's element.
+/// Appends a term as an XML element.
 ///
 /// # Errors
-/// If it has a character that XML cannot express.
+/// If the term has a character that XML cannot express.
 pub(super) fn push_xml_term<T: TextOut>(cell: &[u8], out: &mut T) -> Result<()> {
     match cell.first() {
         Some(&term::IRI) => {
-            // IRIs have no spaces.
+            // Unlike texts, IRIs contain no spaces that would have to be protected.
             out.extend_from_slice(b"<uri>");
             push_xml_inner(&cell[1..], out)?;
             out.extend_from_slice(b"</uri>");
@@ -200,12 +200,12 @@ fn push_element<T: TextOut>(open: &[u8], text: &[u8], close: &[u8], out: &mut T)
 
 /// Appends the name of a variable, which has only characters that XML can express.
 pub(super) fn push_xml_name(name: &str, out: &mut Vec<u8>) {
-    // Names of variables consist of letters, digits and the like.
+    // SPARQL's variable names have no characters that XML cannot express, so this does not fail.
     let _ = push_xml_text(name.as_bytes(), out);
 }
 
-/// Appends text for content and attributes, such that readers get the same text back. Spaces at the ends are written as
-/// references, since many readers trim the text between elements.
+/// Appends text for an element's content or an attribute, such that a reader gets the same text back. Spaces at its
+/// ends are written as character references, since many readers trim text between elements.
 ///
 /// # Errors
 /// If it has a character that XML 1.0 cannot express.
@@ -228,8 +228,8 @@ pub(super) fn push_xml_text<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> 
     Ok(())
 }
 
-/// Bytes that are escaped in XML. U+FFFE and U+FFFF, which XML does not allow, are found by their first byte, which few
-/// other characters share.
+/// Bytes that are escaped in XML. U+FFFE and U+FFFF, which XML does not allow, are found by their first byte in UTF-8,
+/// which few other characters have.
 const XML: [Needle; 4] = [
     Needle::two(b'<', b'>'),
     Needle::two(b'&', b'\''),
@@ -272,7 +272,7 @@ fn push_xml_inner<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> {
 
 #[cold]
 fn inexpressible(text: &[u8]) -> Error {
-    // A long text's beginning will do.
+    // The message needs only the beginning of a long text.
     let text = String::from_utf8_lossy(&text[..text.len().min(1 << 20)]);
     let why =
         jindou_parse::xml::write::inexpressible(&text).map_or(String::new(), |e| e.to_string());
@@ -322,7 +322,7 @@ mod tests {
         ]
     }
 
-    /// Writes half of the rows as rows, and half as text made elsewhere.
+    /// The document for these rows: every other row is written through [`ResultWriter::raw`], the others as rows.
     fn written(format: ResultFormat, rows: &[Vec<Option<Term>>]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut w = ResultWriter::new(&mut out, format);
@@ -360,7 +360,7 @@ mod tests {
         solutions.map(|s| s.unwrap().values().to_vec()).collect()
     }
 
-    /// Reads lines that are members of `bindings`.
+    /// Parses text that consists of members of `bindings`.
     fn read_lines(text: &[u8]) -> Vec<Vec<Option<Term>>> {
         let mut document = br#"{"head":{"vars":["a","b"]},"results":{"bindings":["#.to_vec();
         let lines = std::str::from_utf8(text).unwrap().lines();

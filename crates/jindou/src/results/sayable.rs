@@ -1,6 +1,6 @@
-//! Limits of RDF formats. JSON-LD has no triple terms. In RDF/XML predicates, classes and labels are names, and
-//! literals are text of XML 1.0. Labels mean nothing outside their document, so labels that are not names are replaced
-//! by names.
+//! Restrictions of RDF formats on triples. JSON-LD has no triple terms. RDF/XML writes predicates, classes and blank
+//! node labels as XML names, and literals as XML 1.0 text. Labels have no meaning outside their document, so labels
+//! that are not valid names are replaced by others.
 
 use jindou_model::{Error, Result};
 use oxrdf::vocab::rdf;
@@ -10,9 +10,9 @@ use oxrdf::{
 use oxrdfio::RdfFormat;
 use std::fmt::{self, Write as _};
 
-/// Checks that a format can express a triple such that every reader gets the same triple. If the format does not allow
-/// the labels of its blank nodes, returns a triple with other labels to write instead; different labels stay different.
-/// `None` means that the triple can be written unchanged. O(triple).
+/// Checks that a format can express a triple such that every reader gets the same triple. Returns `None` if it can be
+/// written unchanged. If the format does not allow the labels of its blank nodes, returns the triple with other labels
+/// to write instead; different labels stay different. O(triple).
 ///
 /// # Errors
 /// [`Error::Unsupported`] with the reason, the triple, and an alternative.
@@ -32,7 +32,7 @@ pub fn expressible(triple: TripleRef<'_>, format: RdfFormat) -> Result<Option<Tr
     }
 }
 
-/// The beginning of a text, which ends in `…` if there is more.
+/// The beginning of a long text, followed by `…` if the text was truncated.
 #[derive(Default)]
 struct Beginning(String);
 
@@ -55,7 +55,7 @@ impl fmt::Write for Beginning {
 }
 
 fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
-    // Terms may be long, and contain control sequences for a terminal.
+    // Truncated and escaped: terms may be long, and contain control sequences for a terminal.
     let mut text = Beginning::default();
     let _ = match triple.object {
         TermRef::Literal(l) if l.value().chars().nth(60).is_some() => {
@@ -70,8 +70,7 @@ fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
     Error::Unsupported(format!("{why}; {instead}: {text}"))
 }
 
-/// Names that RDF/XML reserves (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these names are not
-/// predicates.
+/// Names that RDF/XML reserves (RDF 1.1 XML Syntax §7.2.2 and §7.2.4), so that they cannot be predicates.
 const SYNTAX: [&str; 12] = [
     "Description",
     "RDF",
@@ -86,7 +85,7 @@ const SYNTAX: [&str; 12] = [
     "aboutEachPrefix",
     "bagID",
 ];
-/// Reserved names from earlier versions: they are refused as classes, too.
+/// Names that earlier versions of RDF/XML reserved. Readers refuse them as classes, too.
 const OLD: [&str; 3] = ["aboutEach", "aboutEachPrefix", "bagID"];
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 /// Namespaces whose prefixes XML itself defines.
@@ -95,7 +94,7 @@ const OF_XML: [&str; 2] = [
     "http://www.w3.org/2000/xmlns/",
 ];
 
-/// True if RDF/XML can express a triple with its present labels.
+/// True if RDF/XML can express a triple with the labels that its blank nodes have.
 ///
 /// # Errors
 /// The reason why RDF/XML cannot express it at all.
@@ -109,7 +108,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
         );
     }
     let mut named = true;
-    // Triple terms nest in each other as objects.
+    // Goes from a triple to the triple term that is its object.
     loop {
         if !is_element(triple.predicate.as_str(), &SYNTAX) {
             return Err(
@@ -139,16 +138,16 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
     }
 }
 
-/// Prefix of the labels that replace others.
+/// Prefix of replacement labels.
 const OTHERWISE: &str = "x.";
 
-/// True if RDF/XML can express a label as it is.
+/// True if a label can be written unchanged: it is an XML name, and not like a replacement.
 fn is_own(label: &str) -> bool {
     is_name(label) && !label.starts_with(OTHERWISE)
 }
 
-/// A valid label in place of another one; different labels get different replacements. It does not end with a dot,
-/// since labels in other formats must not.
+/// The label itself if it can be written, otherwise a replacement; different labels get different replacements. A
+/// replacement never ends with a dot, since other formats do not allow that.
 fn name_of(label: &str) -> BlankNode {
     if is_own(label) {
         return BlankNode::new_unchecked(label);
@@ -164,7 +163,7 @@ fn name_of(label: &str) -> BlankNode {
     BlankNode::new_unchecked(name)
 }
 
-/// The triple with replaced labels.
+/// The triple with its blank nodes' labels replaced by [`name_of`].
 fn with_names(triple: TripleRef<'_>) -> Triple {
     let mut whole = triple.into_owned();
     let mut at = &mut whole;
@@ -183,7 +182,7 @@ fn with_names(triple: TripleRef<'_>) -> Triple {
     }
 }
 
-/// True if this IRI can be the name of an element.
+/// True if this IRI can be written as an element's name; `kept` are the names that RDF/XML reserves.
 fn is_element(iri: &str, kept: &[&str]) -> bool {
     let is_kept = |name| kept.contains(&name);
     ends_with_name(iri)
@@ -312,7 +311,7 @@ mod tests {
             writer.triple(&triple).unwrap();
             writer.finish().unwrap();
             drop(writer);
-            // This workspace's own parser, which is checked with the W3C's suite.
+            // This workspace's own parser, which is tested with the W3C's suite.
             let mut reader = jindou_parse::xml::Reader::new(
                 out.as_slice(),
                 jindou_parse::xml::ReaderOptions::default(),

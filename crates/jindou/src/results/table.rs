@@ -1,18 +1,18 @@
-//! A table for people, drawn while rows arrive: column widths are taken from the first rows. Wider cells in later rows
-//! extend their line, or are cut if the table must fit a screen.
+//! A table for people, printed while rows arrive. Column widths are determined by the first rows. Wider cells in later
+//! rows make their lines longer, or are truncated if the table must fit a screen.
 
 use super::Prefixes;
 use super::text::push_tsv_term;
 use jindou_model::term::{self, Parts};
 use std::borrow::Cow;
 
-/// Number of rows that determine the column widths, and their largest total bytes.
+/// Number of rows that determine the column widths, or fewer if their cells have more than [`SAMPLE_BYTES`].
 const SAMPLE: usize = 200;
 const SAMPLE_BYTES: usize = 1 << 20;
-/// Largest width to which columns are padded.
+/// Largest width to which columns are padded if there is no screen to fit.
 const MAX_WIDTH: usize = 60;
 
-/// A text, truncated to this many columns if necessary and ended with `…`.
+/// The text, truncated to this many characters if it is longer; then the last one is `…`.
 fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     match text.char_indices().nth(columns) {
         None => Cow::Borrowed(text),
@@ -24,7 +24,7 @@ fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Makes columns fit a screen: the widest columns are narrowed, all to the same width.
+/// Narrows the widest columns, all to the same width, so that the table fits the screen.
 fn fit(widths: &mut [usize], screen: usize) {
     let between = 3 * widths.len().saturating_sub(1);
     let room = screen.saturating_sub(between).max(widths.len());
@@ -32,7 +32,7 @@ fn fit(widths: &mut [usize], screen: usize) {
     if taken(usize::MAX) <= room {
         return;
     }
-    // At a width of 1 there is always room.
+    // The largest width at which all columns fit; at width 1 they always do.
     let cap = (1..=room)
         .rev()
         .find(|cap| taken(*cap) <= room)
@@ -54,7 +54,7 @@ pub(super) struct TextTable {
     held_bytes: usize,
     drawn: bool,
     prefixes: Prefixes,
-    /// Columns of the screen that the table must fit.
+    /// Width of the screen that the table must fit, in characters; `None` for no limit.
     screen: Option<usize>,
 }
 
@@ -130,7 +130,7 @@ impl TextTable {
         self.put(text, out);
     }
 
-    /// Ends a line, which is cut if even its narrowest columns are too many for the screen.
+    /// Writes a line. It is truncated if even the narrowest columns do not fit the screen.
     fn put(&self, text: String, out: &mut Vec<u8>) {
         let text = text.trim_end();
         let text = match self.screen {
@@ -141,7 +141,7 @@ impl TextTable {
         out.push(b'\n');
     }
 
-    /// A cell with its control characters made visible: data must not control a terminal.
+    /// A cell's text with control characters replaced, so that data cannot control the terminal.
     fn cell_text(&self, cell: &[u8]) -> String {
         let mut bytes = Vec::new();
         self.push(cell, &mut bytes);
@@ -157,7 +157,7 @@ impl TextTable {
             .collect()
     }
 
-    /// Appends a term in Turtle's syntax, with IRIs abbreviated by the prefixes.
+    /// Appends a term in Turtle's syntax, with abbreviated IRIs.
     fn push(&self, cell: &[u8], out: &mut Vec<u8>) {
         match term::parts(cell) {
             Some(Parts::Iri(iri)) => match self.prefixes.shorten(iri) {
@@ -172,7 +172,7 @@ impl TextTable {
                     Some(Parts::Typed(_, iri)) => iri.to_owned(),
                     _ => return,
                 };
-                // Numbers and the like are written without a datatype.
+                // If Turtle's syntax has written the datatype's IRI (not for numbers and booleans), it is abbreviated.
                 let long = format!("<{datatype}>");
                 if let Some(short) = self.prefixes.shorten(&datatype)
                     && out[start..].ends_with(long.as_bytes())
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(lines[0], "?short │ ?long");
         assert_eq!(lines[2], format!("\"ab\"   │ \"{}…", "x".repeat(19)));
         assert_eq!(lines[3], "\"é\"    │ \"y\"");
-        // Where there is room, cells of any length stay whole.
+        // On a wide enough screen, or without one, long cells are not truncated.
         let lines = drawn(&rows, Some(200));
         assert!(lines[2].ends_with(&format!("\"{long}\"")), "{lines:?}");
         let lines = drawn(&rows, None);

@@ -1,4 +1,4 @@
-//! TSV and CSV straight from canonical bytes: these are the formats of bulk export, so no term object is built.
+//! TSV and CSV rows, written from canonical bytes without building terms, since these formats are used for bulk export.
 
 use super::find::{Needle, first_of};
 use super::out::{TextOut, has_special, push_escaped};
@@ -7,7 +7,7 @@ use jindou_model::term::{self, Parts};
 /// Appends a term in Turtle's syntax.
 pub(super) fn push_tsv_term<T: TextOut>(cell: &[u8], out: &mut T) {
     match cell.first() {
-        // The two common tags need no UTF-8 check: their bytes are copied unchanged.
+        // The two most frequent kinds of terms are copied unchanged, without checking that they are UTF-8.
         Some(&term::IRI) => {
             out.extend_from_slice(cell);
             out.push(b'>');
@@ -64,7 +64,7 @@ pub(super) fn push_tsv_term<T: TextOut>(cell: &[u8], out: &mut T) {
     }
 }
 
-/// Appends a term's plain value.
+/// Appends a term's value as CSV has it: without datatype, language tag or other syntax.
 pub(super) fn push_csv_term<T: TextOut>(cell: &[u8], out: &mut T) {
     match cell.first() {
         Some(&term::IRI) => return out.extend_from_slice(&cell[1..]),
@@ -84,7 +84,7 @@ pub(super) fn push_csv_term<T: TextOut>(cell: &[u8], out: &mut T) {
     }
 }
 
-/// Bytes that need quotes in CSV.
+/// Bytes because of which a CSV value must be quoted.
 const CSV: [Needle; 4] = [
     Needle::one(b'"'),
     Needle::one(b','),
@@ -101,7 +101,7 @@ fn push_csv_value<T: TextOut>(text: &[u8], out: &mut T) {
     out.push(b'"');
 }
 
-/// Appends text with each quote twice.
+/// Appends text with each quote doubled.
 fn push_doubled<T: TextOut>(text: &[u8], out: &mut T) {
     push_escaped(
         text,
@@ -111,7 +111,7 @@ fn push_doubled<T: TextOut>(text: &[u8], out: &mut T) {
     );
 }
 
-/// A triple's parts, separated by spaces, as one value.
+/// Appends a triple term as one CSV value: its parts separated by spaces.
 fn push_csv_triple<T: TextOut>(parts: [&[u8]; 3], out: &mut T) {
     let push_parts = |out: &mut Doubled<'_>| {
         for (i, part) in parts.into_iter().enumerate() {
@@ -131,7 +131,7 @@ fn push_csv_triple<T: TextOut>(parts: [&[u8]; 3], out: &mut T) {
     }
 }
 
-/// True if a term's text has a byte that needs quotes; for a triple, if that of one of its parts has.
+/// True if a term's text has a byte because of which it must be quoted; for a triple term, if any of its parts has one.
 fn needs_quotes<T: TextOut>(term: &[u8], out: &mut T) -> bool {
     let mut left = vec![term];
     while let Some(term) = left.pop() {
@@ -157,7 +157,7 @@ fn needs_quotes<T: TextOut>(term: &[u8], out: &mut T) -> bool {
     false
 }
 
-/// Passes text on, with each quote twice inside quotes.
+/// Passes text on; if it is inside quotes, with each quote doubled.
 struct Doubled<'o> {
     quoted: bool,
     out: &'o mut dyn TextOut,

@@ -1,4 +1,4 @@
-//! A single writer for all result formats.
+//! One writer for answers in all formats.
 
 use super::table::TextTable;
 use super::{
@@ -11,9 +11,10 @@ use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 use std::io::Write;
 use std::str::FromStr;
 
-/// A format for answers. Rows and truth values (SELECT, ASK) are written in the formats of tables. Graphs (CONSTRUCT,
-/// DESCRIBE) are written in those of RDF: for CSV, TSV and lines of JSON they become rows of subject, predicate and
-/// object; JSON means JSON-LD, XML means RDF/XML, and a table for people means N-Triples.
+/// A format for answers. Rows and booleans (SELECT, ASK) are written in the formats for tables, and graphs (CONSTRUCT,
+/// DESCRIBE) in the formats for RDF. If a graph is requested in a format for tables: CSV, TSV and lines of JSON have
+/// rows of subject, predicate and object; JSON means JSON-LD, XML means RDF/XML, and a table for people means
+/// N-Triples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultFormat {
@@ -25,8 +26,8 @@ pub enum ResultFormat {
     Csv,
     /// SPARQL Results JSON.
     Json,
-    /// Lines of JSON: for each row an object as in the `bindings` of SPARQL Results JSON. Programs can read them one by
-    /// one.
+    /// Lines of JSON: an object per row, as in the `bindings` of SPARQL Results JSON. Programs can process the lines as
+    /// they arrive.
     JsonLines,
     /// SPARQL Results XML.
     Xml,
@@ -75,14 +76,14 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
 enum WriterState<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, FormatKind),
-    /// A graph, and its first triples until it is known which prefixes they use.
+    /// A graph. Its first triples are held until enough are known to declare the prefixes that they use.
     Graph(Box<GraphWriter<W>>, RdfFormat, Option<HeldTriples>),
     Done,
 }
 
 enum FormatKind {
     Table(TextTable),
-    /// Rows of a text format, and whether one was written.
+    /// Rows of a text format, and whether a row was written already.
     Rows(RowText, bool),
 }
 
@@ -96,7 +97,7 @@ impl FormatKind {
     }
 }
 
-/// Removes the comma before an answer's first row.
+/// Removes the comma before an answer's first row of JSON.
 fn unjoined<'t>(kind: &mut FormatKind, text: &'t [u8]) -> &'t [u8] {
     match kind {
         FormatKind::Rows(kind, started) => unjoined_rows(kind, started, text),
@@ -115,7 +116,7 @@ fn unjoined_rows<'t>(kind: &RowText, started: &mut bool, text: &'t [u8]) -> &'t 
     }
 }
 
-/// Writes a row's text to the end, piece by piece.
+/// Appends a row to the buffer, and writes full pieces of it.
 fn write_row<'a, W: Write>(
     (text, started): (&RowText, &mut bool),
     row: impl Iterator<Item = Option<&'a [u8]>>,
@@ -134,17 +135,18 @@ fn write_row<'a, W: Write>(
     }
 }
 
-/// Writes one answer: `solutions` then `rows`*, or `boolean`, or `triples`*; then `finish`.
+/// Writes one answer: `solutions` then `rows` any number of times, or `boolean`, or `graph` then `triple` any number of
+/// times; then `finish`.
 pub struct ResultWriter<W: Write> {
     state: WriterState<W>,
     format: ResultFormat,
-    /// The format for graphs.
+    /// The format to use if the answer is a graph.
     graphs: ResultFormat,
     /// Prefixes for tables that people read, and for Turtle.
     prefixes: Prefixes,
-    /// Width of the reader's screen in columns.
+    /// Width of the reader's screen in characters; `None` for no limit.
     width: Option<usize>,
-    /// A triple's cells.
+    /// Reused buffers for a triple's cells, if a graph is written as rows.
     cells: [Vec<u8>; 3],
 }
 
@@ -175,8 +177,8 @@ impl<W: Write> ResultWriter<W> {
         Self { graphs, ..self }
     }
 
-    /// The same writer, with IRIs abbreviated by these prefixes in tables for people, Turtle and TriG. A graph declares
-    /// the prefixes that it uses.
+    /// The same writer, with IRIs abbreviated by these prefixes in tables for people, Turtle and TriG. Turtle and TriG
+    /// declare the prefixes that they use.
     #[must_use]
     pub fn with_prefixes(self, prefixes: Prefixes) -> Self {
         Self { prefixes, ..self }
@@ -239,7 +241,8 @@ impl<W: Write> ResultWriter<W> {
 }
 
 impl<W: Write + Send> ResultWriter<W> {
-    /// Writes the first triples of a graph, which were held, after the prefixes that they use.
+    /// Writes the held triples of a graph after the prefixes that they use. From then on triples are written as they
+    /// come.
     fn release(&mut self) -> Result<()> {
         let WriterState::Graph(graph, format, held) = &mut self.state else {
             return Ok(());
@@ -408,8 +411,8 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 }
 
-/// Number of triples of a graph that are examined for prefixes before it is written, and largest bytes of their terms,
-/// since a term may have megabytes.
+/// A graph's first triples are held, to declare the prefixes that they use, until there are this many or their terms
+/// have this many bytes.
 const HELD: usize = 256;
 const HELD_BYTES: usize = 1 << 16;
 
@@ -420,7 +423,7 @@ struct HeldTriples {
 }
 
 impl HeldTriples {
-    /// Holds a triple; true if no more should be held.
+    /// Adds a triple; true if no more should be held.
     fn push(&mut self, triple: &Triple) -> bool {
         self.bytes += triple_length(triple);
         self.triples.push(triple.clone());
@@ -447,7 +450,7 @@ pub(crate) fn term_length(term: &Term) -> usize {
     }
 }
 
-/// Columns of a graph that is written as rows.
+/// Names of the columns of a graph that is written as rows.
 const TRIPLE: [&str; 3] = ["subject", "predicate", "object"];
 
 fn no_graph(answer: &str, format: RdfFormat) -> Error {

@@ -1,4 +1,4 @@
-//! Candidates for words, and their order.
+//! Candidates for the words of a search, and their ranking.
 
 use super::labels;
 use super::scan;
@@ -14,25 +14,26 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-/// Largest number of resources per source that are ranked; those with fewer words come first in a source.
+/// Largest number of resources that each part of the data (base, tail, or a shard) adds as candidates. Where there is
+/// an index, terms with fewer words come first.
 pub(super) const MOST_CANDIDATES: usize = 500;
-/// Largest number of terms per source that are examined.
+/// Largest number of matching terms that are examined in each part of the data.
 pub(super) const MOST_TERMS: usize = 20_000;
-/// Largest number of candidate resources per literal.
+/// Largest number of candidates with the same literal as their label.
 const MOST_EACH: usize = 200;
-/// Largest number of candidates whose uses are counted.
+/// Largest number of candidates whose uses are counted for the ranking.
 const MOST_COUNTED: usize = 1000;
-/// Bytes of a candidate besides its text.
+/// Bytes charged for a candidate in addition to its text.
 const CANDIDATE: u64 = 160;
-/// Fraction of the time limit after which no more literals are searched.
+/// Fraction of the time limit that may be spent on searching literals; the remaining time is for IRIs.
 const FOR_LITERALS: f64 = 0.6;
 
-/// A resource that may be among the best.
+/// A resource that matches the words.
 pub(super) struct SearchCandidate {
     pub(super) fit: Fit,
     pub(super) kind: SearchedTerms,
     pub(super) words: usize,
-    /// The literal; nothing for the IRI.
+    /// The literal that matched; `None` if the IRI did.
     pub(super) matched: Option<String>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct ResourceFinder<'a> {
     pub(super) complete: bool,
 }
 
-/// Receives the terms of one source that match the words.
+/// Receives the terms of the base or of the tail that match the words, and adds candidates.
 struct Taker<'f> {
     sight: &'f LabelSight<'f>,
     asked: &'f WordQuery,
@@ -65,21 +66,22 @@ struct Taker<'f> {
     scratch: Vec<u32>,
     end: Instant,
     terms: usize,
-    /// How many candidates there may be.
+    /// No more terms are taken once there are this many candidates.
     most: usize,
-    /// True once resources were left out.
+    /// True once a literal was the label of more resources than [`MOST_EACH`].
     cut: bool,
     failed: Option<jindou_model::Error>,
 }
 
 impl Taker<'_> {
-    /// Takes a term; false where no more are wanted.
+    /// Takes a term that matches; false if no more terms are wanted.
     fn take(&mut self, id: u32) -> bool {
         if !self.seen.insert(id) {
             return true;
         }
         self.terms += 1;
-        // A look at the clock is nothing compared with reading a term, and a much used one may have millions of edges.
+        // The clock is read for each term, because that costs little compared with a term that may have millions of
+        // edges.
         if Instant::now() >= self.end || self.sight.cancel.is_cancelled() {
             return false;
         }
@@ -96,7 +98,8 @@ impl Taker<'_> {
         if !self.sight.snapshot.term(VertexId(id), &mut self.canonical) {
             return Ok(());
         }
-        // Indexes may know of terms that this snapshot does not have, and give other ones where they are damaged.
+        // The term is compared again: an index may contain terms that this snapshot lacks, or give wrong ones if it is
+        // damaged.
         let kind = folded(&self.canonical, &mut self.folder, &mut self.text);
         let fit = kind.and_then(|kind| Some((kind, self.asked.fit(&self.text)?)));
         let Some((kind, fit)) = fit else {
@@ -138,7 +141,7 @@ impl Taker<'_> {
     }
 }
 
-/// Notes a candidate, unless a better reason is known for the resource.
+/// Adds a candidate, unless the resource already is a candidate with a better match.
 pub(super) fn add(
     candidates: &mut FxHashMap<u32, SearchCandidate>,
     charge: &mut Charge,
@@ -196,11 +199,11 @@ impl<'a> ResourceFinder<'a> {
         self.answer(search, &mut charge)
     }
 
-    /// A resource that is named by its IRI.
+    /// Adds the resource whose IRI is the text that is searched for.
     fn take_iri(&mut self, text: &str, charge: &mut Charge) -> Result<()> {
         let trimmed = text.trim();
         let bare = trimmed.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
-        // An IRI has a scheme. Other shards need not be asked for what is none.
+        // Every IRI contains a colon. Without one, other shards are not asked.
         if !trimmed.contains(':') {
             return Ok(());
         }
@@ -219,7 +222,7 @@ impl<'a> ResourceFinder<'a> {
         add(&mut self.candidates, charge, id.0, named)
     }
 
-    /// Looks for terms of a kind in the base and in the tail, or in all shards.
+    /// Searches terms of one kind in the base and in the tail, or in all shards.
     fn look(
         &mut self,
         text: &str,
@@ -229,14 +232,15 @@ impl<'a> ResourceFinder<'a> {
     ) -> Result<()> {
         let snapshot = self.sight.snapshot;
         let index = snapshot.base().indexes().get::<OpenText>();
-        // What takes longer comes last.
+        // The part that must be scanned comes last: the base if it has no index, otherwise the tail.
         let mut parts = vec![index.is_none(), index.is_some()];
         if let Some(sharded) = snapshot.as_sharded() {
             self.look_in_shards(sharded, text, kind, end, charge)?;
             if self.sight.is_as_loaded() {
                 return Ok(());
             }
-            // Shards do not give terms of the load that only changes made labels, or put into the graphs.
+            // Shards answer from their bases. Terms of a base that became labels by updates, or whose edges are in
+            // other graphs since, are missing from these answers.
             self.complete = false;
             parts = vec![true];
         }
@@ -279,18 +283,18 @@ impl<'a> ResourceFinder<'a> {
         Ok(())
     }
 
-    /// The best of the candidates.
+    /// Ranks the candidates and decodes the best ones.
     fn answer(self, search: &Search<'_>, charge: &mut Charge) -> Result<Searched> {
         let sight = self.sight;
         let mut scratch = Vec::new();
         let mut all: Vec<(u32, SearchCandidate)> = self.candidates.into_iter().collect();
         all.sort_by_key(|(id, c)| (c.key(), *id));
-        // Candidates after these have worse keys, so they are not among the best, unless more than `MOST_COUNTED` have
-        // the best key.
+        // Candidates after these have worse keys, so they are not among the best, unless more than [`MOST_COUNTED`]
+        // candidates share the best key.
         let complete = self.complete && all.len() <= MOST_COUNTED;
         all.truncate(MOST_COUNTED);
         let ids: Vec<u32> = all.iter().map(|(id, _)| *id).collect();
-        // The number of uses only decides between candidates with equal keys.
+        // The number of uses only orders candidates with equal keys.
         let uses = sight.uses_of_many(&ids, MOST_FOUND, self.end + GRACE);
         let mut ranked = Vec::with_capacity(all.len());
         for ((id, candidate), uses) in all.into_iter().zip(uses) {
@@ -306,11 +310,12 @@ impl<'a> ResourceFinder<'a> {
             let fetched: Vec<u32> = part.iter().map(|r| r.2).collect();
             sight.fetch_terms(&fetched);
             for (_, _, id, candidate) in part {
-                // A label may belong to a blank node, which has no IRI.
+                // A blank node may have a label, but has no IRI to return.
                 let Some(iri) = sight.iri(id).filter(|i| i.len() <= LONGEST_IRI) else {
                     continue;
                 };
-                // Up to four copies: here, in the response's document, and in its text.
+                // The IRI is in memory up to four times: in this list, in the response's document, and in buffers while
+                // that document is written.
                 charge.add(4 * iri.len() as u64)?;
                 let matched = candidate.matched;
                 let matched = matched.unwrap_or_else(|| jindou_text::local_name(&iri).to_owned());
@@ -340,15 +345,15 @@ impl<'a> ResourceFinder<'a> {
     }
 }
 
-/// Time after the search's end in which uses are still counted.
+/// Additional time after the search's end for counting uses.
 const GRACE: Duration = Duration::from_millis(5);
 
-/// The id of a term of the tail by its number.
+/// The id of the tail's `n`-th term.
 pub(super) fn tail_id(n: u32) -> u32 {
     FIRST_TAIL_ID + n
 }
 
-/// Upper bound on the number of labels to scan. A label of two properties, or of default and named graphs, counts
+/// Upper bound on the number of labels to scan: a label of two properties, or of default and named graphs, counts
 /// twice.
 pub(super) fn label_keys(sight: &LabelSight<'_>) -> u64 {
     let keys = |p: &(usize, PredicateId)| {

@@ -1,4 +1,4 @@
-//! The label of a resource in the best language.
+//! The labels of given resources.
 
 use super::sight::LabelSight;
 use super::{LONGEST_LABEL, Label, LabelOptions};
@@ -8,10 +8,10 @@ use jindou_model::{Charge, Direction, Holder, MemoryBudget, NO_VERTEX, Result, V
 use jindou_text::{Fit, Folder, SearchedTerms, WordQuery, count, folded};
 use std::time::Instant;
 
-/// Labels of one resource by one property that are compared.
+/// Largest number of labels of one resource by one property that are compared.
 const MOST_EACH: usize = 1000;
 
-/// The labels of IRIs.
+/// The label of each IRI in the best language; `None` for an IRI without a label.
 ///
 /// # Errors
 /// `Limit`, `Cancelled`, `Timeout`.
@@ -38,12 +38,12 @@ pub(super) fn of_iris(
     of(sight, &ids, options, &mut charge)
 }
 
-/// Labels that are prefetched at a time.
+/// Number of labels that are prefetched together.
 const AHEAD: usize = 32;
 /// Number of vertices whose labels are fetched in one round trip.
 const TOGETHER: usize = 256;
 
-/// How good a label's language is; smaller is better.
+/// Rank of a label's language: smaller is better. `tag` is `None` for a label without a language.
 fn rank(languages: &[String], tag: Option<&str>) -> usize {
     let is = |tag: &str, of: &str| tag.eq_ignore_ascii_case(of);
     let within = |tag: &str, of: &str| {
@@ -68,7 +68,7 @@ fn rank(languages: &[String], tag: Option<&str>) -> usize {
     })
 }
 
-/// The beginning of a text that is shown, and whether that is all of it.
+/// The beginning of a text, up to [`LONGEST_LABEL`] bytes, and whether that is the whole text.
 fn shown(text: &str) -> (&str, bool) {
     let mut end = text.len().min(LONGEST_LABEL);
     while !text.is_char_boundary(end) {
@@ -77,7 +77,7 @@ fn shown(text: &str) -> (&str, bool) {
     (&text[..end], end == text.len())
 }
 
-/// The labels of vertices; none for [`NO_VERTEX`].
+/// The label of each vertex in the best language; `None` for a vertex without a label, and for [`NO_VERTEX`].
 ///
 /// # Errors
 /// As [`of_iris`].
@@ -88,7 +88,7 @@ pub(super) fn of(
     charge: &mut Charge,
 ) -> Result<Vec<Option<Label>>> {
     let scope = sight.graphs.scope();
-    // Of the best so far: the language's rank, the property's place.
+    // The best label so far of each vertex, with the ranks of its language and of its property.
     let mut best: Vec<Option<((usize, usize), Label)>> = Vec::new();
     best.resize_with(ids.len(), || None);
     let mut scratch = Vec::new();
@@ -106,13 +106,13 @@ pub(super) fn of(
                 let objects = edges.read(id, scope, &mut scratch);
                 let objects = &objects[..objects.len().min(MOST_EACH)];
                 for (i, &o) in objects.iter().enumerate() {
-                    // Terms of other shards have been fetched; they would be copied here.
+                    // Not for shards: their terms were fetched above, and prefetching would only copy them.
                     if i.is_multiple_of(AHEAD) && !sight.snapshot.is_sharded() {
                         decoding.prefetch(&objects[i..objects.len().min(i + AHEAD)]);
                     }
                     let (text, tag) = match decoding.term(VertexId(o)).and_then(term::parts) {
                         Some(Parts::String(text)) => (text, None),
-                        // With the direction goes what is after two hyphens.
+                        // The base direction of a literal follows the language after two hyphens.
                         Some(Parts::Lang(text, tag)) => (text, tag.split("--").next()),
                         _ => continue,
                     };
@@ -141,12 +141,13 @@ pub(super) fn of(
         .collect())
 }
 
-/// Number of vertices between two checks of the clock, and, if their labels are fetched from other shards, per round
-/// trip.
+/// Number of vertices between two checks of the time limit; for a sharded store [`FETCHED`], since labels are fetched
+/// from other shards once per that many.
 const LOOK: usize = 64;
 const FETCHED: usize = 1024;
 
-/// For each vertex, the label in any language that matches the words best, as far as the time limit allows.
+/// For each vertex, the label (in any language) that matches the words best. Vertices that are not reached by `end`
+/// have none.
 ///
 /// # Errors
 /// As [`of_iris`].
@@ -160,12 +161,12 @@ pub(super) fn with(
     let scope = sight.graphs.scope();
     let mut charge = Charge::new(Holder::Rest, memory);
     charge.set((40 * ids.len()) as u64)?;
-    // Of the best so far: how it fits, the number of its words.
+    // The best label so far of each vertex, with its fit and its number of words.
     let mut best: Vec<Option<((Fit, usize), String)>> = vec![None; ids.len()];
     let (mut scratch, mut text, mut folder) = (Vec::new(), String::new(), Folder::default());
     let vocabulary = Graph::vocabulary(sight.snapshot);
     let mut decoding = vocabulary.decoding();
-    // A round is worth more of them.
+    // A round trip to other shards should serve many vertices.
     let look = match sight.snapshot.is_sharded() {
         true => FETCHED,
         false => LOOK,

@@ -1,4 +1,4 @@
-//! Labels of resources, and resources by the words of their labels and IRIs.
+//! Labels of given resources, and search for resources by the words of their labels and IRIs.
 //!
 //! ```text
 //! words ─► literals with all words   index-text.jd, the tail's index ─► objects of a label property ─► their subjects ─┐
@@ -7,12 +7,12 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `sight` | the graph as a search sees it: graphs, label properties, edges |
-//! | `labels` | the label of a resource in the best language |
-//! | `find` | candidates for words, and their order |
-//! | `scan` | candidates without an index: terms are looked through |
-//! | `shards` | candidates from all shards of a store that is cut, each of which looks at its own terms |
-//! | `tail` | the index of the tail's terms, and the thread that makes it |
+//! | `sight` | the graph as a search reads it: graphs, label properties, edges |
+//! | `labels` | the labels of given resources |
+//! | `find` | candidates for the words of a search, and their ranking |
+//! | `scan` | candidates where there is no index: reads all terms |
+//! | `shards` | candidates from all shards of a store, each of which searches its own terms |
+//! | `tail` | the index of the tail's terms, and the thread that builds it |
 
 mod find;
 mod labels;
@@ -33,8 +33,8 @@ use sight::LabelSight;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The properties whose objects are labels, unless told otherwise: `rdfs:label`, `skos:prefLabel`, `schema:name`, `foaf:name`,
-/// `dcterms:title`.
+/// The properties whose objects are labels by default: `rdfs:label`, `skos:prefLabel`, `schema:name` (with `http` and
+/// `https`), `foaf:name`, `dcterms:title`.
 pub const LABEL_PROPERTIES: [&str; 6] = [
     "http://www.w3.org/2000/01/rdf-schema#label",
     "http://www.w3.org/2004/02/skos/core#prefLabel",
@@ -46,27 +46,27 @@ pub const LABEL_PROPERTIES: [&str; 6] = [
 
 /// Default time limit of a search.
 pub const PATIENCE: Duration = Duration::from_millis(200);
-/// Most resources that one call asks the labels of.
+/// Largest number of resources in one call of [`Database::labels`].
 pub const MOST_LABELS: usize = 10_000;
 /// Largest number of resources that a search returns.
 pub const MOST_FOUND: usize = 200;
-/// Longest label in bytes: of longer texts the beginning is given, with an ellipsis. Lists show no more.
+/// Longest label that is returned, in bytes. Longer ones are truncated and end in `…`, since lists show no more.
 pub const LONGEST_LABEL: usize = 1024;
-/// Longest IRI in bytes of a resource or class that a search returns.
+/// Longest IRI of a resource or class that a search returns, in bytes; resources with longer ones are left out.
 const LONGEST_IRI: usize = 8 << 10;
-/// Longest text that is searched for, in bytes; of longer ones the beginning counts.
+/// Longest text to search for, in bytes; longer ones are truncated.
 const LONGEST: usize = 1024;
 
 /// The properties that are labels, and the preferred languages.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LabelOptions {
-    /// Languages, the best first. After them come labels without a language, those in English, then any.
+    /// Preferred languages, best first. Next come labels without a language, then English, then any language.
     pub languages: Vec<String>,
     /// The properties whose objects are labels, the best first ([`LABEL_PROPERTIES`]).
     pub properties: Arc<[String]>,
-    /// Graphs to read (`union_default`, `dataset`), memory, time limit and token. If `union_default` is not set, all
-    /// graphs are read, whatever the store's own default is.
+    /// Graphs to read (`union_default`, `dataset`), memory, time limit and cancel token. If `union_default` is `None`,
+    /// all graphs are read, whatever the store's own default is.
     pub query: QueryOptions,
 }
 
@@ -88,7 +88,7 @@ impl LabelOptions {
     }
 }
 
-/// A label.
+/// The label of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Label {
@@ -102,18 +102,19 @@ pub struct Label {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Search<'t> {
-    /// The words: all must occur, the last one may be the beginning of a word. An IRI is found as well.
+    /// The words, all of which must occur in the label or IRI; the last one may be the beginning of a word. An IRI
+    /// finds its resource.
     pub words: &'t str,
-    /// Most resources, [`MOST_FOUND`] at most.
+    /// Largest number of resources to return; at most [`MOST_FOUND`].
     pub limit: usize,
-    /// Time after which the search ends with what it has found.
+    /// Time limit. The search then ends with what it has found.
     pub patience: Duration,
-    /// Labels.
+    /// Options for the labels that are searched and returned.
     pub labels: LabelOptions,
 }
 
 impl<'t> Search<'t> {
-    /// A search for 20 resources at most.
+    /// A search for at most 20 resources.
     #[must_use]
     pub fn new(words: &'t str) -> Self {
         Self {
@@ -135,24 +136,25 @@ impl<'t> Search<'t> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {
-    /// The resource.
+    /// The resource's IRI.
     pub iri: String,
     /// Its label in the best language.
     pub label: Option<Label>,
-    /// The literal that has the words, or the part of the IRI.
+    /// The text that matched: a literal, or part of the IRI.
     pub matched: String,
-    /// One of its classes, the smallest.
+    /// The class with the fewest instances among the resource's classes.
     pub class: Option<String>,
 }
 
-/// The answer of a search.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Searched {
-    /// Resources, the best first: by how well a text fits (the same, begins so, has the words), fewer words, more uses.
+    /// Resources, best first: texts that equal the searched one, then those that begin with it, then those that contain
+    /// the words; among these, texts with fewer words first, then resources with more uses.
     pub found: Vec<Found>,
     /// True if all terms that may match were examined. False if the time limit was reached, if very many terms match,
-    /// and if terms of updates are not indexed yet; then there may be more and better resources.
+    /// or if terms of updates are not indexed yet; then there may be more and better resources.
     pub complete: bool,
     /// False if the store has no index of words ([`Text`]) for the terms in its files, so that the search had to scan
     /// them.
@@ -165,7 +167,7 @@ pub(crate) fn has_labels(snapshot: &Snapshot, properties: &[String]) -> bool {
     all.any(|iri| sight::predicate_of(snapshot, iri).is_some())
 }
 
-/// Charges cached data of other shards to this memory.
+/// Charges cached data of other shards to this budget.
 fn charge_shards(snapshot: &Snapshot, memory: &MemoryBudget) {
     if let Some(sharded) = snapshot.as_sharded() {
         sharded.charge_to(memory);
@@ -190,7 +192,8 @@ pub(crate) fn labels_with(
 }
 
 impl Database {
-    /// The label of each of these resources in the best language; `None` without one. [`MOST_LABELS`] resources at most.
+    /// The label of each of these resources in the best language; `None` for one without a label. At most
+    /// [`MOST_LABELS`] resources.
     ///
     /// ```
     /// use jindou::search::LabelOptions;
@@ -208,7 +211,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Query`] for more resources; [`Error::Limit`] for memory; [`Error::Timeout`], [`Error::Cancelled`], [`Error::Damaged`].
+    /// [`Error::Query`] for too many resources; [`Error::Limit`] for memory; [`Error::Timeout`], [`Error::Cancelled`],
+    /// [`Error::Damaged`].
     pub fn labels(
         &self,
         iris: &[impl AsRef<str>],
@@ -231,8 +235,8 @@ impl Database {
         })
     }
 
-    /// Resources by words of their labels and IRIs, the best first. It ends within its patience and some milliseconds, with
-    /// what was found by then; how it comes to it is in `docs/search.md`.
+    /// Finds resources by words of their labels and IRIs, best first. Ends within [`Search::patience`] and some
+    /// milliseconds, with what was found by then. `docs/search.md` describes the ranking.
     ///
     /// ```
     /// use jindou::search::Search;
@@ -281,15 +285,15 @@ impl Database {
         })
     }
 
-    /// Has a thread make searches fast that would not be yet: it compares the store's index of words with its hash, and brings the
-    /// index of the terms that updates added up to date, within a part of the runtime's memory. Searches call it; a program that
-    /// expects some may do so before the first. Does nothing where nothing is to be done.
+    /// Starts a thread that makes later searches fast: it verifies the hash of the store's word index, and indexes the
+    /// terms that updates added, within a part of the runtime's memory. Every search calls this; a program may do so
+    /// before the first one. Does nothing if everything is prepared.
     pub fn prepare_search(&self) {
         let snapshot = self.snapshot();
         TailTexts::catch_up(&self.inner.texts, &snapshot, self.runtime().memory());
     }
 
-    /// True if searches of the current snapshot need not wait for anything: see [`Self::prepare_search`].
+    /// True if [`Self::prepare_search`] has nothing left to do for the current snapshot.
     #[must_use]
     pub fn is_search_prepared(&self) -> bool {
         let snapshot = self.snapshot();

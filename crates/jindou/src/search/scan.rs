@@ -1,4 +1,4 @@
-//! Candidates without an index: terms are looked through, as long as there is time.
+//! Candidates where there is no index: reads all terms, as long as there is time.
 
 use super::find::{label_keys, labels_of, tail_id};
 use super::sight::LabelSight;
@@ -6,12 +6,12 @@ use crate::{Result, Snapshot};
 use jindou_model::{FIRST_TAIL_ID, VertexId};
 use jindou_text::{SearchedTerms, TermJudge, WordQuery};
 
-/// Number of terms between two checks of the clock.
+/// Number of terms between two calls of `stop`.
 const CHECK: u32 = 256;
-/// Largest number of labels that are listed for a scan.
+/// Labels are listed and read one by one only if there are fewer than this many.
 const MOST_LISTED: u64 = 1 << 20;
 
-/// Scans the terms of the tail from this number on. Returns true if it reached the end.
+/// Scans the tail's terms from number `from` on. Returns true if it reached the end.
 pub(super) fn tail(
     snapshot: &Snapshot,
     from: u32,
@@ -50,7 +50,8 @@ pub(super) fn base(
     let mut judge = TermJudge::new(asked, kind);
     let ranges = judge.tags().iter().map(|&tag| dictionary.tag_range(tag));
     let all: u64 = ranges.clone().map(|r| r.len() as u64).sum();
-    // A look at each label is a jump; terms in their order are read one after the other, some ten times as fast.
+    // Reading the labels one by one means random accesses; reading all terms in order is some ten times as fast per
+    // term.
     if kind == SearchedTerms::Literals && label_keys(sight) < (all / 8).min(MOST_LISTED) {
         let mut ids = Vec::new();
         labels_of(sight, &mut ids);

@@ -1,5 +1,5 @@
-//! Candidates from all shards of a store that is cut. Each looks at its own terms ([`OtherShards::search_words`]); here they
-//! become one list, as those of one store.
+//! Candidates from all shards of a store. Each shard searches its own terms ([`OtherShards::search_words`]); here the
+//! results become one list of candidates, as for a store without shards.
 //!
 //! [`OtherShards::search_words`]: jindou_graph::shard::OtherShards::search_words
 
@@ -10,7 +10,7 @@ use jindou_model::{Charge, Result};
 use jindou_text::{SearchedTerms, TermJudge};
 use std::time::Instant;
 
-/// Numbers of what one shard gave.
+/// Number of terms and candidates that one shard has returned.
 #[derive(Clone, Copy, Default)]
 struct Given {
     terms: usize,
@@ -18,7 +18,7 @@ struct Given {
 }
 
 impl ResourceFinder<'_> {
-    /// Looks for terms of a kind on all shards.
+    /// Searches terms of one kind on all shards.
     pub(super) fn look_in_shards(
         &mut self,
         sharded: &Sharded,
@@ -46,7 +46,7 @@ impl ResourceFinder<'_> {
                 return true;
             }
             let before = self.candidates.len();
-            // A shard may be wrong, as an index may.
+            // The term is compared again, since a shard or its index may return wrong ones.
             let taken = match judge.fit(found.canonical) {
                 Some(how) => self.take_found(kind, how, &found, charge),
                 None => Ok(()),
@@ -67,7 +67,7 @@ impl ResourceFinder<'_> {
         self.sight.cancel.check()
     }
 
-    /// Notes the resources that a term was found for.
+    /// Adds as candidates the resources for which a shard has found a term.
     fn take_found(
         &mut self,
         kind: SearchedTerms,
@@ -82,7 +82,7 @@ impl ResourceFinder<'_> {
             matched,
         };
         match term::parts(found.canonical) {
-            // The shard knows the store as it was merged last.
+            // The shard knows the store as of its last merge; since then updates may have removed all uses of the IRI.
             Some(Parts::Iri(_))
                 if !self.sight.is_as_loaded()
                     && self.sight.uses(found.id, &mut Vec::new()).is_none() =>

@@ -1,4 +1,4 @@
-//! The graph as labels and searches see it.
+//! The data that labels and searches read: graphs, label properties and edges.
 
 use super::{LONGEST_IRI, LabelOptions};
 use crate::Snapshot;
@@ -9,13 +9,13 @@ use jindou_model::{CancelToken, Direction, NO_VERTEX, PredicateId, Result, Verte
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// Largest number of classes per resource that are examined.
+/// Largest number of classes of one resource that are examined.
 const MOST_CLASSES: usize = 64;
 
 pub(super) struct LabelSight<'a> {
     pub snapshot: &'a Snapshot,
     pub graphs: DefaultGraph,
-    /// Label properties that occur in the data, with their position in the list.
+    /// Label properties that occur in the data, each with its rank in the options' list (0 is the best).
     pub labels: Vec<(usize, PredicateId)>,
     rdf_type: Option<PredicateId>,
     pub cancel: CancelToken,
@@ -28,7 +28,7 @@ pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
     snapshot.lookup(&canonical)
 }
 
-/// The ids of IRIs; in a sharded store, in one round trip.
+/// The ids of IRIs (`None` for unknown ones); in a sharded store, in one round trip.
 pub(crate) fn ids_of<'i>(
     snapshot: &Snapshot,
     iris: impl Iterator<Item = &'i str>,
@@ -47,7 +47,7 @@ pub(crate) fn ids_of<'i>(
     ids.into_iter().map(known).collect()
 }
 
-/// The predicate with this IRI. All shards have the terms of predicates, so no other shard is asked.
+/// The predicate with this IRI. No other shard is asked, since each shard has the terms of all predicates.
 pub(super) fn predicate_of(snapshot: &Snapshot, iri: &str) -> Option<PredicateId> {
     let id = match snapshot.base().own_data() {
         None => id_of(snapshot, iri)?.0,
@@ -90,12 +90,13 @@ impl<'a> LabelSight<'a> {
         Graph::edges(self.snapshot, p, direction)
     }
 
-    /// Returns true if other shards' answers about occurrences are still right.
+    /// True if there were no updates since the load, so that other shards' counts of occurrences are right.
     pub fn is_as_loaded(&self) -> bool {
         Graph::is_as_loaded(self.snapshot)
     }
 
-    /// The vertices that a term is a label of, of which another shard's base gave these.
+    /// The vertices that have the term as their label. `of_base` are the ones that another shard found in its base;
+    /// they are returned if no update has changed this term's edges.
     pub fn labelled<'s>(&self, term: u32, of_base: &'s [u32]) -> Cow<'s, [u32]> {
         let edges = |&(_, p): &(usize, PredicateId)| self.edges(p, Direction::In);
         let is_edited = |edges: Edges<'_>| edges.patch().is_some_and(|p| p.is_dirty(term));
@@ -136,8 +137,8 @@ impl<'a> LabelSight<'a> {
         uses_of(predicates, edges, as_predicate)
     }
 
-    /// [`Self::uses`] of many resources, 0 for those that do not occur. Those after the first `first` are counted only
-    /// until the time limit.
+    /// As [`Self::uses`] for many resources; 0 for those that do not occur. The first `first` are always counted, those
+    /// after them only until `end`.
     pub fn uses_of_many(&self, ids: &[u32], first: usize, end: Instant) -> Vec<u64> {
         let mut all = Vec::with_capacity(ids.len());
         if let Some(sharded) = self.snapshot.as_sharded()
@@ -163,14 +164,14 @@ impl<'a> LabelSight<'a> {
         all
     }
 
-    /// Prefetches the terms of vertices from other shards in one round trip.
+    /// Fetches the terms of vertices from other shards, in one round trip.
     pub fn fetch_terms(&self, ids: &[u32]) {
         if let Some(sharded) = self.snapshot.as_sharded() {
             sharded.fetch_terms(ids.iter().copied());
         }
     }
 
-    /// Prefetches the data that [`Self::class`] reads for many vertices from other shards, in a few round trips.
+    /// Fetches the data that [`Self::class`] will read for these vertices from other shards, in a few round trips.
     pub fn fetch_classes(&self, ids: &[u32]) {
         let (Some(sharded), Some(p)) = (self.snapshot.as_sharded(), self.rdf_type) else {
             return;
@@ -189,8 +190,8 @@ impl<'a> LabelSight<'a> {
         sharded.fetch_terms(classes.into_iter());
     }
 
-    /// Has the labels of vertices fetched in two rounds, where they may be on other shards; of each property at most this
-    /// many.
+    /// Fetches the labels of vertices from other shards, in two round trips; of each property at most `most_each`
+    /// labels per vertex.
     pub fn fetch_labels(&self, ids: &[u32], most_each: usize) {
         let Some(sharded) = self.snapshot.as_sharded() else {
             return;
@@ -210,7 +211,7 @@ impl<'a> LabelSight<'a> {
         sharded.fetch_terms(objects.into_iter());
     }
 
-    /// The smallest of a resource's classes.
+    /// The class with the fewest instances among a resource's classes.
     pub fn class(&self, v: u32, scratch: &mut Vec<u32>) -> Option<String> {
         let edges = self.edges(self.rdf_type?, Direction::Out);
         let instances = self.edges(self.rdf_type?, Direction::In);
@@ -232,7 +233,7 @@ impl<'a> LabelSight<'a> {
         smallest.map(|(_, iri)| iri)
     }
 
-    /// The IRI that a vertex is; `None` for other terms.
+    /// The IRI of a vertex; `None` for a literal or blank node.
     pub fn iri(&self, v: u32) -> Option<String> {
         let mut canonical = Vec::new();
         if !self.snapshot.term(VertexId(v), &mut canonical) {

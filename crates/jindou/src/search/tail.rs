@@ -1,4 +1,4 @@
-//! The index of the terms that updates added, and the thread that makes it.
+//! The word index of the terms that updates added, and the thread that builds it.
 
 use crate::Snapshot;
 use jindou_model::{FIRST_TAIL_ID, MemoryBudget, VertexId, sync};
@@ -6,29 +6,30 @@ use jindou_text::{BLOCK, Growing, OpenText};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Of the runtime's memory, the part that the index of the tail may take.
+/// The index may use the runtime's memory divided by this number.
 const SHARE: u64 = 8;
 
-/// The index of the tail's terms, which a background thread extends. A database has one.
+/// Word index of the tail's terms, which a background thread extends. Each database has one.
 #[derive(Default)]
 pub(crate) struct TailTexts {
     state: Mutex<State>,
-    /// True if a thread is at work.
+    /// True while the background thread runs.
     working: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// The epoch of the terms' ids.
+    /// Id epoch of the indexed terms.
     epoch: u64,
     grown: Growing,
-    /// A part of the runtime's memory; made when the index begins.
+    /// The index's part of the runtime's budget; `None` until the index begins.
     memory: Option<MemoryBudget>,
-    /// Terms at which there was no memory for more.
+    /// Number of terms in the tail when memory was last too small to index more.
     full: Option<u32>,
 }
 
-/// True if the base's index, if it has one, can be searched immediately; in a sharded store, those of this process.
+/// True if the base has no word index, or one that has been verified and can be searched; in a sharded store, for the
+/// shards of this process.
 pub(super) fn ready(snapshot: &Snapshot) -> bool {
     if let Some(sharded) = snapshot.as_sharded() {
         return sharded.others().prepare_search(&mut || true);
@@ -37,7 +38,7 @@ pub(super) fn ready(snapshot: &Snapshot) -> bool {
     index.is_none_or(OpenText::is_ready)
 }
 
-/// True if no terms of the base have to be scanned; in a sharded store, those of this process.
+/// True if searches need not scan the base's terms; in a sharded store, those of this process.
 pub(super) fn has_index(snapshot: &Snapshot) -> bool {
     if let Some(sharded) = snapshot.as_sharded() {
         return sharded.others().has_word_index();
@@ -47,7 +48,7 @@ pub(super) fn has_index(snapshot: &Snapshot) -> bool {
 }
 
 impl TailTexts {
-    /// The index of a snapshot's tail, up to the terms indexed so far.
+    /// The index of a snapshot's tail, with the terms indexed so far; empty for another id epoch.
     pub fn of(&self, snapshot: &Snapshot) -> Growing {
         let state = sync::lock(&self.state);
         match state.epoch == snapshot.base().epoch() {
@@ -56,19 +57,20 @@ impl TailTexts {
         }
     }
 
-    /// True if the index lacks a block of terms that it has memory for.
+    /// True if a whole block of terms is not indexed yet, and memory may suffice for it.
     pub fn is_behind(&self, snapshot: &Snapshot) -> bool {
         let len = snapshot.tail().len();
         let state = sync::lock(&self.state);
         if state.epoch != snapshot.base().epoch() {
             return len >= BLOCK;
         }
-        // Once there was no memory, it is tried again when there is twice as much to gain.
+        // After memory was too small, indexing is tried again once the tail has twice as many terms.
         let is_full = state.full.is_some_and(|at| len < at.saturating_mul(2));
         !is_full && len.saturating_sub(state.grown.len()) >= BLOCK
     }
 
-    /// Starts a thread that indexes the remaining terms, unless one is running. The thread ends with the database.
+    /// Starts a thread that prepares the base's index and indexes the tail's remaining terms, unless one is running.
+    /// The thread ends when the database is dropped.
     pub fn catch_up(this: &Arc<Self>, snapshot: &Snapshot, memory: &MemoryBudget) {
         if ready(snapshot) && !this.is_behind(snapshot) || this.working.swap(true, Ordering::AcqRel)
         {
@@ -76,7 +78,7 @@ impl TailTexts {
         }
         let (weak, snapshot, memory) = (Arc::downgrade(this), snapshot.clone(), memory.clone());
         let work = move || {
-            // Faults are reported by searches.
+            // Errors are ignored here: searches report them.
             let mut stop = || weak.strong_count() == 0;
             if let Some(sharded) = snapshot.as_sharded() {
                 sharded.others().prepare_search(&mut stop);
@@ -98,7 +100,7 @@ impl TailTexts {
         }
     }
 
-    /// Makes the next block; false if that is not possible.
+    /// Indexes the next block of terms; false if there is none, or no memory for it.
     fn grow(&self, snapshot: &Snapshot, memory: &MemoryBudget) -> bool {
         let epoch = snapshot.base().epoch();
         let (part, grown) = {

@@ -47,7 +47,7 @@ impl FromStr for Allowed {
     }
 }
 
-/// A host in the form in which it is compared: names in lower case, addresses in their canonical spelling.
+/// A host in the form in which hosts are compared: names in lower case, addresses in their canonical form.
 fn spelled(host: &str) -> String {
     match host.parse::<Ipv6Addr>() {
         Ok(ip) => ip.to_string(),
@@ -69,25 +69,25 @@ impl FromIterator<Allowed> for AllowList {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAllowed {
-    /// Not a URL with http or https and a host, or one with a user name in it.
+    /// Not an http or https URL with a host, or a URL with a user name.
     #[error("it is not an http or https URL with a host")]
     NoUrl,
     /// The host is not on the list.
     #[error("{0} is not on the list of allowed addresses")]
     Host(String),
-    /// Its name resolves to an internal address.
+    /// The host's name resolves to an internal address, which is not on the list.
     #[error(
         "{0} resolves to {1}, an address of this machine or its own network; that address must be on the list of allowed addresses as well"
     )]
     Inside(String, IpAddr),
 }
 
-/// Scheme, host and port of a URL that could be contacted.
+/// Scheme, host and port of an http or https URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UrlTarget {
     pub host: String,
     pub port: u16,
-    /// True if the port is the scheme's usual one.
+    /// True if the port is the scheme's default one.
     usual: bool,
 }
 
@@ -123,7 +123,7 @@ impl AllowList {
             .any(|a| a.host == host && a.port.map_or(target.usual, |p| p == target.port))
     }
 
-    /// Checks that the list has the URL's host and port.
+    /// Checks that the URL's host and port are on the list.
     pub(crate) fn check(&self, url: &Uri) -> Result<UrlTarget, NotAllowed> {
         let target = UrlTarget::from_url(url)?;
         if self.has(&target.host, &target) {
@@ -140,7 +140,7 @@ impl AllowList {
     ) -> Result<(), NotAllowed> {
         let ip = at.ip();
         let named = || self.has(&ip.to_string(), target);
-        // The one name that states where it leads.
+        // `localhost` is the one name that states that it is this machine, so listing the name is enough.
         let says_so = target.host == "localhost" && ip.is_loopback();
         if !is_inside(ip) || says_so || named() {
             return Ok(());
@@ -149,8 +149,8 @@ impl AllowList {
     }
 }
 
-/// True for addresses that have no meaning, or a different one, on other machines: loopback, private and link-local
-/// ones, multicast, and those reserved for special use.
+/// True for internal addresses, which mean nothing or another machine elsewhere: loopback, private and link-local ones,
+/// multicast, and those reserved for special use.
 fn is_inside(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
@@ -161,14 +161,15 @@ fn is_inside(ip: IpAddr) -> bool {
                 || ip.is_broadcast()
                 || ip.is_multicast()
                 || a == 0
-                // Shared by a provider's customers (RFC 6598), benchmarks (RFC 2544), reserved (RFC 1112).
+                // Addresses shared by a provider's customers (RFC 6598), for benchmarks (RFC 2544), and reserved ones
+                // (RFC 1112).
                 || (a == 100 && (64..128).contains(&b))
                 || (a == 198 && (b == 18 || b == 19))
                 || a >= 240
         }
         IpAddr::V6(ip) => {
             let s = ip.segments();
-            // IPv4 in IPv6: mapped, and translated by a network (RFC 6052, RFC 3056).
+            // IPv4 addresses inside IPv6 ones: mapped, and translated by a network (RFC 6052, RFC 3056).
             let v4 = |a: u16, b: u16| {
                 let ([a, b], [c, d]) = (a.to_be_bytes(), b.to_be_bytes());
                 is_inside(IpAddr::from([a, b, c, d]))

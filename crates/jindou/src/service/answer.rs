@@ -1,5 +1,5 @@
-//! SPARQL Query Results in XML, read row by row as they arrive, on top of [`jindou_parse::xml`]. A truncated answer is an
-//! error, and a literal is the text between its tags, with comments and CDATA treated as in XML.
+//! SPARQL Query Results in XML, read row by row as they arrive, with the parser [`jindou_parse::xml`]. A truncated
+//! answer is an error. A literal is all text between its tags, including CDATA and without comments.
 
 use super::labels;
 use super::wide::{MOST_VARIABLES, WideAnswer};
@@ -10,20 +10,20 @@ use std::collections::HashMap;
 use std::io::Read;
 use thiserror::Error;
 
-/// Most bytes of a tag or comment.
+/// Longest tag or comment that is accepted, in bytes.
 const MARKUP: usize = 1 << 20;
-/// Most attributes of a tag.
+/// Largest number of attributes of a tag.
 const ATTRIBUTES: usize = 1000;
 /// Deepest nesting of triple terms.
 const DEEPEST: usize = 64;
-/// Namespace of base directions.
+/// XML namespace of the attribute for a literal's base direction.
 const ITS: &str = "http://www.w3.org/2005/11/its";
 
 /// Reason why an answer cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// The answer is not well-formed, is truncated, or could not be received.
+    /// The answer is not well-formed XML, is truncated, or could not be received.
     #[error("{0}")]
     Xml(jindou_parse::xml::Error),
     /// The answer is not JSON, is truncated, or is not a SPARQL result.
@@ -35,14 +35,14 @@ pub enum AnswerError {
     /// The answer could not be received.
     #[error("{0}")]
     Io(std::io::Error),
-    /// The answer is wider than the limits.
+    /// The answer has too many variables or cells, is truncated, or is nested too deeply.
     #[error("its answer {0}")]
     Wide(WideAnswer),
 }
 
 type Result<T> = std::result::Result<T, AnswerError>;
 
-/// An answer's head, with its rows read on demand.
+/// An answer in XML: its head, and its rows, which are read on demand.
 pub struct XmlAnswer<'r> {
     reader: Reader<'r>,
     names: Vec<String>,
@@ -51,21 +51,21 @@ pub struct XmlAnswer<'r> {
     state: ReaderState,
 }
 
-/// State between two events.
+/// State of the reader between two events of the XML parser.
 #[derive(Default)]
 struct ReaderState {
     /// Open elements.
     open: Vec<ResultsElement>,
-    /// Prefix for the label of each blank node.
+    /// Prefix of the label of each blank node.
     own: String,
     /// Text of the element being read.
     text: String,
     /// Attributes of the literal being read.
     language: String,
     datatype: String,
-    /// Open triple terms, by their components.
+    /// Triple terms that have begun, outermost first, with the components read so far.
     triples: Vec<[Option<Vec<u8>>; 3]>,
-    /// The term read last.
+    /// The last term that was read and not used yet.
     term: Option<Vec<u8>>,
     cells: Vec<Option<Vec<u8>>>,
     column: usize,
@@ -88,11 +88,11 @@ enum ResultsElement {
     Literal,
     Triple,
     Part(usize),
-    /// An element without meaning here, including its content.
+    /// An element that is ignored, including its content.
     Other,
 }
 
-/// Outcome of one event.
+/// Effect of one event of the XML parser.
 enum ReadStep {
     Nothing,
     /// A row has ended.
@@ -102,11 +102,11 @@ enum ReadStep {
 }
 
 impl<'r> XmlAnswer<'r> {
-    /// Reads the head of an answer. Labels of blank nodes get `own` as a prefix. The encoding given in `charset` takes
-    /// precedence over the document's own declaration.
+    /// Reads the head of an answer. Labels of blank nodes get `own` as a prefix, to distinguish answers. The encoding
+    /// in `charset` (from the HTTP header) takes precedence over the document's own declaration.
     ///
     /// # Errors
-    /// If the document is not such an answer.
+    /// If the document is not a SPARQL result in XML.
     pub fn open(body: impl Read + 'r, own: &str, charset: Option<String>) -> Result<Self> {
         let mut options = ReaderOptions::default();
         options.markup = MARKUP;
@@ -139,14 +139,14 @@ impl<'r> XmlAnswer<'r> {
         &self.names
     }
 
-    /// The verdict, if this is the answer to an ASK, in which case it has been read to its end.
+    /// The result of an ASK, read to the document's end; `None` if the answer has rows.
     #[must_use]
     pub fn boolean(&self) -> Option<bool> {
         self.boolean
     }
 
-    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document has ended
-    /// properly.
+    /// The next row: a term's canonical bytes per variable, `None` where it is unbound. Returns `None` after the last
+    /// row, if the document is complete.
     ///
     /// # Errors
     /// If the document is not well-formed, is truncated, or has an invalid term.
@@ -161,7 +161,7 @@ impl<'r> XmlAnswer<'r> {
         }
     }
 
-    /// Reads an event; true if it ends a row. `None` at the document's end.
+    /// Processes one event of the XML parser; true if it ends a row. `None` at the document's end.
     fn step(&mut self) -> Result<Option<bool>> {
         let event = self.reader.next_event().map_err(AnswerError::Xml)?;
         let state = &mut self.state;
@@ -225,7 +225,7 @@ impl ReaderState {
                 self.variables.push(name.to_owned());
                 ResultsElement::Variable
             }
-            // Links and other information that endpoints add.
+            // Links and other metadata that endpoints add are ignored.
             (Some(ResultsElement::Head | ResultsElement::Variable), _) => ResultsElement::Other,
             (Some(ResultsElement::Results), "result") => ResultsElement::Result,
             (Some(ResultsElement::Result), "binding") => {
@@ -417,7 +417,7 @@ impl ReaderState {
         ReadStep::Nothing
     }
 
-    /// Ends an element around the subject, predicate or object of a triple term: `part` is 0, 1 or 2.
+    /// Ends the subject (`part` is 0), predicate (1) or object (2) of a triple term.
     fn end_part(&mut self, part: usize) -> ReadStep {
         let Some(term) = self.term.take() else {
             return wrong("a part of a triple has no term, expected one");
@@ -439,7 +439,7 @@ impl ReaderState {
         ReadStep::Nothing
     }
 
-    /// Makes a triple term of the parts that have been read.
+    /// Builds a triple term from the components that have been read.
     fn end_triple(&mut self) -> ReadStep {
         let Some([Some(s), Some(p), Some(o)]) = self.triples.pop() else {
             return wrong("a part of a triple is missing, expected subject, predicate and object");

@@ -1,8 +1,8 @@
-//! One call: the request, and the answer as it arrives.
+//! One call of an endpoint: sends the request, and reads the answer as it arrives.
 //!
-//! A separate thread talks to the endpoint, so that the query's thread can check its deadline and its cancellation
-//! while it waits; between them are a few pieces of the body. If the query goes away, the thread ends at its next
-//! piece.
+//! A separate thread talks to the endpoint, so that the query's thread can check its time limit and its cancel token
+//! while it waits. A channel of a few pieces of the body connects them. If the query ends early, the thread ends when
+//! it next sends a piece.
 
 use super::allow::{AllowList, NotAllowed, UrlTarget};
 use super::answer::AnswerError;
@@ -24,23 +24,24 @@ use ureq::http::{Method, StatusCode, Uri, header};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
-/// Size of the pieces of the body, in bytes, and the number of pieces that may wait.
+/// Size of the pieces of the body, in bytes, and the capacity of the channel, in pieces.
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 4;
-/// Interval at which a waiting query checks its own limits.
+/// How often a waiting query checks its time limit and cancel token.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait for a connection, and for the next bytes: an abandoned thread must not live for ever.
+/// Longest wait for a connection, and for the next bytes, so that a thread whose query has ended does not live for
+/// ever.
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
-/// Stands for no limit: the HTTP client adds its limits to the clock, which does not reach arbitrarily far.
+/// Longer time limits are treated as none: the HTTP client adds a limit to the current time, which could overflow.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
-/// Most redirects.
+/// Largest number of redirects that are followed.
 const HOPS: usize = 5;
-/// Most bytes between two rows: the parser holds a row as a whole.
+/// Largest number of bytes between two rows, since the parser holds a whole row in memory.
 const ROW: u64 = 64 << 20;
 const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 
-/// Sends queries to the endpoints of an allow-list.
+/// HTTP client that sends queries to the endpoints of an allow-list.
 #[derive(Clone, Debug)]
 pub struct HttpCaller {
     list: Arc<AllowList>,
@@ -48,13 +49,13 @@ pub struct HttpCaller {
 }
 
 impl HttpCaller {
-    /// A caller for these endpoints. Certificates are checked against this machine's roots.
+    /// A client for these endpoints. TLS certificates are checked against this machine's root certificates.
     #[must_use]
     pub fn new(list: AllowList) -> Self {
         let list = Arc::new(list);
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A redirect may lead off the list, so each one is checked here.
+            // Redirects are followed by the code below, which checks each target against the list.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
@@ -73,8 +74,8 @@ impl HttpCaller {
     }
 }
 
-/// Resolves names and keeps the addresses that may be contacted. The connection uses one of those, so that a second
-/// resolution cannot lead elsewhere.
+/// Resolves names, and returns only addresses that may be contacted. The connection uses one of these addresses, so a
+/// second resolution of the name cannot bypass the check.
 #[derive(Debug)]
 struct AllowedResolver {
     list: Arc<AllowList>,
@@ -106,10 +107,10 @@ impl Resolver for AllowedResolver {
     }
 }
 
-/// Message from the connection's thread: the media type first, then pieces of the body.
+/// Message from the connection's thread: first the media type, then pieces of the body.
 pub(crate) enum ReplyPiece {
     Head(String),
-    /// Empty at the end.
+    /// A piece of the body; an empty one marks the end.
     Bytes(Vec<u8>),
     Failed(EndpointFailure),
 }
@@ -172,7 +173,7 @@ impl ServiceCaller for HttpCaller {
         let ask = Ask::Query(query.to_owned());
         let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
-        // The error of the body's reader is more precise than the parser's.
+        // If reading the body failed, its error is more precise than the parser's.
         let explain = |e: AnswerError| {
             let why = why
                 .take()
@@ -190,7 +191,7 @@ impl ServiceCaller for HttpCaller {
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
             Err(e) => return Err(e),
         };
-        // Labels of blank nodes have a meaning within one answer only.
+        // A label identifies a blank node within one answer only, so each answer's labels get a new prefix.
         let own = BlankNode::default();
         let named = |names: Vec<&str>| -> Vec<Option<usize>> {
             let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
@@ -216,7 +217,7 @@ impl ServiceCaller for HttpCaller {
     }
 }
 
-/// The reason why an answer could not be read.
+/// The reason why an answer could not be read, for a message that names the endpoint.
 fn unreadable(e: &AnswerError) -> String {
     match e {
         AnswerError::Xml(jindou_parse::xml::Error::Syntax(fault)) => {
@@ -227,21 +228,21 @@ fn unreadable(e: &AnswerError) -> String {
     }
 }
 
-/// The requested content.
+/// Kind of the request.
 pub(crate) enum Ask {
-    /// The rows of a query.
+    /// POST this query and expect rows.
     Query(String),
-    /// A document, in one of these media types.
+    /// GET a document in one of these media types.
     Document(&'static str),
 }
 
 impl HttpCaller {
-    /// The endpoints that may be contacted.
+    /// The list of endpoints that may be contacted.
     pub(crate) fn list(&self) -> &AllowList {
         &self.list
     }
 
-    /// Starts a thread that sends the request.
+    /// Starts a thread that sends the request; returns the body that it receives.
     pub(crate) fn start<'c>(
         &self,
         url: Uri,
@@ -249,7 +250,7 @@ impl HttpCaller {
         cancel: &'c CancelToken,
     ) -> Result<Body<'c>> {
         let (send, receive) = sync_channel(PIECES);
-        // The query reports its own timeout; the thread only must not outlive it by much.
+        // The query itself reports its timeout. The thread gets a second more, so that it ends soon after.
         let left = cancel.left().filter(|left| *left < FOREVER);
         let limit = left.map(|left| left + Duration::from_secs(1));
         let caller = self.clone();
@@ -257,7 +258,7 @@ impl HttpCaller {
             .name("service".into())
             .spawn(move || {
                 if let Err(failure) = caller.talk(url, &ask, limit, &send) {
-                    // If the receiver is gone, the failure is of no interest.
+                    // If the receiver was dropped, the failure is ignored.
                     let _ = send.send(ReplyPiece::Failed(failure));
                 }
             })
@@ -276,7 +277,7 @@ impl HttpCaller {
         })
     }
 
-    /// Sends the request and passes on the answer, until it ends or the receiver is gone.
+    /// Sends the request and passes on the answer, until it ends or the receiver was dropped.
     fn talk(
         &self,
         mut url: Uri,
@@ -348,7 +349,7 @@ impl HttpCaller {
                 }
                 status => {
                     let mut said = Vec::new();
-                    // The endpoint's explanation of its failure is read as far as it arrives.
+                    // The message includes the beginning of the endpoint's explanation, as far as it can be read.
                     let _ = answer
                         .body_mut()
                         .as_reader()
@@ -379,14 +380,14 @@ fn pass_on(
     }
 }
 
-/// A redirect's target.
+/// The URL to which a redirect leads; `None` if it is not an http or https URL.
 fn target_of(from: &Uri, to: &str) -> Option<Uri> {
     let from = Iri::parse(from.to_string()).ok()?;
     let next: Uri = iri::resolve(&from, to).ok()?.parse().ok()?;
     UrlTarget::from_url(&next).is_ok().then_some(next)
 }
 
-/// Reason why a body ended early.
+/// Reason why a body ended early: an error of the query (such as its time limit), or of the endpoint.
 enum Why {
     Own(Error),
     Said(EndpointFailure),
@@ -401,7 +402,7 @@ impl Why {
     }
 }
 
-/// The body as it arrives; reading ends with the query.
+/// The body of an answer, read as it arrives. Reading fails when the query must end.
 pub(crate) struct Body<'c> {
     parts: Receiver<ReplyPiece>,
     cancel: &'c CancelToken,
@@ -414,7 +415,7 @@ pub(crate) struct Body<'c> {
 }
 
 impl Body<'_> {
-    /// Waits for the next part. `None` if the sending thread is gone.
+    /// Waits for the next piece; `None` if the connection's thread has ended without one.
     pub(crate) fn next(&mut self) -> Result<Option<ReplyPiece>> {
         loop {
             self.cancel.check()?;

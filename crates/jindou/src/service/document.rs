@@ -1,4 +1,4 @@
-//! Documents for LOAD over HTTP, from hosts on the same kind of list as SERVICE's endpoints.
+//! Fetches documents for LOAD over HTTP. Hosts must be on an allow-list, as for SERVICE.
 
 use super::NotAllowed;
 use super::call::{Ask, EndpointFailure, HttpCaller, ReplyPiece};
@@ -9,7 +9,7 @@ use ureq::http::Uri;
 /// The media types that LOAD accepts, best first.
 const ACCEPT: &str = "application/n-triples, application/n-quads;q=0.9, text/turtle;q=0.8, application/trig;q=0.7, application/rdf+xml;q=0.6, application/ld+json;q=0.5";
 
-/// Charged bytes, which are released when the document is dropped or handed on.
+/// Bytes charged while a document is received; released when it is complete or fails.
 struct DocumentCharge<'b> {
     budget: &'b MemoryBudget,
     bytes: u64,
@@ -28,7 +28,7 @@ impl DocumentSource for HttpCaller {
             message: failure.message,
             allowed: failure.allowed,
         };
-        // A fragment denotes a place in the document.
+        // The fragment is not part of the request's URL.
         let address = iri.split('#').next().unwrap_or(iri);
         let url: Uri = address
             .parse()
@@ -58,7 +58,7 @@ impl DocumentSource for HttpCaller {
                 }
                 Some(ReplyPiece::Bytes(piece)) if piece.is_empty() => break,
                 Some(ReplyPiece::Bytes(piece)) => {
-                    // Vectors double, and the text is copied once.
+                    // A growing vector may have twice the capacity, and the complete text is copied once.
                     let more = piece.len() as u64 * 3;
                     memory.charge(more)?;
                     charge.bytes += more;

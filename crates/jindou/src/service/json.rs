@@ -1,6 +1,6 @@
-//! SPARQL Query Results in JSON, read row by row as they arrive. What endpoints write although the format does not have
-//! it is read as well, where its meaning is clear: `"xml:lang": ""` and `null`, a head without variables or after the
-//! rows, labels of blank nodes that SPARQL does not allow.
+//! SPARQL Query Results in JSON, read row by row as they arrive. Some deviations from the format whose meaning is clear
+//! are accepted, since endpoints send them: `"xml:lang": ""` and `null`, a head without variables or after the rows,
+//! and labels of blank nodes that SPARQL does not allow.
 
 use super::answer::AnswerError;
 use super::labels;
@@ -11,33 +11,33 @@ use oxrdf::{Literal, NamedNodeRef};
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
-/// Deepest nesting of values without a meaning here.
+/// Deepest nesting of values that are ignored.
 const DEEPEST: usize = 512;
 /// Deepest nesting of triple terms.
 const MOST_TRIPLES: usize = 64;
 
 type Result<T> = std::result::Result<T, AnswerError>;
-/// Canonical bytes of the terms of a row, each with the number of its variable.
+/// Canonical bytes of a row's terms, each with the number of its variable.
 type Row = Vec<(usize, Vec<u8>)>;
 
-/// An answer's head, with its rows read on demand.
+/// An answer in JSON: its head, and its rows, which are read on demand.
 pub struct JsonAnswer<R: Read> {
     events: Events<R>,
-    /// Prefix for the label of each blank node.
+    /// Prefix of the label of each blank node.
     own: String,
     names: Vec<String>,
     numbers: HashMap<String, usize>,
     boolean: Option<bool>,
-    /// Rows that came before the head, by variable.
+    /// Rows that came before the head, which names the variables.
     held: VecDeque<Row>,
-    /// True while rows follow.
+    /// True while the document's array of rows is being read.
     in_rows: bool,
-    /// Rows read so far.
+    /// Number of rows read so far.
     rows: u64,
     cells: Vec<Option<Vec<u8>>>,
 }
 
-/// A member's value in the description of a term.
+/// The members of the JSON object that describes a term.
 #[derive(Default)]
 struct Description {
     kind: String,
@@ -58,7 +58,7 @@ impl<R: Read> Events<R> {
         })
     }
 
-    /// The next member's name; `None` at the end of the object.
+    /// The name of the current object's next member; `None` at the object's end.
     fn member(&mut self) -> Result<Option<String>> {
         match self.next()? {
             JsonEvent::ObjectKey(name) => Ok(Some(name.into_owned())),
@@ -66,7 +66,7 @@ impl<R: Read> Events<R> {
         }
     }
 
-    /// A string; `None` for `null`.
+    /// Reads a string; `None` for `null`.
     fn text(&mut self, what: &str) -> Result<Option<String>> {
         match self.next()? {
             JsonEvent::String(s) => Ok(Some(s.into_owned())),
@@ -86,7 +86,7 @@ impl<R: Read> Events<R> {
         Err(wrong(format!("{what} is not {kind}")))
     }
 
-    /// Skips a value.
+    /// Skips a value, including nested ones.
     fn skip(&mut self) -> Result<()> {
         let mut depth = 0;
         loop {
@@ -112,10 +112,10 @@ fn wrong(message: impl Into<String>) -> AnswerError {
 }
 
 impl<R: Read> JsonAnswer<R> {
-    /// Reads an answer up to its rows. Labels of blank nodes get `own` as a prefix.
+    /// Reads an answer up to its rows. Labels of blank nodes get `own` as a prefix, to distinguish answers.
     ///
     /// # Errors
-    /// If the document is not such an answer.
+    /// If the document is not a SPARQL result in JSON.
     pub fn open(body: R, own: &str) -> Result<Self> {
         let mut this = Self {
             events: Events(ReaderJsonParser::new(body)),
@@ -162,20 +162,20 @@ impl<R: Read> JsonAnswer<R> {
         }
     }
 
-    /// The variables, in the order of the head.
+    /// The variables, in the order of the head, or of their occurrence if there is no head.
     #[must_use]
     pub fn variables(&self) -> &[String] {
         &self.names
     }
 
-    /// The verdict, if this is the answer to an ASK, in which case it has been read to its end.
+    /// The result of an ASK, read to the document's end; `None` if the answer has rows.
     #[must_use]
     pub fn boolean(&self) -> Option<bool> {
         self.boolean
     }
 
-    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document has ended
-    /// properly.
+    /// The next row: a term's canonical bytes per variable, `None` where it is unbound. Returns `None` after the last
+    /// row, if the document is complete.
     ///
     /// # Errors
     /// If the document is not JSON, is truncated, or has an invalid term.
@@ -202,7 +202,7 @@ impl<R: Read> JsonAnswer<R> {
         Ok(Some(&mut self.cells))
     }
 
-    /// Reads the head. True if it names variables, or one before it did.
+    /// Reads a member `head`. Returns true if this or an earlier one has named the variables.
     fn head(&mut self, mut has_variables: bool, has_rows: bool) -> Result<bool> {
         self.events.begin(&JsonEvent::StartObject, "its head")?;
         while let Some(name) = self.events.member()? {
@@ -235,7 +235,7 @@ impl<R: Read> JsonAnswer<R> {
         Ok(has_variables)
     }
 
-    /// Takes the variables of the head, which may come after the rows.
+    /// Sets the variables from the head. If rows came before it, their columns are renumbered.
     fn named(&mut self, list: Vec<String>, has_rows: bool) -> Result<()> {
         let numbers: HashMap<String, usize> = list.iter().cloned().zip(0..).collect();
         if numbers.len() < list.len() {
@@ -258,8 +258,8 @@ impl<R: Read> JsonAnswer<R> {
         Ok(())
     }
 
-    /// Reads the results up to the first row, or to their end if the head has not named the variables yet. True if rows
-    /// follow.
+    /// Reads the member `results` up to its first row and returns true. If the head has not named the variables yet,
+    /// reads and holds all rows and returns false.
     fn results(&mut self, has_head: bool) -> Result<bool> {
         self.events.begin(&JsonEvent::StartObject, "`results`")?;
         while let Some(name) = self.events.member()? {
@@ -280,7 +280,7 @@ impl<R: Read> JsonAnswer<R> {
         Ok(false)
     }
 
-    /// Reads the results after their rows.
+    /// Reads the remaining members of `results` after the rows.
     fn rest_of_results(&mut self) -> Result<()> {
         while let Some(name) = self.events.member()? {
             if name == "bindings" {
@@ -291,7 +291,7 @@ impl<R: Read> JsonAnswer<R> {
         Ok(())
     }
 
-    /// Reads the document after its results.
+    /// Reads the remaining members of the document after `results`.
     fn rest(&mut self) -> Result<()> {
         while let Some(name) = self.events.member()? {
             if matches!(name.as_str(), "results" | "boolean") {
@@ -309,7 +309,7 @@ impl<R: Read> JsonAnswer<R> {
         }
     }
 
-    /// A row; `None` at their end. Where there is no head, new variables are noted.
+    /// Reads a row; `None` after the last one. If the head comes later, new variables are numbered as they occur.
     fn next_row(&mut self, is_before_head: bool) -> Result<Option<Row>> {
         match self.events.next()? {
             JsonEvent::StartObject => {}
@@ -360,7 +360,7 @@ impl<R: Read> JsonAnswer<R> {
         Ok(Some(row))
     }
 
-    /// A term; `None` for `null`.
+    /// Reads a term; `None` for `null`.
     fn term(&mut self, depth: usize) -> Result<Option<Vec<u8>>> {
         match self.events.next()? {
             JsonEvent::StartObject => {}
@@ -391,7 +391,7 @@ impl<R: Read> JsonAnswer<R> {
         it.bytes(&self.own).map(Some)
     }
 
-    /// The parts of a triple term, whose object has begun.
+    /// Reads the components of a triple term after the beginning of their object.
     fn parts(&mut self, depth: usize) -> Result<[Option<Vec<u8>>; 3]> {
         if depth >= MOST_TRIPLES {
             return Err(AnswerError::Wide(WideAnswer::Depth));

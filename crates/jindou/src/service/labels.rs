@@ -1,19 +1,19 @@
-//! Labels of blank nodes in the answers of endpoints. Some endpoints send labels that SPARQL does not allow, such as
-//! `nodeID://b10001` from Virtuoso. They are replaced.
+//! Labels of blank nodes in the answers of endpoints. Labels that SPARQL does not allow, such as Virtuoso's
+//! `nodeID://b10001`, are replaced.
 
 use oxrdf::BlankNode;
 
 /// The prefix of Virtuoso's labels, and its replacement.
 const VIRTUOSO: [&str; 2] = ["nodeID://", "nodeID."];
-/// The prefix of a label that was replaced.
+/// The prefix of other replacement labels.
 const OTHERWISE: &str = "x.";
 
-/// A label that SPARQL allows; different texts get different labels. Valid labels stay as they are, unless they look
-/// like a replaced one.
+/// A valid label for this text; different texts get different labels. A valid label stays unchanged, unless it begins
+/// like a replacement.
 pub(crate) fn allowed(text: &str) -> String {
     let taken = [VIRTUOSO[1], OTHERWISE];
     let is_valid = |label: &str| BlankNode::new(label).is_ok();
-    // The parser reports that it is missing.
+    // The empty label stays empty, and the parser reports that the label is missing.
     if text.is_empty() {
         return String::new();
     }
@@ -30,7 +30,7 @@ pub(crate) fn allowed(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'0'..=b'9' | b'A'..=b'Z' | b'_' | b'a'..=b'z' => label.push(byte.into()),
-            // A valid label does not end with a dot, and here a dot is always followed by two digits.
+            // Since a dot is always followed by two digits, the label does not end with a dot, which would be invalid.
             _ => label.push_str(&format!(".{byte:02x}")),
         }
     }

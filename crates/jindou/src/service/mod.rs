@@ -1,9 +1,9 @@
-//! `SERVICE` over HTTP (SPARQL 1.1 Federated Query): sends queries to the endpoints of an allow-list and gives their
-//! rows to the engine.
+//! `SERVICE` over HTTP (SPARQL 1.1 Federated Query): sends queries to endpoints on an allow-list, and passes their rows
+//! to the engine.
 //!
-//! A query's text may come from anyone, so the administrator decides which machines it may contact: only hosts of an
-//! [`AllowList`], for redirects as well. A name that resolves to this machine or its own network is only allowed if
-//! that address is on the list as well.
+//! A query's text may come from anyone, so the administrator decides which machines it may contact: only hosts on an
+//! [`AllowList`], also for redirects. If a name resolves to this machine or its own network, that address must be on
+//! the list as well.
 
 mod allow;
 mod answer;

@@ -1,4 +1,4 @@
-//! Answers of endpoints in any format that gives rows: JSON, XML, and tables separated by tabs.
+//! Endpoints' answers with rows, in any of three formats: JSON, XML, and tab-separated values.
 
 use super::answer::{AnswerError, XmlAnswer};
 use super::json::JsonAnswer;
@@ -14,17 +14,17 @@ use std::io::Read;
 type Result<T> = std::result::Result<T, AnswerError>;
 type Body<'r> = Box<dyn Read + 'r>;
 
-/// An answer's head, with its rows read on demand.
+/// An answer's head, and its rows, which are read on demand.
 pub enum EndpointAnswer<'r> {
     /// SPARQL Query Results in XML.
     Xml(Box<XmlAnswer<'r>>),
     /// SPARQL Query Results in JSON.
     Json(Box<JsonAnswer<Body<'r>>>),
-    /// Values separated by tabs.
+    /// Tab-separated values.
     Table(Box<TableAnswer<'r>>),
 }
 
-/// A table's head, with its rows read on demand.
+/// An answer in tab-separated values: its head, and its rows, which are read on demand.
 pub struct TableAnswer<'r> {
     /// `None` for the answer to an ASK.
     solutions: Option<ReaderSolutionsParser<CheckedTable<Body<'r>>>>,
@@ -34,8 +34,8 @@ pub struct TableAnswer<'r> {
     cells: Vec<Option<Vec<u8>>>,
 }
 
-/// The format of an answer with this media type; `None` if it is not one. `text/plain` is none, although some lists of
-/// media types have it for tables: endpoints use it for messages.
+/// The format of an answer with this media type; `None` for any other type. `text/plain` is not accepted, although some
+/// lists of media types assign it to tables, because endpoints use it for error messages.
 #[must_use]
 pub fn answer_format(media: &str) -> Option<QueryResultsFormat> {
     let name = media.split(';').next().unwrap_or_default().trim();
@@ -48,11 +48,11 @@ pub fn answer_format(media: &str) -> Option<QueryResultsFormat> {
 }
 
 impl<'r> EndpointAnswer<'r> {
-    /// Reads the head of an answer. Labels of blank nodes get `own` as a prefix. The encoding given in `charset` takes
-    /// precedence over that of an XML declaration.
+    /// Reads the head of an answer. Labels of blank nodes get `own` as a prefix, to distinguish answers. The encoding
+    /// in `charset` (from the HTTP header) takes precedence over that of an XML declaration.
     ///
     /// # Errors
-    /// If the document is not such an answer.
+    /// If the document is not a SPARQL result in this format.
     pub fn open(
         format: QueryResultsFormat,
         body: impl Read + 'r,
@@ -79,7 +79,7 @@ impl<'r> EndpointAnswer<'r> {
         }
     }
 
-    /// The verdict, if this is the answer to an ASK.
+    /// The result of an ASK; `None` if the answer has rows.
     #[must_use]
     pub fn boolean(&self) -> Option<bool> {
         match self {
@@ -89,11 +89,11 @@ impl<'r> EndpointAnswer<'r> {
         }
     }
 
-    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document has ended
-    /// properly.
+    /// The next row: a term's canonical bytes per variable, `None` where it is unbound. Returns `None` after the last
+    /// row, if the document is complete.
     ///
     /// # Errors
-    /// If the document is damaged, is truncated, or has an invalid term.
+    /// If the document is malformed or truncated, or has an invalid term.
     pub fn row(&mut self) -> Result<Option<&mut [Option<Vec<u8>>]>> {
         match self {
             Self::Xml(answer) => answer.row(),
@@ -154,7 +154,7 @@ fn unread(e: QueryResultsParseError) -> AnswerError {
     }
 }
 
-/// The term with blank nodes whose labels have the prefix.
+/// The term with `own` as a prefix of its blank nodes' labels.
 fn apart(t: Term, own: &str) -> Term {
     let blank = |b: &BlankNode| BlankNode::new_unchecked(format!("{own}{}", b.as_str()));
     match t {

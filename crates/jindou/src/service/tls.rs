@@ -1,9 +1,9 @@
-//! Encryption of requests over HTTPS.
+//! TLS settings of HTTP clients.
 
 use std::sync::Arc;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsConfigBuilder, TlsProvider};
 
-/// The settings of a client that trusts this machine's roots, with rustls and ring.
+/// Settings of a client that trusts this machine's root certificates.
 #[must_use]
 pub fn tls_config() -> TlsConfig {
     let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
@@ -16,7 +16,7 @@ pub fn tls_config() -> TlsConfig {
         .build()
 }
 
-/// The settings of a client that accepts any certificate: for probes of a server on the same machine.
+/// Settings of a client that accepts any certificate, for probes of a server on the same machine.
 #[must_use]
 pub fn unverified_tls_config() -> TlsConfig {
     builder().disable_verification(true).build()

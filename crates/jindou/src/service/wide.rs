@@ -1,15 +1,15 @@
-//! Limits on an answer's width, in tables checked while the bytes arrive. The parser of that format compares each
-//! variable in a head with all before it. With 300,000 variables it worked for a quarter of an hour, during which it
-//! read nothing and therefore noticed no deadline.
+//! Limits on the numbers of variables and cells in an answer. In tab-separated tables they are checked while bytes
+//! arrive, since the library's parser takes quadratic time in the number of variables: 300,000 took a quarter of an
+//! hour, during which the time limit was not checked.
 
 use std::io::{self, Read};
 use thiserror::Error;
 
-/// The most variables that an answer may name, and the most cells of a row.
+/// Largest number of variables that an answer may name, and of cells in a row.
 pub const MOST_VARIABLES: usize = 10_000;
 
-/// An answer that is not read any further, since it exceeds the limits on width. The text continues a sentence that
-/// begins with "the answer".
+/// Reason why reading an answer stops: it exceeds a limit, or it is truncated. The messages continue a sentence that
+/// begins with "its answer".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WideAnswer {
     /// Too many variables.
@@ -22,7 +22,7 @@ pub enum WideAnswer {
         "has a row of more than the {MOST_VARIABLES} cells allowed: name only the needed variables after SELECT"
     )]
     Cells,
-    /// A table whose last line does not end.
+    /// The table's last line has no end, so the table is truncated.
     #[error("ends in the middle of a line: it was cut off")]
     Cut,
     /// Values are nested too deeply.
@@ -30,13 +30,13 @@ pub enum WideAnswer {
     Depth,
 }
 
-/// The body of a table of values separated by tabs. Reading fails with a [`WideAnswer`] if a line has more cells than
-/// the limit, or if the last line does not end.
+/// Reads a table of tab-separated values. Fails with a [`WideAnswer`] if a line has too many cells, or if the last line
+/// has no end.
 pub(super) struct CheckedTable<R> {
     inner: R,
-    /// Tabs since the last line ended.
+    /// Number of tabs in the current line.
     tabs: usize,
-    /// True if a line has just ended.
+    /// True if the last byte ended a line.
     ended: bool,
 }
 
@@ -93,11 +93,11 @@ mod tests {
         QueryResultsFormat::Tsv,
     ];
 
-    /// More processor time than reading may take; 300,000 variables took the parser 15 minutes.
+    /// Upper bound on the processor time for reading; without the limits, 300,000 variables took 15 minutes.
     const SOON: Duration = Duration::from_secs(3);
 
-    /// Processor time of this thread, which does not depend on how busy the machine is; if the system does not report
-    /// it, the time since `start`.
+    /// Processor time of this thread, which does not depend on other load. If the system does not report it, the time
+    /// since `start`.
     fn computed(start: Instant) -> Duration {
         let said = std::fs::read_to_string("/proc/thread-self/schedstat");
         let nanos = said
@@ -106,7 +106,7 @@ mod tests {
         nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
     }
 
-    /// An answer that names this many variables, with one row.
+    /// An answer with this many variables and one row.
     fn naming(format: QueryResultsFormat, variables: usize) -> String {
         let each = |open: &str, close: &str, between: &str| {
             let all: Vec<String> = (0..variables)
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// The numbers of variables and rows of an answer, or the reason why it is not read.
+    /// The numbers of variables and rows of an answer, or the message of the error.
     fn read(format: QueryResultsFormat, text: &str) -> Result<(usize, usize), String> {
         let why = |e: AnswerError| match e {
             AnswerError::Wide(wide) => format!("{wide:?}"),

@@ -1,4 +1,4 @@
-//! Reasons why a FILTER keeps no solution.
+//! Reasons why a FILTER removes all solutions.
 
 use super::pattern::TermRole;
 use super::probe::{ProbedGraphs, within};
@@ -11,12 +11,12 @@ use oxrdf::Term;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most conditions that are tried one by one.
+/// Largest number of conditions that are tried one by one.
 const CONDITIONS: usize = 16;
-/// Most values of a variable that a message shows.
+/// Largest number of a variable's values that a message shows.
 const SHOWN: usize = 3;
 
-/// The conditions joined by `&&`.
+/// The conditions that `&&` combines; the last one may be a conjunction if there are more than [`CONDITIONS`].
 fn conditions(e: &Arc<Expression>) -> Vec<Arc<Expression>> {
     let mut open = vec![e];
     let mut out = Vec::new();
@@ -36,7 +36,7 @@ fn filtered(inner: &Arc<GraphPattern>, expr: Arc<Expression>) -> Arc<GraphPatter
     })
 }
 
-/// The first variables of an expression.
+/// The variables in the first parts of an expression.
 fn variables(e: &Expression) -> Vec<Variable> {
     let mut out: Vec<Variable> = Vec::new();
     for part in expression_parts(e).into_iter().take(200) {
@@ -55,7 +55,7 @@ fn has_exists(e: &Expression) -> bool {
 }
 
 impl PatternWalk<'_, '_> {
-    /// Finds the condition that keeps no solution of a pattern that has some.
+    /// Reports the conditions of a FILTER that no solution of `inner` satisfies; `inner` has solutions.
     pub(super) fn filter(
         &mut self,
         expr: &Arc<Expression>,
@@ -91,7 +91,8 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// True if the whole FILTER is this condition, and the place to report.
+    /// The range in the text of the FILTER that contains this condition, and whether the condition is the whole FILTER.
+    /// `None` if no FILTER contains it.
     fn filter_place(&self, e: &Expression) -> Option<(bool, Range<usize>)> {
         let is_part = |whole: &Expression| {
             let mut open = vec![whole];
@@ -128,7 +129,7 @@ impl PatternWalk<'_, '_> {
             Some((false, range)) => format!("a condition of {}", self.text.piece(range)),
             None => "HAVING".to_owned(),
         };
-        // EXISTS is explained best by its pattern.
+        // The best explanation of EXISTS is the reason why its pattern has no match.
         let exists = match &**e {
             Expression::Exists(p) => Some((p, false)),
             Expression::Not(n) => match &**n {
@@ -152,7 +153,7 @@ impl PatternWalk<'_, '_> {
         }
         let mut variables = variables(e);
         let of_nothing = variables.is_empty() && !has_exists(e);
-        // HAVING refers to columns that have no name in the text.
+        // Conditions of HAVING use internal variables, which are not in the text.
         variables.retain(|v| {
             let name = v.as_str();
             let marks = ['?', '$'];
@@ -206,7 +207,8 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// For `?v = "text"`: values of the variable with the same text but another language, datatype or case.
+    /// For a condition such as `?v = "text"`: suggests values of the variable with the same text, but another language,
+    /// datatype or case.
     fn equal_values(
         &self,
         e: &Expression,
@@ -274,7 +276,7 @@ impl PatternWalk<'_, '_> {
     }
 }
 
-/// True for names of datatypes and functions, which are used whether or not the store has them.
+/// True for IRIs of datatypes and functions, which a query may use although they do not occur in the store.
 fn is_of_language(t: &Term) -> bool {
     matches!(t, Term::NamedNode(n) if n.as_str().starts_with("http://www.w3.org/2001/XMLSchema#")
         || n.as_str().starts_with("http://www.w3.org/2005/xpath-functions"))

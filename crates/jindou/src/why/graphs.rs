@@ -1,4 +1,4 @@
-//! Graphs that are empty, or are not there.
+//! Reasons about graphs: they are empty, do not exist, or are not read.
 
 use super::probe::{ProbedGraphs, within};
 use super::walk::{Inside, PatternWalk};
@@ -12,13 +12,13 @@ use oxrdf::{NamedNode, Term};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most graphs that a message lists.
+/// Largest number of graphs that a message lists.
 const LISTED: usize = 3;
-/// Most graphs that a suggestion names in FROM.
+/// A suggestion to use FROM is made only if there are at most this many graphs.
 const NAMED: usize = 5;
 
 impl PatternWalk<'_, '_> {
-    /// True if the query's default graph is the store's own, and not the union of all graphs.
+    /// True if the query's default graph is the store's default graph, rather than a union of graphs.
     fn sees_default_only(&self) -> bool {
         !self.probe.union
             && self
@@ -28,7 +28,7 @@ impl PatternWalk<'_, '_> {
                 .is_none_or(|d| d.default.iter().any(|n| n.as_str().is_empty()))
     }
 
-    /// Number of triples in the default graph.
+    /// Number of triples in the store's default graph.
     fn default_triples(&self) -> u64 {
         let snapshot = &self.probe.snapshot;
         (0..snapshot.predicate_count()).fold(0, |n, p| {
@@ -36,7 +36,7 @@ impl PatternWalk<'_, '_> {
         })
     }
 
-    /// The number of named graphs, and a text with the names of the first ones.
+    /// The number of named graphs, and a text that lists the first ones.
     fn graphs_told(&self) -> (usize, String) {
         let all = self.probe.snapshot.named_graphs().len();
         let names = self.probe.graph_names(LISTED);
@@ -54,7 +54,7 @@ impl PatternWalk<'_, '_> {
         v.is_some_and(|v| Graph::has_graph(&self.probe.snapshot, v.0))
     }
 
-    /// Reports an empty default graph, if the query reads it.
+    /// Reports that the default graph is empty, if the query reads it.
     pub(super) fn empty_default(&mut self, root: &Arc<GraphPattern>) {
         if !self.sees_default_only() || !looks_into_default(root) || self.default_triples() > 0 {
             return;
@@ -80,8 +80,8 @@ impl PatternWalk<'_, '_> {
         self.default_told = true;
     }
 
-    /// Reports that the query has answers over all graphs, if it reads the default graph and no other reason about
-    /// graphs was found.
+    /// Reports that the query would have answers over the union of all graphs, if it reads the default graph and no
+    /// reason about graphs was reported yet.
     pub(super) fn over_all_graphs(&mut self, root: &Arc<GraphPattern>) {
         let about_graphs = [K::EmptyDefaultGraph, K::OtherGraphs, K::UnknownGraph];
         if !self.sees_default_only()
@@ -99,7 +99,7 @@ impl PatternWalk<'_, '_> {
         self.reasons.insert(0, reason);
     }
 
-    /// Suggestions for making the whole query read named graphs.
+    /// Suggestions that make the whole query read named graphs.
     fn look_into_graphs(&self, root: &Arc<GraphPattern>) -> Vec<Suggestion> {
         let mut out = Vec::new();
         let text = self.text.text;
@@ -110,7 +110,7 @@ impl PatternWalk<'_, '_> {
             .find(|n| !text.contains(&format!("?{n}")) && !text.contains(&format!("${n}")));
         if let (Some(body), Some(written), Some(name)) = (body, written, name) {
             let graph = NamedNodePattern::from(Variable::new_unchecked(name));
-            // If the patterns only join across graphs, this form has no answer either.
+            // GRAPH is suggested only if that gives an answer; it does not if matching triples are in different graphs.
             if self
                 .probe
                 .has(&within(inner_of(root), Some(&graph)), ProbedGraphs::Own)
@@ -154,7 +154,7 @@ impl PatternWalk<'_, '_> {
         out
     }
 
-    /// Reports the graphs of FROM and FROM NAMED that the store does not have.
+    /// Reports the graphs of FROM and FROM NAMED that the store does not contain.
     pub(super) fn from(&mut self) {
         let Some(dataset) = &self.probe.dataset else {
             return;
@@ -175,7 +175,7 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// Reports that the store has no such graph.
+    /// Reports that the store does not contain this graph.
     fn unknown_graph(&mut self, iri: &str) {
         let part = jindou_plan::sparql::NamedNode::new_unchecked(iri).into();
         let range = self.text.recorded.term(&part, None);
@@ -208,7 +208,7 @@ impl PatternWalk<'_, '_> {
         self.push(reason);
     }
 
-    /// Reports why a part inside GRAPH has no graph to read. False if it has one.
+    /// Reports why a GRAPH part has no graph to read. Returns false if it has one.
     pub(super) fn no_graph(&mut self, name: &NamedNodePattern) -> bool {
         let named = self.probe.dataset.as_ref().map(|d| d.named.as_deref());
         match name {
@@ -301,7 +301,7 @@ impl PatternWalk<'_, '_> {
     }
 }
 
-/// The pattern without the operators that only order, slice and count solutions.
+/// The pattern without operators that cannot be the reason for an empty answer: projection, order, slices, groups.
 pub(super) fn inner_of(root: &Arc<GraphPattern>) -> Arc<GraphPattern> {
     let mut p = root;
     loop {
@@ -318,7 +318,8 @@ pub(super) fn inner_of(root: &Arc<GraphPattern>) -> Arc<GraphPattern> {
     }
 }
 
-/// True if a pattern stands outside GRAPH. Only the first parts of a very large query are checked.
+/// True if a triple pattern or path is outside GRAPH, so that it reads the default graph. Of a very large query only
+/// the first 10,000 parts are checked.
 fn looks_into_default(root: &GraphPattern) -> bool {
     let mut open = vec![root];
     let mut looked = 0;

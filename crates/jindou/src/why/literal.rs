@@ -1,4 +1,4 @@
-//! Literals of the store that resemble the one in the query.
+//! Literals of the store that are similar to one in the query.
 
 use super::pattern::one;
 use super::probe::ProbedGraphs;
@@ -10,7 +10,7 @@ use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Literal, NamedNode, Term};
 use std::ops::Range;
 
-/// Languages that are tried if the predicate's own values have others.
+/// Languages that are tried in addition to those of the predicate's own values.
 const LANGUAGES: &[&str] = &[
     "en", "de", "fr", "es", "it", "nl", "pt", "pl", "ru", "ja", "zh", "sv", "da", "nb", "fi", "cs",
     "sk", "hu", "ro", "bg", "el", "hr", "sl", "et", "lv", "lt", "ga", "mt", "uk", "ar", "he", "fa",
@@ -19,13 +19,13 @@ const LANGUAGES: &[&str] = &[
 ];
 /// Longest literal that a suggestion contains, in bytes.
 const LONGEST: usize = 300;
-/// Most literals that are returned.
+/// Largest number of similar literals that are returned.
 const FOUND: usize = 3;
-/// Most statements of a predicate whose values are searched.
+/// The values of a predicate with more statements than this are not scanned.
 const LOOKED_THROUGH: u64 = 2_000_000;
 
 impl PatternWalk<'_, '_> {
-    /// Reports that the store has a similar literal, or none at all.
+    /// Reports that a literal has no match, with similar literals of the store, if any, or with an example.
     pub(super) fn other_literal(
         &mut self,
         t: &Term,
@@ -94,7 +94,7 @@ impl PatternWalk<'_, '_> {
         self.push(reason);
     }
 
-    /// An example of a value of the predicate.
+    /// A sentence part with an example of the predicate's values; `None` if there is no suitable one.
     fn example(&self, predicate: &str, not: &TermPattern) -> Option<String> {
         let text = format!("SELECT ?o {{ ?s <{predicate}> ?o }} LIMIT 1");
         let row = self
@@ -111,9 +111,10 @@ impl PatternWalk<'_, '_> {
         Some(format!("; a value of {predicate} is {value}, for example"))
     }
 
-    /// Literals with another language, datatype or case but the same text or number, as objects of the predicate.
+    /// Literals that occur as objects of the predicate and have the same text or number, but another language, datatype
+    /// or case.
     fn literals_like(&self, l: &Literal, predicate: Option<&NamedNodePattern>) -> Vec<Term> {
-        // A long text is hardly a misspelling, and each candidate would be a copy of it.
+        // A long text is unlikely to be a misspelling, and each candidate would copy it.
         if l.value().len() > LONGEST {
             return Vec::new();
         }
@@ -156,7 +157,7 @@ impl PatternWalk<'_, '_> {
         self.probe.has(&pattern, ProbedGraphs::All) == Some(true)
     }
 
-    /// Values of a predicate that are equal, or have the same text except for case.
+    /// Scans a predicate's values for one that is equal, or has the same text except for case.
     fn looked_through(&self, l: &Literal, predicate: &str) -> Vec<Term> {
         let text = Literal::new_simple_literal(l.value().trim().to_lowercase());
         let query = format!(
@@ -167,7 +168,7 @@ impl PatternWalk<'_, '_> {
             .collect()
     }
 
-    /// The same text in other languages and datatypes, then in other cases.
+    /// Literals to look up: the same text with other languages and datatypes, then with other case.
     fn candidates(&self, l: &Literal, predicate: Option<&NamedNodePattern>) -> Vec<Term> {
         let mut languages: Vec<String> = Vec::new();
         let mut types: Vec<String> = Vec::new();

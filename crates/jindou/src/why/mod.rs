@@ -1,18 +1,18 @@
-//! Reasons why a query has no answer, found from the query, the store's statistics, and small queries that run for a
-//! moment.
+//! Reasons why a query has no answer, found from the query's text, the store's statistics, and small queries with a
+//! short time limit.
 //!
-//! A query with rows costs nothing: reasons are sought only on request, after an answer without rows.
+//! Reasons are computed only on request, after an answer without rows, so other queries do not pay for them.
 //!
 //! | module | job |
 //! |---|---|
-//! | `walk` | goes through the algebra: which part is empty, and why |
+//! | `walk` | walks through the algebra: which part is empty, and why |
 //! | `pattern` | why a triple pattern has no match |
-//! | `literal` | literals that are nearly the one that is asked for |
-//! | `graphs` | graphs that are empty, or are not there |
-//! | `filter` | which FILTER keeps nothing |
-//! | `near` | names of the store that are like another |
-//! | `probe` | the small queries |
-//! | `words` | terms and patterns as a person writes them |
+//! | `literal` | literals that are similar to one in the query |
+//! | `graphs` | graphs that are empty, do not exist, or are not read |
+//! | `filter` | which FILTER removes all solutions |
+//! | `near` | IRIs of the store that are similar to one in the query |
+//! | `probe` | runs the small queries |
+//! | `words` | text of terms and patterns for messages |
 
 mod filter;
 mod graphs;
@@ -35,51 +35,51 @@ use std::sync::Arc;
 use std::time::Duration;
 use walk::{PartVerdict, PatternWalk};
 
-/// Longest text that is examined, in bytes: a longer one was not written by a person.
+/// Longest text that is examined, in bytes; longer ones are not written by people.
 const LONGEST: usize = 1 << 20;
-/// The longest text whose prefixes shorten names.
+/// Longest text, in bytes, whose prefixes are used to abbreviate IRIs in messages.
 const LONGEST_WITH_NAMES: usize = 256 << 10;
-/// Longest time for the search, not counting the parsing of the text.
+/// Longest time for finding reasons, not counting the parsing of the text.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// Most reasons.
+/// Largest number of reasons.
 const MOST: usize = 8;
 
 /// Kind of a reason, for programs; the message is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReasonKind {
-    /// A term that no quad of the store has.
+    /// A term that does not occur in the store.
     UnknownTerm,
-    /// A literal that the store has with another language, datatype or case.
+    /// A literal that occurs in the store only with another language, datatype or case.
     OtherLiteral,
-    /// A term that the store has, but not as predicate, class, subject or object as the query requires.
+    /// A term that occurs in the store, but not as predicate, class, subject or object as the query requires.
     OtherPosition,
     /// A triple pattern or path without matches, though each of its terms occurs.
     NoMatch,
-    /// Patterns that each have matches, but none together.
+    /// Patterns that have matches each, but not together.
     Join,
-    /// A condition that keeps no solution.
+    /// A condition of FILTER or HAVING that removes all solutions.
     Filter,
-    /// A condition that keeps no solution because it is false or an error for every solution.
+    /// A condition that is false or an error whatever the solution, such as one without variables.
     NeverTrue,
     /// The default graph has no triples.
     EmptyDefaultGraph,
-    /// Matches exist only in graphs that this part of the query does not read.
+    /// Matches exist, but only in graphs that this part of the query does not read.
     OtherGraphs,
-    /// A graph that the store does not have.
+    /// A graph that does not occur in the store.
     UnknownGraph,
     /// The store has no named graphs.
     NoNamedGraphs,
     /// MINUS removes every solution.
     Minus,
-    /// LIMIT, OFFSET or VALUES leave nothing.
+    /// LIMIT 0, OFFSET, or empty VALUES leave no row.
     NothingAsked,
     /// No particular part of the query was identified.
     NoSolution,
 }
 
 impl ReasonKind {
-    /// The name of the kind in documents.
+    /// The kind's name in JSON documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -101,8 +101,8 @@ impl ReasonKind {
     }
 }
 
-/// Place of a reason in the query. Lines and columns count from 1, columns count characters, offsets count bytes from
-/// 0.
+/// Range of the query's text to which a reason refers. Lines and columns count from 1, columns in characters; offsets
+/// are in bytes from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReasonPlace {
@@ -124,13 +124,13 @@ pub struct Reason {
     pub kind: ReasonKind,
     /// The reason as a sentence without a full stop.
     pub message: String,
-    /// The part of the query, if the reason has a place.
+    /// The part of the query to which the reason refers; `None` if it refers to the whole query.
     pub place: Option<ReasonPlace>,
-    /// Remedies, the likeliest first. Terms in them occur in the store.
+    /// Suggested changes, the likeliest first. Terms in them occur in the store.
     pub suggestions: Vec<Suggestion>,
 }
 
-/// The reason with its first remedy.
+/// The message, followed by the first suggestion.
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
@@ -141,12 +141,12 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// A text, and the recorded places of its parts.
+/// A query's text, with the ranges of its parts that the parser recorded.
 struct QueryText<'t> {
     text: &'t str,
     recorded: Recorded,
     names: Names<'t>,
-    /// True if queries know the common prefixes.
+    /// True if the common prefixes apply to the query.
     common: bool,
 }
 
@@ -171,10 +171,10 @@ impl QueryText<'_> {
 }
 
 impl Database {
-    /// Reasons why a query has no answer: no row, or a lone aggregate over nothing. Meant to be called after such an
-    /// answer; for a query with an answer the list is empty. The reasons come from the first parts of the query and
-    /// from small queries that run for 200 ms at most in total. A reason is returned only if it holds for the snapshot
-    /// at hand.
+    /// Reasons why a query has no answer: no row, or only an aggregate over no rows. Meant to be called after such an
+    /// answer; for a query with an answer the list is empty. Reasons are found by looking at the first parts of the
+    /// query and by running small queries, for 200 ms at most in total. Each returned reason holds for the snapshot
+    /// that was examined.
     ///
     /// ```
     /// use jindou::{Database, QueryOptions, UpdateOptions};
@@ -198,8 +198,8 @@ impl Database {
         self.why_empty_within(text, options, PATIENCE)
     }
 
-    /// [`why_empty`](Self::why_empty) with another limit of time than the usual fifth of a second: tests that compare reasons must
-    /// not depend on how busy the machine is.
+    /// As [`why_empty`](Self::why_empty), with another time limit than 200 ms. For tests, so that the reasons do not
+    /// depend on how busy the machine is.
     #[doc(hidden)]
     pub fn why_empty_within(
         &self,

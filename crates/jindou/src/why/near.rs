@@ -1,4 +1,5 @@
-//! Names in the store that resemble another: misspelt by a letter, in another namespace, `http` for `https`.
+//! IRIs in the store that are similar to a given one: misspelt by a letter, in another namespace, `http` instead of
+//! `https`.
 
 use super::probe::{ProbedGraphs, Prober};
 use jindou_graph::Graph;
@@ -8,23 +9,23 @@ use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use rustc_hash::FxHashMap;
 
-/// Most predicates, classes and graphs that are searched.
+/// Largest number of predicates, classes or graphs that are compared.
 const MOST: usize = 20_000;
-/// Names between two looks at the clock.
+/// Number of IRIs between two checks of the time limit.
 const LOOK: usize = 256;
-/// Longest local name that may be misspelt, in bytes.
+/// Longer local names, in bytes, are not compared letter by letter.
 const LONGEST: usize = 48;
-/// Most names that are suggested.
+/// Largest number of IRIs that are suggested.
 const SUGGESTED: usize = 2;
 
-/// A name of the store.
+/// An IRI of the store that is similar to the wanted one.
 pub(super) struct SimilarName {
     pub iri: String,
-    /// Statements of a predicate, or instances of a class; 0 if these are not counted.
+    /// Number of statements of a predicate, or instances of a class; 0 for a graph.
     pub count: u64,
 }
 
-/// The most similar names found so far.
+/// The most similar IRIs found so far.
 struct NameSearch<'s> {
     wanted: &'s str,
     found: Vec<(u32, SimilarName)>,
@@ -48,7 +49,7 @@ impl NameSearch<'_> {
 
     fn done(self) -> Vec<SimilarName> {
         let best = self.found.first().map_or(0, |f| f.0);
-        // A second suggestion that is much less similar would confuse.
+        // A second suggestion that is much less similar would be confusing.
         let close = self.found.into_iter().filter(|f| f.0 <= best + 1);
         close.map(|f| f.1).collect()
     }
@@ -63,7 +64,7 @@ fn split(iri: &str) -> (&str, &str) {
     }
 }
 
-/// Distance of a name from the wanted one, 0 for the nearest; `None` if they are not similar.
+/// Distance of an IRI from the wanted one, 0 for the nearest; `None` if they are not similar, or equal.
 fn rank(wanted: &str, iri: &str) -> Option<u32> {
     if wanted == iri {
         return None;
@@ -79,7 +80,7 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
         return match () {
             () if same => Some(0),
             () if space.len() <= 2 * LONGEST && near() => Some(1),
-            // A local name of more than a letter or two is distinctive enough.
+            // The same local name in any other namespace, unless it is very short.
             () if local.chars().count() > 2 => Some(3),
             () => None,
         };
@@ -112,7 +113,7 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
     (d <= most).then(|| 1 + farther + u32::try_from(d).unwrap_or(9))
 }
 
-/// A namespace without the parts that are often written in different ways.
+/// A namespace without the parts in which spellings often differ: scheme, `www.`, and the last `#` or `/`.
 fn bare(space: &str) -> &str {
     let space = space
         .strip_prefix("https://")
@@ -122,7 +123,7 @@ fn bare(space: &str) -> &str {
     space.trim_end_matches(['#', '/'])
 }
 
-/// Other spellings of one IRI.
+/// Other likely spellings of an IRI.
 pub(super) fn variants(iri: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut add = |text: String| {
@@ -182,7 +183,7 @@ impl Prober<'_> {
         }
     }
 
-    /// Statements of a predicate in all graphs; 0 for a term that is not a predicate.
+    /// Number of a predicate's statements in all graphs; 0 for a term that is not a predicate.
     pub(super) fn uses(&self, predicate: &str) -> u64 {
         let node = NamedNode::new_unchecked(predicate);
         let v = self.snapshot.lookup(&term::encode(&node.into()));
@@ -243,7 +244,7 @@ impl Prober<'_> {
         search.done()
     }
 
-    /// Classes with the number of their instances, found by a query.
+    /// Classes with the number of their instances, found by running a query.
     fn asked_classes(&self) -> FxHashMap<String, u64> {
         let text = format!(
             "SELECT ?c (COUNT(*) AS ?n) {{ ?s <{}> ?c }} GROUP BY ?c LIMIT {MOST}",
@@ -259,7 +260,7 @@ impl Prober<'_> {
         rows.into_iter().filter_map(class).collect()
     }
 
-    /// The IRIs of named graphs, at most the first 20,000.
+    /// The IRIs of the first `most` named graphs, at most 20,000.
     pub(super) fn graph_names(&self, most: usize) -> Vec<String> {
         let mut bytes = Vec::new();
         let all = self.snapshot.named_graphs();
@@ -269,7 +270,7 @@ impl Prober<'_> {
             .collect()
     }
 
-    /// Similar names of named graphs.
+    /// Named graphs with a similar IRI.
     pub(super) fn graphs_like(&self, wanted: &str) -> Vec<SimilarName> {
         let mut search = NameSearch {
             wanted,

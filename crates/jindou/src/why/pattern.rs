@@ -15,10 +15,10 @@ use oxrdf::{NamedNode, Term};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most names that a message lists.
+/// Largest number of IRIs that a message lists.
 const LISTED: usize = 3;
 
-/// Position of a term in a pattern.
+/// Position of a term in a triple pattern or elsewhere in the query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TermRole {
     Subject,
@@ -26,11 +26,11 @@ pub(super) enum TermRole {
     Object,
     /// The object of `rdf:type`.
     Class,
-    /// In a condition or in VALUES.
+    /// In a condition, in VALUES, or at an end of a path.
     Anywhere,
 }
 
-/// A variable whose name no query uses.
+/// A variable that the query does not use.
 fn any(n: usize) -> TermPattern {
     Variable::new_unchecked(format!("jindou_any_{n}")).into()
 }
@@ -57,7 +57,7 @@ fn is_type(p: &TermPattern) -> bool {
 }
 
 impl PatternWalk<'_, '_> {
-    /// Finds out if a triple pattern has a match; if not, reports why.
+    /// Determines whether a triple pattern has a match; if not, reports why.
     pub(super) fn triple(&mut self, t: &TriplePattern, graph: Inside<'_>) -> PartVerdict {
         let range = self.text.recorded.triple(t);
         let predicate = TermPattern::from(t.predicate.clone());
@@ -100,7 +100,7 @@ impl PatternWalk<'_, '_> {
         PartVerdict::Empty
     }
 
-    /// Reports that no quad has a term, and lists similar ones.
+    /// Reports that a term does not occur in the store, and suggests similar ones.
     pub(super) fn unknown(
         &mut self,
         t: &Term,
@@ -135,7 +135,7 @@ impl PatternWalk<'_, '_> {
         self.push(reason);
     }
 
-    /// Suggestions of similar names.
+    /// Suggestions of IRIs that are similar to this one.
     fn like(
         &self,
         iri: &str,
@@ -177,7 +177,7 @@ impl PatternWalk<'_, '_> {
         all.into_iter().map(suggestion).collect()
     }
 
-    /// True if an IRI occurs in the position of another.
+    /// True if an IRI occurs where the query has a similar one: as `role` of the pattern `of`.
     fn occurs_like(&self, iri: &str, role: TermRole, of: Option<&TriplePattern>) -> bool {
         let t = Term::from(NamedNode::new_unchecked(iri));
         if !self.probe.knows(&t) {
@@ -196,8 +196,7 @@ impl PatternWalk<'_, '_> {
         self.probe.has(&pattern, ProbedGraphs::All) == Some(true)
     }
 
-    /// True for subject, predicate and object if some quad has the term there; `None` if that could not be found out in
-    /// time.
+    /// For subject, predicate and object: true if the term occurs in that position of any quad. `None` if time ran out.
     pub(super) fn positions(&self, part: &TermPattern) -> Option<[bool; 3]> {
         let has = |p| self.probe.has(&p, ProbedGraphs::All);
         let is_object = has(with_predicate(any(0), &any(1), part.clone()))?;
@@ -211,7 +210,7 @@ impl PatternWalk<'_, '_> {
         ])
     }
 
-    /// Positions in which a term occurs instead; `None` if it does not occur.
+    /// Text that says in which positions a term occurs instead; `None` if it does not occur.
     fn elsewhere(&self, t: &Term, positions: [bool; 3]) -> Option<String> {
         let names = ["subject", "predicate", "object"];
         let all = names.iter().zip(positions).filter(|(_, is)| *is);
@@ -224,7 +223,7 @@ impl PatternWalk<'_, '_> {
         is_graph.then(|| "only as the name of a graph".to_owned())
     }
 
-    /// Explains why a pattern with known terms has no match in any graph.
+    /// Reports why a pattern has no match in any graph, although each of its terms is known.
     fn no_match(
         &mut self,
         t: &TriplePattern,
@@ -260,7 +259,7 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// Reports that a known term does not occur in its position in the pattern.
+    /// Reports that a known term does not occur in the position that it has in the pattern `of`.
     fn misplaced(
         &mut self,
         part: &TermPattern,
@@ -279,7 +278,7 @@ impl PatternWalk<'_, '_> {
             return;
         };
         let Some(elsewhere) = self.elsewhere(&t, positions) else {
-            // All of its quads were removed.
+            // The term is still in the dictionary, but all quads with it were removed.
             self.unknown(&t, part, role, Some(of), near);
             return;
         };
@@ -313,7 +312,7 @@ impl PatternWalk<'_, '_> {
             }
         };
         let mut reason = self.text.reason(K::OtherPosition, message, range);
-        // The reversed pattern may have a match.
+        // If the pattern with subject and object exchanged has a match, suggests that.
         let reversed = with_predicate(of.object.clone(), &predicate, of.subject.clone());
         let at = self.text.recorded.term(&predicate, near);
         if !is_any
@@ -336,7 +335,7 @@ impl PatternWalk<'_, '_> {
         self.push(reason);
     }
 
-    /// Some predicates that lead from or to a term.
+    /// Some predicates of edges that leave a term (`from`), or enter it.
     fn predicates_beside(&self, part: &TermPattern, from: bool) -> Vec<String> {
         let Some(t) = constant(part) else {
             return Vec::new();
@@ -362,7 +361,7 @@ impl PatternWalk<'_, '_> {
             let Some(predicate) = pattern_of(&NamedNode::new_unchecked(&iri).into()) else {
                 continue;
             };
-            // A patch may have removed the edges.
+            // The list of predicates may include edges that a patch removed, so the edge itself is looked up.
             let pattern = match from {
                 true => with_predicate(part.clone(), &predicate, any(2)),
                 false => with_predicate(any(0), &predicate, part.clone()),
@@ -389,7 +388,7 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// Finds out if a path has a match; if not, reports why.
+    /// Determines whether a path has a match; if not, reports why.
     pub(super) fn path(&mut self, pattern: &Arc<GraphPattern>, graph: Inside<'_>) -> PartVerdict {
         let GraphPattern::Path {
             subject,
@@ -451,8 +450,8 @@ impl PatternWalk<'_, '_> {
     }
 }
 
-/// Predicates that are all required for a path of one step or more to match. Recurses as deep as the path nests, up to
-/// a limit.
+/// Collects predicates whose absence explains why a path has no match: all that are not in an optional part. Recurses
+/// as deep as the path nests, up to a limit.
 fn required<'p>(
     path: &'p PropertyPathExpression,
     out: &mut Vec<&'p jindou_plan::sparql::NamedNode>,

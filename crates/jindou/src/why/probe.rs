@@ -1,4 +1,4 @@
-//! Small queries over one snapshot, within the time and memory of the query being explained.
+//! Runs small queries over one snapshot, within the time and memory limits of the query that is being explained.
 
 use crate::results::Collector;
 use crate::{Database, QueryOptions, Snapshot};
@@ -11,9 +11,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most of the time for all queries that one may take, in percent, so that a hard one leaves time for others.
+/// Percentage of the total time that one query may take, so that a slow one leaves time for others.
 const ONE: u32 = 30;
-/// Most queries in total.
+/// Largest number of queries in total.
 const MOST: usize = 400;
 
 /// The graphs that a probing query reads.
@@ -28,17 +28,17 @@ pub(super) enum ProbedGraphs {
 pub(super) struct Prober<'a> {
     pub db: &'a Database,
     pub snapshot: Snapshot,
-    /// FROM and FROM NAMED.
+    /// The graphs of FROM and FROM NAMED in the explained query.
     pub dataset: Option<QueryDataset>,
     /// True if the default graph is the union of all graphs.
     pub union: bool,
     options: QueryOptions,
     base: Option<BaseIri>,
     end: Instant,
-    /// Longest time of one query.
+    /// Time limit of one query.
     one: Duration,
     asked: Cell<usize>,
-    /// An error other than the end of time or memory: it ends the explanation.
+    /// An error that ends the explanation: not a lack of time or memory, but cancellation, damage, or a failed shard.
     pub failed: RefCell<Option<Error>>,
     cancel: CancelToken,
 }
@@ -54,7 +54,7 @@ impl<'a> Prober<'a> {
         let limit = options.timeout.map_or(patience, |left| left.min(patience));
         let mut own = options.clone().with_threads(1).with_profile(false);
         own.watch = None;
-        // Endpoints must not be contacted for an explanation.
+        // An explanation must not contact endpoints.
         own.service = None;
         own.dataset = None;
         let memory = db.settle(options).memory.clone();
@@ -73,12 +73,12 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// True while there is time for another query.
+    /// True if another query may be run: there was no error, and time is left.
     pub(super) fn goes_on(&self) -> bool {
         self.failed.borrow().is_none() && self.asked.get() < MOST && Instant::now() < self.end
     }
 
-    /// Runs a query; `None` if it could not be answered in time.
+    /// Runs a query; `None` if it had no answer within the limits.
     fn run(&self, query: &Query, sight: ProbedGraphs) -> Option<Collector> {
         if !self.goes_on() {
             return None;
@@ -125,7 +125,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// True if a pattern has a solution; `None` if that could not be found out in time.
+    /// True if a pattern has a solution; `None` if that is unknown because the limits were reached.
     pub(super) fn has(&self, pattern: &Arc<GraphPattern>, sight: ProbedGraphs) -> Option<bool> {
         let query = Query::Ask {
             dataset: self.dataset(sight),
@@ -138,7 +138,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// True if a pattern has a solution over the merge of these graphs.
+    /// True if a pattern has a solution over the union of these graphs; false also if that is unknown.
     pub(super) fn has_from(&self, pattern: &Arc<GraphPattern>, graphs: &[String]) -> bool {
         let default = graphs.iter().map(NamedNode::new_unchecked).collect();
         let query = Query::Ask {
@@ -155,7 +155,7 @@ impl<'a> Prober<'a> {
         answer == Some(crate::Answer::Boolean(true))
     }
 
-    /// Some distinct values of a variable; `None` if they could not be found out in time.
+    /// Up to `most` distinct values of a variable; `None` if the limits were reached.
     pub(super) fn values(
         &self,
         pattern: &Arc<GraphPattern>,
@@ -182,7 +182,7 @@ impl<'a> Prober<'a> {
         )
     }
 
-    /// The rows of a pattern; `None` if they could not be found out in time.
+    /// The rows of a pattern; `None` if the limits were reached.
     pub(super) fn rows(
         &self,
         pattern: Arc<GraphPattern>,
@@ -199,7 +199,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// The rows of a query given as text; empty if they could not be found out in time.
+    /// The rows of a query given as text; empty if the limits were reached.
     pub(super) fn select(&self, text: &str, sight: ProbedGraphs) -> Vec<Vec<Option<Term>>> {
         match jindou_plan::parse(text) {
             Ok(query) => self
@@ -209,13 +209,13 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// True if the vocabulary has the term.
+    /// True if the dictionary has the term, even if no quad has it any more.
     pub(super) fn knows(&self, t: &Term) -> bool {
         self.snapshot.lookup(&term::encode(t)).is_some()
     }
 }
 
-/// A pattern inside a GRAPH.
+/// The pattern inside `GRAPH graph`; unchanged without a graph.
 pub(super) fn within(
     pattern: Arc<GraphPattern>,
     graph: Option<&NamedNodePattern>,

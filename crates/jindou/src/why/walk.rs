@@ -1,4 +1,4 @@
-//! Walk through the algebra that finds the part without solutions.
+//! Walk through a query's algebra that finds the part without solutions.
 
 use super::pattern::{TermRole, one};
 use super::probe::{ProbedGraphs, Prober, within};
@@ -11,28 +11,28 @@ use jindou_plan::sparql::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most parts of a join, and branches of a UNION, that are examined.
+/// Largest number of operands of a join, and of branches of a UNION, that are examined.
 const PARTS: usize = 64;
-/// Most levels of the algebra that are examined.
+/// Largest nesting depth of the algebra that is examined.
 const DEPTH: usize = 100;
-/// Most parts of a join among which a group without common solutions is searched for.
+/// If a join has more operands, the set without common solutions is not minimised.
 const FEW: usize = 16;
 
-/// The graph that a part reads, if it is inside GRAPH.
+/// The name or variable of the GRAPH that contains a part; `None` outside of GRAPH.
 pub(super) type Inside<'g> = Option<&'g NamedNodePattern>;
 
-/// Knowledge about the solutions of a part.
+/// Knowledge about the solutions of a part of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartVerdict {
     /// No solution exists.
     Empty,
     /// A solution exists.
     Some,
-    /// Unknown, for lack of time.
+    /// Not known, because the limits were reached.
     Unknown,
 }
 
-/// A part of a join.
+/// An operand of a join.
 enum JoinOperand {
     Triple(TriplePattern),
     Other(Arc<GraphPattern>),
@@ -55,7 +55,7 @@ pub(super) struct PatternWalk<'w, 't> {
     pub default_told: bool,
     /// True once reading named graphs has been suggested.
     pub wrapped: bool,
-    /// The whole query.
+    /// The pattern of the whole query.
     pub root: Option<Arc<GraphPattern>>,
 }
 
@@ -78,7 +78,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         }
     }
 
-    /// Explains a query.
+    /// Reports why a query has no answer.
     pub(super) fn query(&mut self, query: &Query) -> PartVerdict {
         let verdict = self.parts(query);
         if verdict == PartVerdict::Empty {
@@ -108,7 +108,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 | GraphPattern::Reduced { inner }
                 | GraphPattern::OrderBy { inner, .. }
                 | GraphPattern::Extend { inner, .. } => p = inner,
-                // An aggregate over nothing.
+                // An aggregate without GROUP BY has a row even over no solutions; explain its input.
                 GraphPattern::Group {
                     inner, variables, ..
                 } if variables.is_empty() => return self.explain(inner, None, 0),
@@ -117,7 +117,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         }
     }
 
-    /// Reports the IRIs in DESCRIBE that are not the subject of any triple; `None` if DESCRIBE names variables.
+    /// Reports the IRIs of a DESCRIBE that are not the subject of any triple; `None` if the DESCRIBE has variables.
     fn described(&mut self, root: &Arc<GraphPattern>) -> Option<PartVerdict> {
         let mut named = Vec::new();
         let mut p = root;
@@ -154,7 +154,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         })
     }
 
-    /// Reports why a pattern is empty. Reports about a part are withdrawn if it turns out to have solutions.
+    /// Reports why a pattern has no solutions. If it turns out to have some, the reports about its parts are removed.
     pub(super) fn explain(
         &mut self,
         p: &Arc<GraphPattern>,
@@ -222,7 +222,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
             GraphPattern::Graph { name, inner } => {
                 let before = self.reasons.len();
                 if self.no_graph(name) {
-                    // A part that requires no triple has a solution anyway.
+                    // A part without triple patterns, such as a BIND, may have a solution even without a graph.
                     let verdict = verdict_of(self.probe.has(p, ProbedGraphs::Own));
                     if verdict == PartVerdict::Some {
                         self.reasons.truncate(before);
@@ -261,20 +261,20 @@ impl<'w, 't> PatternWalk<'w, 't> {
         }
     }
 
-    /// Returns whether a pattern has a solution; `None` if that could not be found out within the limits.
+    /// True if a pattern has a solution; `None` if that is unknown because the limits were reached.
     fn has_solution(&self, p: &Arc<GraphPattern>, graph: Inside<'_>) -> Option<bool> {
         let p = within(Arc::clone(p), graph);
         self.probe.has(&p, ProbedGraphs::Own)
     }
 
-    /// Reports that the query asks for nothing: it has no row whatever the data.
+    /// Reports that a part of the query leaves no row, whatever the data.
     fn nothing_asked(&mut self, message: impl Into<String>) -> PartVerdict {
         let reason = self.text.reason(K::NothingAsked, message.into(), None);
         self.push(reason);
         PartVerdict::Empty
     }
 
-    /// Explains a UNION: all branches must be empty.
+    /// Examines a UNION, which has no solutions if all branches have none.
     fn union(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> PartVerdict {
         let mut open = vec![p];
         let mut branches = Vec::new();
@@ -301,7 +301,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         verdict
     }
 
-    /// Explains a join: one part must be empty, or some must have no common solution.
+    /// Examines a join, which has no solutions if an operand has none, or if some operands have none in common.
     fn join(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> PartVerdict {
         let (parts, whole) = parts_of(p);
         let mut verdict = PartVerdict::Some;
@@ -336,8 +336,8 @@ impl<'w, 't> PatternWalk<'w, 't> {
         verdict_of(has)
     }
 
-    /// Reports parts that have no common solution; `each` is the knowledge about them one by one. False if it was not
-    /// established that there are such parts.
+    /// Reports operands that have no common solution; `each` tells whether all of them have solutions on their own.
+    /// Returns false if no such operands were found.
     fn nothing_together(
         &mut self,
         parts: &[JoinOperand],
@@ -350,10 +350,11 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 .has(&within(joined(list), graph), ProbedGraphs::Own)
                 == Some(false)
         };
-        // More parts mean fewer solutions: find the shortest prefix that has none.
+        // A longer prefix has no more solutions than a shorter one, so binary search finds the shortest prefix without
+        // any.
         let (mut some, mut none) = (1, all.len());
         if !is_empty(&all) {
-            // A test of all parts takes too long; a few of them may be found to have no common solution.
+            // The join of all operands may take too long to test; then the first few are tried.
             none = all.len().min(4);
             if none == all.len() || !is_empty(&all[..none]) {
                 return false;
@@ -384,7 +385,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         true
     }
 
-    /// Reports that these parts have no common solution. With `each_matches`, each of them is known to have some on its
+    /// Reports that these operands have no common solution. `each_matches` is true if each is known to have some on its
     /// own.
     fn say_apart(&mut self, kept: &[&JoinOperand], each_matches: bool) {
         let patterns: Vec<Arc<GraphPattern>> = kept.iter().map(|p| p.pattern()).collect();
@@ -460,7 +461,7 @@ fn verdict_of(has: Option<bool>) -> PartVerdict {
     }
 }
 
-/// The first required parts of a join in their order, and true if they are all of the pattern.
+/// The first operands of a join, without optional ones, and true if nothing was left out.
 fn parts_of(p: &Arc<GraphPattern>) -> (Vec<JoinOperand>, bool) {
     let mut open = vec![p];
     let mut whole = true;
@@ -487,7 +488,7 @@ fn parts_of(p: &Arc<GraphPattern>) -> (Vec<JoinOperand>, bool) {
     (parts, whole)
 }
 
-/// The join of parts, with their triples in one group of patterns.
+/// The join of these operands, with their triple patterns in one group.
 fn joined(parts: &[&JoinOperand]) -> Arc<GraphPattern> {
     let mut patterns = Vec::new();
     let mut others = Vec::new();
@@ -510,7 +511,7 @@ fn joined(parts: &[&JoinOperand]) -> Arc<GraphPattern> {
     out.unwrap_or_default()
 }
 
-/// Variables of both patterns.
+/// The variables that both patterns have.
 fn common(a: &GraphPattern, b: &GraphPattern) -> Vec<Variable> {
     let mut of_a = Vec::new();
     a.on_in_scope_variable(|v| of_a.push(v.clone()));

@@ -1,4 +1,4 @@
-//! Text of terms and patterns, as a person would write them.
+//! Text of terms, patterns and numbers for messages.
 
 use super::QueryText;
 use jindou_model::term;
@@ -10,10 +10,10 @@ use oxrdf::{Literal, Term};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Most characters of a term or a piece of the query in a message.
+/// Largest number of characters of a term, or of a piece of the query, in a message.
 const SHOWN: usize = 80;
 
-/// A number with commas between its thousands.
+/// A number with commas between thousands.
 pub(super) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -31,7 +31,7 @@ pub(super) fn counted(n: u64, one: &str) -> String {
     format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
 }
 
-/// A message for a terminal: without control characters, including those that change the direction of writing.
+/// A message that is safe to print: without control characters, including those that change the direction of writing.
 pub(super) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -47,7 +47,7 @@ pub(super) fn clean(text: &str) -> String {
     out
 }
 
-/// The first characters of a text.
+/// A text, truncated if it is longer than [`SHOWN`] characters.
 pub(super) fn shortened(text: &str) -> String {
     jindou_model::diagnostic::shortened(text, SHOWN)
 }
@@ -61,7 +61,7 @@ pub(super) fn list(all: &[String]) -> String {
     }
 }
 
-/// The constant in a pattern's position.
+/// The term at a position of a pattern; `None` for a variable or blank node.
 pub(super) fn constant(t: &TermPattern) -> Option<Term> {
     match t {
         TermPattern::NamedNode(n) => Some(oxrdf::NamedNode::new_unchecked(n.as_str()).into()),
@@ -70,7 +70,7 @@ pub(super) fn constant(t: &TermPattern) -> Option<Term> {
     }
 }
 
-/// A term as part of a pattern, which a blank node cannot be.
+/// A term as a position of a pattern; `None` for a blank node, which would be a variable there.
 pub(super) fn pattern_of(t: &Term) -> Option<TermPattern> {
     use jindou_plan::sparql::{Canonical, Literal as L, NamedNode as N};
     let bytes = Canonical::from(term::encode(t));
@@ -82,7 +82,7 @@ pub(super) fn pattern_of(t: &Term) -> Option<TermPattern> {
 }
 
 impl QueryText<'_> {
-    /// An IRI in the shortest form that the query may use.
+    /// An IRI in the shortest form that the query could use.
     pub(super) fn iri(&self, iri: &str) -> String {
         match self.names.short(iri) {
             Some((text, None)) => text,
@@ -91,7 +91,7 @@ impl QueryText<'_> {
         }
     }
 
-    /// A term in the shortest form that the query may use.
+    /// A term in the shortest form that the query could use.
     pub(super) fn term(&self, t: &Term) -> String {
         match t {
             Term::NamedNode(n) => self.iri(n.as_str()),
@@ -124,7 +124,7 @@ impl QueryText<'_> {
         format!("{quoted}^^{}", self.iri(datatype.as_str()))
     }
 
-    /// A piece of the query, on one line and not too long.
+    /// A piece of the query's text, on one line and truncated if it is long.
     pub(super) fn piece(&self, range: &Range<usize>) -> String {
         let text = self.text.get(range.clone()).unwrap_or_default();
         let mut out = String::new();
@@ -137,7 +137,7 @@ impl QueryText<'_> {
         shortened(&out)
     }
 
-    /// A constant as the query writes it at that place, otherwise as it may write it.
+    /// A constant as the query's text has it in this range, or without a range in its shortest form.
     pub(super) fn told(&self, t: &Term, range: Option<&Range<usize>>) -> String {
         match range {
             Some(range) => self.piece(range),
@@ -157,7 +157,7 @@ impl QueryText<'_> {
         }
     }
 
-    /// A triple pattern as text. Recurses into triple terms, as deep as they nest.
+    /// A triple pattern as text. Recurses as deep as triple terms nest.
     pub(super) fn triple(&self, t: &TriplePattern) -> String {
         let predicate = match &t.predicate {
             NamedNodePattern::Variable(v) => v.to_string(),
@@ -193,7 +193,7 @@ impl QueryText<'_> {
         }
     }
 
-    /// A part of a join as text.
+    /// An operand of a join as text.
     pub(super) fn pattern(&self, p: &GraphPattern) -> String {
         match p {
             GraphPattern::Bgp { patterns } => match patterns.as_slice() {
@@ -205,7 +205,8 @@ impl QueryText<'_> {
                 path,
                 object,
             } => {
-                // A path of thousands of steps is described by its length alone.
+                // A path that the parser recorded is quoted from the text, so that only short pieces of a long one are
+                // copied.
                 let told = match self.recorded.path(subject, path, object) {
                     Some(range) => return format!("{} {}", self.part(subject), self.piece(&range)),
                     None => shortened(&self.path(path)),

@@ -1,4 +1,4 @@
-//! Expected answers, and comparing answers up to the names of blank nodes.
+//! Reading expected answers, and comparing answers regardless of the labels of blank nodes.
 
 use jindou::Answer;
 use jindou::algebra::{GraphPattern, Query};
@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 const RS: &str = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#";
 
-/// Reads an expected answer; true alongside it if its rows are in order.
+/// Reads an expected answer from a file, and whether the order of its rows matters.
 pub fn read(path: &Path) -> Option<(Answer, bool)> {
     let text = std::fs::read(path).ok()?;
     let extension = path.extension()?.to_str()?;
@@ -56,7 +56,7 @@ fn rs(local: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("{RS}{local}"))
 }
 
-/// An answer written in the result-set vocabulary.
+/// Reads an answer written in the W3C's result-set vocabulary (`rs:ResultSet`).
 fn result_set(graph: &Graph) -> Option<(Answer, bool)> {
     let set = graph.subject_for_predicate_object(rdf::TYPE, rs("ResultSet").as_ref())?;
     if let Some(b) = graph.object_for_subject_predicate(set, rs("boolean").as_ref()) {
@@ -112,8 +112,8 @@ fn result_set(graph: &Graph) -> Option<(Answer, bool)> {
     ))
 }
 
-/// The variables that a query computes: an expression may write a number in any of its lexical forms, so their
-/// values are compared; all other variables must hold the very terms of the data.
+/// The variables to which a query assigns computed values. An expression may return a number in any lexical form, so
+/// these are compared by value; other variables must have exactly the terms of the data.
 pub fn computed(query: &Query) -> Vec<String> {
     fn walk(p: &GraphPattern, out: &mut Vec<String>) {
         match p {
@@ -159,7 +159,7 @@ pub fn is_reduced(query: &Query) -> bool {
     is_select && matches!(**query.pattern(), GraphPattern::Reduced { .. })
 }
 
-/// Keeps each row once.
+/// Removes duplicate rows.
 pub fn drop_duplicates(answer: &mut Answer) {
     if let Answer::Solutions { rows, .. } = answer {
         let mut seen = HashSet::new();
@@ -189,8 +189,8 @@ pub fn show(answer: &Answer) -> String {
     }
 }
 
-/// True if two answers are the same up to blank node names, row order unless `ordered`, and the lexical form of numbers
-/// in the variables `lax`.
+/// True if two answers are the same, regardless of the labels of blank nodes, of the order of rows (unless `ordered`),
+/// and of the lexical form of numbers in the variables `lax`.
 pub fn same(got: &Answer, want: &Answer, ordered: bool, lax: &[String]) -> bool {
     match (got, want) {
         (Answer::Boolean(a), Answer::Boolean(b)) => a == b,
@@ -228,8 +228,8 @@ fn by_value(term: &Term) -> Term {
     )
 }
 
-/// A table as a graph, one node a row, so that graph isomorphism compares tables; equal rows stay apart because
-/// each has its own node.
+/// A table as a graph with a node per row, so that tables can be compared by graph isomorphism. Equal rows stay
+/// distinct because each has its own node.
 fn as_graph(answer: &Answer, ordered: bool, lax: &[String]) -> Graph {
     let mut graph = Graph::new();
     let Answer::Solutions { variables, rows } = answer else {

@@ -1,8 +1,8 @@
-//! Comparing answers as bags of rows.
+//! Comparison of answers as multisets of rows.
 
 use jindou::{Answer, AnswerSink, Database, QueryOptions, results::Collector};
 
-/// An answer.
+/// Runs a query with default options.
 pub fn run(db: &Database, text: &str) -> Answer {
     let options = QueryOptions::default();
     let mut collector = Collector::new(db.runtime().memory().clone());
@@ -12,7 +12,7 @@ pub fn run(db: &Database, text: &str) -> Answer {
     collector.into_answer()
 }
 
-/// Rows as sorted text, columns by name: what must be equal. Blank nodes lose their names.
+/// The rows as sorted text, with columns sorted by name. Blank nodes are written without their labels.
 pub fn bag(answer: &Answer) -> Vec<String> {
     let cell = |t: &oxrdf::Term| match t {
         oxrdf::Term::BlankNode(_) => "_:".to_owned(),
@@ -50,7 +50,7 @@ pub fn bag(answer: &Answer) -> Vec<String> {
     out
 }
 
-/// Panics with the first difference.
+/// Panics with the first difference, if two answers differ as multisets of rows.
 pub fn assert_equal(name: &str, got: &Answer, want: &Answer) {
     let (got, want) = (bag(got), bag(want));
     if got != want {

@@ -1,4 +1,5 @@
-//! Offers against nested loops over the statements, in a loaded store (characteristic sets) and in memory (queries).
+//! Compares completions with counts by nested loops over the statements, for a loaded store (which has characteristic
+//! sets) and one in memory (where completions run queries). Also tests the order and the text of items.
 
 use jindou::complete::{Completer, Completion, Counts, Request, Slot};
 use jindou::parse::Sources;
@@ -70,7 +71,7 @@ fn complete(completer: &Completer, before: &str) -> Completion {
     completer.complete(&request).unwrap()
 }
 
-/// Counts of the IRIs that are offered.
+/// The offered IRIs with their counts.
 fn offered(c: &Completion) -> BTreeMap<String, u64> {
     let counted = c
         .items
@@ -87,7 +88,7 @@ fn count(terms: impl Iterator<Item = String>) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Predicates of these subjects, by nested loops.
+/// The predicates of these subjects with the number of subjects that have each, by nested loops.
 fn predicates(all: &BTreeSet<Triple>, subjects: &BTreeSet<&String>) -> BTreeMap<String, u64> {
     let pairs: BTreeSet<_> = all
         .iter()
@@ -145,7 +146,7 @@ fn counts_are_those_of_nested_loops() {
                     if !expected.is_empty() {
                         assert_eq!(offered(&found), expected, "class {class}, predicate {p}");
                     }
-                    // Two members of a star.
+                    // A class and a predicate: a star of two members.
                     let both: BTreeSet<_> = students
                         .intersection(&having(&all, &predicate, None))
                         .copied()
@@ -165,7 +166,7 @@ fn counts_are_those_of_nested_loops() {
                             "classes of {p}"
                         );
                     }
-                    // A join: objects of p.
+                    // A join: the objects of `p` as subjects.
                     let reached: BTreeSet<_> = all
                         .iter()
                         .filter(|t| t.1 == predicate && students.contains(&t.0))
@@ -175,14 +176,14 @@ fn counts_are_those_of_nested_loops() {
                     let found = complete(&completer, &format!("?y a e:c{class} ; e:p{p} ?x . ?x "));
                     if !expected.is_empty() {
                         assert_eq!(offered(&found), expected, "ends of {p}");
-                        // All of them are fewer than a sample has.
+                        // The count is exact, since there are fewer subjects than a sample may have.
                         assert_eq!(found.counts, Counts::Exact);
                         let same = complete(&completer, &format!("?y a e:c{class} ; e:p{p}/"));
                         assert_eq!(offered(&same), expected, "path over {p}");
                     }
                 }
             }
-            // Anything at all.
+            // A subject without any constraint.
             let found = complete(&completer, "?x ");
             let statements = count(all.iter().map(|t| t.1.clone()));
             assert_eq!(offered(&found), statements);
@@ -195,7 +196,7 @@ fn counts_are_those_of_nested_loops() {
                         .map(|t| t.2.clone())
                 )
             );
-            // One subject, forwards and backwards.
+            // A constant subject, with its outgoing and incoming predicates.
             let one = "http://e/s3".to_owned();
             let found = complete(&completer, "e:s3 ");
             assert_eq!(offered(&found), predicates(&all, &[&one].into()));
@@ -216,7 +217,7 @@ fn counts_are_those_of_nested_loops() {
     }
 }
 
-/// Texts of the items.
+/// The texts of the items.
 fn texts(c: &Completion) -> Vec<&str> {
     c.items.iter().map(|i| i.text.as_str()).collect()
 }
@@ -257,7 +258,7 @@ fn names_of_the_data_are_offered() {
     assert_eq!(c.items[0].declare, None);
     let c = of("SELECT * { ?x mo", false);
     assert_eq!(texts(&c), ["<http://acme.example/terms#moons>"]);
-    // Where a namespace has several prefixes, the text's own choice counts.
+    // If a namespace has several prefixes, the one that the text uses is preferred.
     assert_eq!(texts(&of("SELECT * { ?x f:na", true)), ["f:name"]);
     assert_eq!(texts(&of("SELECT * { ?x na", true)), ["f:name"]);
     assert_eq!(texts(&of("SELECT * { ?x foaf:na", true)), ["foaf:name"]);
@@ -265,7 +266,7 @@ fn names_of_the_data_are_offered() {
     assert_eq!(texts(&of(own, true)), ["me:moons"]);
 }
 
-/// At most `limit` items after this text.
+/// Completes `before`, with at most `limit` items.
 fn completed(people: &Completer, before: &str, limit: usize) -> Completion {
     let request = Request {
         limit,
@@ -280,7 +281,8 @@ fn items_are_ranked_shortened_and_filtered() {
     let people = people();
     let of = |before: &str, limit| completed(&people, before, limit);
     let c = of("SELECT * { ?x a foaf:Person . ?x ", 3);
-    // What was said already comes last, though all have it; common prefixes are declared where they are chosen.
+    // `rdf:type` is stated already, so it comes last although all subjects have it. An item with an undeclared common
+    // prefix contains its declaration.
     assert_eq!(texts(&c), ["foaf:knows", "foaf:name", "<http://e/fooName>"]);
     let foaf = ("foaf".to_owned(), "http://xmlns.com/foaf/0.1/".to_owned());
     assert_eq!(c.items[0].declare, Some(foaf));
@@ -289,7 +291,7 @@ fn items_are_ranked_shortened_and_filtered() {
         "PREFIX e: <http://e/> SELECT * { ?x a foaf:Person . ?x na",
         3,
     );
-    // The beginning of a local name goes before its middle.
+    // A match at the beginning of a local name ranks before one in its middle.
     assert_eq!(texts(&c), ["foaf:name", "e:fooName"]);
     assert_eq!(
         c.from,
@@ -308,7 +310,7 @@ fn items_are_ranked_shortened_and_filtered() {
         of("PREFIX e: <http://e/> SELECT * { ?x e:fooName ", 1).items[0].text,
         "\"x\"@en"
     );
-    // Variables: after the first objects; at once where they are meant.
+    // Variables come after the first objects, and first if the word begins with `?`.
     assert!(
         texts(&of(
             "SELECT ?who { ?who foaf:knows ?friend . ?other foaf:knows ",
@@ -324,14 +326,14 @@ fn items_are_ranked_shortened_and_filtered() {
         ["?friend"]
     );
     assert_eq!(texts(&of("SELECT * { ?who a ?c FILTER(?w", 10)), ["?who"]);
-    // What SELECT names and no pattern has yet comes first.
+    // A variable that SELECT names and no pattern uses yet comes first.
     assert_eq!(
         of("SELECT ?a ?b ?c { ?a foaf:knows ?o . ?o foaf:none ", 1).items[0].text,
         "?b"
     );
-    // Of an unknown subject its class is said first.
+    // For a subject without constraints, `a` comes first.
     assert_eq!(of("SELECT * { ?x ", 1).items[0].text, "a");
-    // Graphs, words, prefixes.
+    // Graphs, keywords, functions, and prefixes.
     assert!(texts(&of("SELECT * { GRAPH ", 10)).contains(&"<http://e/g>"));
     assert_eq!(texts(&of("SELECT * { ?x a ?y . OPT", 10)), ["OPTIONAL"]);
     assert_eq!(
@@ -364,7 +366,7 @@ fn items_are_of_the_graphs_that_the_query_reads() {
     assert_eq!(unknown.counts, Counts::Whole);
     let unlike = of("SELECT * { ?x a foaf:Person ; <http://e/none> ?y . ?x ", 50);
     assert_eq!(unlike.counts, Counts::Whole, "no subject has both");
-    // A query that chooses its graphs has no others.
+    // A query with FROM or FROM NAMED is offered no other graphs.
     assert_eq!(
         texts(&of("SELECT * FROM <http://e/g> { GRAPH ", 50)),
         texts(&of("SELECT * FROM NAMED <http://e/unknown> { GRAPH ", 50))
@@ -375,7 +377,7 @@ fn items_are_of_the_graphs_that_the_query_reads() {
     assert!(named && !other);
     let hidden = of("SELECT * FROM <http://e/g> { GRAPH ?g { ?x ", 50);
     assert_eq!(hidden.counts, Counts::Whole, "there is no graph to look at");
-    // Other endpoints' data is not known here.
+    // Nothing is offered inside SERVICE, since the other endpoint's data is unknown.
     let c = of("SELECT * { SERVICE <http://other/> { ?x ", 50);
     assert_eq!((c.slot, c.items.len()), (Slot::Nothing, 0));
 }
@@ -388,7 +390,7 @@ fn what_follows_the_cursor_counts() {
         ..Request::new("SELECT * { ?x ", " . ?x foaf:age ?age . ?x foaf:name ?n }")
     };
     let c = people.complete(&request).unwrap();
-    // Only Ann has an age.
+    // The patterns after the cursor restrict `?x` to Ann, the only one with an age.
     let counts: Vec<_> = c.items.iter().filter_map(|i| i.count).collect();
     assert!(counts.iter().all(|n| *n == 1), "{c:?}");
     assert_eq!(counts.len(), 5);

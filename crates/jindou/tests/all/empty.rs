@@ -1,11 +1,12 @@
-//! Reasons why queries have no answer, by brute force over small random graphs, and for hostile texts.
+//! Tests of the reasons why queries have no answer: against brute force over small random graphs, and for extreme
+//! texts.
 
 use jindou::{Answer, CancelToken, Database, Error, QueryOptions, ReasonKind, UpdateOptions};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The time of an explanation is 200 ms; a loaded machine without optimisation reads the text and ends slowly.
+/// Longest time of an explanation: 200 ms, plus parsing and a late end on a loaded machine without optimisation.
 const MOST: Duration = Duration::from_secs(5);
 
 const NAMES: [&str; 6] = ["alpha", "alpah", "beta", "gamma", "Gamma", "delta"];
@@ -23,14 +24,14 @@ fn object(n: usize) -> String {
     }
 }
 
-/// A triple's numbers, and its graph: 0 is the default graph.
+/// Numbers of a triple's subject, predicate and object, and of its graph (0 is the default graph).
 type Numbers = (usize, usize, usize, usize);
 
 fn quads() -> impl Strategy<Value = Vec<Numbers>> {
     prop::collection::vec((0..6usize, 0..3usize, 0..9usize, 0..3usize), 0..8)
 }
 
-/// A triple pattern: numbers beyond those of terms are variables.
+/// Random triple patterns; numbers greater than those of the terms stand for variables.
 fn patterns() -> impl Strategy<Value = Vec<Numbers>> {
     prop::collection::vec((0..9usize, 0..7usize, 0..13usize, 0..2usize), 1..4)
 }
@@ -137,7 +138,7 @@ fn texts_that_nobody_writes_end_in_time() {
         let start: String = text.chars().take(60).collect();
         println!("{start}… {} bytes: {took:?}, {found:.80?}", text.len());
         assert!(took < MOST, "{start}… took {took:?}");
-        // A limit of the query's form is an error of the query itself.
+        // The text may exceed a limit of the parser, which is an error of the query itself.
         assert!(
             matches!(&found, Ok(_) | Err(Error::Limit(_))),
             "{start}: {found:?}"

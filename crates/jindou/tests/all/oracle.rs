@@ -1,4 +1,4 @@
-//! `spareval` over `oxrdf`'s own dataset: an answer that owes nothing to the store, the planner or the engine.
+//! Expected answers from `spareval` over `oxrdf`'s dataset, which share no code with our store, planner and engine.
 
 use jindou::Answer;
 use jindou::algebra::Query;
@@ -6,7 +6,7 @@ pub use jindou_testing::w3c::{dataset, lower_tags};
 use oxrdf::Dataset;
 use spareval::{QueryEvaluator, QueryResults};
 
-/// `spareval`'s answer, its own FROM handling included.
+/// The answer that `spareval` computes, including its handling of FROM.
 pub fn answer(data: &Dataset, query: &Query) -> Result<Answer, String> {
     let evaluator = QueryEvaluator::new();
     let results = evaluator

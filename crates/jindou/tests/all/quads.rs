@@ -1,10 +1,10 @@
-//! A database's quads.
+//! Reads all quads of a database.
 
 use jindou::Database;
 pub use jindou_testing::w3c::same;
 use oxrdf::{Dataset, GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 
-/// All quads, by queries.
+/// All quads of a database, read by queries.
 pub fn all_quads(db: &Database) -> Dataset {
     let mut out = Dataset::new();
     let options = jindou::QueryOptions::default()

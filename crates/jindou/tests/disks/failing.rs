@@ -1,8 +1,8 @@
-//! Stores on a disk that fails: reads of one file give EIO, for mapped and for ordinary reads. Answers are right or an
-//! error that names the file, the process lives, and all is there once the disk is well again.
+//! Stores on a disk that fails: reads of one file fail with EIO, both mapped and ordinary ones. Answers are right, or
+//! an error that names the file; the process does not end; and no data is lost once the disk works again.
 //!
-//! The disk is a loop device over an image that is cut short: reads beyond its end fail, as the kernel passes on what a broken
-//! disk says. Needs root, `losetup` and `mkfs.ext4`.
+//! The disk is a loop device over an image file that is truncated: the kernel reports reads beyond its end as it
+//! reports errors of a broken disk. Needs root, `losetup` and `mkfs.ext4`.
 
 use crate::persons::{all_right, assert_named, assert_whole, insert, mapped, name, open, text};
 use jindou::testing::Store;
@@ -15,10 +15,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes of an image besides its file: what the file system needs for itself.
+/// Bytes of an image in addition to its file, for the file system itself.
 const ROOM: u64 = 16 << 20;
 
-/// Runs a command. Its output; in its place why it did not run.
+/// Runs a command. Returns its output, or the reason why it failed.
 fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let done = Command::new(program)
         .args(arguments)
@@ -31,20 +31,20 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     Err(format!("{program}: {said}"))
 }
 
-/// A disk with one file, which stands in a store where the file was.
+/// A disk with one file, which is mounted over that file of a store.
 struct Disk {
     folder: tempfile::TempDir,
     device: String,
-    /// The image as it must be.
+    /// Content of the intact image.
     good: Vec<u8>,
-    /// Where in the image the file begins.
+    /// Offset of the file in the image.
     at: u64,
-    /// The file's place in the store.
+    /// Path of the file in the store.
     path: PathBuf,
 }
 
 impl Disk {
-    /// Puts a file of a store on a disk of its own.
+    /// Copies a file of a store to a disk of its own, and mounts that over the file.
     fn with(path: &Path) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
         let bytes = fs::read(path).unwrap();
@@ -81,7 +81,7 @@ impl Disk {
             &bytes[..],
             "the file is in one piece"
         );
-        // The file that was there stays below.
+        // The mount hides the original file, which stays intact.
         let (from, to) = (mounted.join("file"), path.to_str().unwrap());
         run("mount", &["--bind", from.to_str().unwrap(), to])?;
         Ok(disk)
@@ -94,7 +94,7 @@ impl Disk {
         run("mount", &arguments).map(|_| ())
     }
 
-    /// From this byte of the file on, the disk gives nothing any more.
+    /// Makes reads of the file fail from the block with this byte on.
     fn fail_from(&self, byte: u64) {
         let whole = self.at + byte / 4096 * 4096;
         let image = self.folder.path().join("image");
@@ -103,9 +103,9 @@ impl Disk {
         self.look_again();
     }
 
-    /// The disk is well again.
+    /// Makes all reads succeed again.
     fn heal(&self) {
-        // Written in place: the device keeps the file open.
+        // Overwritten in place, since the loop device has the image file open.
         fs::write(self.folder.path().join("image"), &self.good).unwrap();
         self.look_again();
     }
@@ -115,7 +115,8 @@ impl Disk {
         self.forget();
     }
 
-    /// Has the system read the file again, for all that it is mapped by this process.
+    /// Drops the file's pages from this process's mappings and from the page cache, so that they are read from the disk
+    /// again.
     fn forget(&self) {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let path = self.path.to_str().unwrap();
@@ -125,7 +126,7 @@ impl Disk {
                 let hex = range.split('-').nth(i).unwrap();
                 usize::from_str_radix(hex, 16).unwrap()
             });
-            // SAFETY: it is a mapping of a file that is only read: its pages come from the file again.
+            // SAFETY: the range is a mapping of a file that is only read, so its pages are read from the file again.
             let done = unsafe {
                 let start = std::ptr::without_provenance_mut(from);
                 libc::madvise(start, to - from, libc::MADV_DONTNEED)
@@ -149,7 +150,7 @@ impl Drop for Disk {
     }
 }
 
-/// False, and a line that says so, where no such disk can be had.
+/// Returns false and prints the reason if such a disk cannot be set up.
 fn can_fail() -> bool {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
@@ -169,7 +170,7 @@ fn can_fail() -> bool {
     true
 }
 
-/// A store with a merge and a record after it, in a folder that goes with it.
+/// A store with a merge and a record after it, and the temporary folder that contains it.
 fn store() -> (tempfile::TempDir, PathBuf) {
     let store = Store::of_trig(&text());
     drop(store.db);
@@ -213,7 +214,8 @@ fn a_mapped_file_that_cannot_be_read_gives_its_name_or_the_right_answer() {
                 let backup = BackupTarget::folder(place.to_str().unwrap()).unwrap();
                 let (cancel, progress) = (CancelToken::new(), Progress::default());
                 match db.backup(&backup, &cancel, &progress) {
-                    // A small file may have the bytes of another, which are read once.
+                    // The backup can succeed if an intact file has the same content as a part of this one, since each
+                    // part is read once.
                     Ok(_) => {
                         let place = disk.folder.path().join(format!("restored-{from}"));
                         let newest = RestoreTo::Newest;
@@ -223,7 +225,7 @@ fn a_mapped_file_that_cannot_be_read_gives_its_name_or_the_right_answer() {
                     Err(e) => assert!(e.to_string().contains(&file), "{e}"),
                 }
             }
-            // Other processes cannot open it, or get correct answers.
+            // A newly opened store fails, or gives right answers.
             for verify in [Verify::Off, Verify::Eager] {
                 let options = OpenOptions::default().with_verify(verify);
                 match Database::open_with(dir, &options.with_access(Access::Read)) {
@@ -237,7 +239,7 @@ fn a_mapped_file_that_cannot_be_read_gives_its_name_or_the_right_answer() {
             let found = Database::check(dir).map(|report| format!("{:?}", report.damages));
             let said = found.unwrap_or_else(|e| e.to_string());
             assert!(said.contains(&file) || right, "{file}: {said}");
-            // It stays so until the store is opened again.
+            // After the disk works again, the open store still refuses; once it is opened again, it does not.
             disk.heal();
             assert_eq!(all_right(&db, &file), right, "{file}");
             drop(db);
@@ -261,7 +263,7 @@ fn a_file_that_cannot_be_read_gives_its_name() {
         .iter()
         .flat_map(|d| fs::read_dir(d).unwrap())
         .map(|e| e.unwrap().path())
-        // The lock's text is for people.
+        // Without the lock, whose content only people read.
         .filter(|p| p.is_file() && fs::metadata(p).unwrap().len() > 0 && !p.ends_with("lock"))
         .collect();
     files.sort();
@@ -269,7 +271,7 @@ fn a_file_that_cannot_be_read_gives_its_name() {
     let newest = logs.max().unwrap().clone();
     let mut refusals = 0;
     for path in &files {
-        // Opening a store changes its log. Equal stores have equal names of files.
+        // A new store for each file, since opening a store changes its log. Files have the same names in all of them.
         let (_folder, new) = &store();
         let path = new.join(path.strip_prefix(&dir).unwrap());
         let newest = new.join(newest.strip_prefix(&dir).unwrap());
@@ -292,7 +294,7 @@ fn a_file_that_cannot_be_read_gives_its_name() {
         }
         let found = Database::check(dir).map(|report| format!("{:?}", report.damages));
         let said = found.unwrap_or_else(|e| e.to_string());
-        // The log's older file has what the merge brought into the base, and is not read any more.
+        // The older log file is not read any more: the merge has written its records to the base.
         let is_over = said == "[]" && path.parent() != Some(dir) && path != newest;
         assert!(said.contains(&file) || is_over, "{file}: {said}");
         drop(disk);

@@ -1,4 +1,4 @@
-//! A real disk that fills up: a small tmpfs, where one can be mounted.
+//! A disk that fills up: a small tmpfs, on machines that allow mounting one.
 
 use jindou::testing::load_nquads;
 use jindou::{
@@ -9,11 +9,11 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A disk of its own, until dropped.
+/// A mounted tmpfs, unmounted when this is dropped.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
-    /// `None` where the system does not allow it.
+    /// `None` if the system does not allow mounting.
     fn mount(mebibytes: u32) -> Option<Self> {
         let dir = tempfile::tempdir().ok()?;
         let done = Command::new("mount")
@@ -27,7 +27,7 @@ impl Disk {
         self.0.path()
     }
 
-    /// Takes all room but this many KiB.
+    /// Fills the disk except for this many KiB.
     fn fill(&self, leave: usize) -> PathBuf {
         let path = self.path().join("ballast");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -92,11 +92,11 @@ fn updates_are_refused_while_the_disk_is_full_and_come_back() {
         for _ in 0..3 {
             assert!(is_full(&update(&db, from + 5000).unwrap_err()));
         }
-        // Queries go on, over what was acknowledged and nothing else.
+        // Queries still work, and see exactly the acknowledged updates.
         let rows = db.query("SELECT * { ?s <http://e/p> ?o }").unwrap();
         assert_eq!(rows.solutions().len() as u64 + 1, there.quads());
         assert_eq!(db.snapshot().number(), there.number());
-        // Nor is there room for a new base, or a backup; both leave everything as it was.
+        // A reclustering and a backup fail for lack of space, and change nothing.
         let options = ReclusterOptions::default()
             .with_memory(16 << 20)
             .with_threads(1);
@@ -110,7 +110,7 @@ fn updates_are_refused_while_the_disk_is_full_and_come_back() {
         }
         assert_eq!(db.snapshot().number(), there.number());
         std::fs::remove_file(ballast).unwrap();
-        // By itself, with the next update.
+        // Once there is space, the next update succeeds without reopening the store.
         assert_eq!(update(&db, from + 9000).unwrap(), there.number() + 1);
         let report = db.recluster(&options, &Progress::default()).unwrap();
         assert_eq!(report.snapshot, there.number() + 1);

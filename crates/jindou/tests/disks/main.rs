@@ -1,4 +1,5 @@
-//! A process of its own, since its files fail while they are mapped (SIGBUS): disks that are full, cut or broken.
+//! Tests with disks that are full, truncated or broken. They are a process of their own, since their files fail while
+//! they are mapped (SIGBUS).
 
 mod failing;
 mod full;

@@ -1,4 +1,4 @@
-//! Persons who know each other: data of which every answer follows, and what must hold of a store of them whose files fail.
+//! Data about persons who know each other, whose answers can be computed, and checks of stores whose files fail.
 
 use jindou::{Database, Error, OpenOptions, QueryOptions, UpdateOptions, Verify};
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Persons of the data; every number below follows from it.
+/// Number of persons; all expected answers are computed from it.
 const N: u64 = 6000;
-/// Of them in a named graph.
+/// Number of `:seen` edges, which are in named graphs.
 const SEEN: u64 = N / 4;
 pub const PREFIX: &str = "PREFIX : <http://e/> ";
 
@@ -36,7 +36,7 @@ pub fn text() -> String {
 
 /// Queries, and the only row of each answer.
 pub fn questions() -> Vec<(String, String)> {
-    // A person never knows another twice: i + 1 = 7 i + 3 (mod 6000) has no solution, since 6 does not divide 2.
+    // A person's two `:knows` edges lead to different persons: i + 1 = 7 i + 3 (mod 6000) has no solution, since 6 does not divide 2.
     let ages: u64 = (0..N).map(age).sum();
     let lengths: u64 = (0..N)
         .map(|i| "the name of number ".len() as u64 + i.to_string().len() as u64)
@@ -69,7 +69,7 @@ pub fn questions() -> Vec<(String, String)> {
     ]
 }
 
-/// The row of an answer.
+/// The first cell of an answer of one row, as text.
 pub fn ask(db: &Database, text: &str) -> Result<String, Error> {
     let options = QueryOptions::default()
         .with_threads(2)
@@ -83,7 +83,7 @@ pub fn ask(db: &Database, text: &str) -> Result<String, Error> {
     })
 }
 
-/// The error must name the file.
+/// Asserts that an error reports damage and names the file.
 pub fn assert_named(e: &Error, file: &str) {
     let said = e.to_string();
     assert!(matches!(e, Error::Damaged { .. }), "{e:?}");
@@ -93,7 +93,8 @@ pub fn assert_named(e: &Error, file: &str) {
     );
 }
 
-/// All answers are right, or none is once one says that the file failed. True if they are.
+/// Runs all queries. Returns true if all are answered, and false if some are refused with an error that names the file.
+/// Answers must be right, and once one query was refused, all later ones must be.
 pub fn all_right(db: &Database, file: &str) -> bool {
     let mut refused = false;
     for (text, wanted) in questions() {
@@ -116,7 +117,7 @@ pub fn open(dir: &Path) -> Database {
     Database::open_with(dir, &options).unwrap()
 }
 
-/// The files of a store that queries read mapped.
+/// The files of a store that queries read through mappings, with their content.
 pub fn mapped(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let kinds = [
         "strings",
@@ -151,14 +152,14 @@ pub fn met(db: &Database) -> u64 {
     ask(db, &text).unwrap().parse().unwrap()
 }
 
-/// Everything is as it must be, with this many `:met`.
+/// Asserts that the store is intact, gives right answers, and has this many `:met` edges.
 pub fn assert_whole(dir: &Path, known: u64) {
     let report = Database::check(dir).unwrap();
     assert!(report.is_sound(), "{:?}", report.damages);
     let db = open(dir);
     assert!(all_right(&db, "no file"));
     assert_eq!(met(&db), known);
-    // No term twice: each of them is found by its text and met once.
+    // No term was stored twice under different ids: each subject is found once by its text.
     let text = format!("{PREFIX}SELECT (COUNT(DISTINCT ?a) AS ?n) {{ ?a :met ?b ; :age ?x }}");
     assert_eq!(ask(&db, &text).unwrap(), known.to_string());
 }

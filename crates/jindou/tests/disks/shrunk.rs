@@ -1,5 +1,5 @@
-//! Stores whose mapped files are cut while they are open: answers are right or an error that names the file, the process
-//! lives, nothing wrong is written, and all is there once the file is as it was.
+//! Stores whose mapped files are truncated while they are open: answers are right, or an error that names the file; the
+//! process does not end; nothing wrong is written; and no data is lost once the file is restored.
 
 use crate::persons::{
     PREFIX, all_right, assert_named, assert_whole, insert, mapped, name, open, text,
@@ -51,7 +51,7 @@ fn a_file_that_is_cut_gives_its_name_or_the_right_answer() {
                 let person = [Value::Iri("http://e/v77")];
                 let named = session.query(&person, &QueryOptions::default());
                 if right {
-                    // Zeros in place of zeros.
+                    // Right answers are possible if the lost bytes were zeros, as which they are read.
                     assert_eq!(named.unwrap().solutions().len(), 1);
                 } else {
                     refusals += 1;
@@ -62,7 +62,7 @@ fn a_file_that_is_cut_gives_its_name_or_the_right_answer() {
                     let anew = db.recluster(&ReclusterOptions::default(), &Progress::default());
                     assert_named(&anew.unwrap_err(), &file);
                 }
-                // It stays so until the store is opened again.
+                // After the file is restored, the open store still refuses; once it is opened again, it does not.
                 std::fs::write(&path, &good).unwrap();
                 assert_eq!(all_right(&db, &file), right);
                 drop((session, prepared));
@@ -94,7 +94,7 @@ fn a_batch_gives_right_terms_or_the_name_of_the_file_that_was_cut() {
                 if row == 100 {
                     cut(&path, to);
                 }
-                // Now and then a row out of turn.
+                // Some rows are read out of order.
                 let row = if row % 7 == 3 { row / 2 } else { row };
                 match (columns[0].term(row), columns[1].canonical(row)) {
                     (Ok(Some(person)), Ok(Some(name))) => {
@@ -116,7 +116,7 @@ fn a_batch_gives_right_terms_or_the_name_of_the_file_that_was_cut() {
             if let Some(e) = fault {
                 assert_named(&e, &file);
                 refused += 1;
-                // A row alone, too.
+                // Reading a single row fails as well.
                 assert_named(&batch.row(3).unwrap_err(), &file);
             }
             drop(db);
@@ -212,7 +212,7 @@ fn a_merge_writes_nothing_that_was_read_from_a_cut_file() {
         let db = open(dir);
         known += 1;
         insert(&db, known).unwrap();
-        // So that there is much to read.
+        // Edges of predicates that are large, so that the merge must read much.
         let more = format!("{PREFIX}INSERT DATA {{ :w{round} :knows :w{round} ; :name 'x' }}");
         db.update(&more, &UpdateOptions::default()).unwrap();
         let less = format!("{PREFIX}DELETE DATA {{ :w{round} :knows :w{round} ; :name 'x' }}");
@@ -228,7 +228,7 @@ fn a_merge_writes_nothing_that_was_read_from_a_cut_file() {
             } else {
                 std::thread::sleep(Duration::from_micros(400 * (round * round) as u64));
             }
-            // A merge that is over has removed what it replaced.
+            // A merge that has ended has removed the files that it replaced.
             if path.exists() {
                 cut(path, good.len() as u64 / 4);
             }

@@ -1,4 +1,4 @@
-//! Properties that hold of every query text whatsoever, from parser to written result. Also the body of the fuzz target
+//! Properties that hold for every query text, from parsing to the written result. Also the body of the fuzz target
 //! `queries`.
 
 use jindou::{Database, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub const TIME: Duration = Duration::from_millis(200);
 /// A query's memory limit.
 pub const MEMORY: u64 = 32 << 20;
-/// Answers are kept up to this length; a longer one is a reader that leaves.
+/// Answers are kept up to this many bytes. After that, the reader either discards the text or acts as if it went away.
 const KEPT: usize = 256 << 10;
 
 /// Every kind of term that a store can hold, in several graphs.
@@ -30,13 +30,13 @@ _:b1 :p0 _:b0 ; :p2 "(a+)+b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 
 _:g2 { :v0 :p0 :v0 }
 "#;
 
-/// The store on which the texts are run.
+/// The store on which the queries are run.
 pub struct Ground {
     pub db: Database,
     _folder: TempDir,
 }
 
-/// Loads it.
+/// Loads the store.
 pub fn ground() -> Ground {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("store");
@@ -54,7 +54,8 @@ pub fn ground() -> Ground {
     }
 }
 
-/// Keeps the beginning; after that it acts as a reader that went away, or as one that discards everything.
+/// A reader that keeps the first bytes of the answer. After that it discards all further ones if it is patient, and
+/// otherwise acts as if it went away.
 #[derive(Default)]
 struct Reader {
     kept: Vec<u8>,
@@ -77,23 +78,23 @@ impl io::Write for &mut Reader {
     }
 }
 
-/// How a text ended.
+/// How a query ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// Not SPARQL, or beyond the bounds of a text.
+    /// The text is not valid SPARQL, or exceeds the parser's limits.
     Refused,
-    /// Answered.
+    /// The query was answered.
     Answered,
-    /// A limit ended it, or its reader left.
+    /// A limit ended the query, or its reader went away.
     Limited,
-    /// Something this version does not do.
+    /// The query needs something that is not supported here.
     Unsupported,
 }
 
-/// Asks, and looks at how it ended and what was written. A patient reader takes answers of any length.
+/// Runs a query, and checks how it ended and what was written. A patient reader accepts answers of any length.
 ///
 /// # Errors
-/// A message that says what happened that must not.
+/// A message that says which property does not hold.
 pub fn check(
     ground: &Ground,
     text: &str,
@@ -123,13 +124,13 @@ pub fn check(
         Ok(report) => readable(&reader.kept, text, format, report.rows).map(|()| End::Answered),
         Err(Error::Query(_) | Error::Sparql(_)) if reader.kept.is_empty() => Ok(End::Refused),
         Err(Error::Limit(_) | Error::Timeout(_) | Error::SinkClosed) => Ok(End::Limited),
-        // No endpoint may be asked here.
+        // There is no client for SERVICE here, so such queries are refused.
         Err(Error::Unsupported(_) | Error::Service { .. }) => Ok(End::Unsupported),
         Err(e) => Err(format!("it ended with: {e}")),
     }
 }
 
-/// The written answer is read by an independent parser and has the rows that were reported.
+/// Checks that independent parsers can read the written answer, and find the number of rows that was reported.
 fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Result<(), String> {
     let query = jindou::parse_query(text).map_err(|e| format!("answered, but: {e}"))?;
     let is_graph = matches!(
@@ -143,11 +144,11 @@ fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Resul
             ResultFormat::Json => RdfFormat::JsonLd {
                 profile: Default::default(),
             },
-            // RDF/XML as below; rows of triples have tests of their own.
+            // RDF/XML is not checked (see below); triples as rows have tests of their own.
             ResultFormat::Xml | ResultFormat::Csv | ResultFormat::Tsv => return Ok(()),
             other => return Err(format!("nobody here reads {other:?}")),
         };
-        // Predicates that are not XML names, and characters that XML has not, cannot be written as RDF/XML.
+        // RDF/XML cannot express some predicates and characters, and so may end in an error.
         if format == RdfFormat::RdfXml {
             return Ok(());
         }

@@ -1,9 +1,9 @@
-//! A process of its own, since an allocator counts its memory and a hook its panics.
+//! Runs damaged and random query texts, from parsing to the written answer, and checks that there is no panic, that
+//! limits hold, and that other parsers can read what is written. This is a process of its own, since its allocator
+//! counts memory and its panic hook counts panics.
 //!
-//! Damaged and random queries, from text to written answer: no panic, no limit exceeded, nothing that other parsers cannot read.
-//!
-//! `JINDOU_SECONDS` says how long, `JINDOU_SEED` where to begin. The text that is being asked lies in
-//! `target/tmp/fuzz-query.txt`, for the case that the process dies of it.
+//! `JINDOU_SECONDS` sets the duration, `JINDOU_SEED` the seed. The current text is stored in
+//! `target/tmp/fuzz-query.txt`, in case that it ends the process.
 
 mod check;
 mod seeds;
@@ -23,8 +23,8 @@ static ALLOCATOR: Counting = Counting;
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// Time, and memory in bytes, that a text may cost beyond its limits: parsing, planning and writing are not charged, and
-/// operators look at the clock only now and then.
+/// Time, and memory in bytes, that a query may use beyond its limits: parsing, planning and writing are not charged,
+/// and operators check the clock only from time to time.
 const MORE_TIME: Duration = Duration::from_secs(3);
 const MORE_MEMORY: usize = 192 << 20;
 
@@ -47,10 +47,11 @@ const FORMATS: [ResultFormat; 9] = [
     ResultFormat::Rdf(RdfFormat::RdfXml),
 ];
 
-/// A text that takes longer than this by the clock never ends: limits end what is planned and run, the guards what is parsed.
+/// A text that takes longer than this, by the clock, is reported as one that never ends.
 const FOREVER: Duration = Duration::from_secs(120);
 
-/// Ends the process with a word when one text takes [`FOREVER`]: nothing else could.
+/// Starts a thread that prints the text and ends the process if one text takes longer than [`FOREVER`], since a thread
+/// that hangs cannot be stopped otherwise.
 fn watch(asked: Arc<AtomicU64>, place: std::path::PathBuf) {
     std::thread::spawn(move || {
         let (mut at, mut since) = (0, Instant::now());
@@ -150,17 +151,17 @@ fn some_thousand_texts() {
     fuzz(5, 1, 3000);
 }
 
-/// Texts that this test found.
+/// Texts that once failed this test.
 #[test]
 fn texts_that_went_wrong_once() {
     let ground = ground();
-    // An inner part that never has rows need not have the columns that the operators above it read.
+    // An inner pattern that never has rows may lack columns that operators above it read.
     let text = "PREFIX : <http://e/> SELECT * { ?b ((:p2/:p2+)|:p1) ?a . \
                 GRAPH ?g { ?a a ?b . ?a :p1 :v4 . MINUS { OPTIONAL { VALUES (?b ?a) { (:v4 :v1) } } } } }";
-    // The same where what never holds is one of several conditions.
+    // The same, where the condition that never holds is one of several.
     let more = "PREFIX : <http://e/> SELECT ?b ?c { ?b :p2 ?c . ?a :p1 ?c . { ?c :p2 ?c . :v1 :p0 ?c . \
                 GRAPH ?a { ?a (:p1|:p0)+ ?c } ?a :p2 ?c FILTER(BOUND(?a) && isIRI(?a)) } }";
-    // So many conditions that ways to go on are compared without them.
+    // With this many conditions, the planner compares orders of patterns without considering them.
     let many: String = (0..40)
         .map(|n| format!("FILTER(STR(?a) != \"{n}\") "))
         .collect();
@@ -171,7 +172,7 @@ fn texts_that_went_wrong_once() {
             assert_eq!(ended, Ok(End::Answered), "{text}");
         }
     }
-    // JSON-LD cannot say what this makes, which is not a fault of the disk or the reader.
+    // JSON-LD cannot express this triple; that must not be reported as a failure to write.
     let text = "PREFIX : <http://e/> CONSTRUCT { << :s :p :o >> :q :z } WHERE {}";
     let ended = check(&ground, text, ResultFormat::Json, 1, true);
     assert_eq!(ended, Ok(End::Unsupported), "{text}");

@@ -1,17 +1,17 @@
-//! Texts to begin with.
+//! The texts with which fuzzing begins.
 
 use jindou_syntax::algebra::Function;
 use jindou_testing::seeds::QUERIES;
 use jindou_testing::{Rng, quads, query};
 use std::path::Path;
 
-/// Words of SPARQL with its functions, and names of the data.
+/// Keywords and functions of SPARQL, and names from the data.
 pub fn words() -> Vec<&'static str> {
     let functions = Function::all().iter().flat_map(|d| d.names);
     WORDS.iter().chain(functions).copied().collect()
 }
 
-/// Words that are not names of functions.
+/// Words other than names of functions.
 const WORDS: &[&str] = &[
     "SELECT",
     "CONSTRUCT",
@@ -123,7 +123,7 @@ const WORDS: &[&str] = &[
     "\\U0010FFFF",
 ];
 
-/// Our own texts, random queries, and the W3C's where they are.
+/// Texts of this file, random queries, and those of the W3C's suites if they are available.
 pub fn all(rng: &mut Rng) -> Vec<Vec<u8>> {
     let mut out: Vec<Vec<u8>> = QUERIES.iter().map(|t| t.as_bytes().to_vec()).collect();
     out.extend((0..200).map(|_| random(rng).into_bytes()));
@@ -136,7 +136,7 @@ pub fn all(rng: &mut Rng) -> Vec<Vec<u8>> {
     out
 }
 
-/// A random query over names of the data.
+/// A random query over names from the data.
 pub fn random(rng: &mut Rng) -> String {
     let data = quads(rng);
     query(rng, &data).text

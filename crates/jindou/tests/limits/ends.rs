@@ -1,5 +1,5 @@
-//! Time, memory, cancellation and a reader that goes away, on both ways a query can go: each ends the query soon
-//! with its own error, and the database answers the next query.
+//! Time limits, memory limits, cancellation, and readers that go away: each ends a query soon with its own error, and
+//! the database answers the next query.
 
 use jindou::testing::Store;
 use jindou::{
@@ -11,15 +11,15 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// Time by which `--timeout` may be overrun, generously: test machines are busy.
+/// Time by which a query may exceed its time limit; large, since test machines are busy.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A cross product of 10^12 rows, native.
+/// A cross product of 10^12 rows, which needs no expressions.
 const NATIVE: &str =
     "PREFIX : <http://e/> SELECT ?a ?b ?c ?d WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z }";
-/// The same with a computed column.
+/// The same cross product with a computed column.
 const OTHER: &str = "PREFIX : <http://e/> SELECT ?a ?b ?c ?d ?e WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(STR(?a) AS ?e) }";
-/// Nothing comes out before all went in.
+/// Queries that read all input before they return a row.
 const NATIVE_GREEDY: [&str; 3] = [
     "PREFIX : <http://e/> SELECT DISTINCT ?a ?b ?c ?d WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z }",
     "PREFIX : <http://e/> SELECT ?a ?b ?c ?d WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z } ORDER BY ?w ?z",
@@ -29,7 +29,7 @@ const OTHER_GREEDY: [&str; 2] = [
     "PREFIX : <http://e/> SELECT DISTINCT ?a ?b ?c ?d ?e WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(STR(?a) AS ?e) }",
     "PREFIX : <http://e/> SELECT ?a ?b ?c ?d ?e WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(STR(?a) AS ?e) } ORDER BY ?e ?d",
 ];
-/// Long without ever giving a row.
+/// Queries that run long and never return a row.
 const SILENT: [&str; 2] = [
     "PREFIX : <http://e/> SELECT ?a WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z FILTER(?w + ?x + ?y + ?z < 0) }",
     "PREFIX : <http://e/> ASK { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(?w + ?x + ?y + ?z AS ?s) FILTER(?s < 0) }",
@@ -43,7 +43,7 @@ fn store() -> Store {
     Store::of_trig(&text)
 }
 
-/// A pipe whose reader leaves after some bytes.
+/// A pipe whose reader goes away after some bytes.
 struct Leaving(usize);
 
 impl io::Write for Leaving {
@@ -75,12 +75,12 @@ fn run(
     (e, start.elapsed())
 }
 
-/// Bytes of the query's own budget.
+/// Bytes charged to the query's own budget.
 fn used(options: &QueryOptions) -> u64 {
     options.memory.as_ref().map_or(0, MemoryBudget::used)
 }
 
-/// The database still answers, and the query's budget got everything back.
+/// Asserts that the query has released all memory and computing slots, and that the database answers another query.
 fn well(db: &Database, options: &QueryOptions, text: &str) {
     assert_eq!(used(options), 0, "{text} keeps memory");
     assert_eq!(db.runtime().memory().used(), 0, "{text} keeps memory");
@@ -154,7 +154,7 @@ fn an_enormous_time_limit_is_none() {
     }
 }
 
-/// A thousand rows make ten million quads, all of them from the first batch.
+/// A thousand rows, all in the first batch, make ten million quads.
 #[test]
 fn a_deadline_ends_templates_of_many_quads() {
     let _turn = turn();
@@ -206,7 +206,7 @@ fn memory_ends_what_hoards() {
         assert!(!e.to_string().contains("--"), "{e}");
         well(&store.db, &options, text);
     }
-    // An answer kept in memory counts as well.
+    // An answer that is collected in memory is charged as well.
     for text in [NATIVE, OTHER] {
         let options = QueryOptions::default().with_memory(MemoryBudget::new(4 << 20));
         let e = store.db.query_with(text, &options).unwrap_err();
@@ -265,7 +265,7 @@ fn a_reader_that_leaves_ends_the_query() {
     assert!(matches!(e, Error::SinkClosed), "{e}");
 }
 
-/// Subjects with every one of this many predicates.
+/// A store of 20 subjects that have all of this many predicates, and a query for them.
 fn star(predicates: usize) -> (Store, String) {
     let mut text = String::from("@prefix : <http://e/> .\n");
     for s in 0..20 {
@@ -317,7 +317,7 @@ fn a_deadline_and_a_cancellation_end_planning() {
     assert!(answer.is_ok());
 }
 
-/// The columns of many wide steps took seconds to list before the first look at the clock.
+/// Listing the columns of many steps with many columns once took seconds before the first check of the time limit.
 #[test]
 fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
     let _turn = turn();
@@ -332,7 +332,7 @@ fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
         .plan(&format!("SELECT * {{ {patterns} }}"), &options)
         .unwrap();
     let options = options.with_timeout(Duration::from_millis(50));
-    // The least of several, because other tests run meanwhile.
+    // The shortest of several times, because other tests run at the same time.
     let took = (0..3)
         .map(|_| {
             let start = Stopwatch::start();
@@ -347,7 +347,8 @@ fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
     assert!(took < Duration::from_millis(550), "{took:?}");
 }
 
-/// Each predicate is in one of many chosen graphs: it must not be looked for in all of them.
+/// Each predicate occurs in one of many graphs in FROM. It must not be looked up in each of them, which would be
+/// quadratic.
 #[test]
 fn chosen_graphs_are_not_searched_for_every_predicate() {
     let _turn = turn();
@@ -371,7 +372,7 @@ fn chosen_graphs_are_not_searched_for_every_predicate() {
     };
     assert!(count(1).0.starts_with("\"2\""));
     assert!(count(10).0.starts_with("\"11\""));
-    // The least of several, because other tests run meanwhile.
+    // The shortest of several times, because other tests run at the same time.
     let took = (0..3)
         .map(|_| {
             let (n, took) = count(40_000);
@@ -384,7 +385,8 @@ fn chosen_graphs_are_not_searched_for_every_predicate() {
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
-/// A condition that each of many parts of a join could test is weighed once, not for each of them.
+/// If each of many operands of a join could evaluate a condition, its cost must be estimated once, not for each
+/// operand.
 #[test]
 fn a_long_condition_over_many_parts_is_planned_soon() {
     let _turn = turn();
@@ -397,7 +399,7 @@ fn a_long_condition_over_many_parts_is_planned_soon() {
         lists.join(",")
     );
     let options = QueryOptions::default().with_timeout(Duration::from_millis(50));
-    // The least of several, because other tests run meanwhile.
+    // The shortest of several times, because other tests run at the same time.
     let took = (0..3)
         .map(|_| {
             let begun = Stopwatch::start();
@@ -413,7 +415,7 @@ fn a_long_condition_over_many_parts_is_planned_soon() {
     assert!(took < Duration::from_millis(800), "{took:?}");
 }
 
-/// Each level multiplies the length: ended by memory or by time, whichever comes first, and soon.
+/// Each level of REPLACE multiplies the length of the string; the memory limit or the time limit must end that soon.
 #[test]
 fn strings_that_grow_by_replacing_end() {
     let _turn = turn();
@@ -446,7 +448,7 @@ fn strings_that_grow_by_replacing_end() {
     }
 }
 
-/// Promise that the server relies on where it plans texts of up to 4 KiB on a thread of the network.
+/// The server relies on this: it plans texts of up to 4 KiB on a network thread.
 #[test]
 fn a_deadline_of_a_millisecond_ends_planning_within_two() {
     let _turn = turn();
@@ -475,7 +477,7 @@ fn a_deadline_of_a_millisecond_ends_planning_within_two() {
     ];
     for text in texts {
         let options = QueryOptions::default().with_timeout(Duration::from_millis(1));
-        // Of this many because other tests run meanwhile, and share caches and cores with this thread.
+        // The shortest of many times, because other tests share caches and cores with this thread.
         let took = (0..20)
             .map(|_| {
                 let begun = thread_time();

@@ -1,5 +1,5 @@
-//! Long, wide and deep texts: whatever is repeated in a query, planning and running it takes about as much more as the text
-//! is longer, in time and in memory, and ends within the query's limits.
+//! Long, wide and deep query texts: whatever is repeated in a query, the time and memory for planning and running it
+//! must grow about linearly, and stay within the query's limits.
 
 mod chains;
 
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// Some edges of four predicates, numbers at one of them, and a named graph.
+/// A store with some edges of three predicates, one of them with numbers, and a named graph.
 fn store() -> Store {
     let mut text = String::from("@prefix : <http://e/> .\n");
     for i in 0..40 {
@@ -26,7 +26,8 @@ fn store() -> Store {
     Store::of_trig(&text)
 }
 
-/// `begin`, then `unit` this many times with `#` as the number, with `between` between, then `end`.
+/// Returns `begin`, then `n` copies of `unit` (with the copy's number in place of `#`) separated by `between`, then
+/// `end`.
 fn repeat(begin: &str, unit: &str, between: &str, end: &str, n: usize) -> String {
     let mut text = String::from(begin);
     for i in 0..n {
@@ -38,7 +39,7 @@ fn repeat(begin: &str, unit: &str, between: &str, end: &str, n: usize) -> String
     text + end
 }
 
-/// Cost of one text.
+/// Processor time and memory for one text.
 #[derive(Clone, Copy)]
 struct Cost {
     time: Duration,
@@ -69,15 +70,15 @@ fn cost(f: impl FnOnce()) -> Cost {
     }
 }
 
-/// The prefix of all texts.
+/// The prefix declaration of all texts.
 const PREFIX: &str = "PREFIX : <http://e/> ";
-/// Time that threads which wake now and then take or not.
+/// Time that periodic background threads may add to a measurement.
 const WAKING: Duration = Duration::from_millis(30);
-/// Bytes that do not depend on the text's length.
+/// Bytes that do not depend on the length of the text.
 const SOME: u64 = 1 << 20;
-/// Time by which a long text may be late, in a build without optimisation.
+/// Time by which a long text may exceed its time limit in a build without optimisation.
 const LATE: Duration = Duration::from_millis(500);
-/// Bytes that the process may take besides what a query's budget counts.
+/// Bytes that the process may allocate in addition to what the query's budget counts.
 const BESIDE: usize = 64 << 20;
 
 fn limited(memory: u64, time: Duration) -> QueryOptions {
@@ -86,7 +87,7 @@ fn limited(memory: u64, time: Duration) -> QueryOptions {
         .with_timeout(time)
 }
 
-/// Runs a text, which is answered or refused for a limit, and says what it cost.
+/// Runs a text, which must be answered or exceed a limit. Returns its cost, and the error if there was one.
 fn run(store: &Store, text: &str, options: &QueryOptions) -> (Cost, Option<Error>) {
     let mut error = None;
     let cost = cost(|| {
@@ -103,17 +104,17 @@ fn run(store: &Store, text: &str, options: &QueryOptions) -> (Cost, Option<Error
     (cost, error)
 }
 
-/// `{{…}}UNION{{…}}` of this many branches, and then this many conditions, joined by `&&`.
+/// A query with `n` branches of a UNION and a FILTER of `m` conditions joined by `&&`.
 fn branches(branch: &str, n: usize, condition: &str, m: usize, end: &str) -> String {
     let union = repeat("", branch, "UNION", "", n);
     let conditions = repeat(" FILTER(", condition, "&&", ")", m);
     format!("{PREFIX}SELECT * {{ {union}{conditions} }} {end}")
 }
 
-/// Makes a text of this many parts.
+/// Makes a text with this many parts.
 type Make = fn(usize) -> String;
 
-/// Texts that grow.
+/// Names and makers of the texts that are tested with different numbers of parts.
 const TEXTS: [(&str, Make); 26] = [
     ("conditions over a union", |n| {
         branches("{?s :a ?o}", n, "?o!=#", n, "LIMIT 1")
@@ -263,8 +264,8 @@ const TEXTS: [(&str, Make); 26] = [
     }),
 ];
 
-/// Each twice: as it is, and four times as long. The longer one may take six times as much memory in all and nine times the time,
-/// where what grows with the square takes sixteen times.
+/// Each text is run with some number of parts and with four times as many. The longer one may allocate six times the
+/// memory and take nine times the time; quadratic growth would mean sixteen times.
 #[test]
 fn what_is_longer_takes_as_much_more() {
     let _turn = turn();
@@ -279,11 +280,11 @@ fn what_is_longer_takes_as_much_more() {
     }
 }
 
-/// Costs of planning, and of planning and running, a text: the least of some.
+/// The costs of planning a text, and of planning and running it; the lower of two measurements.
 fn costs(store: &Store, name: &str, text: &str) -> [Cost; 2] {
-    // On one thread: helpers come by the clock, and each takes memory of its own.
+    // One thread, since helper threads start at varying times and allocate memory of their own.
     let options = QueryOptions::default().with_threads(1);
-    // The quickest of some: other programs share caches and cores with this one.
+    // The lower cost of two runs, because other programs share caches and cores with this one.
     let plan = || {
         let plan = store.db.plan_uncached(text, &options);
         assert!(plan.is_ok(), "{name}: {:?}", plan.err());
@@ -296,7 +297,7 @@ fn costs(store: &Store, name: &str, text: &str) -> [Cost; 2] {
     [least(&plan), least(&ask)]
 }
 
-/// Holds what a text takes that is four times as long as another one against what that one takes.
+/// Asserts that the costs of a text that is four times as long are not much more than four times as high.
 fn is_even(name: &str, what: &str, (short, long): (Cost, Cost)) {
     assert!(
         long.bytes < 6 * short.bytes + SOME,
@@ -324,7 +325,7 @@ fn a_union_of_many_columns_takes_what_its_branches_bind() {
         assert!(e.is_none(), "{begin}: {e:?}");
         assert!(cost.most < BESIDE, "{begin}: {} bytes", cost.most);
     }
-    // Each row has a column for every variable of the union, so ORDER BY reaches the limit of memory.
+    // Each row has a column for every variable of the union, so ORDER BY exceeds the memory limit.
     let begin = format!("{PREFIX}SELECT * {{");
     let text = repeat(&begin, "{?x# ?p ?o}", "UNION", "} ORDER BY ?o", 4_000);
     let (cost, e) = run(&store, &text, &limited(64 << 20, Duration::from_secs(60)));
@@ -340,7 +341,7 @@ fn conditions_take_memory_once_for_all() {
         writeln!(text, ":s{i} :n {i} .").unwrap();
     }
     let store = Store::of_trig(&text);
-    // One thread takes all rows at once, so that batches are as long as they can be.
+    // With one thread, batches are as long as possible.
     let options = limited(256 << 20, Duration::from_secs(300)).with_threads(1);
     let each = format!("{PREFIX}SELECT * {{?s :n ?o ");
     let conditions = 4_000;
@@ -361,12 +362,13 @@ fn conditions_take_memory_once_for_all() {
     }
 }
 
-/// Conditions that are much to repeat stay above the union, or go into it in part: rows are the same.
+/// The planner moves many conditions into the branches of a union only in part, or not at all; the rows must be the
+/// same.
 #[test]
 fn conditions_above_and_inside_a_union_mean_the_same() {
     let _turn = turn();
     let store = store();
-    // Numbers are 0 to 39, and conditions leave out the first m.
+    // The values are 0 to 39, and the conditions exclude the first `m` of them.
     for (n, m) in [
         (1, 30),
         (7, 30),
@@ -417,7 +419,7 @@ fn each_branch_of_a_wide_union_binds_its_own() {
     }
 }
 
-/// Far from done when its time is over, or when it is cancelled.
+/// Planning is far from done when the time limit is reached or the query is cancelled.
 #[test]
 fn deadlines_and_cancellation_end_long_texts() {
     let _turn = turn();
@@ -448,7 +450,7 @@ fn deadlines_and_cancellation_end_long_texts() {
                 Err(e) => panic!("{start}: {e}"),
             }
         });
-        // Text and algebra are taken apart afterwards, in a time as long as they are.
+        // Dropping the text and the algebra takes further time, in proportion to their length.
         assert!(c.time < time + LATE, "{start}: {:?}", c.time);
         let cancel = CancelToken::new();
         let options = QueryOptions::default().with_cancel(cancel.clone());

@@ -1,17 +1,18 @@
-//! Long names that a query uses often are held once, and so they are in its plan: the program's memory says so.
+//! A long IRI that a query uses many times must be held in memory only once, also in the plan; measured by a counting
+//! allocator.
 
 use jindou::testing::Store;
 use jindou::{Error, QueryOptions, UpdateOptions, Value};
 use jindou_testing::{counted, turn};
 
-/// Length of a long name.
+/// Length of a long IRI, in bytes.
 const LONG: usize = 1 << 20;
-/// Uses of it: held at each of them, it would take a gibibyte.
+/// Number of uses; a copy for each would take a gibibyte.
 const USES: usize = 1_000;
-/// The memory that may be taken: some copies of the text, and what is as long as the rest of it.
+/// Largest memory in bytes: some copies of the text and the IRI, and structures in proportion to the text.
 const ALLOWED: usize = 80 << 20;
 
-/// The most bytes that it took.
+/// Returns the result and the largest number of bytes that were allocated at any time.
 fn most<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let (out, taken) = counted(run);
     (out, taken.most_copied)
@@ -21,7 +22,7 @@ fn long() -> String {
     format!("http://e/{}", "x".repeat(LONG))
 }
 
-/// The part so often, with its number in place of `#`.
+/// [`USES`] copies of a part, with the copy's number in place of `#`.
 fn often(part: &str) -> String {
     (0..USES)
         .map(|i| part.replace('#', &i.to_string()))
@@ -32,7 +33,7 @@ fn store() -> Store {
     Store::of_trig("@prefix : <http://e/> . :s :p 1 , 2 . :t :p :s .")
 }
 
-/// A prefix `l:` with a long IRI.
+/// A text with `l:` declared as a prefix with a long IRI, and a long base.
 fn prefixed(rest: &str) -> String {
     format!(
         "PREFIX : <http://e/> PREFIX l: <{}> BASE <{}/> {rest}",
@@ -41,7 +42,7 @@ fn prefixed(rest: &str) -> String {
     )
 }
 
-/// Queries that have a long name often: what has it, head, what is repeated, tail.
+/// Queries that use a long IRI many times: name, text before the repeated part, the repeated part, text after it.
 #[rustfmt::skip]
 const QUERIES: [(&str, &str, &str, &str); 24] = [
     ("objects", "ASK { l:a :p ", "#, ", " 1 }"),
@@ -92,7 +93,7 @@ fn queries_hold_a_name_once() {
     }
 }
 
-/// A pattern sent to another endpoint has each name in full.
+/// A pattern that is sent to another endpoint contains each IRI in full, so it becomes too long.
 #[test]
 fn a_service_with_long_names_is_refused() {
     let _turn = turn();

@@ -1,4 +1,4 @@
-//! Long query texts: within memory and time, and with the answers of short ones.
+//! Long query texts: they stay within limits of memory and time, and are answered as short ones are.
 
 use jindou::testing::Store;
 use jindou::{CancelToken, Error, MemoryBudget, QueryOptions, UpdateOptions};
@@ -12,7 +12,7 @@ fn options(memory: u64) -> QueryOptions {
         .with_timeout(Duration::from_secs(20))
 }
 
-/// Values of all kinds, each once.
+/// Values of all kinds.
 const VALUES: &[&str] = &[
     "1",
     "1.0",
@@ -42,7 +42,7 @@ const VALUES: &[&str] = &[
     "<http://e/b>",
 ];
 
-/// A long IN says of each value what a chain of `=` says: true, false or an error.
+/// A long IN has the same result for each value as a chain of `=`: true, false or an error.
 #[test]
 fn a_long_in_is_a_chain_of_equals() {
     let _turn = turn();
@@ -51,7 +51,7 @@ fn a_long_in_is_a_chain_of_equals() {
         writeln!(text, "<http://e/s{i}> <http://e/p> {v} .").unwrap();
     }
     let store = Store::of_trig(&text);
-    // Members that are equal to nothing above, of each kind, then some of the values.
+    // Members that equal none of the values, of one kind or of several; then some of the values are added.
     let strangers = |what: usize| -> Vec<String> {
         (0..40)
             .map(|i| match what {
@@ -97,7 +97,7 @@ fn budget(options: &QueryOptions) -> &MemoryBudget {
     options.memory.as_ref().expect("a budget of its own")
 }
 
-/// Everything that a text takes is charged, and given back.
+/// All memory for a text is charged, and released afterwards.
 #[test]
 fn long_texts_are_within_the_budget() {
     let _turn = turn();
@@ -143,7 +143,7 @@ fn long_texts_are_within_the_budget() {
     assert_eq!(limited.memory.as_ref().unwrap().used(), 0);
 }
 
-/// Plans of many IRIs are dropped from the cache without recursion, and each IRI is described once.
+/// Plans with many IRIs can be dropped from the cache without recursion, and each IRI is described once.
 #[test]
 fn many_iris_are_described() {
     let _turn = turn();
@@ -168,7 +168,7 @@ fn many_iris_are_described() {
     }
 }
 
-/// A template of thousands of triples ends in time, and is not a light query.
+/// A template of thousands of triples ends at the time limit, and the query does not count as light.
 #[test]
 fn a_long_template_ends_in_time() {
     let _turn = turn();
@@ -186,7 +186,8 @@ fn a_long_template_ends_in_time() {
         .with_cancel(CancelToken::new());
     let begun = Stopwatch::start();
     let ended = store.db.query_with(&query, &limited).map(drop);
-    // A quick machine has 40 million triples in less time than they may take memory.
+    // A fast machine makes so many of the 40 million triples within the time limit that the memory limit ends the query
+    // first.
     assert!(
         matches!(ended, Err(Error::Timeout(_) | Error::Limit(_))),
         "{ended:?}"
@@ -199,7 +200,7 @@ fn a_long_template_ends_in_time() {
     assert!(!store.db.plan(&query, &options(1 << 30)).unwrap().is_light());
 }
 
-/// Names that differ have a long prefix or base once each; what they take is refused before it is made.
+/// Each of many different IRIs would contain a long prefix or base. Their memory is refused before it is allocated.
 #[test]
 fn different_names_of_a_long_prefix_are_refused_before_they_are_made() {
     let _turn = turn();

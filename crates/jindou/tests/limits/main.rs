@@ -1,5 +1,5 @@
-//! A process of its own, since an allocator counts its memory and its time is measured: limits of queries. Its tests take
-//! turns.
+//! Limits of queries. A process of its own, since its allocator counts memory; its tests run one at a time, since time
+//! is measured.
 
 mod ends;
 mod growth;

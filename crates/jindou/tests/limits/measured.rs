@@ -1,7 +1,7 @@
-//! Nothing that a query takes goes around its budget: random queries are read, planned and run while an allocator counts every byte that
-//! lives, and the budget must have known of them.
+//! All memory of a query is charged to its budget: random queries are parsed, planned and run while an allocator counts
+//! all allocated bytes, and the budget must have been charged for them.
 //!
-//! `JINDOU_COUNT` says how many texts, `JINDOU_SEED` where to begin.
+//! `JINDOU_COUNT` sets the number of texts, `JINDOU_SEED` the seed.
 
 use jindou::testing::Store;
 use jindou::{Database, MemoryBudget, QueryOptions};
@@ -9,7 +9,7 @@ use jindou_testing::{Rng, counted, turn};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Bytes that a thread takes before it tells its scope, and what is taken before there is one.
+/// Bytes that a thread allocates before it charges them to its scope, and that are allocated before the scope exists.
 const UNTOLD: isize = 72 << 10;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -18,7 +18,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
         .map_or(otherwise, |v| v.parse().expect("a number"))
 }
 
-/// A text of many constructs, deep, wide, long or repeated.
+/// A random query text with many constructs that are deep, wide, long or repeated.
 fn text(rng: &mut Rng, quads: &[oxrdf::Quad]) -> String {
     let part = |rng: &mut Rng| loop {
         let query = jindou_testing::query(rng, quads).text;
@@ -95,7 +95,7 @@ fn graph(rng: &mut Rng) -> (Vec<oxrdf::Quad>, Database) {
     (quads, store.db)
 }
 
-/// Runs something on the stack that servers give.
+/// Runs a function on a stack as large as that of the server's threads.
 fn on_a_server_s_stack(run: fn()) {
     let thread = std::thread::Builder::new().stack_size(64 << 20);
     thread.spawn(run).unwrap().join().unwrap();

@@ -1,9 +1,9 @@
-//! The auditor's run: texts of every kind, sent to a program that was built with the feature `audit` (`make audit`). The
-//! program writes where a query took memory that it was not charged for, and where a thread worked for long without a look at its
-//! token; here the findings are gathered by place.
+//! Runs the auditor (`make audit`): sends texts of every kind to a program that was built with the feature `audit`. The
+//! program writes down where a query took memory without charging it, and where a thread worked for a long time without
+//! checking its token. This test groups these findings by place.
 //!
 //! `JINDOU_BIN`: the audited program; `JINDOU_AUDIT`: the file of findings; `JINDOU_TEXTS`: number of random texts;
-//! `JINDOU_QUERIES=list`: only these of the texts that are listed here (a part of their name).
+//! `JINDOU_QUERIES=list`: only those texts of this folder whose names contain `list`.
 
 mod texts;
 
@@ -18,14 +18,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use texts::{corpus, listed, literals};
 
-/// A place whose findings up to a size are accepted.
+/// A place in the program whose findings are accepted up to a size.
 struct Exception {
     kind: &'static str,
-    /// Part of the name of one of the [`NEAR`] innermost functions.
+    /// Text that the name of one of the [`NEAR`] innermost functions contains.
     frame: &'static str,
-    /// Largest size: bytes, or nanoseconds.
+    /// Maximum size of an accepted finding, in bytes or nanoseconds.
     most: u64,
-    /// Bound of the memory or the time.
+    /// The reason why the memory or the time is bounded.
     bound: &'static str,
 }
 
@@ -45,23 +45,23 @@ const fn exception(
 
 const MIB: u64 = 1 << 20;
 const MS: u64 = 1_000_000;
-/// Innermost functions in which an exception's name is looked for, without those that say nothing about a place.
+/// Number of innermost functions among which an exception's name is searched. Functions in [`PLAIN`] are not counted.
 const NEAR: usize = 3;
 
-/// Bound of the copy of a string.
+/// The reason why copying a string is bounded.
 const ONE: &str =
     "one string that is copied, hashed or compared: linear, bounded by the query's memory";
-/// Bound of the freeing of a text's parts.
+/// The reason why freeing the parts of a text is bounded.
 const FREED: &str =
     "freeing what a text of at most --max-request-bytes became: nothing of it can be given up";
-/// Bound of a triple in a library.
+/// The reason why a library's work on a triple is bounded.
 const LIBRARY: &str = "one long triple in RDF/XML or JSON-LD: the libraries escape a term in one go; twelve times its length is \
                        charged before";
 
-/// Bound of a list of a text's parts.
+/// The reason why a list of a text's parts is bounded.
 const DOUBLED: &str = "a list or table that doubles, of the parts of a text of at most --max-request-bytes: charged by what is measured";
 
-/// All exceptions. The strings here have ten megabytes, stored ones two or four.
+/// All accepted places. Computed strings in these texts have ten megabytes, stored ones two or four.
 const EXCEPTIONS: [Exception; 37] = [
     exception(
         "",
@@ -225,7 +225,8 @@ const GRAPHS: [&str; 7] = [
 const QUERY: &str = "application/sparql-query";
 const UPDATE: &str = "application/sparql-update";
 
-/// Frames that say nothing about a place: the auditor's own, those of the standard library and the allocator.
+/// Beginnings of the names of functions that do not identify a place: the auditor's own, and those of the standard
+/// library and the allocator.
 const PLAIN: [&str; 27] = [
     "jindou::audit",
     "<jindou::audit",
@@ -256,7 +257,7 @@ const PLAIN: [&str; 27] = [
     "xxhash_rust",
 ];
 
-/// Names of the functions at addresses of the program, from the inside out.
+/// Names of the functions at addresses of the program. Inlined functions come before the ones that contain them.
 fn names(program: &Path, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
     let mut command = Command::new("addr2line");
     command.args(["-a", "-f", "-C", "-i", "-e"]).arg(program);
@@ -266,7 +267,7 @@ fn names(program: &Path, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>
         .spawn()
         .expect("addr2line, of binutils");
     let mut input = child.stdin.take().expect("standard input");
-    // Addresses are those that calls return to.
+    // The addresses on a stack follow the calls, so 1 is subtracted to get an address within the call.
     let text = addresses.iter().fold(String::new(), |all, a| {
         all + &format!("{:x}\n", a.wrapping_sub(1))
     });
@@ -292,7 +293,7 @@ fn names(program: &Path, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>
     found
 }
 
-/// A finding as the program wrote it.
+/// A finding, as read from a line of the file.
 struct Finding {
     kind: String,
     size: u64,
@@ -313,8 +314,8 @@ impl Finding {
     }
 }
 
-/// Findings by kind and place, with the largest size and the number of different stacks. Those that an exception covers are
-/// listed by the exception.
+/// The findings, grouped by kind and place, with the largest size and the number of different stacks of each group. The
+/// first map has the findings that no exception accepts, the second the accepted ones by exception.
 fn findings(program: &Path, file: &Path) -> [BTreeMap<String, (u64, usize)>; 2] {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let all: Vec<Finding> = text.lines().filter_map(Finding::read).collect();
@@ -345,7 +346,7 @@ fn findings(program: &Path, file: &Path) -> [BTreeMap<String, (u64, usize)>; 2] 
     [found, excepted]
 }
 
-/// Prints places, those with the largest sizes first.
+/// Prints the places, in descending order of size.
 fn print(places: &BTreeMap<String, (u64, usize)>) {
     let mut largest: Vec<_> = places.iter().collect();
     largest.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.0));
@@ -407,7 +408,7 @@ fn listed_texts(server: &Server) {
     }
 }
 
-/// No place takes memory that it was not charged for, or works for long without a look at its token.
+/// No place takes memory without charging it, or works for a long time without checking the token.
 #[test]
 #[ignore = "needs a program of its own: make audit"]
 fn audited_texts() {

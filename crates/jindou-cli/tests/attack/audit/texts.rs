@@ -1,11 +1,11 @@
-//! Texts whose values are long, and those of suites, benchmarks and cases.
+//! The auditor's texts: ones with long values, and those of test suites, benchmarks and test cases.
 
 use jindou_testing::attack::Recipe;
 use jindou_testing::shared_too;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// An expression of a string of ten million bytes.
+/// An expression whose value is a string of ten million bytes.
 fn long() -> String {
     let mut text = "\"aaaaaaaaaa\"".to_owned();
     for _ in 0..6 {
@@ -14,7 +14,7 @@ fn long() -> String {
     text
 }
 
-/// Expressions of a long string `?x`, a long number `?d`, a short one `?v`.
+/// Expressions with `?x`, a long string; `?d`, a long number; and `?v`, a short string.
 const EXPRESSIONS: &[&str] = &[
     "STRLEN(?x)",
     "UCASE(?x)",
@@ -93,7 +93,7 @@ const EXPRESSIONS: &[&str] = &[
     "?d IN (1, 2.5, ?v, ?d)",
 ];
 
-/// Aggregates of the same variables.
+/// Aggregates of these variables.
 const AGGREGATES: &[&str] = &[
     "GROUP_CONCAT(?x)",
     "GROUP_CONCAT(DISTINCT ?y)",
@@ -114,7 +114,7 @@ const AGGREGATES: &[&str] = &[
     "COUNT(DISTINCT *)",
 ];
 
-/// Other queries and updates, in the notation of recipes: a line each, with a name.
+/// Other queries and updates: each line has a name and a recipe in the notation of `jindou_testing::attack::Recipe`.
 const SHAPES: &str = include_str!("shapes.txt");
 
 /// A text and its name.
@@ -135,7 +135,7 @@ impl Text {
         Self { name, text }
     }
 
-    /// True for a text whose answer is to be written in every format.
+    /// True if the answer is requested in every format.
     pub fn is_for_every_format(&self) -> bool {
         ["wide", "stored", "construct", "describe"]
             .iter()
@@ -151,7 +151,7 @@ impl Text {
     }
 }
 
-/// All texts that are listed here.
+/// All texts made from the lists in this file.
 pub fn listed() -> Vec<Text> {
     let mut all = vec![];
     let mut add = |name: String, text: String| all.push(Text::new(name, &text));
@@ -194,7 +194,7 @@ pub fn listed() -> Vec<Text> {
     all
 }
 
-/// Literals of two megabytes, and some with all that is escaped.
+/// Statements whose literals have two megabytes, some of them of characters that are escaped in answers.
 pub fn literals() -> String {
     (0..30).fold(String::new(), |mut all, i| {
         let text = ["y", "é", "\\\"", "\\n", "<", "\\u0001"][i % 6];
@@ -207,7 +207,7 @@ pub fn literals() -> String {
     })
 }
 
-/// Queries of the W3C's suites, of the benchmarks and of this project's tests.
+/// Queries and updates of the W3C's test suites, the benchmarks and this project's tests; `true` marks an update.
 pub fn corpus() -> Vec<(bool, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut left = vec![root.join("crates/jindou/tests/cases")];

@@ -1,4 +1,4 @@
-//! Documents: the constructs of every RDF syntax that the server reads.
+//! Hostile documents: the constructs of every RDF syntax that the server reads.
 
 use super::{Shape, To};
 
@@ -13,7 +13,7 @@ const JSON: &str = "application/ld+json";
 const RDF: &str =
     "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\"";
 
-/// Documents: media type, name, head, what is repeated, middle, what is repeated after it, tail.
+/// Documents: media type, name, head, repeated text, middle, text repeated after it, tail.
 #[rustfmt::skip]
 const DOCUMENTS: &[(&str, &str, &str, &str, &str, &str, &str)] = &[
     (NT, "nt triples", "", "<http://e/s#> <http://e/p> \"#\" .\n", "", "", ""),
@@ -64,7 +64,7 @@ const DOCUMENTS: &[(&str, &str, &str, &str, &str, &str, &str)] = &[
     (JSON, "json spaces", "", "    ", "{}", "", ""),
 ];
 
-/// Documents in RDF/XML: name, head after `RDF`, what is repeated, middle, what is repeated after it, tail.
+/// Documents in RDF/XML: name, head after `RDF`, repeated text, middle, text repeated after it, tail.
 #[rustfmt::skip]
 const XML_DOCUMENTS: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("xml attributes", "><rdf:Description", " e:a#=\"1\"", "/></rdf:RDF>", "", ""),
@@ -87,7 +87,7 @@ const XML_DOCUMENTS: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("xml bases", "><rdf:Description>", "<e:p><rdf:Description xml:base=\"http://e/#/\"/></e:p>", "</rdf:Description></rdf:RDF>", "", ""),
 ];
 
-/// Documents.
+/// All hostile documents.
 pub fn documents() -> Vec<Shape> {
     let documents = DOCUMENTS
         .iter()

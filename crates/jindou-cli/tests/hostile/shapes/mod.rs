@@ -1,4 +1,4 @@
-//! Hostile texts: each construct of SPARQL and of RDF's syntaxes, repeated until the text is as long as wanted.
+//! Hostile texts: each construct of SPARQL and of RDF's syntaxes, repeated until the text has the requested length.
 
 mod documents;
 mod queries;
@@ -10,17 +10,18 @@ pub use updates::updates;
 
 use std::fmt::Write as _;
 
-/// Where a text goes.
+/// The kind of request that sends a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     Query,
     Prepared,
     Update,
-    /// A graph is put, in this format.
+    /// A request that puts a graph in this format.
     Store(&'static str),
 }
 
-/// A text: `head`, then `open` n times, `middle`, `close` n times, `tail`. `#` stands for the number of the repetition.
+/// A text: `head`, `open` repeated n times, `middle`, `close` repeated n times, `tail`. Each `#` in `open` is replaced
+/// by the number of the repetition.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub name: String,
@@ -54,13 +55,13 @@ impl Shape {
         }
     }
 
-    /// The text of about this many bytes.
+    /// The text with about this many bytes.
     pub fn text(&self, bytes: usize) -> String {
         let mut out = String::with_capacity(bytes + bytes / 8);
         out += &self.head;
         let most = bytes.saturating_sub(self.head.len() + self.middle.len() + self.tail.len());
         let mut n = 0usize;
-        // Closings are as long as openings, or shorter by the digits of a number.
+        // The closing parts contain no numbers, so their length is known before they are written.
         let from = out.len();
         while (out.len() - from) + n * self.close.len() < most || n == 0 {
             piece(&self.open, n, &mut out);
@@ -84,7 +85,7 @@ fn piece(text: &str, n: usize, out: &mut String) {
     }
 }
 
-/// A list of one thing after the other.
+/// A shape with one repeated part, which is not nested.
 fn flat(to: To, name: &str, head: &str, unit: &str, tail: &str) -> Shape {
     Shape::new(to, name, head, unit, "", "", tail)
 }

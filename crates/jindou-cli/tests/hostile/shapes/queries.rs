@@ -1,8 +1,8 @@
-//! Queries: every construct repeated side by side, and nested.
+//! Hostile queries: every construct, repeated in sequence or nested.
 
 use super::{Shape, To, flat};
 
-/// Expressions: name, what is repeated, middle, what is repeated after it.
+/// Expressions: name, repeated text, middle, text repeated after it.
 #[rustfmt::skip]
 const EXPRESSIONS: &[(&str, &str, &str, &str)] = &[
     ("parentheses", "(", "1", ")"),
@@ -40,7 +40,7 @@ const EXPRESSIONS: &[(&str, &str, &str, &str)] = &[
     ("strings", "?t = \"text #\" || ", "1", ""),
 ];
 
-/// Groups, by what is repeated in them.
+/// Groups: name, repeated text, middle, text repeated after it.
 #[rustfmt::skip]
 const PATTERNS: &[(&str, &str, &str, &str)] = &[
     ("triples", "?s <http://e/p#> ?o# . ", "", ""),
@@ -78,7 +78,7 @@ const PATTERNS: &[(&str, &str, &str, &str)] = &[
     ("long-iri", "a", "", ""),
 ];
 
-/// Property paths.
+/// Property paths: name, repeated text, middle, text repeated after it.
 #[rustfmt::skip]
 const PATHS: &[(&str, &str, &str, &str)] = &[
     ("sequence", "<http://e/p1>/", "<http://e/p2>", ""),
@@ -92,7 +92,7 @@ const PATHS: &[(&str, &str, &str, &str)] = &[
     ("star-of-alternatives", "<http://e/p#>|", "<http://e/p2>", ""),
 ];
 
-/// Queries with a list: name, head, what is repeated, tail.
+/// Queries with a list: name, head, repeated text, tail.
 #[rustfmt::skip]
 const LISTS: &[(&str, &str, &str, &str)] = &[
     ("values integers", "SELECT * { VALUES ?v { ", "# ", "} }"),
@@ -164,7 +164,7 @@ const LISTS: &[(&str, &str, &str, &str)] = &[
     ("question marks", "SELECT ", "? ", ""),
 ];
 
-/// Queries to be prepared.
+/// Queries that are prepared: name, head, repeated text, tail.
 #[rustfmt::skip]
 const PREPARED: &[(&str, &str, &str, &str)] = &[
     ("values integers", "SELECT * { VALUES ?v { ", "# ", "} }"),
@@ -174,7 +174,7 @@ const PREPARED: &[(&str, &str, &str, &str)] = &[
     ("string", "SELECT * { ?s ?p \"", "text ", "\" }"),
 ];
 
-/// Queries.
+/// All hostile queries.
 pub fn queries() -> Vec<Shape> {
     let mut all = vec![];
     let q = To::Query;
@@ -241,7 +241,7 @@ pub fn queries() -> Vec<Shape> {
     for (name, head, unit, tail) in LISTS {
         all.push(flat(q, name, head, unit, tail));
     }
-    // A name that stands for much: short names of a long prefix.
+    // A long prefix makes short names stand for long IRIs.
     let long = "a".repeat(1 << 16);
     let head = format!("PREFIX e: <http://e/{long}> SELECT * {{ VALUES ?v {{ ");
     all.push(flat(q, "values of a long prefix", &head, "e:# ", "} }"));

@@ -1,8 +1,8 @@
-//! Updates: every operation, and the lists that operations have.
+//! Hostile updates: every operation, with its lists.
 
 use super::{Shape, To, flat};
 
-/// Updates: name, head, what is repeated, tail.
+/// Updates: name, head, repeated text, tail.
 #[rustfmt::skip]
 const UPDATES: &[(&str, &str, &str, &str)] = &[
     ("insert data", "INSERT DATA { ", "<http://e/s#> <http://e/p> # . ", "}"),
@@ -25,7 +25,7 @@ const UPDATES: &[(&str, &str, &str, &str)] = &[
     ("prefixes", "", "PREFIX p#: <http://e/> ", "CLEAR DEFAULT"),
 ];
 
-/// Updates.
+/// All hostile updates.
 pub fn updates() -> Vec<Shape> {
     UPDATES
         .iter()

@@ -1,4 +1,4 @@
-//! Compares a response with what is expected of it.
+//! Compares a response with the expectations of a test case.
 
 use super::read::{Exchange, Expectation, Names, filled};
 use jindou_testing::http::Answer;
@@ -6,7 +6,7 @@ use oxrdfio::{RdfFormat, RdfParser};
 use serde_json::Value;
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput as Parsed};
 
-/// Says what differs. Values that the case gives names to are added to `names`.
+/// Returns the first difference as an error. Values that the case names are added to `names`.
 pub(super) fn check(answer: &Answer, e: &Exchange, names: &mut Names) -> Result<(), String> {
     let status = answer.status.to_string();
     let wanted = filled(&e.status, names);
@@ -50,7 +50,7 @@ fn text(answer: &Answer) -> Result<&str, String> {
     std::str::from_utf8(&answer.body).map_err(|e| e.to_string())
 }
 
-/// The body as JSON; an array where it has a document on each line.
+/// The body as JSON; for lines of JSON, an array of their values.
 fn json(answer: &Answer) -> Result<Value, String> {
     let text = text(answer)?;
     if answer.header("content-type") == "application/x-ndjson" {
@@ -61,7 +61,7 @@ fn json(answer: &Answer) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))
 }
 
-/// Reads results as another implementation does.
+/// Parses a result document with another implementation.
 fn parsed(answer: &Answer) -> Result<Parsed<'_>, String> {
     let media = answer.header("content-type");
     let format = QueryResultsFormat::from_media_type(media);
@@ -70,7 +70,7 @@ fn parsed(answer: &Answer) -> Result<Parsed<'_>, String> {
     parsed.map_err(|e| e.to_string())
 }
 
-/// Part of the response that a line is about, `None` if the response does not have it.
+/// The part of the response that an expectation is about; `None` if the response does not have it.
 fn subject(answer: &Answer, name: &str) -> Result<Option<Value>, String> {
     if name.starts_with('/') {
         let path = if name == "/" { "" } else { name };
@@ -125,7 +125,7 @@ fn expect(answer: &Answer, x: &Expectation, names: &mut Names) -> Result<(), Str
                 None => Ok(()),
             };
         }
-        // A value of nothing is that of a header that is not there.
+        // A missing header may be named, or compared with, the empty text.
         ("->", None) => "".into(),
         ("=", None) if value.is_empty() => return Ok(()),
         (_, None) => return Err(format!("there is no {name}")),
@@ -135,7 +135,7 @@ fn expect(answer: &Answer, x: &Expectation, names: &mut Names) -> Result<(), Str
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    // Headers are written as they are, everything else as JSON.
+    // In a case, values of headers are written literally, all other values as JSON.
     let is_header = !name.starts_with('/')
         && !["body", "whole", "rows", "cells", "boolean", "quads"].contains(&&*name);
     let same = || -> Result<bool, String> {

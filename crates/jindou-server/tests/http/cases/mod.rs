@@ -1,5 +1,5 @@
-//! Tests that are text: `tests/cases/*.http` hold requests and the responses that they must get. docs/testing.md has the
-//! format. `JINDOU_CASES=FILE` or `FILE:LINE` selects cases: all of a file, or the one around a line.
+//! Tests as text: `tests/cases/*.http` contain requests and the expected responses. docs/testing.md describes the
+//! format. `JINDOU_CASES=FILE` or `FILE:LINE` selects cases: all in a file, or the one at a line.
 
 mod check;
 mod read;
@@ -18,17 +18,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
-/// Longer than any notation of a test needs.
+/// Longest text that the notation for repeated text may produce, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// A server with its data and the files of its options.
+/// A server, with its store and the files that its options name.
 struct Served {
     server: Server,
     _data: Store,
     _files: Vec<tempfile::TempPath>,
 }
 
-/// Servers that cannot be written, by their options and data.
+/// Read-only servers that several cases share, by their options and data.
 #[derive(Default)]
 struct Shared(Mutex<BTreeMap<String, Arc<OnceLock<Arc<Served>>>>>);
 
@@ -39,7 +39,7 @@ fn written_out(text: &str) -> Result<String, String> {
     }
 }
 
-/// The options of `serve` lines.
+/// The server options for the `serve` lines of a case.
 fn settled(
     serve: &[(String, String)],
     files: &mut Vec<tempfile::TempPath>,
@@ -102,7 +102,8 @@ fn started(serve_lines: &[(String, String)], data: &str) -> Result<Served, Strin
 }
 
 impl Shared {
-    /// The server of a case: its own if it can be written, else one for all that have the same options and data.
+    /// The server for a case, and whether it is shared: a writable one is its own, a read-only one is shared by all
+    /// cases with the same options and data.
     fn server(&self, case: &Case, names: &Names) -> Result<(Arc<Served>, bool), String> {
         let filled = |(name, value): &(String, String)| (filled(name, names), filled(value, names));
         let serve: Vec<_> = case.serve.iter().map(filled).collect();
@@ -121,7 +122,7 @@ impl Shared {
     }
 }
 
-/// Percent-encodes what must not be in a request's target: all but RFC 3986's characters, `%` among them.
+/// Percent-encodes the characters that RFC 3986 does not allow in a request target; `%` stays as it is.
 fn target(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, b| {
         if b.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%".contains(&b) {
@@ -133,7 +134,7 @@ fn target(text: &str) -> String {
     })
 }
 
-/// Compresses a body by each of these codings in turn.
+/// Compresses a body with these codings, one after the other.
 fn packed(mut body: Vec<u8>, codings: &str) -> Result<Vec<u8>, String> {
     let level = flate2::Compression::default;
     for coding in codings.split(", ").filter(|c| !c.is_empty()) {
@@ -154,7 +155,7 @@ fn packed(mut body: Vec<u8>, codings: &str) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// Makes one exchange.
+/// Sends the request of an exchange, and compares the response.
 fn exchange(to: &Served, e: &Exchange, names: &mut Names) -> Result<(), String> {
     let say = |text: &str| written_out(&filled(text, names));
     let path = target(&say(&e.target)?);
@@ -169,7 +170,7 @@ fn exchange(to: &Served, e: &Exchange, names: &mut Names) -> Result<(), String> 
         let mut named = headers.iter().filter(|(name, _)| name == "content-type");
         named.any(|(_, value)| value.starts_with(media))
     };
-    // Parts are divided by lines of their own, whose ends the standard prescribes.
+    // The lines of a multipart body end in CRLF, as the standard requires.
     let ends = if is("multipart/") { "\r\n" } else { "\n" };
     let mut body = say(&e.body.join(ends))?;
     if is("application/x-www-form-urlencoded") {
@@ -196,7 +197,7 @@ fn exchange(to: &Served, e: &Exchange, names: &mut Names) -> Result<(), String> 
     }
 }
 
-/// Runs a case for each row of its tables. The error names the line, and the row.
+/// Runs a case for each row of its tables. An error has the line number and names the row.
 fn run(case: &Case, shared: &Shared) -> Result<(), (usize, String)> {
     for row in case.combinations() {
         let mut names = row.clone();
@@ -220,7 +221,7 @@ fn run(case: &Case, shared: &Shared) -> Result<(), (usize, String)> {
     Ok(())
 }
 
-/// The selected cases, with the names of their files.
+/// The selected cases, each with the name of its file.
 fn cases() -> Vec<(String, Case)> {
     let mut all = Vec::new();
     for file in case_files(FOLDER) {
@@ -252,7 +253,7 @@ fn responses_are_as_the_cases_say() {
     }
 }
 
-/// The runner itself must notice each kind of difference, or a case would pass whatever the response is.
+/// The runner must report each kind of difference; otherwise a case would pass whatever the response is.
 #[test]
 fn differences_are_noticed() {
     let asked = "== one\ndata\n| <http://e/a> <http://e/p> 1 .\nGET /query?query=ASK{}\naccept: application/sparql-results+json\n";

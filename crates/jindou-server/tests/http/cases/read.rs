@@ -1,21 +1,21 @@
-//! The format of `tests/cases/*.http`, which docs/testing.md describes.
+//! Parser for `tests/cases/*.http`, whose format docs/testing.md describes.
 
 use std::collections::BTreeMap;
 
-/// Values for `{{NAME}}`.
+/// Values to insert for `{{NAME}}`.
 pub(super) type Names = BTreeMap<String, String>;
 
-/// Exchanges that are made in order with one server.
+/// A test case: exchanges with one server, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Case {
     pub(super) name: String,
-    /// Line of its name.
+    /// Number of the line with the case's name.
     pub(super) line: usize,
-    /// Options of the server, with their values.
+    /// Server options, as names and values.
     pub(super) serve: Vec<(String, String)>,
-    /// The data as TriG.
+    /// The store's data as TriG.
     pub(super) data: Option<String>,
-    /// Tables: the case runs for each row, or for each combination of rows where there are several tables.
+    /// Tables of values: the case is run for each row, or for each combination of rows of several tables.
     pub(super) each: Vec<Table>,
     pub(super) exchanges: Vec<Exchange>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// A request and what its response must be.
+/// A request, and the expected response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exchange {
     pub(super) line: usize,
@@ -35,17 +35,17 @@ pub(super) struct Exchange {
     pub(super) target: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<String>,
-    /// `200`, `2xx`, with the kind of the problem where there is one.
+    /// Expected status such as `200` or `2xx`, and the expected kind of problem, if any.
     pub(super) status: String,
     pub(super) problem: Option<String>,
-    /// The request is sent again until the response is as expected.
+    /// True if the request is repeated until the response is as expected.
     pub(super) eventually: bool,
-    /// Lines of the whole body.
+    /// Lines of the expected body, if the whole body is compared.
     pub(super) whole: Option<Vec<String>>,
     pub(super) expected: Vec<Expectation>,
 }
 
-/// A line about a response: `SUBJECT OPERATOR VALUE`.
+/// An expectation about a response: a line `SUBJECT OPERATOR VALUE`.
 #[derive(Clone, Debug)]
 pub(super) struct Expectation {
     pub(super) line: usize,
@@ -54,7 +54,7 @@ pub(super) struct Expectation {
     pub(super) value: String,
 }
 
-/// Part of a case; it determines which lines may follow.
+/// The part of a case to which the last line belongs; it determines which lines may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Head,
@@ -69,7 +69,7 @@ fn is_request(line: &str) -> bool {
 }
 
 impl Case {
-    /// The cases of a file. What comes before the first holds for all that do not have their own.
+    /// The cases of a file. Options and data before the first case apply to all cases that do not have their own.
     pub(super) fn all(text: &str) -> Result<Vec<Self>, String> {
         let mut cases: Vec<Self> = Vec::new();
         let (mut current, mut part) = (Self::default(), Part::Head);
@@ -109,7 +109,7 @@ impl Case {
         Ok(cases)
     }
 
-    /// Adds a line. Returns what may follow, `None` if the line has no meaning here.
+    /// Adds a line, and returns the part to which it belongs; `None` if the line is not allowed here.
     fn add(&mut self, part: Part, line: &str, at: usize) -> Option<Part> {
         if is_request(line) {
             let (method, target) = line.split_once(' ')?;
@@ -169,7 +169,7 @@ impl Case {
     /// Adds a line before the first request.
     fn add_head(&mut self, line: &str, text: Option<&str>) -> Option<Part> {
         let cells = |text: &str| -> Vec<String> {
-            // Editors strip the space after a last cell that is empty.
+            // Editors may have removed the space after an empty last cell.
             let text = format!("{text} ");
             text.split(" | ").map(|c| c.trim().to_owned()).collect()
         };
@@ -198,7 +198,7 @@ impl Case {
         Some(Part::Head)
     }
 
-    /// The rows of all tables combined; one without names where there is no table.
+    /// All combinations of the tables' rows; a single empty one without tables.
     pub(super) fn combinations(&self) -> Vec<Names> {
         let mut all = vec![Names::new()];
         for table in &self.each {
@@ -215,7 +215,7 @@ impl Case {
     }
 }
 
-/// The text with values for all `{{NAME}}` that are known.
+/// The text with each known `{{NAME}}` replaced by its value.
 pub(super) fn filled(text: &str, names: &Names) -> String {
     let mut text = text.to_owned();
     for (name, value) in names {

@@ -147,7 +147,7 @@ fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
     }
 }
 
-/// The same check for the other formats.
+/// Truncated answers in JSON and TSV are errors.
 #[test]
 fn json_and_tables_that_are_cut_off_are_errors() {
     use crate::service::EndpointAnswer;
@@ -170,7 +170,7 @@ fn json_and_tables_that_are_cut_off_are_errors() {
         };
         assert_eq!(rows(whole).unwrap(), 2);
         for cut in 0..whole.len() {
-            // After a whole line, a table gives no sign that more should follow.
+            // A TSV table that ends after a whole line cannot be recognised as truncated.
             if format == QueryResultsFormat::Tsv && cut > 0 && whole.as_bytes()[cut - 1] == b'\n' {
                 continue;
             }

@@ -108,7 +108,7 @@ fn heads_may_be_missing_or_late() {
     let late = format!(r#"{{{rows},"head":{{"vars":["b","a"]}}}}"#);
     let turned = expected(["b", "a"], [[None, text("x")], [text("y"), None]]);
     assert_eq!(read(&late), turned);
-    // A byte order mark.
+    // A byte order mark is skipped.
     assert_eq!(read(&format!("\u{feff}{{{rows}}}")), plain());
     assert_eq!(
         read(r#"{"head":{},"results":{"bindings":[]}}"#),

@@ -1,15 +1,15 @@
-//! Expressions with rows of values, and what the reference says of each.
+//! Expressions with rows of values, and the values that the reference evaluator computes for them.
 
 use jindou_testing::reference::{Outcome, Truth, evaluate, truth};
 use jindou_testing::{Rng, Theme, Tree, tree};
 use oxrdf::Term;
 
-/// Values of `?a`, `?b` and `?c`, as their numbers in [`Case::matrix`]; `None` is unbound.
+/// Values of `?a`, `?b` and `?c`, as indexes into [`Case::matrix`]; `None` is unbound.
 pub type Row = [Option<usize>; 3];
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// One expression with what it must be in each row.
+/// One expression with its expected value and effective boolean value in each row.
 pub struct Judged {
     pub tree: Tree,
     pub text: String,
@@ -17,7 +17,7 @@ pub struct Judged {
     pub truths: Vec<Truth>,
 }
 
-/// Expressions that are asked together.
+/// Expressions and rows that the same queries evaluate.
 pub struct Case<'v> {
     pub matrix: &'v [Term],
     pub rows: Vec<Row>,
@@ -26,7 +26,7 @@ pub struct Case<'v> {
 
 impl<'v> Case<'v> {
     pub fn random(rng: &mut Rng, matrix: &'v [Term], expressions: usize, rows: usize) -> Self {
-        // Many rows are for columns of numbers; a query has room for this many only if they are short.
+        // Cases with many rows use arithmetic: numbers are short, so that a query's text can contain that many.
         let many = rows > 1000;
         let theme = if many {
             Theme::Arithmetic
@@ -93,7 +93,7 @@ impl<'v> Case<'v> {
         Some(self.matrix[row[at]?].clone())
     }
 
-    /// True if queries can name all terms of the row.
+    /// True if a query's text can contain all terms of the row, that is, unless one is a blank node.
     pub fn has_names(&self, row: &Row) -> bool {
         row.iter()
             .flatten()
@@ -105,7 +105,7 @@ impl<'v> Case<'v> {
         let mut out = text.to_owned();
         for (name, value) in NAMES.iter().zip(row) {
             if let Some(i) = value {
-                // BOUND takes a variable only.
+                // BOUND allows only a variable as its argument.
                 out = out.replace(&format!("BOUND(?{name})"), "true");
                 out = out.replace(&format!("?{name}"), &self.matrix[*i].to_string());
             } else {

@@ -1,4 +1,5 @@
-//! Compares what positions gave with the reference, and with one another where the specifications leave a choice.
+//! Compares the values that each position returned with the reference, and with each other where the specifications
+//! leave the value to the implementation.
 
 use super::case::Case;
 use super::positions::{Asked, POSITIONS, Position, Setting, What};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Something that is not as it must be.
+/// A value or refusal that differs from the expected one.
 #[derive(Clone)]
 pub struct Disagreement {
     pub position: &'static str,
@@ -20,7 +21,8 @@ pub struct Disagreement {
     pub data: String,
     pub expected: String,
     pub got: String,
-    /// The smallest part of the expression that is wrong there too, with its row's terms.
+    /// The smallest part of the expression that is wrong in the same position, with the row's terms instead of
+    /// variables.
     pub cause: String,
 }
 
@@ -48,33 +50,33 @@ impl Disagreement {
     }
 }
 
-/// Counts and disagreements of a run.
+/// Counts of a run, and its disagreements.
 #[derive(Default)]
 pub struct Report {
-    /// Expressions, each with one row of values.
+    /// Number of expressions times rows that were tested.
     pub judged: u64,
-    /// Comparisons of an answer's cell with what it must be.
+    /// Number of cells that were compared with the expected value.
     pub compared: u64,
-    /// Comparisons of expressions whose value is the implementation's choice.
+    /// Number of values that the specifications leave to the implementation, by reason.
     pub free: BTreeMap<&'static str, u64>,
     pub wrong: u64,
-    /// Time in each position's queries, and in the judge itself.
+    /// Time of the queries of each position, and of the comparison.
     pub spent: BTreeMap<&'static str, std::time::Duration>,
-    /// Disagreements by the smallest expression's shape.
+    /// Disagreements, grouped by the shape of the smallest wrong expression.
     pub classes: BTreeMap<String, Class>,
-    /// Expressions that were reduced to the smallest part that is wrong.
+    /// Number of expressions that were reduced to their smallest wrong part so far.
     reduced: usize,
 }
 
-/// Disagreements with one cause, as far as can be told.
+/// Disagreements that probably have the same cause.
 pub struct Class {
     pub count: u64,
     pub positions: BTreeSet<&'static str>,
-    /// The shortest of them.
+    /// The disagreement with the shortest text.
     pub example: Disagreement,
 }
 
-/// Number of wrong expressions that are reduced to a smaller one, which takes several queries each.
+/// Largest number of wrong expressions that are reduced, since each takes several queries.
 const REDUCED: usize = 600;
 
 fn shown(t: Option<&Term>) -> String {
@@ -87,7 +89,8 @@ fn wanted(o: &Outcome) -> String {
         .map_or_else(|| "unbound".into(), |v| v.term().to_string())
 }
 
-/// Values and truths of free outcomes that some position gave, by expression and row.
+/// For values left to the implementation: the first value that any position returned, by expression and row. The other
+/// positions must return the same.
 #[derive(Default)]
 struct Seen {
     values: HashMap<(usize, usize), Option<Term>>,
@@ -101,7 +104,7 @@ fn label(t: &Term) -> Term {
     }
 }
 
-/// `Err` with what was expected and got.
+/// Returns `Err` with the expected and the actual value if they differ.
 fn compare(
     what: &What,
     value: &Outcome,
@@ -168,7 +171,7 @@ fn compare(
 }
 
 impl Report {
-    /// Asks for a case in every position, each in one of the stores.
+    /// Evaluates a case in every position, each on a random one of the stores.
     pub fn judge(&mut self, case: &Case<'_>, stores: &[Store], rng: &mut Rng) {
         self.judged += (case.expressions.len() * case.rows.len()) as u64;
         let service = Arc::new(Scripted::default());
@@ -207,7 +210,7 @@ impl Report {
     ) {
         let case = setting.case;
         for (query, error) in &asked.refused {
-            // Many long expressions at once may be more than a text may have: that says nothing of their values.
+            // Together, many long expressions may exceed the parser's limits; that is not a wrong value.
             if error.contains("too many operators and groups") {
                 *self.free.entry("too long a query").or_default() += 1;
                 continue;
@@ -256,7 +259,7 @@ impl Report {
         }
     }
 
-    /// Counts one.
+    /// Counts a disagreement in its class.
     pub fn note(&mut self, d: Disagreement) {
         self.wrong += 1;
         let class = self
@@ -275,7 +278,7 @@ impl Report {
         }
     }
 
-    /// The counts, and an example of each class, the most frequent first.
+    /// The counts, and an example of each class, the most frequent class first.
     pub fn text(&self) -> String {
         let mut out = format!(
             "{} expressions with their rows, {} comparisons, {} disagreements in {} classes\n",
@@ -306,10 +309,10 @@ impl Report {
     }
 }
 
-/// Classes that a report shows.
+/// Largest number of classes in the text of a report.
 const SHOWN: usize = 80;
 
-/// An expression with its literals reduced to their datatypes.
+/// An expression with the texts of its literals replaced by `…`, so that similar ones are equal.
 fn shape(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -325,7 +328,7 @@ fn shape(text: &str) -> String {
     (out + rest).replace("http://www.w3.org/2001/XMLSchema#", "xsd:")
 }
 
-/// The deepest part of the expression that is wrong in the same position and row.
+/// The deepest part of the expression that is wrong in the same position and row, with the row's terms.
 fn smallest(
     case: &Case<'_>,
     tree: &Tree,

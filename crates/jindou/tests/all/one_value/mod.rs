@@ -1,6 +1,8 @@
-//! One expression has one value: wherever it stands in a query, whatever computes it, and wherever its terms lie.
+//! Tests that an expression has the same value at every position of a query, in every operator that evaluates it, and
+//! whether its terms are in the base, in the tail, or computed by the query.
 //!
-//! The judge is an evaluator of expressions written from the specifications ([`jindou_testing::reference`]), over a matrix of awkward values.
+//! The expected values come from an evaluator written from the specifications ([`jindou_testing::reference`]); the
+//! operands are values that are difficult to handle (`matrix`) and random ones.
 
 mod case;
 mod judge;
@@ -14,7 +16,7 @@ use judge::Report;
 use oxrdf::{BlankNode, Term};
 use std::time::Instant;
 
-/// The matrix, this many random values, and a blank node.
+/// The fixed difficult values, `random` random values, and a blank node.
 fn values(rng: &mut Rng, random: usize) -> Vec<Term> {
     let mut out = matrix();
     out.extend(random_values(rng, random));
@@ -26,12 +28,12 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |v| v.parse().expect("a number"))
 }
 
-/// Expressions after which there are other random values, in other stores.
+/// After this many expressions, new random values are drawn and new stores made.
 const EACH: u64 = 50_000;
-/// Random values alongside the matrix.
+/// Number of random values in addition to the fixed ones.
 const RANDOM: usize = 120;
 
-/// Random expressions, this many with their rows, in every position.
+/// Tests random expressions in every position until `count` pairs of an expression and a row were tested.
 fn run(seed: u64, count: u64) -> Report {
     let mut report = Report::default();
     let mut rng = Rng::new(seed);
@@ -42,7 +44,8 @@ fn run(seed: u64, count: u64) -> Report {
         let mut batches = 0;
         while report.judged < until {
             batches += 1;
-            // Now and then so many rows that columns of them are computed at once, over more than one batch of the engine's.
+            // Every sixteenth case has more rows than a batch of the engine, so that expressions are computed column by
+            // column over several batches.
             let (expressions, rows) = if batches % 16 == 0 {
                 (3, 2500)
             } else {
@@ -72,7 +75,7 @@ fn an_expression_has_one_value_wherever_it_stands() {
     assert_right(&run(number("JINDOU_SEED", 1), 20_000), begin);
 }
 
-/// Every two values compared by every operator, as two variables and as a variable with a constant.
+/// Compares every two values by every operator, once as two variables and once as a variable with a constant.
 #[test]
 fn every_two_values_compare_alike() {
     let begin = Instant::now();
@@ -83,7 +86,8 @@ fn every_two_values_compare_alike() {
     assert_right(&report, begin);
 }
 
-/// `JINDOU_COUNT` expressions (a million) from `JINDOU_SEED`, and all constants in all stores.
+/// Tests `JINDOU_COUNT` expressions (default a million) with the seed `JINDOU_SEED`, and all pairs of values with all
+/// constants in all stores.
 #[test]
 #[ignore = "a million expressions take some minutes"]
 fn a_million_expressions() {

@@ -1,4 +1,5 @@
-//! Places where an expression can stand, each as a query that answers for many expressions and rows at once.
+//! The positions at which a query may contain an expression. Each has a query that evaluates many expressions for many
+//! rows at once.
 
 use super::case::{Case, NAMES, Row};
 use super::stores::{Scripted, VALUE, ask, vertex};
@@ -8,16 +9,16 @@ use oxrdf::{Literal, Term};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Where to ask.
+/// The expressions and rows to evaluate, and the database and endpoint to use.
 pub struct Setting<'s> {
     pub case: &'s Case<'s>,
     pub db: &'s Database,
     pub service: &'s Arc<Scripted>,
-    /// A number that picks the rows, or the aggregate, where not all are taken.
+    /// A random number that selects the rows or the aggregate, for positions that do not use all of them.
     pub turn: usize,
 }
 
-/// Result that was got for an expression in a row.
+/// The result that a query returned for an expression in a row.
 pub struct Got {
     pub expression: usize,
     pub row: usize,
@@ -31,26 +32,26 @@ pub enum What {
     Value(Option<Term>),
     /// Its effective boolean value, `None` for an error.
     Truth(Option<bool>),
-    /// True if it passed as a condition.
+    /// True if the row passed the expression as a condition.
     Holds(bool),
-    /// True if it passed negated.
+    /// True if the row passed the negated expression as a condition.
     Fails(bool),
-    /// A value made of the expression's, and what it must be.
+    /// A value computed from the expression's value, such as a sum, with its expected value.
     Made(Option<Term>, Outcome),
 }
 
-/// Queries and what they gave.
+/// Queries and what they returned.
 #[derive(Default)]
 pub struct Asked {
     pub queries: Vec<String>,
     pub got: Vec<Got>,
-    /// Queries that were refused, with the message.
+    /// Queries that ended with an error, with its message.
     pub refused: Vec<(String, String)>,
 }
 
 pub type Position = (&'static str, fn(&Setting<'_>) -> Asked);
 
-/// All of them.
+/// All positions: name, and the function that evaluates a case there.
 pub const POSITIONS: [Position; 25] = [
     ("BIND", |s| s.values(&s.bound_rows(), "")),
     ("SELECT", selected),
@@ -140,7 +141,7 @@ impl Setting<'_> {
         &self.case.expressions[k].text
     }
 
-    /// Rows whose values are looked up in the store.
+    /// A pattern that binds each row's number and values, where the values come from the store.
     fn bound_rows(&self) -> String {
         let mut out = String::from("VALUES (?n ?va ?vb ?vc) {");
         let mut unbound = false;
@@ -166,7 +167,7 @@ impl Setting<'_> {
         out
     }
 
-    /// Only where the rows' terms make no longer text than a query may have.
+    /// Evaluates a position that has the rows' terms in the query's text, unless there are too many rows for that.
     fn short(&self, ask: impl Fn(&Self) -> Asked) -> Asked {
         if self.case.rows.len() < 500 {
             ask(self)
@@ -175,7 +176,7 @@ impl Setting<'_> {
         }
     }
 
-    /// Rows whose values stand in the query; those that it can name.
+    /// A VALUES with each row's number and values; rows with blank nodes are left out.
     fn named_rows(&self) -> String {
         let mut out = String::from("VALUES (?n ?a ?b ?c) {");
         for (n, row) in self.case.rows.iter().enumerate() {
@@ -208,7 +209,7 @@ impl Setting<'_> {
             .collect()
     }
 
-    /// Asks, and takes each cell of each row `n` for the value of the expression with the column's number.
+    /// Runs a query whose first column is the row's number, and whose column `k + 1` has the value of expression `k`.
     fn table(
         &self,
         query: String,
@@ -287,7 +288,7 @@ impl Setting<'_> {
         })
     }
 
-    /// An aggregate over groups of one row, and what it makes of the value.
+    /// Evaluates an aggregate over groups of one row each; `made` computes its expected result from the row's value.
     fn aggregated(&self, name: &str, made: impl Fn(&Value) -> Outcome) -> Asked {
         let columns: String = (0..self.count())
             .map(|k| format!(" ({name}({}) AS ?x{k})", self.text(k)))
@@ -306,7 +307,7 @@ impl Setting<'_> {
         })
     }
 
-    /// The rows that pass each condition; in the template, `·` marks the expression's place.
+    /// Determines which rows pass each expression as a condition. In the template `·` stands for the expression.
     fn conditions(&self, rows: &str, template: &str, wanted: bool) -> Asked {
         let branches: Vec<String> = (0..self.count())
             .map(|k| {
@@ -382,7 +383,7 @@ fn after_service(s: &Setting<'_>) -> Asked {
     s.values(rows, "")
 }
 
-/// Each expression for one row, its terms written into the text.
+/// Evaluates each expression for one row, whose terms replace the variables in the text.
 fn constants(s: &Setting<'_>) -> Asked {
     let rows: Vec<usize> = (0..s.count())
         .map(|k| (k + s.turn) % s.case.rows.len())
@@ -460,7 +461,7 @@ fn counted(s: &Setting<'_>) -> Asked {
 }
 
 fn grouped(s: &Setting<'_>) -> Asked {
-    // The parser takes no variable alone under another name here.
+    // COALESCE because GROUP BY does not accept `(?a AS ?x)` with a variable alone.
     let keys: String = (0..s.count())
         .map(|k| format!(" (COALESCE({}) AS ?x{k})", s.text(k)))
         .collect();
@@ -472,7 +473,7 @@ fn grouped(s: &Setting<'_>) -> Asked {
     s.table(query, |_, _, t| Some(What::Value(t)))
 }
 
-/// Two rows' terms as a prepared query's parameters.
+/// Evaluates the expressions for two rows, whose terms are the parameters of a prepared query.
 fn prepared(s: &Setting<'_>) -> Asked {
     let mut asked = Asked::default();
     let used: Vec<&str> = NAMES.to_vec();

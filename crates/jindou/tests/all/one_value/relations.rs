@@ -1,4 +1,4 @@
-//! Comparisons between rows: all pairs, joins on values, order, DISTINCT.
+//! Tests of operations that compare rows with each other: all pairs of values, joins by value, ORDER BY, DISTINCT.
 
 use super::case::Case;
 use super::judge::{Disagreement, Report};
@@ -19,7 +19,7 @@ fn applied(op: &str, a: &str, b: &str) -> String {
     }
 }
 
-/// Truth of every operator for every two values: by operator, then by left value, then by right value.
+/// Expected truth of each comparison: indexed by operator, left value and right value.
 struct Relations {
     truths: Vec<Vec<Vec<Truth>>>,
 }
@@ -70,7 +70,7 @@ fn add(
     });
 }
 
-/// Every operator over every two values in every store; of constants one in this many a store.
+/// Tests every operator on every two values, in every store. As constants, each store gets only one value in `one_in`.
 pub fn of_all_pairs(values: &[Term], stores: &[Store], one_in: usize, report: &mut Report) {
     let relations = Relations::from_values(values);
     for (which, store) in stores.iter().enumerate() {
@@ -208,7 +208,8 @@ fn pairs(
     }
 }
 
-/// One of the case's expressions in ORDER BY, DISTINCT, MIN and MAX over all rows, and two of them joined on their values.
+/// Tests a random expression of the case in ORDER BY, DISTINCT, SUM, MIN and MAX over all rows, and joins it with
+/// another one by value.
 pub fn of_expressions(case: &Case<'_>, stores: &[Store], rng: &mut Rng, report: &mut Report) {
     let store = &stores[rng.below(stores.len())];
     let k = rng.below(case.expressions.len());
@@ -269,7 +270,8 @@ pub fn of_expressions(case: &Case<'_>, stores: &[Store], rng: &mut Rng, report: 
     }
 }
 
-/// SUM, MIN and MAX of an expression over all rows; a sum whose steps round depends on the rows' order and is left out.
+/// Tests SUM, MIN and MAX of an expression over all rows. Sums whose steps are rounded are skipped, since they depend
+/// on the order of the rows.
 fn aggregated(
     report: &mut Report,
     store: &Store,
@@ -365,7 +367,7 @@ fn aggregated(
     }
 }
 
-/// SPARQL 1.1 §15.1, with triple terms last.
+/// Rank of a term's kind in ORDER BY (SPARQL 1.1 §15.1), with triple terms last.
 fn class(v: Option<&Value>) -> u8 {
     match v.map(Value::term) {
         None => 0,

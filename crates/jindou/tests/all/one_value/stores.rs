@@ -1,4 +1,4 @@
-//! The same statements in stores that came about in different ways.
+//! Stores that have the same statements, but were made in different ways.
 
 use jindou::parse::{Format, Sources};
 use jindou::{
@@ -9,7 +9,7 @@ use oxrdf::{GraphName, NamedNode, Quad, Term};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// The predicate of a value.
+/// The predicate that leads from a vertex to its value.
 pub const VALUE: &str = "<http://e/value>";
 
 /// The vertex that has value number `i`.
@@ -17,7 +17,7 @@ pub fn vertex(i: usize) -> String {
     format!("<http://e/v{i}>")
 }
 
-/// The number of the value that a vertex has; `None` for one of those that only fill the base.
+/// The number of the value that a vertex has; `None` for the additional vertices that only fill the base.
 pub fn number_of(term: Option<&Term>) -> Option<usize> {
     match term {
         Some(Term::NamedNode(n)) => n.as_str().strip_prefix("http://e/v")?.parse().ok(),
@@ -25,7 +25,7 @@ pub fn number_of(term: Option<&Term>) -> Option<usize> {
     }
 }
 
-/// A database and how it came about.
+/// A database, and a description of how it was made.
 pub struct Store {
     pub name: &'static str,
     pub db: Database,
@@ -91,7 +91,7 @@ fn recluster(db: &Database) {
         .expect("a reclustering");
 }
 
-/// Stores whose terms lie in the base, in the tail, in both, and where they lie after a merge and a reclustering.
+/// Stores whose terms are in the base, in the tail, or in both, and stores after a merge and after a reclustering.
 pub fn stores(values: &[Term]) -> Vec<Store> {
     let all = statements(values);
     let last = all.len() - 1;
@@ -108,7 +108,7 @@ pub fn stores(values: &[Term]) -> Vec<Store> {
         let folder = tempfile::tempdir().expect("a folder");
         let mut first = before.to_vec();
         first.push(all[last].clone());
-        // So that the planner knows the predicate even where all values lie in the tail.
+        // These make the predicate known to the base, and so to the planner, even if all values are in the tail.
         first.extend((0..200).map(|i| {
             Quad::new(
                 NamedNode::new_unchecked(format!("http://e/w{i}")),
@@ -145,7 +145,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Sets what is answered.
+    /// Sets the variables and rows of all later answers.
     pub fn script(&self, names: Vec<&'static str>, rows: Table) {
         *self.rows.lock().expect("a lock") = (names, rows);
     }
@@ -179,7 +179,7 @@ impl ServiceCaller for Scripted {
 /// Rows of an answer.
 pub type Table = Vec<Vec<Option<Term>>>;
 
-/// The answer's rows, or the error's text.
+/// The answer's rows, or the error's message.
 pub fn ask(db: &Database, text: &str, service: Option<&Arc<Scripted>>) -> Result<Table, String> {
     let mut options = QueryOptions::default().with_threads(1);
     options.service = service.map(|s| Arc::clone(s) as Arc<dyn ServiceCaller>);

@@ -1,4 +1,5 @@
-//! Cursors over databases in memory: `spareval`'s answers, readers that are slow or go away, limits.
+//! Cursors over databases in memory: compared with `spareval`'s answers, with readers that are slow or go away, and
+//! with limits.
 
 use jindou::parse::{Format, Sources};
 use jindou::{
@@ -22,7 +23,7 @@ fn database(quads: &[Quad]) -> Database {
     load(quads.iter().map(|q| format!("{q} .\n")).collect())
 }
 
-/// `n` things with a number each: their product has n² rows.
+/// A database of `n` subjects with a number each, so that [`PRODUCT`] has n² rows.
 fn numbered(n: usize) -> Database {
     let mut text = String::new();
     for i in 0..n {
@@ -32,21 +33,21 @@ fn numbered(n: usize) -> Database {
 }
 
 const PRODUCT: &str = "SELECT ?a ?b { ?a <http://e/p> ?x . ?b <http://e/p> ?y }";
-/// No row of the product passes, and the engine cannot know it before.
+/// A query without rows, which the engine finds out only by computing all n³ combinations.
 const FRUITLESS: &str = "SELECT ?a { ?a <http://e/p> ?x . ?b <http://e/p> ?y . ?c <http://e/p> ?z
     FILTER(CONCAT(?x, ?y, ?z) = \"none\") }";
 
-/// Options with memory of their own, so that what is left of it shows.
+/// Options with their own budget, so that [`used`] shows this query's memory alone.
 fn counted() -> QueryOptions {
     QueryOptions::default().with_memory(MemoryBudget::unlimited())
 }
 
-/// Bytes of that memory that are taken.
+/// Bytes charged to the budget of these options.
 fn used(options: &QueryOptions) -> u64 {
     options.memory.as_ref().unwrap().used()
 }
 
-/// All rows, read in another way each time.
+/// Reads all rows in one of three ways, chosen by `way % 3`: by row, by column and row, or by column.
 fn all(mut cursor: Cursor, way: usize) -> Result<Answer> {
     let columns = cursor.variables().to_vec();
     let mut rows = vec![];
@@ -123,7 +124,8 @@ fn a_slow_reader_holds_the_query_back() {
     let options = counted();
     let mut cursor = db.cursor(PRODUCT, &options).unwrap();
     let mut rows = cursor.next_batch().unwrap().unwrap().rows();
-    // A million rows of two columns are 8 MB; those that wait are some 200 kB, and the query's own batches.
+    // All rows would take 8 MB (a million rows of two columns). The batches in the queue take some 200 kB, in addition
+    // to the query's own memory.
     let mut most = 0;
     for _ in 0..10 {
         std::thread::sleep(Duration::from_millis(30));
@@ -157,7 +159,7 @@ fn a_reader_that_goes_cancels_the_query_and_nothing_else() {
     let db = numbered(1000);
     let cancel = CancelToken::new();
     let options = counted().with_cancel(cancel.clone());
-    // Midway, while it waits; and before the first row, where there will be none.
+    // One cursor is dropped while its query waits for the reader, another before its query has found a row.
     let mut cursor = db.cursor(PRODUCT, &options).unwrap();
     let batch = cursor.next_batch().unwrap().unwrap();
     let began = Instant::now();
@@ -205,7 +207,7 @@ fn the_time_limit_holds_for_query_and_reader() {
     let db = numbered(1000);
     let limit = Duration::from_millis(100);
     let options = QueryOptions::default().with_timeout(limit);
-    // A query that has no rows, and one whose reader sleeps longer than it has time.
+    // A query without rows, and one whose reader sleeps longer than the time limit.
     for (query, sleep) in [(FRUITLESS, 0), (PRODUCT, 400)] {
         let mut cursor = db.cursor(query, &options).unwrap();
         std::thread::sleep(Duration::from_millis(sleep));
@@ -284,7 +286,7 @@ fn planned_queries_give_cursors_and_say_their_form() {
         [Some(oxrdf::Literal::from("7").into())]
     );
     assert!(cursor.next_batch().unwrap().is_none());
-    // The time limit counts for planned ones, too.
+    // The time limit also applies to a query that is planned already.
     let planned = db.plan(FRUITLESS, &options).unwrap();
     let db = numbered(1000);
     drop(planned);
@@ -312,7 +314,7 @@ fn waiting_for_a_batch_ends_in_time() {
         )
         .unwrap();
     assert!(none.wait(Duration::MAX) && none.next_batch().unwrap().is_none());
-    // A cancelled one has something to say.
+    // After a cancellation, `wait` returns at once, since there is an error to return.
     let cancel = CancelToken::new();
     let options = QueryOptions::default().with_cancel(cancel.clone());
     let mut cursor = db.cursor(FRUITLESS, &options).unwrap();
@@ -324,7 +326,7 @@ fn waiting_for_a_batch_ends_in_time() {
 #[test]
 fn ids_of_all_batches_are_decoded_by_any() {
     let db = numbered(300);
-    // Terms of the store, and those that the query makes.
+    // Terms of the store, and terms that the query computes.
     let text = "SELECT ?a (CONCAT(?x, \"!\") AS ?made) { ?a <http://e/p> ?x . ?b <http://e/p> ?y }";
     let mut cursor = db.cursor(text, &QueryOptions::default()).unwrap();
     let (mut ids, mut expected, mut first) = (vec![], vec![], None);

@@ -1,4 +1,5 @@
-//! Documents of LOAD: read before the turn to write, and what becomes of a request one of whose documents cannot be had.
+//! LOAD: documents are fetched before the update waits for its turn to write; and what happens if one cannot be
+//! fetched.
 
 use jindou::parse::Format;
 use jindou::testing::Store;
@@ -9,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Gives a document once the test lets it; IRIs that end in `none` have none.
+/// A source that returns a document only when the test says so, and fails for IRIs that end in `none`.
 #[derive(Debug)]
 struct Slow {
     asked: Sender<()>,
@@ -62,7 +63,7 @@ fn a_slow_document_keeps_no_writer_waiting() {
                     DELETE { ?s <http://e/p> 1 } WHERE { ?s <http://e/p> 1 }";
         let loading = scope.spawn(|| store.db.update(text, &options));
         was_asked.recv_timeout(Duration::from_secs(60)).unwrap();
-        // The document is under way: others write.
+        // While the document is being fetched, other updates are executed.
         let other = "INSERT DATA { <http://e/c> <http://e/p> 1 , 3 }";
         store.db.update(other, &UpdateOptions::default()).unwrap();
         assert_eq!(count(&store, "?s <http://e/p> ?o"), 3);
@@ -70,7 +71,7 @@ fn a_slow_document_keeps_no_writer_waiting() {
         let done = loading.join().unwrap().unwrap();
         assert_eq!((done.operations, done.added, done.removed), (3, 3, 3));
     });
-    // The operations see each other in their order, and what was written meanwhile.
+    // The request's operations see each other's changes in order, and the update that was executed meanwhile.
     assert_eq!(count(&store, "?s <http://e/p> 1"), 0);
     assert_eq!(count(&store, "?s <http://e/p> ?o"), 3);
     assert_eq!(
@@ -100,7 +101,7 @@ fn a_document_that_cannot_be_had_fails_the_request_unless_it_is_silent() {
         "what is behind it is not read"
     );
     assert_eq!(count(&store, "?s <http://e/p> ?o"), 1);
-    // An operation before it fails first.
+    // If an earlier operation fails as well, its error is reported.
     let text = "CREATE GRAPH <http://e/g> ; LOAD <http://e/none>";
     let e = store.db.update(text, &options).unwrap_err();
     assert!(matches!(e, Error::Conflict(_)), "{e}");

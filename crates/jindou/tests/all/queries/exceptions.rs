@@ -1,5 +1,5 @@
-//! Classes and keys are intervals of ids, with exceptions once updates touch them. After few and after many changes of them,
-//! a store must answer as one that is loaded from the same quads.
+//! A load makes each class and each predicate's keys intervals of ids; updates add exceptions to them. After few and
+//! after many updates, a store must answer as one that is loaded from the same quads.
 
 use jindou::{Database, LoadOptions, Progress, QueryOptions, UpdateOptions};
 use jindou_store::SnapshotQuads;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const UB: &str = "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>";
 
-/// Each more than the one before; the first ones leave few exceptions, the others hundreds and thousands.
+/// Updates that affect more and more vertices: the first ones cause few exceptions, the last ones thousands.
 const CHANGES: [&str; 8] = [
     "DELETE { ?x a ?c } WHERE { ?x a ?c FILTER(STRENDS(STR(?x), \"Student77\")) }",
     "INSERT { ?x a ub:GraduateStudent } WHERE { ?x a ub:UndergraduateStudent FILTER(STRENDS(STR(?x), \"33\")) }",

@@ -1,5 +1,5 @@
-//! Functions that a program registers under IRIs, and IRIs that are not registered. `docs/adding.md` is followed here: the
-//! function is `ex:soundex`, whose codes are those of the United States' National Archives.
+//! Functions that a program registers under IRIs, and calls of IRIs that are not registered. This follows the example
+//! in `docs/adding.md`: the function `ex:soundex` computes the Soundex codes of the US National Archives.
 
 use jindou::testing::load_nquads;
 use jindou::{Argument, Database, Error, Function, Functions, QueryOptions, UpdateOptions, Value};
@@ -41,7 +41,7 @@ impl Function for Soundex {
             {
                 code.push(s);
             }
-            // Vowels part equal sounds, h and w do not.
+            // Equal codes separated by a vowel are both written; separated by h or w they are one.
             if !matches!(c.to_ascii_lowercase(), 'h' | 'w') {
                 last = this;
             }
@@ -53,7 +53,7 @@ impl Function for Soundex {
     }
 }
 
-/// Counts its calls.
+/// A function that returns the number of its calls so far.
 struct Ticket(AtomicU64);
 
 impl Function for Ticket {
@@ -96,7 +96,7 @@ fn options(functions: &Functions) -> QueryOptions {
 }
 
 fn database(dir: &std::path::Path) -> Database {
-    // Names and codes as https://www.archives.gov/research/census/soundex gives them.
+    // Names with the codes that https://www.archives.gov/research/census/soundex gives.
     let names = [
         ("Washington", "W252"),
         ("Lee", "L000"),
@@ -133,7 +133,7 @@ fn registered_functions_have_values_everywhere() {
     let dir = tempfile::tempdir().unwrap();
     let db = database(dir.path());
     let with = options(&functions());
-    // In a FILTER, where all codes are as published; in BIND, GROUP BY, ORDER BY, IF and an update.
+    // In a FILTER, for all names, and then in BIND, ORDER BY and GROUP BY.
     let all = "SELECT * { ?p :name ?n ; :code ?c FILTER(ex:soundex(?n) = ?c) }";
     assert_eq!(rows(&db, all, &with).len(), 7);
     let none = "SELECT * { ?p :name ?n ; :code ?c FILTER(ex:soundex(?n) != ?c) }";
@@ -150,7 +150,8 @@ fn registered_functions_have_values_everywhere() {
     );
     let grouped = "SELECT (COUNT(*) AS ?n) { ?p :name ?x } GROUP BY (STRLEN(ex:soundex(?x)))";
     assert_eq!(rows(&db, grouped, &with), [[Some(Literal::from(7).into())]]);
-    // An IRI has no code, and an error is not a value; COALESCE and unbound arguments go on.
+    // An IRI has no code: the call is an error, so the variable stays unbound, and COALESCE takes its next argument.
+    // Unbound arguments are passed on as `None`.
     let failed = "SELECT ?c { BIND(ex:soundex(:p1) AS ?c) }";
     assert_eq!(rows(&db, failed, &with), [[None]]);
     let second = "SELECT ?c { BIND(ex:second(?nowhere, COALESCE(ex:soundex(1), \"else\")) AS ?c) }";
@@ -185,7 +186,7 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
     let db = database(dir.path());
     let with = options(&functions());
     let call = "SELECT (ex:soundex(?n) AS ?c) { ?p :name ?n }";
-    // Before, between and after: plans are kept for each set of functions.
+    // Alternately without and with the functions, since plans are cached for each set of functions.
     for _ in 0..2 {
         let e = error(&db, call, &QueryOptions::default());
         let says = e.to_string();
@@ -204,7 +205,7 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
             "ASK { FILTER(ex:ticket(1, 2)) }",
             "<http://e/fn#ticket> takes 0 to 1 arguments, but is given 2",
         ),
-        // Even where no row would ever call it.
+        // An unknown function is an error even if no row would call it.
         (
             "SELECT * { ?x :none ?y FILTER EXISTS { ?y :none ?z FILTER(ex:nobody(?z)) } }",
             "unknown function <http://e/fn#nobody>",
@@ -231,11 +232,11 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
         .map(|_| ())
         .unwrap_err();
     assert!(e.to_string().contains("<http://e/fn#f>"), "{e}");
-    // All or nothing.
+    // The request failed before its first operation was executed.
     assert_eq!(rows(&db, "SELECT * { ?p :name ?n }", &with).len(), 7);
 }
 
-/// `«` and `»` stand around each call that is not there.
+/// `«` and `»` enclose each call of an unknown function, or with a wrong number of arguments.
 #[test]
 fn faults_of_calls_have_their_places() {
     let dir = tempfile::tempdir().unwrap();
@@ -270,7 +271,7 @@ fn faults_of_calls_have_their_places() {
         let text = marked.replace(['«', '»'], "");
         let mut ranges = vec![];
         for (n, (from, _)) in marked.match_indices('«').enumerate() {
-            // Each mark has two bytes.
+            // Each mark takes two bytes in UTF-8.
             let to = from + marked[from..].find('»').unwrap();
             ranges.push((from - n * 4, to - n * 4 - 2));
         }
@@ -290,7 +291,7 @@ fn faults_of_calls_have_their_places() {
         let place = format!("line {line}, column {column}: ");
         assert!(e.to_string().contains(&place), "{place}: {e}");
     }
-    // In an update, before anything is done.
+    // In an update, the error comes before any operation is executed.
     let text = "PREFIX e: <http://e/> INSERT DATA { e:x e:y e:z } ;\nINSERT { ?x ?y 1 } WHERE { ?x ?y ?z FILTER(e:f(?z)) }";
     let e = db.update(text, &UpdateOptions::default()).map(|_| ());
     let e = e.unwrap_err().to_string();
@@ -298,13 +299,13 @@ fn faults_of_calls_have_their_places() {
         e.contains("line 2, column 44: unknown function <http://e/f>"),
         "{e}"
     );
-    // Behind another fault it may not be the function that was meant.
+    // If there is a syntax error, unknown functions are not reported, since its repair may change which ones are meant.
     let e = error(&db, "ASK { FILTER(nobody:f(1) && nobody:g(2)) }", &with).to_string();
     assert!(
         e.starts_with("not valid SPARQL\n") && !e.contains("unknown function"),
         "{e}"
     );
-    // Without a text there is no place.
+    // A query that was not parsed from a text here has no positions to report.
     let parsed = jindou::parse_query("ASK { FILTER(<http://e/f>(1)) }").unwrap();
     let e = db.plan_parsed(&parsed, &with).map(|_| ()).unwrap_err();
     assert!(matches!(e, Error::Query(_)), "{e}");
@@ -334,14 +335,14 @@ fn a_prepared_query_keeps_its_functions() {
     let prepared = db.prepare(&text, &["p"], &options(&functions())).unwrap();
     let term: Term = oxrdf::NamedNode::new_unchecked("http://e/p0").into();
     let mut session = prepared.session();
-    // Run with other options, which say how and not what.
+    // The options of a run do not contain the functions; those of the preparation apply.
     let answer = session
         .query(&[Value::Term(&term)], &QueryOptions::default())
         .unwrap();
     assert_eq!(answer.solutions(), [[Some(Literal::from("W252").into())]]);
 }
 
-/// The examples that docs/functions.md shows, of which each was taken from the specification or worked out by it.
+/// The examples in docs/functions.md. Each value was taken from the specification, or derived from it by hand.
 #[test]
 fn examples_of_definitions_have_their_values() {
     let db = Database::in_memory();

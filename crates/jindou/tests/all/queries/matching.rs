@@ -1,4 +1,5 @@
-//! Quads by pattern, against a filter over all of them: before and after updates, over a loaded base, with blank nodes everywhere.
+//! Lookup of quads by pattern, compared with a filter over all quads: before and after updates, over a loaded base, and
+//! with blank nodes in all positions.
 
 use jindou::parse::{Format, Sources};
 use jindou::{
@@ -39,7 +40,7 @@ fn found(db: &Database, pattern: &QuadPattern) -> BTreeSet<String> {
         .quads_matching(pattern, &QueryOptions::default())
         .unwrap();
     let mut out = vec![];
-    // In two parts, and beyond the end.
+    // Reads in two parts, of which the second ends beyond the last quad.
     matches.read(0..matches.len() / 2, &mut out).unwrap();
     matches
         .read(matches.len() / 2..usize::MAX, &mut out)

@@ -1,4 +1,4 @@
-//! Named graphs: real vocabularies, counted by `oxrdfio`.
+//! Named graphs with real vocabularies as data; the expected counts come from `oxrdfio`.
 
 use jindou::{Database, LoadOptions, Progress};
 use jindou_parse::{Input, Sources};
@@ -33,7 +33,7 @@ fn counts(db: &Database, text: &str) -> BTreeMap<String, usize> {
         .collect()
 }
 
-/// All files of a tar archive, by `tar` itself.
+/// Unpacks a tar archive with the command `tar`.
 fn unpack(archive: &Path) -> tempfile::TempDir {
     let to = tempfile::tempdir().unwrap();
     let done = Command::new("tar")
@@ -62,8 +62,8 @@ fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The quads of a file as `oxrdfio` reads them; `None` if it does not read the whole file without an error. Its blank nodes
-/// are kept apart from those of other files.
+/// The quads of a file as `oxrdfio` reads them; `None` if it finds an error. Blank nodes are renamed, so that those of
+/// different files are distinct.
 fn read(path: &Path, graph: &GraphName) -> Option<Vec<Quad>> {
     let format = RdfFormat::from_extension(path.extension()?.to_str()?)?;
     let bytes = std::fs::read(path).ok()?;
@@ -75,7 +75,7 @@ fn read(path: &Path, graph: &GraphName) -> Option<Vec<Quad>> {
     parser.for_slice(&bytes).collect::<Result<_, _>>().ok()
 }
 
-/// The same edge with tags in either case is one edge of the store.
+/// The quads as text, with language tags in lower case: the store treats tags that differ in case only as equal.
 fn normal(quads: Vec<Quad>) -> BTreeSet<String> {
     quads
         .into_iter()
@@ -94,7 +94,8 @@ fn normal(quads: Vec<Quad>) -> BTreeSet<String> {
         .collect()
 }
 
-/// Loads an archive's files, each into a graph of its own if it names none, and compares counts a graph.
+/// Loads an archive's files, each into a graph of its own if it names none, and compares the number of quads in each
+/// graph.
 fn archive_counts(name: &str, most: usize) {
     let Some(archive) = jindou_testing::shared(&format!("data/{name}")) else {
         return;
@@ -110,7 +111,7 @@ fn archive_counts(name: &str, most: usize) {
     for (i, path) in all.iter().enumerate() {
         let iri = format!("http://file/{i}");
         let graph: GraphName = NamedNode::new_unchecked(&iri).into();
-        // What does not parse whole is loaded in part; how much is another test's business.
+        // Files with syntax errors are left out: how much of such a file is loaded is tested elsewhere.
         let Some(quads) = read(path, &graph) else {
             broken += 1;
             continue;

@@ -1,4 +1,5 @@
-//! Prefixes that a caller brings: they count where a text does not declare them, and plans are kept for each meaning.
+//! Prefixes in a caller's options: they apply where a text does not declare them, and plans are cached separately for
+//! each meaning.
 
 use jindou::{Answer, Database, QueryOptions, UpdateOptions};
 
@@ -24,7 +25,7 @@ fn the_same_text_means_what_its_prefixes_do() {
         assert!(query(&options(&[], true)).is_err());
         assert!(query(&options(&[("y", "http://a/")], true)).is_err());
     }
-    // Those of the caller come before the common ones, and the text's before both.
+    // A caller's prefixes take precedence over the common ones, and the text's own declarations over both.
     let of = |text: &str, options: &QueryOptions| db.query_with(text, options).unwrap();
     let mine = options(&[("foaf", "http://a/")], true);
     assert_eq!(of("ASK { foaf:s ?p 1 }", &mine), Answer::Boolean(true));

@@ -1,4 +1,4 @@
-//! Prepared queries against `spareval` asked with the terms written into the text, and under updates.
+//! Prepared queries: compared with `spareval`'s answers to the text with the terms inserted, and used across updates.
 
 use jindou::testing::load_nquads;
 use jindou::{Database, Error, QueryOptions, UpdateOptions, Value};
@@ -19,7 +19,7 @@ fn iri(name: &str) -> Term {
     NamedNode::new_unchecked(format!("http://e/{name}")).into()
 }
 
-/// A term of the data or of nowhere.
+/// A random term; one in some is not in the data.
 fn value(rng: &mut Rng) -> Term {
     match rng.below(10) {
         0 => iri("nowhere"),
@@ -49,7 +49,7 @@ impl Writer<'_> {
     fn triples(&mut self, out: &mut String) {
         for _ in 0..1 + self.rng.below(3) {
             let s = self.end();
-            // Edges between constants are settled when a query is planned: not many of them.
+            // Rarely a pattern without variables, since the planner evaluates those itself.
             let o = if s.starts_with('?') || self.rng.chance(10) {
                 self.end()
             } else {
@@ -58,7 +58,7 @@ impl Writer<'_> {
             let p = match self.rng.below(12) {
                 0 => "?x3".to_owned(),
                 1 | 2 => "a".to_owned(),
-                // Not of length zero: `spareval` loses rows of such paths alongside OPTIONAL.
+                // No paths of length zero, since `spareval` loses rows of such paths next to OPTIONAL.
                 3 => format!("<http://e/p{}>+", self.rng.below(3)),
                 _ => format!("<http://e/p{}>", self.rng.below(3)),
             };
@@ -133,7 +133,8 @@ fn random_queries_answer_like_the_text_with_the_terms_in_it() {
                 for (n, v) in names.iter().zip(&values) {
                     written = written.replace(&format!("${n}"), &v.to_string());
                 }
-                // A literal as a subject is not SPARQL; as a parameter it matches nothing.
+                // Skips texts with a literal as a subject, which are not valid SPARQL; as a parameter such a literal
+                // matches nothing.
                 let Ok(expected) = answer(&data, &written) else {
                     continue;
                 };
@@ -145,7 +146,7 @@ fn random_queries_answer_like_the_text_with_the_terms_in_it() {
                 assert_eq!(got, expected.bag(), "seed {seed}: {written}");
                 compared += 1;
                 rows += got.len();
-                // Ids instead of terms.
+                // The same with ids as parameters.
                 let ids: Option<Vec<Value<'_>>> =
                     values.iter().map(|v| db.vertex(v).map(Value::Id)).collect();
                 if let Some(ids) = ids {
@@ -186,11 +187,11 @@ fn updates_are_seen_and_new_terms_found() {
     let update = |text: &str| db.update(text, &UpdateOptions::default()).unwrap();
     update("INSERT DATA { <http://e/v9> <http://e/p0> 1, 2, <http://e/v0> }");
     assert_eq!((rows("v0"), rows("v9")), (1, 3));
-    // A predicate that was not there changes the graph's shape.
+    // A new predicate changes what plans depend on, so the query is planned again.
     update("INSERT DATA { <http://e/v9> <http://e/new> 1 }");
     update("DELETE DATA { <http://e/v0> <http://e/p0> <http://e/v1> }");
     assert_eq!((rows("v0"), rows("v9"), rows("v1")), (0, 3, 1));
-    // Prepared when the predicate was not there yet.
+    // A query that is prepared before its predicate exists.
     let text = "SELECT ?s { ?s <http://e/later> $o }";
     let later = db.prepare(text, &["o"], &options).unwrap();
     let mut session = later.session();
@@ -243,7 +244,7 @@ fn parameters_may_be_columns_predicates_graphs_and_parts_of_expressions() {
             [format!("<http://e/{name}>")]
         );
     }
-    // The dataset is the one that it was prepared for.
+    // The dataset of the preparation applies, not that of the run.
     let named = QueryOptions::default().with_dataset(jindou::DatasetChoice {
         default: vec!["http://e/g".into()],
         named: vec![],

@@ -1,4 +1,4 @@
-//! Queries that need a small stack, and searches that would take exponential time.
+//! Queries that must not need a large stack, and regular expressions that would take exponential time.
 
 use jindou::Answer;
 use jindou::testing::Store;
@@ -25,7 +25,7 @@ fn many_triple_terms_are_planned_and_run_on_a_small_stack() {
     }
 }
 
-/// A search that would take exponential time ends with an error that says what it was.
+/// A search that would take exponential time ends with an error that names the limit.
 #[test]
 fn references_to_groups_have_their_limits() {
     let s = store();
@@ -33,7 +33,7 @@ fn references_to_groups_have_their_limits() {
     let query = format!(
         r#"SELECT ?x {{ BIND(REGEX("{text}", "^(.*)(.*)(.*)(.*)\\4\\3\\2\\1b$") AS ?x) }}"#
     );
-    // The automaton sees that there is no b at the end.
+    // Here the automaton finds at once that the text has no `b` at its end.
     let answer = s.db.query(&query).expect(&query);
     let no = Some(Term::from(Literal::from(false)));
     assert!(matches!(answer, Answer::Solutions { rows, .. } if rows == [[no]]));

@@ -1,5 +1,5 @@
-//! The twenty questions to Europe's procurement notices (`lab/jindou-workloads/queries/ted`): their counts against
-//! those of Oxigraph 0.5.13 (`counts.tsv`), their answers against `spareval` over `oxrdf`'s dataset.
+//! Twenty questions to Europe's procurement notices (`lab/jindou-workloads/queries/ted`): numbers of rows are compared
+//! with those of Oxigraph 0.5.13 (`counts.tsv`), answers with `spareval`'s over `oxrdf`'s dataset.
 
 use crate::compare::{assert_equal, run};
 use crate::oracle;
@@ -15,7 +15,7 @@ const QUERIES: &str = concat!(
     "/../../lab/jindou-workloads/queries/ted"
 );
 
-/// The questions by name.
+/// The queries by name.
 fn queries() -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     for e in std::fs::read_dir(QUERIES).unwrap() {
@@ -28,7 +28,7 @@ fn queries() -> BTreeMap<String, String> {
     out
 }
 
-/// Row counts that Oxigraph gave.
+/// Number of rows that Oxigraph returned for each query.
 fn counts() -> BTreeMap<String, usize> {
     let text = std::fs::read_to_string(Path::new(QUERIES).join("counts.tsv")).unwrap();
     let lines = text.lines().skip(1);

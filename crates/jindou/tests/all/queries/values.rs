@@ -1,5 +1,5 @@
-//! One expression has one value: wherever it stands, and wherever its terms are (in the base, in the tail that updates bring, made
-//! by the query), before and after merging and reclustering.
+//! Tests that comparisons have the same result at every position of a query, and whether terms are in the base, in the
+//! tail, or computed by the query; also after merging and reclustering.
 
 use jindou::testing::load_nquads;
 use jindou::{
@@ -35,7 +35,7 @@ fn rows(db: &Database, query: &str) -> Vec<String> {
     out
 }
 
-/// Values of each type in ascending order; those after one `|` are equal.
+/// Values of each datatype in ascending order; values in a group separated by `|` from the others are equal.
 const ASCENDING: [(&str, &str); 14] = [
     (
         "date",
@@ -71,7 +71,7 @@ const ASCENDING: [(&str, &str); 14] = [
     ("boolean", "false|0 true|1"),
 ];
 
-/// Each value with its number in the order.
+/// Each value with the number of its group; equal values have equal numbers.
 fn values(ascending: &str) -> Vec<(usize, String)> {
     ascending
         .split(' ')
@@ -107,7 +107,7 @@ fn check(db: &Database, when: &str) {
             let want = pairs(keep);
             let (x, y) = ("?s1 :T ?x", "?s2 :T ?y");
             for query in [
-                // Two columns; a value of an expression; in an IF; negated.
+                // Comparisons of two columns in a FILTER; through BIND; inside an IF; negated twice; and with COALESCE.
                 format!("{x} . {y} FILTER(?x {op} ?y)"),
                 format!("{x} . {y} BIND(?x {op} ?y AS ?b) FILTER(?b)"),
                 format!("{x} . {y} FILTER(IF(?x {op} ?y, 1, 0) = 1)"),
@@ -120,7 +120,7 @@ fn check(db: &Database, when: &str) {
                     .replace(":T", &format!(":{datatype}"));
                 assert_eq!(rows(db, &query), want, "{when}: {query}");
             }
-            // A constant, and inline data.
+            // Comparisons with a constant, and with VALUES.
             for (_, b) in &all {
                 let want: Vec<&String> = want
                     .iter()
@@ -175,7 +175,7 @@ fn check(db: &Database, when: &str) {
     }
 }
 
-/// Every third value is in the base from the beginning, another third comes by an update before the merge, the rest after it.
+/// A third of the values is loaded, a third is inserted before a merge, and a third after it.
 #[test]
 fn values_compare_wherever_their_terms_are() {
     let part = |k: usize| {

@@ -1,4 +1,4 @@
-//! The W3C SPARQL query suites against a database loaded from each test's files.
+//! The W3C SPARQL query suites, each test run on a database loaded from its files.
 
 use crate::answers;
 use crate::oracle;
@@ -14,22 +14,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Tests that fail, and why; each must fail, so that the list shrinks with its reasons. Ends of test names.
+/// Ends of the names of tests that are known to fail, each with the reason.
 const KNOWN_FAILURES: [(&str, &str); 1] = [(
-    // The test follows XSD 1.0, by which a date without a time zone may or may not equal one with a time zone. By XPath
-    // (F&O 3.1 §9.4) the implicit time zone decides, which is UTC here: see docs/values.md.
+    // The test follows XSD 1.0, by which it is undetermined whether a date without a time zone equals one with a time
+    // zone. By XPath (F&O 3.1 §9.4) the implicit time zone decides, which is UTC here: see docs/values.md.
     "open-world/manifest#date-1",
     "a date without a time zone is UTC's",
 )];
 
-/// Tests whose expected file writes the data's own numbers in another form ("0.0" for 0E1, "1.0" for 1E0), which a store that
-/// keeps its data's text cannot give: there numbers are compared by value. Ends of test names.
+/// Ends of the names of tests whose expected file has the data's numbers in another lexical form ("0.0" for 0E1, "1.0"
+/// for 1E0). The store returns the lexical form of the data, so numbers of these tests are compared by value.
 const BY_VALUE: [&str; 1] = ["cast/manifest#cast-decimal"];
 
 thread_local! {
-    /// How this thread's stores are cut.
+    /// Number and placement of the shards into which this thread's tests load their stores; `None` for no shards.
     static SHARDING: Cell<Option<Sharding>> = const { Cell::new(None) };
-    /// How this thread's queries reach what other shards have.
+    /// The way in which this thread's queries use other shards: by sending rows there, or by fetching data.
     static MODE: Cell<ShardMode> = const { Cell::new(ShardMode::Dynamic) };
 }
 
@@ -57,7 +57,7 @@ fn run_suite(manifest: &Path) -> Tally {
     tally
 }
 
-/// `None`: not a query test.
+/// Runs a test; `None` if it is not a query test.
 fn run_test(test: &Test) -> Option<Result<(), String>> {
     let text = || std::fs::read_to_string(&test.query).map_err(|e| e.to_string());
     Some(match test.kind.as_str() {
@@ -83,7 +83,7 @@ fn parse(path: &Path, text: &str) -> Result<jindou::algebra::Query, String> {
     parse_query(&with_base(path, text)).map_err(|e| e.to_string())
 }
 
-/// A test's query and the files it is asked of.
+/// A test's query, and the data files of its default graph and named graphs.
 struct Case {
     text: String,
     query: jindou::algebra::Query,
@@ -116,7 +116,7 @@ impl Case {
         })
     }
 
-    /// The files in a store; the folder lives as long as the database is used.
+    /// Loads the files into a store. The returned folder must live as long as the database is used.
     fn load(&self) -> Result<(tempfile::TempDir, Database), String> {
         let mut sources = Sources::builder();
         let default = self.default.iter().map(|d| (None, d));
@@ -145,13 +145,14 @@ impl Case {
         Ok((dir, db))
     }
 
-    /// The answer of `spareval` over a dataset of its own, to tell whose fault a failure is.
+    /// The answer of `spareval` over its own dataset, which shows whether a failure is ours.
     fn reference(&self) -> Result<Answer, String> {
         oracle::answer(&oracle::dataset(&self.default, &self.named)?, &self.query)
     }
 }
 
-/// The endpoints of a test, each a database in this process that may ask the others. Others cannot be reached.
+/// The endpoints of a federated test: databases in this process, which may call each other. All other endpoints are
+/// unreachable.
 struct Endpoints(Arc<Vec<(String, tempfile::TempDir, Database)>>);
 
 impl std::fmt::Debug for Endpoints {
@@ -222,11 +223,11 @@ fn evaluate(test: &Test) -> Result<(), String> {
         .map_err(|e| e.to_string())?;
     let (mut want, ordered) = answers::read(result).ok_or("expected result unreadable")?;
     if answers::is_reduced(&case.query) {
-        // REDUCED permits any number of duplicates from one to all.
+        // REDUCED may return a duplicated row any number of times, at least once.
         answers::drop_duplicates(&mut got);
         answers::drop_duplicates(&mut want);
     }
-    // TSV writes numbers as Turtle does; the suite's own expected file has another lexical form than its data.
+    // TSV abbreviates numbers as Turtle does, and the suite's expected TSV file has other lexical forms than its data.
     let by_value = BY_VALUE.iter().any(|t| test.name.ends_with(t));
     let lax = if by_value || result.extension().is_some_and(|e| e == "tsv") {
         got.variables().to_vec()
@@ -248,14 +249,14 @@ fn evaluate(test: &Test) -> Result<(), String> {
     ))
 }
 
-/// CSV loses what kind of term a value is, so lines are compared, in any order.
+/// Compares CSV line by line, in any order, since CSV does not show of what kind a term is.
 fn same_csv(db: &Database, text: &str, result: &Path) -> Result<(), String> {
     let mut out = Vec::new();
     let mut writer = jindou::ResultWriter::new(&mut out, jindou::ResultFormat::Csv);
     db.run(text, &query_options(), &mut writer)
         .map_err(|e| e.to_string())?;
     drop(writer);
-    // SELECT * may put its columns in any order.
+    // The columns of SELECT * may be in any order, so each line's cells are sorted by variable.
     let lines = |b: &[u8]| {
         let text = String::from_utf8_lossy(b).into_owned();
         let table: Vec<Vec<String>> = text.lines().map(csv_cells).collect();
@@ -309,7 +310,7 @@ fn report(name: &str, tally: &Tally) {
     }
 }
 
-/// Runs suites; fails for a failure that is not known, and for a known one that does not fail.
+/// Runs suites, and panics if a test fails that is not among the [`KNOWN_FAILURES`].
 fn all_pass(suites: &[&str]) {
     let Some(shared) = shared("w3c/sparql") else {
         return;
@@ -341,7 +342,7 @@ trait Failure {
 }
 
 impl Failure for String {
-    /// A failure is the test's name, a colon, and what happened.
+    /// True if this message (test name, colon, reason) is about a test whose name ends so.
     fn starts_with_test(&self, end_of_name: &str) -> bool {
         self.split(": ")
             .next()
@@ -362,7 +363,7 @@ fn sparql_1_1_queries() {
     ]);
 }
 
-/// Block by block as small as they can be: most patterns' ends are on different shards.
+/// Runs suites over shards with blocks of one id each, so that the ends of most patterns are on different shards.
 fn over_shards(shards: u32, placement: Placement, mode: ShardMode, suites: &[&str]) {
     MODE.set(mode);
     let sharding = Sharding::new(shards).with_placement(placement);
@@ -382,7 +383,7 @@ fn sparql_1_1_queries_over_shards() {
     }
 }
 
-/// See docs/testing.md.
+/// All numbers of shards and placements; see docs/testing.md.
 #[test]
 #[ignore = "long: every number of shards and placement"]
 fn sparql_queries_over_any_shards() {
@@ -405,7 +406,7 @@ fn sparql_1_1_federated_queries() {
     all_pass(&["sparql11/manifest-sparql11-fed.ttl"]);
 }
 
-/// Counted, not required: what `spargebra` has of SPARQL 1.2.
+/// Counts the SPARQL 1.2 tests that pass with what `spargebra` supports; failures are allowed.
 #[test]
 fn sparql_1_2_queries_are_counted() {
     let Some(shared) = shared("w3c/sparql") else {

@@ -1,4 +1,5 @@
-//! The W3C SPARQL 1.1 Update suite: each test's files in a store, its request, and what must be there afterwards.
+//! The W3C SPARQL 1.1 Update suite: loads each test's files, runs its request, and compares the store with the expected
+//! graphs.
 
 use crate::quads;
 use jindou::testing::load_nquads;
@@ -39,7 +40,7 @@ fn run_suite(suite: &str) -> Option<Tally> {
     Some(tally)
 }
 
-/// `None`: not a test of updates.
+/// Runs a test; `None` if it is not an update test.
 fn run_test(test: &Test) -> Option<Result<(), String>> {
     let text = || std::fs::read_to_string(&test.query).map_err(|e| e.to_string());
     let base = iri_of(&test.query);
@@ -47,7 +48,7 @@ fn run_test(test: &Test) -> Option<Result<(), String>> {
         || text().and_then(|t| jindou::parse_update(&t, Some(&base)).map_err(|e| e.to_string()));
     Some(match test.kind.as_str() {
         "PositiveUpdateSyntaxTest" | "PositiveUpdateSyntaxTest11" => parse().map(drop),
-        // Some of the suite's updates are marked as queries are.
+        // The suite gives some of its updates the type of query tests.
         "NegativeSyntaxTest11" if test.query.extension().is_some_and(|e| e == "ru") => {
             match parse() {
                 Ok(_) => Err("was accepted".into()),
@@ -101,7 +102,7 @@ fn sparql_1_1_updates() {
     }
 }
 
-/// Counted, not required: what `spargebra` has of SPARQL 1.2.
+/// Counts the SPARQL 1.2 tests that pass with what `spargebra` supports; failures are allowed.
 #[test]
 fn sparql_1_2_updates_are_counted() {
     run_suite("sparql12/manifest.ttl");

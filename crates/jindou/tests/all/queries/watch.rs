@@ -1,10 +1,11 @@
-//! A watch's last look, against the query's own profile.
+//! Compares the last state of a [`QueryWatch`] with the query's own profile.
 
 use jindou::parse::{Format, Sources};
 use jindou::{Database, ProfileNode, QueryOptions, QueryWatch, UpdateOptions};
 use jindou_testing::{Rng, quads, query};
 
-/// Names and rows of all nodes; but for steps that no row reached, which a profile only has where a worker came.
+/// Names and rows of all nodes. Steps that no row reached are left out, since the profile has these only if a worker
+/// ran them.
 fn rows(node: &ProfileNode, out: &mut Vec<(String, Option<u64>, Option<u64>)>) {
     let (rows_in, rows_out) = (node.rows_in, node.rows_out);
     if !node.name.starts_with("step ") || rows_in != Some(0) || rows_out != Some(0) {
@@ -36,7 +37,7 @@ fn the_last_look_is_the_profile() {
                 continue;
             };
             let (Some(profile), Some(tree)) = (report.profile_tree, watch.tree()) else {
-                // Nothing to run: the plan is known to be empty.
+                // There is no profile, because the planner found that the answer is empty.
                 continue;
             };
             let (mut expected, mut seen) = (vec![], vec![]);
@@ -44,7 +45,7 @@ fn the_last_look_is_the_profile() {
             rows(&tree, &mut seen);
             assert!(watch.plan().is_some_and(|lines| !lines.is_empty()));
             all += 1;
-            // The root's rows are those of the sink in the one, of the topmost operator in the other.
+            // The roots are not compared: one counts the rows of the sink, the other those of the topmost operator.
             assert_eq!(seen[1..], expected[1..], "{}", query.text);
         }
     }

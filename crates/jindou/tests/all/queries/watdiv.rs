@@ -1,5 +1,5 @@
-//! The WatDiv generator by what queries find in its data: the 20 basic templates, the same instances asked of the
-//! given data of the original generator and of ours, at scale 10.
+//! Checks the WatDiv generator by the answers of queries: the 20 basic templates are run on data of the original
+//! generator and on ours, at scale 10, with the same constants.
 
 use jindou::QueryOptions;
 use jindou::testing::Store;
@@ -8,14 +8,14 @@ use jindou_workloads::queries::watdiv::{Instance, instances, templates};
 use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::collections::BTreeMap;
 
-/// Graphs of ours.
+/// Number of graphs that our generator makes, with different seeds.
 const SEEDS: u64 = 8;
-/// The two-sided 10⁻⁴ point of Student's t with 7 degrees of freedom.
+/// Two-sided quantile of Student's t distribution with 7 degrees of freedom, for an error probability of 10⁻⁴.
 const T: f64 = 7.1;
-/// Instances of a template.
+/// Number of instances of each template.
 const EACH: u32 = 100;
 
-/// By template, ln(1 + rows of all its instances).
+/// For each template, ln(1 + total rows of its instances).
 fn sizes(store: &Store, queries: &[Instance]) -> BTreeMap<String, f64> {
     let options = QueryOptions::default();
     let mut rows: BTreeMap<String, u64> = BTreeMap::new();
@@ -35,9 +35,10 @@ fn mean_and_deviation(of: &[f64]) -> (f64, f64) {
     (mean, (squares / (n - 1.0)).sqrt())
 }
 
-/// If the given data is one more draw from the distribution of ours, the logarithm of a template's rows is
-/// within `T` of the mean over our seeds, in deviations of such a difference; at least within ln 2, since rare
-/// rows come in ones and twos. The geometric mean over all templates must be so too, and between 2/3 and 3/2.
+/// If the original data has the same distribution as ours, the logarithm of a template's rows differs from our mean by
+/// at most [`T`] standard deviations of such a difference. Differences up to ln 2 are always allowed, since rare rows
+/// come in ones and twos. The same must hold for the geometric mean over all templates, whose ratio must also be
+/// between 2/3 and 3/2.
 #[test]
 #[ignore = "loads nine stores of 1.1 million triples"]
 fn templates_find_as_much_in_our_data_as_in_the_originals() {

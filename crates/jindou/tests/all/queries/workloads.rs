@@ -1,5 +1,5 @@
-//! Published workloads and variable predicates: counts against published ones, answers against `spareval` over
-//! `oxrdf`'s dataset; and that what must run natively does.
+//! Published workloads, and queries with variable predicates: numbers of rows are compared with published ones, and
+//! answers with `spareval`'s over `oxrdf`'s dataset. Also checks that queries have a plan that the engine runs itself.
 
 use crate::compare::{assert_equal, run};
 use crate::oracle;
@@ -56,8 +56,8 @@ fn lubm_counts_are_the_published_ones_and_every_plan_is_native() {
     assert!(known >= 7, "{known} counts known");
 }
 
-/// A small graph in which predicates are subjects and objects too, the same edge lies in several graphs, and
-/// a self loop exists.
+/// TriG of a small graph in which predicates are also subjects and objects, some edges are in several graphs, and a
+/// vertex has an edge to itself.
 fn varied_trig() -> String {
     let mut x = 7u64;
     let mut draw = |n: u64| {
@@ -143,7 +143,7 @@ fn variable_predicates_of_every_shape_are_native_and_right() {
     ];
     for shape in shapes {
         for (c, d) in constants {
-            // An object's constant stands where C does too, so a literal is only ever put in place of D.
+            // `C` may be a subject, so only `D` is ever replaced by a literal.
             let body = shape.replace('C', c).replace('D', d);
             let query = format!("PREFIX : <http://e/> SELECT * WHERE {{ {body} }}");
             let got = run(&store.db, &query);
@@ -153,7 +153,7 @@ fn variable_predicates_of_every_shape_are_native_and_right() {
     }
 }
 
-/// Parameters of BSBM's explore queries, in a way that every query finds something.
+/// Parameters for BSBM's explore queries with which every query has rows.
 fn bsbm_parameters(store: &Store) -> HashMap<&'static str, String> {
     let first = |text: &str| {
         let a = store.db.query(text).unwrap();
@@ -219,7 +219,8 @@ fn bsbm_explore_and_sp2b_equal_spareval() {
         }
         queries.push((format!("BSBM {n}"), text));
     }
-    // SP2B over BSBM's data finds little, but what is found must be the same; its own small graph is below.
+    // SP²Bench's queries find little in BSBM's data, but must find the same as `spareval`; a small graph of its own
+    // follows below.
     let mut sp2b: Vec<PathBuf> = std::fs::read_dir(folder.join("sp2b"))
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -240,7 +241,8 @@ fn bsbm_explore_and_sp2b_equal_spareval() {
     assert!(found >= 8, "{found} BSBM queries found something");
 }
 
-/// Compares one query; LIMIT without a total order only by count. Returns the rows.
+/// Compares one query's answer with `spareval`'s; with LIMIT, where any rows may be returned, only their number.
+/// Returns the number of rows.
 fn compare_one(store: &Store, data: &Dataset, name: &str, text: &str) -> usize {
     let got = run(&store.db, text);
     let want = oracle::answer(data, &parse_query(text).unwrap()).unwrap();

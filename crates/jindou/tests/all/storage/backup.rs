@@ -1,4 +1,4 @@
-//! Backups, and the stores that are made of them.
+//! Backups, and the stores that are restored from them.
 
 use crate::quads;
 use jindou::testing::load_nquads;
@@ -90,7 +90,7 @@ fn infos(target: &BackupTarget) -> Vec<BackupInfo> {
     all.into_iter().collect::<jindou::Result<_>>().unwrap()
 }
 
-/// Content at each snapshot, and when it was current.
+/// For each snapshot its number, a time at which it was current, and its quads.
 type Past = Vec<(u64, u64, Vec<String>)>;
 
 fn write(db: &Database, past: &mut Past, numbers: std::ops::Range<u32>) {
@@ -110,16 +110,16 @@ fn any_snapshot_and_any_time_comes_back() {
     assert_eq!((first.info.snapshot, first.info.base), (0, 0));
     write(&db, &mut past, 0..6);
     let second = backup(&db, &w.target());
-    // The base was there.
+    // The target already has the base's files, so only the log is copied.
     assert!(
         second.new_files <= 2 && second.new_bytes < second.info.bytes / 4,
         "{second:?}"
     );
-    // A log that is continued in other files, after reopening.
+    // Opened again, the store continues its log in another file.
     drop(db);
     let db = opened(&w.store());
     write(&db, &mut past, 6..9);
-    // Another base: other files, the same snapshots.
+    // A reclustering replaces the base's files, and continues the numbers of snapshots.
     let before = now();
     db.recluster(&ReclusterOptions::default(), &Progress::default())
         .unwrap();
@@ -138,8 +138,8 @@ fn any_snapshot_and_any_time_comes_back() {
     assert_eq!(infos(&w.target()).len(), 5);
     drop(db);
     for (number, time, want) in &past {
-        // No backup was made between the ones of 6 and of the base that was made of 9; when that was committed is not
-        // known any more.
+        // No backup contains snapshots 7 and 8: the second one ends at 6, and the third one's base was made of 9, whose
+        // time of commit is no longer known.
         for (to, kept) in [
             (RestoreTo::Snapshot(*number), *number <= 6 || *number >= 9),
             (RestoreTo::Time(*time), *number <= 6 || *number >= 10),
@@ -161,7 +161,7 @@ fn any_snapshot_and_any_time_comes_back() {
     assert!(w.restore(RestoreTo::Snapshot(17)).is_err());
     assert!(w.restore(RestoreTo::Time(now())).is_err());
     assert!(w.restore(RestoreTo::Time(0)).is_err());
-    // What is made goes on as any store, and is backed up to the same place without harm to what is there.
+    // A restored store can be updated and backed up to the same target, without affecting the backups there.
     let (db, place) = w.restore(RestoreTo::Snapshot(12)).unwrap();
     assert_eq!(insert(&db, 1000), 13);
     let other = backup(&db, &w.target());
@@ -172,7 +172,7 @@ fn any_snapshot_and_any_time_comes_back() {
     let (old, _) = w.restore(RestoreTo::Snapshot(16)).unwrap();
     assert_eq!(lines(&old), past.last().unwrap().2);
     assert_eq!(last.info.snapshot, 16);
-    // Never over something.
+    // A restore never replaces an existing store.
     let cancel = CancelToken::new();
     let over = Database::restore(
         &w.target(),
@@ -183,7 +183,7 @@ fn any_snapshot_and_any_time_comes_back() {
     );
     assert!(matches!(over, Err(Error::Conflict(_))));
     assert_eq!(insert(&db, 1001), 14);
-    // Nor inside the store.
+    // A backup target must not be inside the store.
     let inside = BackupTarget::folder(place.join("backups").to_str().unwrap()).unwrap();
     assert!(db.backup(&inside, &cancel, &Progress::default()).is_err());
 }
@@ -253,7 +253,7 @@ fn damage_is_never_backed_up_and_never_restored() {
         assert!(w.restore(RestoreTo::Newest).is_err(), "{}", path.display());
         std::fs::write(path, sound).unwrap();
     }
-    // What a backup that was killed left is none.
+    // A file that a killed backup left is not listed.
     std::fs::write(
         w.folder()
             .join(format!("backup-{:020}-{:010}.tmp", now(), 7)),
@@ -264,7 +264,7 @@ fn damage_is_never_backed_up_and_never_restored() {
     let left = std::fs::read_dir(w.dir.path()).unwrap().count();
     assert_eq!(left, 2, "what failed leaves nothing");
     w.restore(RestoreTo::Newest).unwrap();
-    // The store itself: a byte of a base's file.
+    // If a byte of a base's file is damaged, the store cannot be backed up.
     let path = w.store().join("strings.jd");
     let mut bytes = std::fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
@@ -277,7 +277,7 @@ fn damage_is_never_backed_up_and_never_restored() {
     assert!(infos(&other).is_empty());
 }
 
-/// Makes a pipe, whose opening would wait for its other end.
+/// Creates a named pipe; opening it would block until another process opens the other end.
 fn pipe(path: &Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.unwrap().success());
@@ -332,7 +332,7 @@ fn an_older_backup_is_taken_only_by_its_name() {
         }
         std::fs::write(&list, &sound).unwrap();
     }
-    // Nor does a part that is a pipe keep a restore waiting.
+    // A pipe instead of a part must not block a restore either.
     let part = std::fs::read_dir(w.folder()).unwrap();
     let mut part = part.map(|e| e.unwrap().path());
     let part = part
@@ -366,7 +366,7 @@ fn nothing_is_written_through_a_link() {
         path
     };
     let options = OpenOptions::default().with_access(Access::Write);
-    // What an update, a reclustering and a backup create.
+    // Files that opening, updating and reclustering create.
     for name in ["lock", "log-end.jd.tmp", "current.jd.new"] {
         let path = link(name);
         let done = Database::open_with(w.store(), &options).and_then(|db| {
@@ -406,7 +406,7 @@ fn pipes_in_a_stores_place_are_errors_at_once() {
     }
 }
 
-/// A clock that was set back by an hour after the first backup.
+/// The clock is set back by an hour after the first backup.
 #[test]
 fn the_backup_taken_last_is_the_newest_whatever_the_clock_said() {
     let mut w = World::new();
@@ -429,7 +429,8 @@ fn the_backup_taken_last_is_the_newest_whatever_the_clock_said() {
         (newest.snapshot().number(), lines(&newest)),
         (2, lines(&db))
     );
-    // An older program named the second one by its time alone: that is told.
+    // An older version would have named the second backup by the clock's time, so that it sorts first; then there is a
+    // warning.
     let named = format!("backup-{:020}-0000000002", first.time - 1);
     std::fs::rename(w.folder().join(&second.name), w.folder().join(&named)).unwrap();
     let (cancel, progress) = (CancelToken::new(), Progress::default());
@@ -465,7 +466,7 @@ fn old_backups_are_removed_and_the_others_stay_whole() {
     for n in 0..5 {
         insert(&db, n);
         if n == 3 {
-            // Another base: earlier backups have files that later ones do not need.
+            // A new base: later backups do not need the files of earlier ones.
             db.recluster(&ReclusterOptions::default(), &Progress::default())
                 .unwrap();
         }
@@ -487,7 +488,7 @@ fn old_backups_are_removed_and_the_others_stay_whole() {
         assert_eq!(&lines(&restored), want);
     }
     assert!(w.restore(RestoreTo::Snapshot(kept[0].0.snapshot)).is_err());
-    // What a damaged backup needs is not known.
+    // It is unknown which files a damaged backup needs, so nothing may be removed.
     let newest = w.folder().join(&kept[4].0.name);
     std::fs::write(&newest, "nonsense").unwrap();
     assert!(matches!(w.target().prune(1), Err(Error::Damaged { .. })));

@@ -1,5 +1,5 @@
-//! Damaged stores through the front door: queries end with an answer or an error, never with a panic, an abort or
-//! a hang; `check` names the damage.
+//! Damaged stores, used through the library: queries end with an answer or an error, never with a panic, an abort or a
+//! hang, and `check` names the damaged file.
 
 use jindou::testing::Store;
 use jindou::{
@@ -40,16 +40,17 @@ fn store() -> Store {
     Store::of_trig(&text)
 }
 
-/// Returns how many queries reached the time limit.
+/// Opens a store and runs all queries. Returns how many reached the time limit.
 fn ask_all(dir: &Path) -> usize {
-    // A store that does not open is fine: its error is the answer.
+    // A damaged store may fail to open; that is fine.
     let Ok(db) = Database::open(dir) else {
         return 0;
     };
     let mut late = 0;
     for text in QUERIES {
         let options = QueryOptions::default().with_threads(1).with_timeout(LIMIT);
-        // A length or an interval that became huge makes much work, so the limit may be reached; then it must hold.
+        // Damage may make a length or an interval huge, so that a query runs until the time limit, which must still
+        // work.
         let start = Instant::now();
         let outcome = db.query_with(text, &options);
         let took = start.elapsed();
@@ -61,7 +62,8 @@ fn ask_all(dir: &Path) -> usize {
     late
 }
 
-/// Flips one bit of every `stride`-th byte from `offset` on, over all files in turn.
+/// Flips one bit of every `stride`-th byte, counted over all files in turn and starting at `offset`. Returns the number
+/// of flips.
 fn flip(stride: usize, offset: usize) -> usize {
     let store = store();
     let Store { folder, dir, db } = store;
@@ -70,7 +72,7 @@ fn flip(stride: usize, offset: usize) -> usize {
     let mut files: Vec<_> = std::fs::read_dir(&dir)
         .unwrap()
         .map(|e| e.unwrap().path())
-        // What updates brought is alongside: a lock without content, and the log, whose own tests damage it.
+        // Without the lock, which has no content, and the log, which has its own tests.
         .filter(|p| p.is_file() && !p.ends_with("lock"))
         .collect();
     files.sort();
@@ -81,7 +83,7 @@ fn flip(stride: usize, offset: usize) -> usize {
         let mut bad = good.clone();
         for at in 0..good.len() {
             at_all += 1;
-            // Headers decide most, so they get sixteen times their share.
+            // Headers are tested sixteen times as densely, since most decisions depend on them.
             let stride = if at < 64 { stride.div_ceil(16) } else { stride };
             if at_all % stride != offset % stride {
                 continue;
@@ -154,7 +156,7 @@ fn answers(db: &Database) -> Vec<Result<Vec<String>, String>> {
         rows.sort();
         Ok(rows)
     };
-    // Without those whose answer is not determined.
+    // Without queries whose answer may differ between runs.
     QUERIES
         .iter()
         .filter(|q| !q.contains("LIMIT"))
@@ -162,7 +164,7 @@ fn answers(db: &Database) -> Vec<Result<Vec<String>, String>> {
         .collect()
 }
 
-/// The sections of a store's file by number, as `docs/internals/files.md` lays them out.
+/// The sections of a store's file, by number, as `docs/internals/files.md` describes them.
 fn sections(file: &[u8]) -> Vec<(u64, std::ops::Range<usize>)> {
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
     let count = usize::from(file[12]);
@@ -173,7 +175,8 @@ fn sections(file: &[u8]) -> Vec<(u64, std::ops::Range<usize>)> {
     (0..count).map(section).collect()
 }
 
-/// Bytes of positions and lengths: changed to 0xFF, they point beyond their arrays.
+/// Offsets of the high bytes of some positions and lengths in a file: if set to 0xFF, these point outside of their
+/// arrays.
 fn positions(name: &str, file: &[u8]) -> Vec<usize> {
     let section = |number: u64| {
         let all = sections(file);
@@ -187,7 +190,7 @@ fn positions(name: &str, file: &[u8]) -> Vec<usize> {
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
     let mut all = Vec::new();
     for record in section(2).step_by(72).filter(|&at| word(at) > 0) {
-        // Where the finder begins, and a bound of the first list or block of lists.
+        // The offset of the segment's finder, and an end of its first list or block of lists.
         all.push(record + 8 + 6);
         match word(record + 24) as usize {
             0 => {}
@@ -198,7 +201,7 @@ fn positions(name: &str, file: &[u8]) -> Vec<usize> {
     all
 }
 
-/// A position outside of its array gives fewer rows where nothing notices it.
+/// A position outside of its array must end the query with an error, since ignoring it would lose rows.
 #[test]
 fn positions_outside_of_their_arrays_end_the_query() {
     let Store { folder, dir, db } = store();
@@ -241,7 +244,8 @@ fn positions_outside_of_their_arrays_end_the_query() {
     drop(folder);
 }
 
-/// Flips `count` bits anywhere in the store's files and its log, one at a time.
+/// Flips `count` random bits of the store's files and its log, one at a time. Returns the numbers of stores that were
+/// refused, and that answered correctly.
 fn verified_flips(count: usize) -> (usize, usize) {
     let Store { folder, dir, db } = store();
     let insert = |db: &Database, from: usize| {
@@ -278,7 +282,7 @@ fn verified_flips(count: usize) -> (usize, usize) {
     };
     let (mut refused, mut right_anyway) = (0, 0);
     for round in 0..count {
-        // Every other one in any file, whatever its size.
+        // Every other round chooses a file first, so that small files are damaged as often as large ones.
         let (file, at) = if round % 2 == 0 {
             let file = random(files.len() as u64) as usize;
             (file, random(sizes[file].max(1)))
@@ -306,7 +310,8 @@ fn verified_flips(count: usize) -> (usize, usize) {
                 refused += 1;
             }
             Ok(db) => {
-                // A torn tail that no caller was told of is not damage, and it is not served.
+                // The flip may look like an incomplete record at the log's end, which is cut off: a crash may have torn
+                // it before it was acknowledged.
                 let cut = db.recovery().is_some_and(|r| r.cut.is_some());
                 let now = answers(&db);
                 assert!(now == right || cut, "byte {at} of {name}: a wrong answer");
@@ -314,7 +319,7 @@ fn verified_flips(count: usize) -> (usize, usize) {
             }
         }
         if round % 16 == 0 {
-            // Verified meanwhile, it is refused from when that is found.
+            // With verification in the background, queries are refused once the damage has been found.
             if let Ok(db) = opened(&dir, Verify::Background) {
                 let begun = Instant::now();
                 while db.trust().verified().is_none() && db.trust().damage().is_none() {

@@ -1,5 +1,5 @@
-//! Log files that are gone: named when the store is opened, checked or backed up, whichever they are; and nothing is, after
-//! any sequence of what removes files rightly.
+//! Missing log files: whichever is missing is named when the store is opened, checked or backed up; and no file is
+//! reported as missing after any sequence of operations that remove log files legitimately.
 
 use jindou::{
     Access, BackupTarget, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions,
@@ -23,7 +23,7 @@ fn load(dir: &Path) {
     Database::load(dir, &sources, &options, &Progress::default()).unwrap();
 }
 
-/// One process after the other inserts one quad: each begins a log file.
+/// Opens the store several times, and inserts one quad each time; each opening begins a log file.
 fn sessions(dir: &Path, from: usize, to: usize) {
     for i in from..to {
         let db = opened(dir, Access::Write).unwrap();
@@ -60,7 +60,7 @@ fn log_files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Every way to a store's data says that something with this name is gone.
+/// Asserts that opening, checking and backing up the store all report the file `name` as missing.
 fn all_say(dir: &Path, name: &str) {
     for access in [Access::Read, Access::Write, Access::Any] {
         let Err(error) = opened(dir, access) else {
@@ -96,11 +96,11 @@ fn whichever_log_file_is_gone_is_named() {
         let name = name.file_name().unwrap().to_str().unwrap();
         std::fs::remove_file(dir.join("log").join(name)).unwrap();
         all_say(&dir, name);
-        // Nothing was changed by looking.
+        // These attempts changed nothing: with the file back in place, the store is complete.
         std::fs::copy(whole.join("log").join(name), dir.join("log").join(name)).unwrap();
         assert_eq!(opened(&dir, Access::Write).unwrap().snapshot().quads(), 6);
     }
-    // The last two, and all.
+    // The last two files are missing, or all of them.
     let newest = names[4].file_name().unwrap().to_str().unwrap();
     for (i, gone) in [&names[3..], &names[..]].into_iter().enumerate() {
         let dir = folder.path().join(format!("without-some-{i}"));
@@ -116,7 +116,7 @@ fn whichever_log_file_is_gone_is_named() {
     std::fs::remove_dir_all(dir.join("log")).unwrap();
     all_say(&dir, "log");
     assert!(!dir.join("log").exists());
-    // One who accepts the loss goes on without it.
+    // An administrator who accepts the loss removes the note of the log's end, and can open the store.
     std::fs::remove_file(dir.join(END)).unwrap();
     assert_eq!(opened(&dir, Access::Write).unwrap().snapshot().quads(), 1);
 }
@@ -137,7 +137,7 @@ fn a_changed_end_is_named_and_one_of_before_is_written() {
         let report = Database::check(&dir).unwrap();
         assert!(report.damages.iter().any(|d| d.file == END), "byte {at}");
     }
-    // A store of a version that did not write it.
+    // A store of an older version does not have this file.
     std::fs::remove_file(dir.join(END)).unwrap();
     std::fs::remove_file(dir.join("log/end.jd")).unwrap();
     assert!(Database::check(&dir).unwrap().is_sound());
@@ -147,7 +147,7 @@ fn a_changed_end_is_named_and_one_of_before_is_written() {
     let newest = log_files(&dir).pop().unwrap();
     std::fs::remove_file(&newest).unwrap();
     all_say(&dir, newest.file_name().unwrap().to_str().unwrap());
-    // The copy in the folder says so without it.
+    // The copy of the note in the log's folder suffices.
     let _ = std::fs::remove_file(dir.join(END));
     all_say(&dir, newest.file_name().unwrap().to_str().unwrap());
 }
@@ -175,7 +175,7 @@ fn what_is_removed_rightly_is_not_missed() {
     sound(&dir, 4);
     sessions(&dir, 3, 5);
     sound(&dir, 6);
-    // A backup has none of the end; the restored store has its own.
+    // A backup does not contain the note of the log's end; the restored store writes its own.
     let place = folder.path().join("backups");
     std::fs::create_dir(&place).unwrap();
     let target = BackupTarget::folder(place.to_str().unwrap()).unwrap();
@@ -195,7 +195,7 @@ fn what_is_removed_rightly_is_not_missed() {
     let name = newest.file_name().unwrap().to_str().unwrap().to_owned();
     std::fs::remove_file(&newest).unwrap();
     all_say(&restored, &name);
-    // Reclustered, the log is in the new base's folder.
+    // After a reclustering, the log is in the new base's folder.
     let db = opened(&dir, Access::Write).unwrap();
     db.recluster(&ReclusterOptions::default(), &Progress::default())
         .unwrap();
@@ -210,7 +210,7 @@ fn what_is_removed_rightly_is_not_missed() {
     let base = dir.join("base-1");
     std::fs::remove_dir_all(base.join("log")).unwrap();
     all_say(&dir, "log");
-    // Loaded over, nothing of it is left.
+    // A load that replaces the store removes the note as well.
     let options = LoadOptions::default().with_threads(1).with_replace(true);
     let sources = source("");
     Database::load(&dir, &sources, &options, &Progress::default()).unwrap();
@@ -218,7 +218,7 @@ fn what_is_removed_rightly_is_not_missed() {
     assert!(!dir.join(END).exists());
 }
 
-/// One process inserts a quad for each of these numbers.
+/// Opens the store and inserts a quad for each of these numbers.
 fn insert(dir: &Path, numbers: std::ops::Range<usize>) -> Database {
     let db = opened(dir, Access::Write).unwrap();
     for i in numbers {
@@ -228,7 +228,8 @@ fn insert(dir: &Path, numbers: std::ops::Range<usize>) -> Database {
     db
 }
 
-/// A newest file that was cut after a clean end; after a crash, or without the note of that end, it is one that a crash tore.
+/// If the newest log file was truncated after the store was closed cleanly, it is reported. After a crash, or without
+/// the note of the clean end, a truncated file counts as torn by the crash.
 #[test]
 fn a_newest_file_that_was_cut_short_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -240,7 +241,7 @@ fn a_newest_file_that_was_cut_short_is_named() {
     let name = log_files(&whole).pop().unwrap();
     let name = name.file_name().unwrap().to_str().unwrap();
     let bytes = std::fs::read(whole.join("log").join(name)).unwrap();
-    // Within the mark that closing wrote, within the last record, and all records.
+    // Truncated inside the end mark that closing wrote, inside the last records, and before all records.
     let mark = 72;
     for length in [
         bytes.len() - 1,
@@ -253,7 +254,7 @@ fn a_newest_file_that_was_cut_short_is_named() {
         std::fs::write(dir.join("log").join(name), &bytes[..length]).unwrap();
         all_say(&dir, name);
     }
-    // A store of a version without the note.
+    // A store of a version that did not write the note.
     let dir = folder.path().join("before");
     copy(&whole, &dir);
     std::fs::remove_file(dir.join("log/closed.jd")).unwrap();
@@ -261,7 +262,7 @@ fn a_newest_file_that_was_cut_short_is_named() {
     std::fs::write(dir.join("log").join(name), &bytes[..bytes.len() - mark - 1]).unwrap();
     assert!(Database::check(&dir).unwrap().is_sound());
     assert_eq!(quads(&dir), 3);
-    // The note itself is changed.
+    // The note itself is damaged.
     let dir = folder.path().join("changed");
     copy(&whole, &dir);
     let note = dir.join("log/closed.jd");
@@ -270,7 +271,7 @@ fn a_newest_file_that_was_cut_short_is_named() {
     let error = opened(&dir, Access::Write).err().map(|e| e.to_string());
     assert!(error.is_some_and(|e| e.contains("closed.jd")));
     assert!(!Database::check(&dir).unwrap().is_sound());
-    // A crash: files as they are while the store is open, and the newest is torn.
+    // A crash: the files are copied while the store is open, and the newest log file is truncated.
     let db = insert(&whole, 10..12);
     let dir = folder.path().join("crashed");
     copy(&whole, &dir);
@@ -283,10 +284,10 @@ fn a_newest_file_that_was_cut_short_is_named() {
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     std::fs::write(&newest, &bytes[..end]).unwrap();
     assert!(Database::check(&dir).unwrap().is_sound());
-    // The last record is torn, or the mark after it, where the copy took a second.
+    // Truncation has torn the last record, or the mark after it, which is there if the copying took a second.
     let left = quads(&dir);
     assert!((5..=6).contains(&left), "{left}");
-    // It is continued, and closed again.
+    // The log can be continued, and is closed cleanly again.
     drop(insert(&dir, 20..21));
     assert!(Database::check(&dir).unwrap().is_sound());
     assert_eq!(quads(&dir), left + 1);

@@ -1,4 +1,5 @@
-//! Merging while a store is used: disks that fail, processes that are killed, old snapshots, readers in other processes.
+//! Merging while a store is used: with disks that fail, processes that are killed, old snapshots, and readers in other
+//! processes.
 
 use crate::quads;
 use jindou::testing::load_nquads_cut;
@@ -58,7 +59,7 @@ fn counter(n: u64) -> String {
     format!("<http://e/c> <http://e/n> \"{n}\" .")
 }
 
-/// Each update counts itself, so that the store says which was the last.
+/// The text of update `n`. Each update also stores its number, so that a store tells which update was the last.
 fn text(n: u64) -> String {
     let mut out = format!("DELETE DATA {{ {} ", as_data(&counter(n - 1)));
     if let Some(q) = removed(n) {
@@ -71,7 +72,7 @@ fn text(n: u64) -> String {
     )
 }
 
-/// The quads that a store holds after update `n`.
+/// The quads that a store must have after update `n`.
 struct Model {
     n: u64,
     quads: BTreeSet<String>,
@@ -138,7 +139,7 @@ fn empty() -> (tempfile::TempDir, PathBuf) {
     empty_cut(1)
 }
 
-/// As above, in shards.
+/// As above, in shards with blocks of one id.
 fn empty_cut(shards: u32) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
@@ -147,7 +148,7 @@ fn empty_cut(shards: u32) -> (tempfile::TempDir, PathBuf) {
     (dir, store)
 }
 
-/// Fails one operation, or all from one on.
+/// Files of which operation number `at` fails, and with `for_ever` all later ones too.
 struct Failing {
     inner: Directory,
     count: Arc<AtomicU64>,
@@ -189,7 +190,7 @@ impl File for FailingFile {
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         if let Err(e) = self.pass(io::ErrorKind::StorageFull) {
-            // A part of it got through.
+            // Half of the bytes are written before the failure.
             let _ = self.inner.write_at(at, &bytes[..bytes.len() / 2]);
             return Err(e);
         }
@@ -259,7 +260,7 @@ impl Files for Failing {
     }
 }
 
-/// The files of a store, those of its shards with their folders.
+/// Names of a store's files; those of its shards with their folders.
 fn names(dir: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -273,7 +274,7 @@ fn names(dir: &Path) -> BTreeSet<String> {
     all
 }
 
-/// The files that the manifests of a store name.
+/// Names of the files that a store's manifests list.
 fn named(dir: &Path) -> BTreeSet<String> {
     let Some(cluster) = Cluster::read(dir).unwrap() else {
         return Manifest::of_store(dir).unwrap().names();
@@ -287,7 +288,7 @@ fn named(dir: &Path) -> BTreeSet<String> {
     all
 }
 
-/// A fault at each operation of a merge in turn: the store is as it was, updates go on, and in the end it merges.
+/// Each operation of a merge fails in turn: the store stays as it was, accepts updates, and can be merged in the end.
 #[test]
 fn a_merge_that_fails_leaves_the_store_as_it_was() {
     merges_that_fail(1);
@@ -329,7 +330,7 @@ fn merges_that_fail(shards: u32) {
                 break;
             }
             match result {
-                // Only files that were not needed any more could not be removed.
+                // Only the removal of files that were no longer needed failed.
                 Ok(_) => assert!(db.snapshot().base().merged() > merged),
                 Err(e) => {
                     failed += 1;
@@ -340,7 +341,8 @@ fn merges_that_fail(shards: u32) {
                     let reader = opened(&store, Access::Read);
                     let now = reader.snapshot().base().merged();
                     assert!(model.is(&reader), "{at}");
-                    // The last sync may be the one that failed.
+                    // The failed operation may be the last sync, after which other processes already see the merged
+                    // files.
                     if now == merged && !for_ever {
                         assert!(names(&store).is_subset(&before), "{at}: {e}");
                     }
@@ -387,7 +389,7 @@ fn snapshots_and_readers(shards: u32) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers = scope.spawn(|| {
-            // While it is merged and the log is trimmed, every opening of the store finds all of it.
+            // While the store is merged and its log is trimmed, a reader that opens it always finds all updates.
             let mut opened_times = 0;
             let mut seen = 0;
             while !stop.load(Ordering::SeqCst) || opened_times < 20 {
@@ -454,8 +456,8 @@ fn a_database_merges_by_itself_while_updates_go_on() {
 
 const CHILD: &str = "JINDOU_MERGING_CHILD";
 
-/// Not a test by itself: the process that [`kills`] kills. It updates, and writes down what was acknowledged, while it merges
-/// all the time.
+/// Not a test: the process that [`kills`] starts and kills. It updates the store, records which updates were
+/// acknowledged, and merges all the time.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(CHILD) else {
@@ -493,7 +495,7 @@ fn kills(rounds: u32, seed: u64, shards: u32) {
     let mut model = Model::new();
     let (mut merged_in, mut with_leftovers) = (0, 0);
     for round in 0..10 * rounds {
-        // On a busy machine few merges end in time.
+        // More rounds are run if no merge was complete or interrupted yet, as on a busy machine.
         if round >= rounds && merged_in > 0 && with_leftovers > 0 {
             break;
         }
@@ -507,7 +509,7 @@ fn kills(rounds: u32, seed: u64, shards: u32) {
         std::thread::sleep(Duration::from_micros(
             3_000 + rng.below(150_000 * shards as usize) as u64,
         ));
-        // An early end is an error of its own: it goes on until it is killed.
+        // The process never ends by itself, so an early end is a failure of its own.
         assert!(
             process.try_wait().unwrap().is_none(),
             "round {round}: the child ended"
@@ -527,7 +529,7 @@ fn kills(rounds: u32, seed: u64, shards: u32) {
         let db = opened(&store, Access::Write);
         merged_in = merged_in.max(db.snapshot().base().merged());
         let n = last(&db);
-        // One more update may be durable: the process was killed before it acknowledged it.
+        // One more update may be durable than acknowledged, if the process was killed between the two.
         let least = acknowledged.max(model.n);
         assert!(
             (least..=least + 1).contains(&n),
@@ -562,7 +564,7 @@ fn a_process_that_is_killed_while_it_merges_shards_loses_nothing() {
     kills(15, 3, 3);
 }
 
-/// `JINDOU_KILLS` says how often.
+/// `JINDOU_KILLS` sets the number of kills.
 #[test]
 #[ignore = "long: some minutes"]
 fn killed_hundreds_of_times_while_it_merges() {

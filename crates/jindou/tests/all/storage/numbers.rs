@@ -1,5 +1,5 @@
-//! Snapshot numbers on their way beyond 32 bits: a store at the end of what they were once, with updates, merges,
-//! reopening, a follower, reclustering, backups and stores restored from them.
+//! Snapshot numbers beyond 32 bits, which older versions did not support: updates, merges, reopening, a follower,
+//! reclustering, backups and restored stores.
 
 use crate::quads;
 use jindou::testing::load_nquads;
@@ -18,7 +18,7 @@ const LOADED: [&str; 2] = [
 ];
 const STEPS: u64 = 24;
 
-/// A loaded store that counts from a number on, as one does that was reclustered at that number.
+/// A loaded store whose snapshots are numbered from `number` on, as after a reclustering at that snapshot.
 fn store_at(dir: &Path, number: u64) {
     let text: String = LOADED.iter().map(|line| format!("{line} .\n")).collect();
     load_nquads(dir, &text).unwrap();
@@ -41,7 +41,7 @@ fn lines(db: &Database) -> Lines {
     all.iter().map(|q| q.to_string()).collect()
 }
 
-/// Inserts a quad; each third time removes the one before it as well.
+/// Inserts a quad, and every third time also removes the previous one.
 fn change(db: &Database, n: u64, model: &mut Lines) -> u64 {
     let options = UpdateOptions::default().with_threads(1);
     let line = |n: u64| format!("<http://e/n{n}> <http://e/q{}> \"{n}\"", n % 4);
@@ -136,7 +136,7 @@ fn crosses(limit: u64) {
     drop(following);
     drop((db, reader));
     sound(&dir);
-    // A backup without the process that has it open, and with all of the log.
+    // Now that no process has the store open, a backup contains the whole log.
     let backups = Backups {
         folder: folder.path(),
         target,
@@ -159,7 +159,7 @@ impl Backups<'_> {
         Database::restore(&self.target, new, to, &cancel, &progress)
     }
 
-    /// Takes the last backup, and restores each snapshot that the backups have. The others are refused.
+    /// Takes a last backup, and restores each past snapshot. Those that no backup contains must be refused.
     fn restore_all(&self, dir: &Path, past: &[(u64, Lines)]) {
         let target = &self.target;
         let (cancel, progress) = (CancelToken::new(), Progress::default());
@@ -210,7 +210,7 @@ fn a_store_counts_as_far_as_64_bits() {
     drop(db);
     let db = opened(&dir, Access::Write);
     assert_eq!(change(&db, 1, &mut model), u64::MAX - 1);
-    // The log would have no number for the next one.
+    // The next snapshot is refused, since the log would have no number for the one after it.
     let options = UpdateOptions::default();
     for _ in 0..2 {
         let refused = db.update("INSERT DATA { <http://e/z> <http://e/z> 1 }", &options);

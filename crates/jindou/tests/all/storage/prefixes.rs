@@ -1,4 +1,5 @@
-//! The prefixes of a store equal a simple model, whatever keeps them: the log, a load's file, merges, reclusterings, followers.
+//! The prefixes of a store equal those of a simple model, whether they are stored by a load, the log, a merge or a
+//! reclustering, or read by a follower.
 
 use jindou::parse::{Format, Sources};
 use jindou::{
@@ -80,13 +81,13 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
                 let (name, iri) = (format!("p{}", random.below(6)), random.below(9));
                 let iri = format!("http://e/{iri}/");
                 text.push_str(&format!("@prefix {name}: <{iri}> .\n"));
-                // Before the first statement it may be declared again.
+                // In one document, the last declaration before the first statement counts.
                 own.insert(name, iri);
             }
             for (name, iri) in own {
                 model.data.entry(name).or_insert(iri);
             }
-            // Repeated, it changes no quad, and then its prefixes alone are a transaction.
+            // The same few statements are inserted repeatedly, so that a transaction often consists of prefixes only.
             let subject = random.below(3);
             text + &format!("<http://e/s{subject}> <http://e/p> 1 .\n")
         };
@@ -121,7 +122,7 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
                     assert_eq!(removed.is_ok(), was.is_some(), "{removed:?}");
                 }
                 7 => {
-                    // What is dropped, or fails later, leaves no trace.
+                    // A transaction that is dropped, also after a failed call, changes no prefixes.
                     let mut open = db.begin(&options).unwrap();
                     let text = document(&mut model.clone(), &mut random);
                     open.insert(&source(&text), &options, &Progress::default())
@@ -140,7 +141,7 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
                     db.recluster(&options, &Progress::default()).unwrap();
                 }
                 10 => {
-                    // As after a crash: the files as they are while the store is open.
+                    // A crash: the files are copied while the store is open.
                     let other = folder.path().join(format!("crashed-{step}"));
                     copy(&dir, &other);
                     assert_eq!(listed(&opened(&other, Access::Write)), model.listed());
@@ -181,7 +182,8 @@ fn plans_and_texts_follow_the_prefixes() {
     db.remove_prefix("a", &options).unwrap();
     assert_eq!(rows(&db), 1);
     drop(prepared);
-    // An update reads its text with them, too; a caller's own win, and strict texts know none.
+    // The store's prefixes also apply to updates; a caller's take precedence; and they do not apply without
+    // `store_prefixes`.
     db.update("DELETE WHERE { a:s ?p ?o }", &options).unwrap();
     assert_eq!(rows(&db), 0);
     let own = QueryOptions::default().with_prefixes(vec![("a".into(), "http://b/".into())]);
@@ -192,7 +194,7 @@ fn plans_and_texts_follow_the_prefixes() {
         db.query_with("ASK { a:s ?p ?o }", &strict),
         Err(Error::Sparql(_))
     ));
-    // A transaction that is open knows what it brought.
+    // An open transaction sees the prefixes that it has added itself.
     let mut open = db.begin(&options).unwrap();
     let text = "@prefix new: <http://new/> . new:s new:p 1 .";
     open.insert(&source(text), &options, &Progress::default())

@@ -1,4 +1,4 @@
-//! Reclustering: other ids, the same quads, whatever happens meanwhile.
+//! Reclustering: assigns other ids and keeps the quads, also while updates continue, and after crashes.
 
 use crate::quads;
 use jindou::testing::{Nothing, load_nquads};
@@ -61,7 +61,7 @@ fn names(dir: &Path) -> Vec<String> {
     all
 }
 
-/// The labels of blank nodes count.
+/// All quads as sorted text, including the labels of blank nodes.
 fn lines(d: &Dataset) -> Vec<String> {
     let mut all: Vec<String> = d.iter().map(|q| q.to_string()).collect();
     all.sort();
@@ -89,12 +89,12 @@ fn the_quads_stay_and_the_ids_change() {
     assert_eq!(db.snapshot().edit_count(), 0);
     assert_eq!(lines(&quads::all_quads(&db)), want);
     assert_eq!(db.query(query).unwrap().solutions().len(), 2);
-    // Who reads the old base goes on, though its files have no names any more.
+    // A reader of the old base can continue, although its files are deleted.
     assert_eq!(names(&dir), ["base-1", "current.jd", "lock"]);
     let old = quads::all_quads(&Database::of_snapshot(before));
     assert_eq!(lines(&old), want);
     assert!(quads::same(&old, &quads::all_quads(&db)));
-    // Equal data, and yet other ids for the terms of updates.
+    // The data is the same again, but terms added by updates get other ids, and so another epoch.
     assert_eq!(
         update(&db, "INSERT DATA { <http://e/z> <http://e/r> 2 }"),
         2
@@ -117,7 +117,7 @@ fn the_quads_stay_and_the_ids_change() {
         update(&db, "INSERT DATA { <http://e/z> <http://e/r> 2 }"),
         4
     );
-    // A second process may read, while this one goes on and reclusters again.
+    // A second process may read while this one updates and reclusters again.
     let reader = Database::open(&dir).unwrap();
     recluster(&db).unwrap();
     assert_eq!(
@@ -132,7 +132,7 @@ fn the_quads_stay_and_the_ids_change() {
     );
 }
 
-/// Tells the clients to end when its block is left, also by a failure.
+/// Sets the flag that ends the clients when it is dropped, so that they also end after a panic.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -176,7 +176,7 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
                 let before = db.snapshot().number();
                 let report = recluster(&db).unwrap();
                 most = most.max(report.caught_up);
-                // Numbers go on.
+                // A reclustering continues the numbers of snapshots.
                 assert!(report.snapshot >= before);
                 let acknowledged = done.load(Ordering::Relaxed);
                 assert!(db.snapshot().number() >= acknowledged);
@@ -196,7 +196,7 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
                 let left = format!(
                     "SELECT ?s {{ ?s <http://e/n> ?o FILTER(STRSTARTS(STR(?s), \"http://e/c{client}/\")) }}"
                 );
-                // The n-th transaction takes away what the one of half its number wrote.
+                // Transaction `n` removes what transaction `n / 2` inserted.
                 assert_eq!(count(&left), n - n.div_ceil(2));
             }
         };
@@ -244,7 +244,7 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     assert!(matches!(done, Err(Error::Cancelled)));
     assert!(!dir.join("base-1").exists());
     drop(db);
-    // A process that was killed before it put the new base in place.
+    // As after a process that was killed before it put the new base in place.
     std::fs::create_dir_all(dir.join("base-1/log")).unwrap();
     std::fs::write(dir.join("base-1/strings.jd"), "half").unwrap();
     std::fs::write(dir.join("current.jd.new"), "half").unwrap();
@@ -254,7 +254,7 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     let db = opened(&dir, Durability::Batch);
     assert!(!dir.join("base-1").exists() && !dir.join("current.jd.new").exists());
     assert_eq!(lines(&quads::all_quads(&db)), want);
-    // And one that was killed before it removed the old base.
+    // As after a process that was killed before it removed the old base.
     let copy = dir.with_extension("copy");
     std::fs::create_dir(&copy).unwrap();
     for name in names(&dir) {
@@ -271,11 +271,11 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     let db = opened(&dir, Durability::Batch);
     assert_eq!(names(&dir), ["base-1", "current.jd", "lock"]);
     assert_eq!(lines(&quads::all_quads(&db)), want);
-    // In memory there is nothing to put in place.
+    // A database in memory cannot be reclustered, since it has no files.
     let memory = Database::of_snapshot(db.snapshot());
     assert!(matches!(recluster(&memory), Err(Error::Usage(_))));
     drop((db, memory));
-    // A store that was reclustered is replaced by a load as any other.
+    // A load replaces a reclustered store as any other.
     assert!(load_nquads(&dir, "").is_err());
     let replace = jindou::LoadOptions::default()
         .with_replace(true)

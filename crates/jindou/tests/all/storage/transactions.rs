@@ -1,4 +1,5 @@
-//! Transactions of several calls: against a set of quads, with calls that fail between; durable as one; other writers and readers meanwhile.
+//! Transactions of several calls: compared with a set of quads, with calls that fail in between; atomic and durable;
+//! and with other writers and readers at the same time.
 
 use jindou::parse::{Format, Sources};
 use jindou::{
@@ -47,7 +48,8 @@ fn block(q: &Quad) -> String {
     }
 }
 
-/// Calls of all kinds, some of which fail, and all of them forgotten now and then.
+/// Runs random transactions with all kinds of calls, some of which fail; some transactions are dropped. Returns the
+/// numbers of the committed quads.
 fn random(db: &Database, seed: u64, rounds: usize) -> BTreeSet<usize> {
     let mut rng = Rng::new(seed);
     let options = UpdateOptions::default();
@@ -94,7 +96,7 @@ fn random(db: &Database, seed: u64, rounds: usize) -> BTreeSet<usize> {
                     open.insert(&source.build().unwrap(), &options, &Progress::default())
                 }
                 _ => {
-                    // The first operation would change something, the second fails.
+                    // A request whose second operation fails; its first one must have no effect.
                     let text = format!(
                         "INSERT DATA {{ {} }} ; LOAD <file:///nothing>",
                         block(&quad(one))
@@ -147,7 +149,7 @@ fn a_store_has_all_of_it_or_nothing_when_it_is_opened_again() {
         let db = Database::open(&dir).unwrap();
         db.update("CLEAR ALL", &UpdateOptions::default()).unwrap();
         let set = random(&db, 100 + seed, 6);
-        // One that is open when the process ends.
+        // A transaction that is dropped, as when a process ends, leaves no trace.
         let mut open = db.begin(&UpdateOptions::default()).unwrap();
         open.update("CLEAR ALL", &UpdateOptions::default()).unwrap();
         drop(open);
@@ -177,7 +179,7 @@ fn others_wait_and_are_not_lost() {
             )
         })
     };
-    // One with a time limit gives up; one that is cancelled, too.
+    // A waiting update ends at its time limit, or when it is cancelled.
     let limited = UpdateOptions::default().with_timeout(Duration::from_millis(30));
     assert!(matches!(
         db.update("CLEAR ALL", &limited),

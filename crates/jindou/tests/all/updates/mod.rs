@@ -1,5 +1,5 @@
-//! Random update requests against a set of quads: after every step the database must hold what the set holds, in snapshots that
-//! were taken before, after merges and while one runs, and after reopening.
+//! Random update requests, compared with a set of quads after each step: the database must hold the same quads, also in
+//! earlier snapshots, during and after merges, and after reopening.
 
 mod model;
 mod nesting;
@@ -32,7 +32,7 @@ fn iri(n: &str) -> NamedNode {
 struct Writer<'a> {
     rng: &'a mut Rng,
     text: String,
-    /// Operations of INSERT DATA do not share labels.
+    /// Number of labels used so far: blank nodes of different INSERT DATA operations must have different labels.
     labels: usize,
 }
 
@@ -67,7 +67,7 @@ impl Writer<'_> {
         format!("<http://e/g{}>", self.rng.below(GRAPHS))
     }
 
-    /// One in this many terms is a variable.
+    /// A variable with a probability of `percent`, otherwise the term that `other` makes.
     fn or_variable(&mut self, percent: usize, other: impl FnOnce(&mut Self) -> String) -> String {
         if self.rng.chance(percent) {
             format!("?x{}", self.rng.below(4))
@@ -97,7 +97,7 @@ impl Writer<'_> {
         out
     }
 
-    /// A template, or with `match_` a pattern.
+    /// Triples with variables: a template, or with `match_` a pattern, which has more variables.
     fn quads(&mut self, blanks: bool, match_: bool) -> String {
         let mut out = String::new();
         for _ in 0..1 + self.rng.below(2) {
@@ -137,7 +137,7 @@ impl Writer<'_> {
                 let _ = write!(out, "FILTER(isIRI(?x{v})) ");
             }
             3 => {
-                // A term that no store has, and one that it may have.
+                // An IRI that is in no store, and one that may be in it.
                 let n = self.rng.below(50);
                 let _ = write!(
                     out,
@@ -217,7 +217,7 @@ fn opened(dir: &Path) -> Database {
     Database::open_with(dir, &options).expect("the store")
 }
 
-/// Backs the store up; now and then the store that is made of the backup takes its place.
+/// Backs the store up, and in half of the cases replaces it by the restored backup.
 fn backed_up(db: Database, dir: &Path, rng: &mut Rng) -> Database {
     let (cancel, progress) = (CancelToken::new(), Progress::default());
     let place = dir.join("backups");
@@ -234,7 +234,7 @@ fn backed_up(db: Database, dir: &Path, rng: &mut Rng) -> Database {
     opened(&store)
 }
 
-/// Merges on a thread of its own, so that steps go on meanwhile.
+/// Starts a merge on a thread of its own, so that updates continue meanwhile.
 fn merging(db: &Database, generations: usize) -> std::thread::JoinHandle<()> {
     let db = db.clone();
     std::thread::spawn(move || {
@@ -243,7 +243,7 @@ fn merging(db: &Database, generations: usize) -> std::thread::JoinHandle<()> {
     })
 }
 
-/// Several shards, with blocks of one id.
+/// Options for several shards, with blocks of one id; `None` for one shard.
 fn cut(shards: u32) -> Option<Sharding> {
     let sharding = Sharding::new(shards).with_placement(match shards {
         2 | 5 => Placement::Hash,
@@ -252,7 +252,7 @@ fn cut(shards: u32) -> Option<Sharding> {
     (shards > 1).then(|| sharding.with_block_shift(Some(0)))
 }
 
-/// The classes of all graphs, with their numbers of members; blank nodes without their labels.
+/// The classes of all graphs with their numbers of instances, sorted; blank nodes are written without labels.
 fn classes(db: &Database) -> Vec<(String, u64)> {
     let snapshot = db.snapshot();
     let mut all = Vec::new();
@@ -286,7 +286,7 @@ fn without_label(term: &Term) -> String {
     }
 }
 
-/// A random request of some operations, which was applied to the model.
+/// A random request of one to four operations. Applies it to the model as well.
 pub(crate) fn random_request(rng: &mut Rng, model: &mut Model) -> String {
     let mut w = Writer {
         rng,
@@ -298,7 +298,7 @@ pub(crate) fn random_request(rng: &mut Rng, model: &mut Model) -> String {
     }
     let text = w.text;
     model.run(&text);
-    // Larger ones only make everything slow.
+    // Large models only make the test slow.
     if model.0.len() > 300 {
         *model = Model::default();
         return "DROP ALL".to_owned();
@@ -341,7 +341,7 @@ fn random_steps(seed: u64, steps: usize, shards: u32) {
     run.wait_for_merge();
 }
 
-/// Random updates of a store and of a set of quads, and what may happen to a store between them.
+/// Applies random updates to a store and to a set of quads, with random maintenance of the store in between.
 struct RandomRun {
     seed: u64,
     shards: u32,
@@ -409,7 +409,7 @@ impl RandomRun {
         }
     }
 
-    /// Opens the store again, reads an old snapshot, merges, reclusters, restores a backup, or asks a query.
+    /// Randomly reopens the store, reads an old snapshot, merges, reclusters, restores a backup, or runs a query.
     fn maintain(&mut self) {
         match self.rng.below(20) {
             0 => self.open_again(),
@@ -489,7 +489,7 @@ impl RandomRun {
     }
 }
 
-/// How queries are run: in a sharded store in two ways.
+/// The ways in which queries are run: one without shards, two with shards.
 fn modes(shards: u32, rng: &mut Rng) -> Vec<ShardMode> {
     match shards {
         1 => vec![ShardMode::Dynamic],
@@ -514,7 +514,7 @@ fn random_updates_of_shards_agree_with_a_set_of_quads() {
     }
 }
 
-/// 100,000 steps; `JINDOU_SEED` says where to begin.
+/// 100,000 steps; `JINDOU_SEED` sets the first seed.
 #[test]
 #[ignore = "long: some 20 minutes"]
 fn a_hundred_thousand_random_steps() {
@@ -566,7 +566,7 @@ fn one_process_writes_and_others_read() {
         db.update(&text, &UpdateOptions::default())
     };
     insert(&db, 1).unwrap();
-    // The second one may read, as the store is now, and says why it may not write.
+    // A second process may read the store as it is now; its updates are refused with the reason.
     let second = Database::open(&store).unwrap();
     assert_eq!(quads::all_quads(&second).len(), 1);
     assert!(matches!(insert(&second, 2), Err(Error::ReadOnly(_))));
@@ -584,7 +584,7 @@ fn one_process_writes_and_others_read() {
     assert_eq!(quads::all_quads(&db).len(), 3);
 }
 
-/// Fails while it is told to: a record, and all after it until it is reset.
+/// A journal that fails while `bad` is set: the record that is being written, and all later ones until it is reset.
 #[derive(Default)]
 struct Failing {
     bad: AtomicBool,
@@ -635,7 +635,7 @@ impl Ticket for Late {
     fn wait(self: Box<Self>) -> jindou::Result<()> {
         std::thread::sleep(std::time::Duration::from_millis(1));
         let mut state = self.journal.state.lock().unwrap();
-        // In order, as far as this one.
+        // Decides the outcomes of earlier records first, in order, and then this one's.
         while self.outcome.get().is_none() {
             let next = state.undecided.pop_front().expect("this one");
             state.failed |= self.journal.bad.load(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! A set of quads that updates change.
+//! The set of quads with which stores are compared, and the effect of updates on it.
 
 use oxrdf::{BlankNode, Dataset, GraphName, NamedOrBlankNode, Quad, Term, Variable};
 use spareval::{QueryEvaluator, QueryResults};
@@ -8,18 +8,19 @@ use spargebra::term::{
 use spargebra::{GraphUpdateOperation as Op, Query, SparqlParser};
 use std::collections::HashMap;
 
-/// The set of quads, and the meaning of operations on it (SPARQL 1.1 Update §3), patterns by `spareval`.
+/// A set of quads to which operations are applied as SPARQL 1.1 Update §3 defines them; patterns are matched by
+/// `spareval`.
 #[derive(Clone, Default)]
 pub struct Model(pub Dataset);
 
 impl Model {
-    /// Runs a request whose operations are parted by `;` at the end of a line.
+    /// Applies a request whose operations are separated by `;` at the end of a line.
     pub fn run(&mut self, text: &str) {
         for operation in text.split(" ;\n") {
             if self.copies_nothing(operation) {
                 continue;
             }
-            // ADD, COPY and MOVE come from the parser as what they are defined to mean.
+            // The parser translates ADD, COPY and MOVE into the operations by which they are defined.
             let update = SparqlParser::new()
                 .parse_update(operation)
                 .expect("an update");
@@ -29,7 +30,7 @@ impl Model {
         }
     }
 
-    /// True for ADD, COPY and MOVE SILENT of a named graph that is not there, which change nothing.
+    /// True for ADD, COPY and MOVE SILENT of a named graph that does not exist, which change nothing.
     fn copies_nothing(&self, operation: &str) -> bool {
         let mut words = operation.split_whitespace();
         let is_copy = matches!(words.next(), Some("ADD" | "COPY" | "MOVE"));
@@ -140,14 +141,14 @@ impl Model {
         }
     }
 
-    /// The dataset that a pattern sees under USING, USING NAMED or WITH.
+    /// The dataset on which a pattern is matched under USING, USING NAMED or WITH.
     pub fn dataset(&self, using: &spargebra::algebra::QueryDataset) -> Dataset {
         let mut out = Dataset::new();
         for q in &self.0 {
             let q = q.into_owned();
             let g = match q.graph_name.clone() {
                 GraphName::NamedNode(g) => g,
-                // USING NAMED cannot name it; WITH leaves all named graphs to be seen.
+                // USING NAMED cannot name this graph; without USING, or with WITH, patterns see all named graphs.
                 GraphName::BlankNode(_) if using.named.is_none() => {
                     out.insert(&q);
                     continue;

@@ -1,12 +1,12 @@
-//! Triple terms within each other: what is stored can be read back, and what could not be is refused.
+//! Nested triple terms: those that are stored can be read back, and those nested too deeply are refused.
 
 use jindou::{Database, Error, QuadPattern, QueryOptions, Resource, UpdateOptions};
 use oxrdf::Term;
 
-/// Levels of triple terms within each other that can be stored.
+/// Largest number of nested triple terms that can be stored.
 const MOST: usize = 64;
 
-/// A triple term of this many levels.
+/// A triple term with this many levels of nesting.
 fn nested(levels: usize) -> String {
     let open = "<<( <http://e/a> <http://e/b> ".repeat(levels);
     format!("{open}1{}", " )>>".repeat(levels))
@@ -19,7 +19,7 @@ fn levels(term: &Term) -> usize {
     }
 }
 
-/// Levels of each quad's object, ascending: all terms are read.
+/// Reads all terms, and returns the nesting levels of the quads' objects, ascending.
 fn stored(db: &Database) -> Vec<usize> {
     let matches = db
         .quads_matching(&QuadPattern::default(), &QueryOptions::default())
@@ -62,18 +62,18 @@ fn deeper_terms_than_can_be_read_are_neither_written_nor_made() {
         "{said}"
     );
 
-    // A template would go a level deeper: the whole request changes nothing.
+    // A template that would nest one level deeper is an error, and the whole request changes nothing.
     let deeper = "INSERT DATA { <http://e/t> <http://e/p> 2 } ; INSERT { ?s ?p <<( ?s ?p ?o )>> } WHERE { ?s ?p ?o }";
     let said = refused(&db, deeper);
     assert!(said.contains("65 levels"), "{said}");
     assert_eq!(stored(&db), [MOST]);
-    // Computed, it is an error, which leaves the variable unbound.
+    // An expression that would nest one level deeper is an error, which leaves the variable unbound.
     let computed =
         "INSERT { ?s <http://e/q> ?t } WHERE { ?s ?p ?o BIND(TRIPLE(?s, ?p, ?o) AS ?t) }";
     db.update(computed, &options).expect("nothing");
     assert_eq!(stored(&db), [MOST]);
 
-    // From level to level, until the next one would be too deep.
+    // Nests one level deeper with each request, until the next one is refused.
     db.update(
         "CLEAR ALL ; INSERT DATA { <http://e/s> <http://e/p> 1 }",
         &options,

@@ -1,21 +1,21 @@
-//! Chains: each part stands on all parts before it.
+//! Chains: texts of which each part depends on all parts before it.
 
 use super::*;
 
-/// Growth of a chain that becomes four times as long.
+/// How costs may grow if a chain becomes four times as long.
 #[derive(Clone, Copy, PartialEq)]
 enum Growth {
-    /// Planning and running take as much more.
+    /// Linear costs of planning and running.
     Even,
-    /// Planning takes as much more. Each row of a part has the columns of all parts before, and parts hold one batch each: this many cells there
-    /// are.
+    /// Linear cost of planning. When running, each row of a part has a column for all parts before it, and each part
+    /// holds a batch, so memory is proportional to the number of these cells, which is quadratic.
     Cells,
-    /// As `Cells`; and groups of 32 patterns, up to 64 of them, are tried at ten places each.
+    /// As `Cells`. In addition, the planner tries groups of 32 to 64 patterns at ten positions each.
     Tried,
 }
 use Growth::{Cells, Even, Tried};
 
-/// Texts whose parts follow each other in one group, or one SELECT.
+/// Texts whose parts follow each other in one group or one SELECT.
 const CHAINS: [(&str, Growth, Make); 21] = [
     ("optionals", Cells, |n| {
         repeat(
@@ -141,7 +141,7 @@ const CHAINS: [(&str, Growth, Make); 21] = [
     }),
 ];
 
-/// Bytes that a chain's run may take in all for each of its cells, with batches of 64 rows: a run that needs few rows begins with such.
+/// Bytes that running a chain may allocate per cell. The first batches have 64 rows, since these queries need few rows.
 const A_CELL: u64 = 512;
 
 #[test]
@@ -183,7 +183,7 @@ fn chains_take_as_much_more() {
     }
 }
 
-/// As many parts as a query may have on top of each other, about: answered or refused, on stacks that are high enough.
+/// Chains about as long as the parser allows are answered, or exceed a limit, and do not overflow the stack.
 #[test]
 fn chains_as_long_as_they_may_be_fit_their_stacks() {
     let _turn = turn();

@@ -1,4 +1,4 @@
-//! Builders that fail or are cancelled, and the terms that they get.
+//! Index builders that fail or are cancelled, and the terms that a builder receives.
 
 use super::support::{World, counted, load, opened, texts};
 use super::words::Words;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 type Build = fn(&Terms<'_>) -> Result<()>;
 
-/// Whatever it does, it does while it is built.
+/// An index whose builder runs a given function.
 struct Building(Build);
 
 impl Index for Building {
@@ -84,7 +84,7 @@ fn terms_come_all_in_order_with_their_ids() {
 
 #[test]
 fn reclustering_is_cancelled_while_an_index_is_built() {
-    // Nothing else can cancel it just then.
+    // Only the builder itself can cancel at the right moment, so it needs the token in a static variable.
     static CANCEL: std::sync::OnceLock<CancelToken> = std::sync::OnceLock::new();
     let cancel = CANCEL.get_or_init(CancelToken::new);
     let indexes = Indexes::new()

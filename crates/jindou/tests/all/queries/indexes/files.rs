@@ -1,4 +1,4 @@
-//! Files of an index that are cut, lost, of another store, or wrong inside.
+//! Files of an index that are truncated, missing, of another store, or have wrong content.
 
 use super::model::Model;
 use super::support::{World, counted, opened, options};
@@ -12,7 +12,7 @@ const FILE: &str = "index-words.jd";
 
 #[test]
 fn whatever_the_hashes_say_the_check_looks_inside() {
-    /// Makes a file with right hashes and wrong lists, as a defect of the builder would leave it.
+    /// Makes a file with correct checksums and wrong lists, as a bug in the builder would.
     struct Wrong;
 
     impl Index for Wrong {
@@ -80,12 +80,12 @@ fn a_file_that_is_cut_or_lost_is_named() {
         "{e}"
     );
     std::fs::write(&path, &sound).unwrap();
-    // The index of another store.
+    // The index file of another store.
     let other = World::new(&Model::random(&mut Rng::new(23), 90).trig(), &indexes);
     drop(opened(&other.store(), &indexes));
     let mut foreign = std::fs::read(other.store().join(FILE)).unwrap();
     foreign.resize(sound.len(), 0);
-    // Its head says how long it is.
+    // The file's header contains its length, which must match.
     foreign[16..24].copy_from_slice(&(sound.len() as u64).to_le_bytes());
     std::fs::write(&path, &foreign).unwrap();
     let e = Database::open_with(world.store(), &options(&indexes))

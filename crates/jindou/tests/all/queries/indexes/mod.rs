@@ -1,5 +1,6 @@
-//! An index that a program adds ([`words`]): answers against a model that knows which words it put into which text, over stores that are
-//! loaded, changed, merged, reclustered, backed up, and opened without it; builders that fail; files that are damaged.
+//! An index that a program adds ([`words`]). Answers are compared with a model that knows the words of each text, over
+//! stores that are loaded, updated, merged, reclustered, backed up, and opened without the index; also builders that
+//! fail, and damaged files.
 
 mod build;
 mod files;
@@ -18,7 +19,7 @@ use std::sync::atomic::Ordering;
 use support::{Counts, PREFIXES, World, counted, functions, opened, rows};
 use words::{has_word, inner_word, words};
 
-/// A random question, and the subjects that the model says are its answer.
+/// A random query, and the subjects that the model returns for it.
 fn question(rng: &mut Rng, model: &Model) -> (String, Vec<String>) {
     let a = rng.one(&WORDS);
     let b = rng.one(&WORDS);
@@ -53,7 +54,8 @@ fn question(rng: &mut Rng, model: &Model) -> (String, Vec<String>) {
             pairs(&|o| has(o, a) == Some(true) && has(o, b) == Some(true)),
         ),
         5 => {
-            // A whole word between others: texts are joined by one blank each.
+            // A whole word with the last letter of one word before it and the first letter of the same word after it;
+            // words in texts are separated by one space.
             let part = format!("{} {a} {}", &b[b.len() - 1..], &b[..1]);
             (
                 format!("SELECT ?s {{ {any} FILTER(CONTAINS(?t, \"{part}\")) }}"),
@@ -76,7 +78,7 @@ fn question(rng: &mut Rng, model: &Model) -> (String, Vec<String>) {
     }
 }
 
-/// Asks `count` random questions.
+/// Compares `count` random queries with the model.
 fn compare(db: &Database, model: &Model, rng: &mut Rng, count: usize) {
     for _ in 0..count {
         let (text, mut want) = question(rng, model);
@@ -93,7 +95,7 @@ fn compare(db: &Database, model: &Model, rng: &mut Rng, count: usize) {
     }
 }
 
-/// One life of a store: with the index or without, the answers are the model's.
+/// Runs a sequence of updates and maintenance on a store; with the index and without, answers must equal the model's.
 fn life(indexed: bool, seed: u64) -> Counts {
     let mut rng = Rng::new(seed);
     let mut model = Model::random(&mut rng, 400);
@@ -108,7 +110,7 @@ fn life(indexed: bool, seed: u64) -> Counts {
         "{asked} batches were asked of the index"
     );
     for step in 0..6 {
-        // Terms that are new, old ones in new places, and deletions.
+        // New terms, existing terms in new quads, and deletions.
         let changes = model.change(&mut rng, 40);
         db.update(&changes, &UpdateOptions::default()).unwrap();
         compare(&db, &model, &mut rng, 25);
@@ -178,7 +180,7 @@ fn a_store_may_be_opened_with_and_without_the_index() {
     let mut model = Model::random(&mut rng, 300);
     let (with, counts) = counted(true);
     let (without, _) = counted(false);
-    // Loaded without: nothing to ask, until it is reclustered.
+    // A store loaded without the index does not have it until it is reclustered with it.
     let world = World::new(&model.trig(), &without);
     let db = opened(&world.store(), &with);
     compare(&db, &model, &mut rng, 30);
@@ -194,7 +196,7 @@ fn a_store_may_be_opened_with_and_without_the_index() {
     compare(&db, &model, &mut rng, 30);
     assert!(counts.tests.load(Ordering::Relaxed) > 0);
     drop(db);
-    // Opened without: the file stays, is named, and is verified.
+    // If the store is opened without the index, the file is kept, reported, and verified.
     let db = opened(&world.store(), &without);
     db.update(&model.change(&mut rng, 20), &UpdateOptions::default())
         .unwrap();
@@ -252,7 +254,7 @@ fn explain_names_the_index_where_it_filters_and_where_it_starts() {
         read.contains("by index words: 1 of") && read.contains("are read"),
         "{read}"
     );
-    // A question that the index does not know.
+    // A condition that the index does not support.
     let other = explain("SELECT ?s { ?s :text ?t FILTER(STRLEN(?t) = 5) }");
     assert!(
         other.contains("on terms") && !other.contains("by index"),
@@ -260,7 +262,7 @@ fn explain_names_the_index_where_it_filters_and_where_it_starts() {
     );
     let rank = explain("SELECT ?s { ?s :number ?n FILTER(?n < 5) }");
     assert!(rank.contains("by rank"), "{rank}");
-    // One read of the rare text, in place of one of each.
+    // Starting at the index, only one term is tested, rather than all 401.
     counts.tested.store(0, Ordering::Relaxed);
     assert_eq!(
         rows(
@@ -284,7 +286,7 @@ fn a_cached_plan_goes_on_over_new_terms_and_not_over_other_constants() {
         rows(&db, &text)
     };
     assert_eq!(ask("quagga"), [""; 0]);
-    // The same plan: nothing but a term came, and it is in no index.
+    // The cached plan is used again: the update only added a term, which is not in the index.
     for n in 1..=3 {
         let text = format!("PREFIX : <http://e/> INSERT DATA {{ :q{n} :text \"a Quagga {n}\" }}");
         db.update(&text, &UpdateOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Quads that the test made up, and which words are in which text.
+//! The quads of a test, with the words of each text.
 
 use jindou_testing::Rng;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ pub const WORDS: [&str; 12] = [
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
-    /// Words, joined by blanks; a language.
+    /// Words, joined by spaces, and a language.
     Text(Vec<String>, Option<&'static str>),
     Number(u64),
     Node(String),
@@ -24,7 +24,7 @@ impl Object {
         }
     }
 
-    /// The words, in lower case; `None` for what is not text.
+    /// The words, in lower case; `None` for an object that is not text.
     pub fn words(&self) -> Option<Vec<String>> {
         match self {
             Self::Text(words, _) => Some(words.iter().map(|w| w.to_lowercase()).collect()),
@@ -67,7 +67,7 @@ fn object(rng: &mut Rng) -> Object {
             if rng.below(4) == 0 {
                 words[0] = words[0].to_uppercase();
             }
-            // Makes texts differ.
+            // A number that makes most texts different.
             words.push(format!("n{}", rng.below(1000)));
             Object::Text(words, if n == 2 { Some("en") } else { None })
         }
@@ -120,7 +120,7 @@ impl Model {
         for _ in 0..count {
             let mut new = quad(rng);
             if rng.below(3) == 0 {
-                // A term of the base in another place.
+                // An existing term as the object of a new quad.
                 new.object = all[rng.below(all.len())].object.clone();
             }
             added += &Self::line(&new);
@@ -139,7 +139,7 @@ impl Model {
         })
     }
 
-    /// Subjects of the quads of which it is true: one for each quad, sorted.
+    /// Subjects of the quads for which `f` is true: one per quad, sorted.
     pub fn subjects(&self, f: impl Fn(&Quad) -> bool) -> Vec<String> {
         let all = self.quads.iter().filter(|q| f(q));
         all.map(|q| q.subject.clone()).collect()

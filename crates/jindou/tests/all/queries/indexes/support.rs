@@ -1,4 +1,4 @@
-//! Stores with an index that counts how it is asked.
+//! Stores with an index that counts its calls.
 
 use super::words::{HAS_WORD, Words, has_word};
 use jindou::index::{
@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const PREFIXES: &str = "PREFIX : <http://e/> PREFIX fn: <http://example.org/fn#> ";
 
-/// Texts with three words each: one that nothing else has, one of fifty, one of all.
+/// Turtle with texts of three words each: one that no other text has, one that a fiftieth of the texts have, and one
+/// that all have.
 pub fn texts(count: usize) -> String {
     let mut text = String::from("@prefix : <http://e/> .\n");
     for i in 0..count {
@@ -29,7 +30,7 @@ pub fn texts(count: usize) -> String {
     text
 }
 
-/// Batches that were tested, ids in them, and lists of ids that were given.
+/// Numbers of batches that were tested, of ids in them, and of lists of ids that were returned.
 #[derive(Clone, Default)]
 pub struct Counts {
     pub tests: Arc<AtomicU64>,
@@ -37,7 +38,7 @@ pub struct Counts {
     pub starts: Arc<AtomicU64>,
 }
 
-/// [`Words`] that counts.
+/// The index [`Words`], with its calls counted.
 struct Counted(Counts);
 
 impl Index for Counted {
@@ -95,7 +96,7 @@ impl Probe for CountedProbe<'_> {
     }
 }
 
-/// The kinds with words, if wanted, and how they are asked.
+/// The set of indexes, with the word index if `indexed`, and its counters.
 pub fn counted(indexed: bool) -> (Indexes, Counts) {
     let counts = Counts::default();
     let mut indexes = Indexes::new();
@@ -146,7 +147,7 @@ pub fn opened(dir: &Path, indexes: &Indexes) -> Database {
     Database::open_with(dir, &options(indexes)).expect("the store")
 }
 
-/// The function that the index knows.
+/// The set of functions with the one that the index supports.
 pub fn functions() -> Functions {
     Functions::new()
         .with(HAS_WORD, 2..=2, |arguments| {

@@ -1,16 +1,16 @@
-//! The words of texts as an index: the example of how a program adds one to its stores (`docs/adding.md`).
+//! An index of the words of texts: the example of an index that a program adds to its stores (`docs/adding.md`).
 //!
-//! It answers two conditions on a variable `?t`:
+//! It supports two conditions on a variable `?t`:
 //!
-//! - the function [`HAS_WORD`]`(?t, "word")` exactly. A program that uses the index registers the function as well, as [`has_word`]: it
-//!   decides for texts that no index has.
-//! - `CONTAINS(?t, "… word …")` where a whole word stands inside the constant: only texts with that word can contain it, and each
-//!   of those is read to see whether it does.
+//! - the function [`HAS_WORD`]`(?t, "word")`, exactly. A program that uses the index also registers the function
+//!   itself, as [`has_word`], which is called for texts that are not in the index.
+//! - `CONTAINS(?t, "… word …")` with a whole word inside the constant: only texts with that word can contain the
+//!   constant, and each of these is read to decide.
 //!
 //! ```text
-//! index-words.jd   1  words      their bytes, one after the other, ascending
-//!                  2  ends       u64 for each word: its end
-//!                  3  list ends  u64 for each word: the end of its list
+//! index-words.jd   1  words      bytes of all words, ascending, without separators
+//!                  2  ends       u64 per word: its end in section 1
+//!                  3  list ends  u64 per word: the end of its list in section 4
 //!                  4  lists      u32: ids of the texts that have the word, ascending
 //! ```
 
@@ -25,7 +25,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The function's IRI: whether a text, with or without a language, has a word, whatever its case. An error for other terms.
+/// IRI of the function that is true if a text, with or without a language, has a word, regardless of case. Other terms
+/// are an error.
 pub const HAS_WORD: &str = "http://example.org/fn#word";
 
 /// Sections of the file.
@@ -36,26 +37,26 @@ mod section {
     pub const LISTS: u32 = 4;
 }
 
-/// Every word in lower case.
+/// The words of a text, in lower case.
 pub fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|run| !run.is_empty())
         .map(str::to_lowercase)
 }
 
-/// The function [`HAS_WORD`]. `None`, an error, unless the second argument is one word.
+/// The function [`HAS_WORD`]. Returns `None`, an error, unless `word` is a single word.
 pub fn has_word(text: &str, word: &str) -> Option<bool> {
     let word = one_word(word)?;
     Some(words(text).any(|w| w == word))
 }
 
-/// A text that is a word, in lower case.
+/// The text in lower case if it is a single word, otherwise `None`.
 fn one_word(text: &str) -> Option<String> {
     let is_word = !text.is_empty() && text.chars().all(char::is_alphanumeric);
     is_word.then(|| text.to_lowercase())
 }
 
-/// A whole word inside a text, with something else on both sides: the longest one.
+/// The longest whole word inside a text, with a separator on both sides; `None` if there is none.
 pub fn inner_word(text: &str) -> Option<String> {
     let runs: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
     let inner = runs.get(1..runs.len().checked_sub(1)?)?;
@@ -72,10 +73,10 @@ impl Index for Words {
         "words"
     }
 
-    /// All lists are in memory while the index is built. One for large stores sorts in parts, which go through
-    /// `jindou_dictionary::spill`: `jindou-text` does.
+    /// Builds the index with all lists in memory. For large stores an index should sort in parts on disk, as
+    /// `jindou-text` does with `jindou_dictionary::spill`.
     fn build(&self, terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
-        /// Memory that a word or an id in a list may take, with the room by which maps and vectors grow.
+        /// Bytes charged per word and per id in a list, including the growth of maps and vectors.
         const EACH: u64 = 128;
         let mut charge = Charge::new(Holder::Rest, terms.memory());
         let mut lists: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -93,8 +94,8 @@ impl Index for Words {
             })?;
         }
         for list in lists.values_mut() {
-            // Strings come before texts with a language, ids are in another order than texts, and a word may be in a text
-            // more than once.
+            // Ids were added out of order, because strings come before texts with a language, and ids are not in the
+            // order of texts. A text may have a word more than once.
             list.sort_unstable();
             list.dedup();
         }
@@ -141,12 +142,12 @@ impl Index for Words {
 
 struct OpenWords {
     file: Arc<IndexFile>,
-    /// Texts that the dictionary has.
+    /// Number of texts in the dictionary.
     texts: u64,
 }
 
 impl OpenWords {
-    /// A part of an array whose ends are in another; empty where they are damaged.
+    /// The range of entry `at` in an array whose entries end at `ends`; empty if the file is damaged.
     fn range(ends: &[u64], at: usize) -> Range<usize> {
         let start = at.checked_sub(1).and_then(|b| ends.get(b));
         let range = start.copied().unwrap_or(0)..ends.get(at).copied().unwrap_or(0);
@@ -182,7 +183,8 @@ impl OpenWords {
     }
 }
 
-/// The word of which a call's truth depends, and whether having it is all that is asked.
+/// The word on which a call's result depends, and true if the call is true for exactly the texts with that word. `None`
+/// for an unsupported call.
 fn asked(call: &Call) -> Option<(String, bool)> {
     let [QuestionPart::Variable, QuestionPart::Constant(constant)] = &call.arguments[..] else {
         return None;
@@ -194,7 +196,7 @@ fn asked(call: &Call) -> Option<(String, bool)> {
     }
 }
 
-/// True for a text of the dictionary; `None` for a term that it does not have.
+/// True if the term is a text; `None` for an id that is not in the dictionary.
 fn is_text(dictionary: &Dictionary, id: u32) -> Option<bool> {
     let tag = dictionary.tag(VertexId(id))?;
     Some(matches!(tag, STRING | LANG))
@@ -241,11 +243,11 @@ impl OpenIndex for OpenWords {
     }
 }
 
-/// Texts that have a word.
+/// The texts that have a word, as the index's answer to a condition.
 struct WordProbe<'a> {
-    /// Their ids: ascending, unless the file is damaged.
+    /// Ids of the texts; ascending, unless the file is damaged.
     list: &'a [u32],
-    /// Having the word is all that is asked.
+    /// True if the condition holds for exactly the texts in `list`; otherwise each of these must be read.
     exact: bool,
     texts: u64,
     dictionary: &'a Dictionary,
@@ -272,7 +274,7 @@ impl Probe for WordProbe<'_> {
         for (verdict, &id) in out.iter_mut().zip(ids) {
             let in_list = || self.list.binary_search(&id).is_ok();
             *verdict = match is_text(self.dictionary, id) {
-                // A term of updates or of the query, or none at all.
+                // Not in the dictionary: a term of an update or of the query, or unbound.
                 None => Verdict::Unsettled,
                 Some(false) => Verdict::Error,
                 Some(true) if !in_list() => Verdict::False,
