@@ -110,7 +110,7 @@ fn wanted(uri: &Uri, headers: &HeaderMap) -> Result<Consistency, Problem> {
     }
 }
 
-/// An update's name.
+/// The key by which repetitions of an update are recognised, and what it is valid for.
 #[derive(Clone, Debug)]
 pub(crate) struct UpdateKey {
     /// The key as the client gave it, or as it may give it when it retries the update.
@@ -119,7 +119,7 @@ pub(crate) struct UpdateKey {
     given: bool,
     /// The caller, as all servers know it.
     principal: u64,
-    /// Of the request but for its body.
+    /// Hash of the request without its body.
     head: Sha256,
 }
 
@@ -153,7 +153,7 @@ impl UpdateKey {
     /// Advice for a client that does not hear whether its update was made.
     pub(crate) fn advice(&self) -> String {
         format!(
-            "send it again with the header Idempotency-Key: {}, and it is made once",
+            "send it again with the header Idempotency-Key: {}; the server then makes it only once",
             self.own
         )
     }

@@ -142,7 +142,7 @@ impl Server {
             Warm::None => None,
             _ => Some(
                 db.warm(|failure| {
-                    tracing::warn!("the store is not read into memory as a whole: {failure}")
+                    tracing::warn!("reading the whole store into memory failed: {failure}")
                 })
                 .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?,
             ),

@@ -132,7 +132,7 @@ impl LiveUpdate {
             return Ok(kept);
         }
         Err(Problem::bad_request(
-            "the body is not compressed as its Content-Encoding says: it has a different beginning",
+            "the body is not compressed as its Content-Encoding says: it does not begin like such data",
         ))
     }
 

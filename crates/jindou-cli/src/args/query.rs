@@ -27,7 +27,7 @@ pub struct QueryArgs {
     pub remote: RemoteArgs,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// The query. Before it may stand the store directory, an RDF file or an endpoint, as --store, --data and --endpoint name them.
+    /// The query. May follow the store directory, an RDF file or an endpoint, instead of --store, --data or --endpoint.
     #[arg(value_name = "TEXT", required_unless_present = "file", num_args = 1..=2)]
     pub text: Vec<String>,
     /// Read the query from a file (`-`: standard input).

@@ -108,8 +108,8 @@ fn parse_context(text: &str) -> Result<(String, PathBuf), String> {
 /// Prefixes for a document to be written.
 #[derive(ClapArgs, Debug)]
 pub struct PrefixArgs {
-    /// Prefix to use in Turtle, TriG, RDF/XML and JSON-LD; repeatable. Added are common ones that statements use and, but in JSON-LD, those
-    /// of the store or of the documents; in RDF/XML and JSON-LD the first statements decide.
+    /// Prefix to use in Turtle, TriG, RDF/XML and JSON-LD; repeatable. Common prefixes that the statements use are added, and, except in
+    /// JSON-LD, those of the store or of the documents. In RDF/XML and JSON-LD only the first statements decide which.
     #[arg(long, value_parser = parse_prefix, value_name = "NAME=IRI")]
     pub prefix: Vec<(String, String)>,
     /// Write only the prefixes given by --prefix.

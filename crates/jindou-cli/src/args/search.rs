@@ -15,7 +15,7 @@ pub struct SearchArgs {
     /// Words that must all occur, the last one as the beginning of a word.
     #[arg(value_name = "WORDS", required = true)]
     pub words: Vec<String>,
-    /// Most resources.
+    /// Largest number of resources.
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200))]
     pub limit: u16,
     /// Preferred languages of labels, the best first, e.g. de,en.

@@ -60,7 +60,7 @@ pub struct Serve {
     /// With --log: longest time for which queries are answered without contact to the log or the other servers.
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_duration)]
     pub max_staleness: Duration,
-    /// With --log: time of which every moment can be restored from the log.
+    /// With --log: how far back any moment can be restored from the log.
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = parse_duration)]
     pub keep: Duration,
     /// Address to listen on; other than loopback it needs --token-file.
@@ -99,7 +99,7 @@ pub struct Serve {
     /// Heavy queries that may wait; further ones are refused with 503 and Retry-After.
     #[arg(long, default_value_t = 1024, value_name = "N")]
     pub heavy_queue: usize,
-    /// Longest wait of a light query; otherwise it is refused with 503 and Retry-After.
+    /// Longest expected wait of a light query; one that would wait longer is refused with 503 and Retry-After.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub light_wait: Duration,
     /// Queries at a time, including those that wait for a slot or for their reader.

@@ -83,7 +83,7 @@ fn print_totals(store: &Path, r: &InfoReport) {
     }
     if r.log[0] > 0 {
         say!(
-            "in the log      {}, {} counts here ({} bytes, read at every opening; `jindou merge` folds them in)",
+            "in the log      {}, {} counts here ({} bytes, read at every opening; `jindou merge` merges them)",
             counted(r.log[0], "transaction"),
             if r.with_log {
                 "part of all"

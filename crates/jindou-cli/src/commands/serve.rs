@@ -174,7 +174,7 @@ fn open(a: &Serve, store: &Path, options: OpenOptions, writes: bool) -> Result<D
 fn log_opened(a: &Serve, db: &Database, store: &Path, was_there: bool, accepts: bool) {
     if a.log.is_some() {
         tracing::info!(
-            "opened {}, the copy here: {} quads at snapshot {}; what the log has after it follows",
+            "opened {}, the copy here: {} quads at snapshot {}; later updates in the log are applied next",
             store.display(),
             db.quads(),
             db.snapshot_number()

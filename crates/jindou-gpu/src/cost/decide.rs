@@ -210,7 +210,7 @@ impl fmt::Display for Prediction {
                 if decision.bring {
                     write!(
                         f,
-                        "they are brought meanwhile, since {runs:.0} runs are expected"
+                        "they are being uploaded in the background, since {runs:.0} runs are expected"
                     )
                 } else if self.has_room {
                     write!(f, "{runs:.0} expected runs are too few to bring them")

@@ -421,7 +421,7 @@ mod tests {
         assert!(!decision.gpu && decision.bring, "{p}");
         assert!(
             p.to_string()
-                .contains("they are brought meanwhile, since 8 runs")
+                .contains("they are being uploaded in the background, since 8 runs")
         );
         // After two more uses, two more runs are expected.
         m.decide(&p, 7);

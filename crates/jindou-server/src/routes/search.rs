@@ -157,7 +157,7 @@ async fn labelled(
     }
     if iris.len() > LABELS {
         return Err(Problem::bad_request(format!(
-            "the labels of {} resources are asked for; at most {LABELS} are given at once",
+            "the labels of {} resources are asked for; at most {LABELS} may be asked for in one request",
             iris.len()
         )));
     }

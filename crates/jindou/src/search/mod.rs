@@ -220,7 +220,7 @@ impl Database {
     ) -> Result<Vec<Option<Label>>> {
         if iris.len() > MOST_LABELS {
             return Err(Error::Query(format!(
-                "the labels of {} resources are asked for; at most {MOST_LABELS} are given at once",
+                "the labels of {} resources are asked for; at most {MOST_LABELS} may be asked for in one request",
                 iris.len()
             )));
         }

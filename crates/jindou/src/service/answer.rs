@@ -248,7 +248,7 @@ impl ReaderState {
                 "uri" | "bnode" | "literal" | "triple",
             ) => {
                 if self.term.is_some() {
-                    return wrong("a second term in one place, expected the end of the first");
+                    return wrong("a binding has two terms");
                 }
                 self.text.clear();
                 match name {

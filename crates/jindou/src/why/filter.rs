@@ -140,9 +140,9 @@ impl PatternWalk<'_, '_> {
         };
         if let Some((pattern, is_not)) = exists {
             let message = if is_not {
-                format!("{told} keeps no solution: each has such a match")
+                format!("{told} removes every solution: all of them have a match of this pattern")
             } else {
-                format!("{told} keeps no solution: none has such a match")
+                format!("{told} removes every solution: none of them has a match of this pattern")
             };
             let reason = self.text.reason(K::Filter, message, range);
             self.push(reason);

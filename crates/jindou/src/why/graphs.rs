@@ -116,7 +116,7 @@ impl PatternWalk<'_, '_> {
                 .has(&within(inner_of(root), Some(&graph)), ProbedGraphs::Own)
                 == Some(true)
             {
-                let words = format!("look into each graph: GRAPH ?{name} {{ … }}");
+                let words = format!("search all named graphs: GRAPH ?{name} {{ … }}");
                 let with = format!("{{ GRAPH ?{name} {written} }}");
                 out.push(Suggestion::new(words).replacing(body.clone(), with));
             }
@@ -232,7 +232,7 @@ impl PatternWalk<'_, '_> {
             NamedNodePattern::Variable(v) => {
                 if named.is_some_and(|n| n.is_none_or(<[_]>::is_empty)) {
                     let message = format!(
-                        "GRAPH {v} has no graph to look into: there is FROM, but no FROM NAMED"
+                        "GRAPH {v} matches no graph, since the query has FROM but no FROM NAMED"
                     );
                     let reason = self.text.reason(K::OtherGraphs, message, None);
                     self.push(reason);

@@ -252,7 +252,7 @@ impl Database {
                 PartVerdict::Some => reasons.clear(),
                 PartVerdict::Empty if reasons.is_empty() => reasons.push(text.reason(
                     ReasonKind::NoSolution,
-                    "no solution has all that the query asks for".into(),
+                    "no solution matches all parts of the query".into(),
                     None,
                 )),
                 _ => {}

@@ -203,7 +203,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 }
                 let has = self.has_solution(p, graph);
                 if has == Some(false) {
-                    self.nothing_asked(format!("OFFSET {start} passes over every solution"));
+                    self.nothing_asked(format!("OFFSET {start} skips all solutions"));
                 }
                 verdict_of(has)
             }
@@ -406,7 +406,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 list(&told)
             ),
             _ => format!(
-                "the first {} patterns have no match together; the one with which the rows run out is {}",
+                "the first {} patterns have no match together; no row is left after {}",
                 told.len(),
                 told.last().map_or("", String::as_str)
             ),
