@@ -1,7 +1,7 @@
-//! Compiles the kernels for the CPU (`shim/`) where the feature `shim` asks for them, so that tests run them without a GPU.
+//! With the feature `shim`, compiles the kernels for the CPU (`shim/`), so that tests can run them without a GPU.
 //!
-//! `JINDOU_SHIM_SANITIZE=address|thread` builds them under a sanitizer; `tests/sanitize.sh` sets it and loads
-//! the sanitizer's runtime first.
+//! `JINDOU_SHIM_SANITIZE=address|thread` compiles them with a sanitizer. `tests/sanitize.sh` sets it, and preloads the
+//! sanitizer's runtime when it runs the result.
 
 #[cfg(not(feature = "shim"))]
 fn main() {

@@ -1,6 +1,6 @@
-//! Every kernel against plain Rust on the CPU shim, in one thread: `check_kernels [ROWS [SEEDS [BUG]]]`. For
-//! sanitizers, which would take the test harness's own threads for races. With the name of a planted bug it
-//! fails where the bug is found.
+//! Checks every kernel against plain Rust on the shim, in one thread: `check_kernels [ROWS [SEEDS [BUG]]]`. It is meant
+//! for sanitizers, which would report the threads of the test harness as races. With the name of an injected bug, it
+//! fails if the bug is found.
 
 use jindou_gpu::Backend;
 use jindou_gpu::reference::Checker;

@@ -1,7 +1,7 @@
-//! The work of LUBM's queries, as the fixture `tests/recorded/h200.jsonl` has it: `works STORE [UNIVERSITIES]` prints a
-//! line of JSON a query, after loading LUBM into the store if a number of universities is given. No device is needed.
-//! With the name of a file of queries (`NAME<tab>TEXT` a line, as `tests/recorded/served.tsv`) after these, those are
-//! added. `tests/recorded/condense.py` makes the fixture of its output and the raw lines.
+//! Prints the work of LUBM's queries as one JSON object per line, as the fixture `tests/recorded/h200.jsonl` contains
+//! it: `works STORE [UNIVERSITIES [QUERIES]]`. Loads LUBM into the store first if a number of universities is given.
+//! QUERIES is a file of further queries, `NAME<tab>TEXT` per line, such as `tests/recorded/served.tsv`. No device is
+//! needed. `tests/recorded/condense.py` makes the fixture from this output and the raw measurements.
 
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::PlanWork;

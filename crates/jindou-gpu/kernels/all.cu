@@ -1,4 +1,4 @@
-// Every kernel, as one translation unit: what build.sh and the shim compile.
+// All kernels as one translation unit, which build.sh and the shim compile.
 #include "start.cu"
 #include "filter.cu"
 #include "measure.cu"

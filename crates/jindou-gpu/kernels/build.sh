@@ -1,9 +1,10 @@
 #!/bin/sh
-# Builds jindou.fatbin with a pinned CUDA 13.0 compiler from PyPI: machine code for each architecture of ARCHITECTURES
-# and PTX of the oldest, which the driver compiles for chips that came later. Compressed. Writes the sha256 of its
-# sources beside it. Needs python3 with venv; nothing is installed outside the target folder.
+# Builds jindou.fatbin with a pinned CUDA 13.0 compiler from PyPI: machine code for each of ARCHITECTURES, and PTX for
+# the oldest, which the driver compiles for later GPUs. Compressed. Also writes the sha256 of the sources and of the
+# result. Needs python3 with venv; nothing is installed outside the target folder.
 set -eu
-# Turing, Ampere (A100; others), Ada, Hopper, Blackwell (B200; others). tests/all/fatbin.rs reads this line.
+# Turing, Ampere (A100, then others), Ada, Hopper, Blackwell (B200, then others). tests/all/fatbin.rs reads the next
+# line.
 ARCHITECTURES="75 80 86 89 90 100 120"
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${CARGO_TARGET_DIR:-$here/../../../target}/cuda-venv

@@ -1,11 +1,11 @@
-// Appending the rows of a tile that stay to an output, in one atomic addition a tile: order is kept inside a
-// tile, and tiles come in about the order they ran.
+// Stream compaction: appends the rows of a tile that are kept to an output, with one atomic addition per tile. The
+// order of rows is preserved within a tile, but tiles are appended in about the order in which they ran.
 #pragma once
 #include "segment.cuh"
 
 struct AppendShared { SharedArray<u32, WARPS> counts; u32 base; };
 
-// Where each kept item of this thread goes. Ends with all threads past a barrier.
+// The output position of each kept item of this thread. Ends after a barrier of the whole block.
 template <u32 ITEMS> DEVICE void append_positions(AppendShared &s, const bool (&keep)[ITEMS], u32 (&at)[ITEMS], u32 *counter) {
   u32 kept = 0;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -33,7 +33,7 @@ template <u32 ITEMS> DEVICE void append_positions(AppendShared &s, const bool (&
   UNROLL for (u32 j = 0; j < ITEMS; j++) at[j] += before;
 }
 
-// Copies the carried columns of kept rows. 8 bytes a column and kept row.
+// Copies the carried columns of kept rows. Bytes: 8 per column and kept row.
 template <u32 ITEMS> DEVICE void carry_columns(const Columns &c, u64 first, const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
   for (u32 i = 0; i < c.count; i++) {
     u32 v[ITEMS];
@@ -42,12 +42,13 @@ template <u32 ITEMS> DEVICE void carry_columns(const Columns &c, u64 first, cons
   }
 }
 
-// Of N of a thread's rows of a tile, from its item `item` on, those that the table has: `left` from the tile's first on.
+// For N of a thread's rows of a tile, from item `item` on: whether they exist. The table has `left` rows from the
+// tile's first row on.
 template <u32 ITEMS, u32 N> DEVICE void rows_there(u32 item, u32 left, bool (&there)[N]) {
   UNROLL for (u32 j = 0; j < N; j++) there[j] = Tile<ITEMS>::row(item + j) < left;
 }
 
-// Keeps the rows of this block's tile that `keep` says, and which the table has.
+// Keeps the rows of this block's tile for which `keep` is true and that exist in the table.
 template <u32 ITEMS> DEVICE void compact_tile(const Compact &c, AppendShared &s, u64 first, const bool (&keep)[ITEMS]) {
   u32 at[ITEMS];
   append_positions(s, keep, at, c.counter);

@@ -1,18 +1,22 @@
-// The few device operations that kernels use, under one name each, so that the same kernels compile with
-// nvcc and, through shim/device_shim.h, with g++.
+// The device operations that kernels use, each under one name, so that the same kernels compile with nvcc and, through
+// shim/device_shim.h, with g++.
 //
-// Rules for kernels (they keep the shim's model of a GPU exact):
-//   - grids and blocks have one dimension, a block is THREADS threads, whole warps;
-//   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early, but whole blocks that have no
-//     rows, before anything else;
-//   - global memory is read and written only through load_*, store*, and atomic_*;
-//   - a block has one shared struct, declared with SHARED.
+// Rules for kernels, on which the shim's model of a GPU depends:
+//   - grids and blocks have one dimension, and a block has THREADS threads, in whole warps;
+//   - all 32 lanes of a warp reach each warp operation, and all threads of a block reach each barrier: a thread never
+//     returns early; only a whole block without rows does, before anything else;
+//   - global memory is read and written only through load_*, store* and atomic_*;
+//   - a block has one struct in shared memory, declared with SHARED.
+//
+// A kernel's comment names the bytes of global memory that the kernel must move. Tests compare them with the bytes that
+// the shim counts, and measurements on a GPU are judged by them.
 #pragma once
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Threads of a block; how many rows of a thread are looked up at a time, and how many lists cut.
+// Threads and warps of a block; how many rows a thread looks up at a time (FEW), and how many lists it clips at a time
+// (TWO).
 enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4, TWO = 2 };
 
 #ifdef JINDOU_SHIM
@@ -21,12 +25,13 @@ enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4, TWO = 2 };
 
 #define DEVICE __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__
-// `blocks`: how many a multiprocessor is to hold at the same time; it bounds the registers.
+// `blocks`: number of blocks that a multiprocessor should hold at the same time, which limits the registers of a
+// thread.
 #define KERNEL(name, Params, blocks) extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ Params p)
 #define SHARED(Type, name) __shared__ Type name
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
-// Planted bugs exist in the shim's build only.
+// Injected bugs exist only in the shim's build.
 #define PLANTED(bug) false
 
 DEVICE u32 thread_index() { return threadIdx.x; }
@@ -37,29 +42,29 @@ DEVICE u32 vote(bool x) { return __ballot_sync(0xffffffffu, x); }
 template <class T> DEVICE T shuffle(T v, u32 lane) { return __shfl_sync(0xffffffffu, v, lane); }
 template <class T> DEVICE T shuffle_up(T v, u32 by) { return __shfl_up_sync(0xffffffffu, v, by); }
 template <class T> DEVICE T shuffle_xor(T v, u32 by) { return __shfl_xor_sync(0xffffffffu, v, by); }
-// The lanes with the same value as this one.
+// A mask of the lanes with the same value as this lane.
 DEVICE u32 match(u32 v) { return __match_any_sync(0xffffffffu, v); }
 DEVICE u32 popcount(u32 x) { return __popc(x); }
 DEVICE u32 popcount64(u64 x) { return __popcll(x); }
 DEVICE u32 first_bit(u32 x) { return __ffs(x) - 1; }
 DEVICE void relax() { __nanosleep(20); }
-// An id of a list that is looked at; the shim counts them.
+// Marks that an id of a list is examined; the shim counts these.
 DEVICE void walks(bool) {}
 
-// Read once, in order: does not displace what others keep in cache.
+// For data that is read once, sequentially: it does not evict other data from the cache.
 template <class T> DEVICE T load_stream(const T *p) { return __ldcs(p); }
-// One of many reads without order.
+// For random reads.
 template <class T> DEVICE T load_random(const T *p) { return __ldg(p); }
-// Small tables that stay in cache; not counted as traffic.
+// For small tables that stay in the cache; the shim does not count these reads as traffic.
 template <class T> DEVICE T load_cached(const T *p) { return __ldg(p); }
-// A value that several threads of a block read; counted where `counts` says that this is the first time.
+// For a value that several threads of a block read; the shim counts only the read for which `counts` is true.
 template <class T> DEVICE T load_once(const T *p, bool counts) { (void)counts; return __ldg(p); }
 template <class T> DEVICE void store(T *p, T v) { *p = v; }
 template <class T> DEVICE void store_if(bool when, T *p, T v) {
   if (when) *p = v;
 }
-// The same for some threads of a warp: one instruction that others pass by, `otherwise` for them. A tile's loads are written one
-// behind the other and stay under way together, where a branch around each makes the compiler wait for each.
+// Predicated loads: a thread for which `when` is false gets `otherwise`. As they are single instructions without a
+// branch, the loads of several items are issued back to back; around a branch, the compiler would wait for each.
 DEVICE u32 load_random_if(bool when, const u32 *p, u32 otherwise) {
   asm("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.u32 %0, [%1]; }" : "+r"(otherwise) : "l"(p), "r"((u32)when));
   return otherwise;
@@ -77,17 +82,17 @@ DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
 DEVICE u32 atomic_or(u32 *p, u32 v) { return atomicOr(p, v); }
 DEVICE void atomic_max(u64 *p, u64 v) { atomicMax(p, v); }
-// Adds to a word of shared memory.
+// Adds to a word of shared memory, atomically.
 DEVICE void add_shared(u32 &at, u32 v) { atomicAdd(&at, v); }
-// Stores `v` where `was` is, and returns what was there.
+// Compare-and-swap: stores `v` if the word is `was`; returns the old value.
 DEVICE u64 atomic_cas(u64 *p, u64 was, u64 v) { return atomicCAS(p, was, v); }
-// A word that others set bits of meanwhile, for some threads of a warp.
+// As load_random_if, for a word in which other threads may set bits concurrently.
 DEVICE u32 load_relaxed_if(bool when, const u32 *p, u32 otherwise) {
   asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.relaxed.gpu.global.u32 %0, [%1]; }" : "+r"(otherwise) : "l"(p), "r"((u32)when) : "memory");
   return otherwise;
 }
-// Words that blocks wait for. They carry all that is waited for themselves, so nothing else is ordered by them: an acquire would
-// empty the first-level cache at each look.
+// For words that other blocks wait for. Such a word contains everything that is waited for, so no other memory needs to
+// be ordered by it; an acquire load would flush the L1 cache at each poll.
 DEVICE u64 load_relaxed(const u64 *p) {
   u64 v;
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
@@ -98,7 +103,7 @@ DEVICE void store_relaxed(u64 *p, u64 v) {
 }
 #endif
 
-// An array in shared memory; the shim checks its bounds.
+// An array in shared memory, whose bounds the shim checks.
 template <class T, u32 N> struct SharedArray {
   T values[N];
 #ifdef JINDOU_SHIM
@@ -115,17 +120,19 @@ DEVICE u32 lane_index() { return thread_index() & 31u; }
 DEVICE u32 warp_index() { return thread_index() >> 5; }
 DEVICE u32 lanes_below() { return (1u << lane_index()) - 1u; }
 
-// The rows of a block, ITEMS a thread: a kernel's first line says how many, and Kernel::tile in src/backend.rs says so to the host. A
-// warp owns ROWS_A_WARP consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that every access is coalesced.
+// The rows of a block, ITEMS per thread. Each kernel's first line says how many, and Kernel::tile in src/backend.rs
+// tells the host. A warp handles ROWS_A_WARP consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that
+// every access is coalesced.
 template <u32 N> struct Tile {
   enum : u32 { ITEMS = N, ROWS_A_WARP = 32 * N, SIZE = THREADS * N };
   // The row that this thread handles as its item `j`.
   static DEVICE_MEMBER u32 row(u32 j) { return warp_index() * ROWS_A_WARP + j * 32 + lane_index(); }
 };
-// What measures, checks and streams; and what makes rows of lists. Measured on an H200.
+// For kernels that measure, check or copy rows (Wide), and for those that produce rows from lists (Narrow). Chosen by
+// measurements on an H200.
 typedef Tile<8> Wide;
 typedef Tile<4> Narrow;
-// What searches in each row's lists, one load after the other.
+// For kernels that search in the lists of each row, where each load depends on the one before.
 typedef Tile<2> Few;
 
 DEVICE u32 warp_inclusive_sum(u32 v) {

@@ -1,13 +1,13 @@
-// Expansion: every row becomes as many rows as its neighbour list is long.
+// Expansion: turns each row into as many rows as its neighbour list is long.
 //
-// Work is cut by merge path: a row costs one unit and every output one unit, and each block takes TILE units,
-// so neither one huge list nor millions of empty ones leave a block behind. Unit d belongs to row r if r rows
-// end before it; a row's end lies at prefix[r + 1] + r.
+// Work is divided by merge path: each row and each output is one unit, and each block takes TILE units, so neither one
+// huge list nor millions of empty ones unbalance the blocks. Unit d belongs to row r if r rows end before it; row r
+// ends at unit prefix[r + 1] + r.
 #include "compact.cuh"
 
 enum : u32 { TILE = Narrow::SIZE };
 
-// Blocks that a multiprocessor is to hold; NVCC_FLAGS may say others for a measurement. Turing holds four.
+// Number of blocks that a multiprocessor should hold; NVCC_FLAGS may set others for a measurement. Turing holds four.
 #ifndef EXPAND_BLOCKS
 #define EXPAND_BLOCKS 4
 #endif
@@ -19,15 +19,15 @@ enum : u32 { TILE = Narrow::SIZE };
 #endif
 #endif
 
-// Rows that end before unit d; looked for by a whole warp, which cuts the rest in 32 at a time: five rounds for 2^24 rows, where one
-// thread alone waits 24 times.
+// The number of rows that end before unit d. A whole warp searches for it, and divides the range by 32 in each round: 5
+// rounds for 2^24 rows, where a single thread would need 24 dependent loads.
 DEVICE u32 rows_before(const u32 *prefix, u32 rows, u64 d) {
   u32 low = 0, n = d == 0 ? 0 : rows;
   while (n > 0) {
     u32 step = (n + 31) / 32, last = (lane_index() + 1) * step;
     u32 at = low + (last < n ? last : n) - 1;
     u32 ended = popcount(vote((u64)load_cached(prefix + at + 1) + at < d));
-    // The row that lane `ended` looked at is the first that may not have ended.
+    // The row that lane `ended` tested is the first one that may not have ended.
     u32 from = ended * step, to = (ended + 1) * step - 1;
     if (from >= n) from = n;
     if (to >= n) to = ended < 32 ? n - 1 : n;
@@ -38,18 +38,20 @@ DEVICE u32 rows_before(const u32 *prefix, u32 rows, u64 d) {
 }
 
 struct SpreadShared {
-  // Rows that end before the tile's first unit, before the one past its last, and before the strip's first.
+  // Number of rows that end before the tile's first unit, before the unit after its last, and before the strip's first
+  // unit.
   SharedArray<u32, 3> ends;
   SharedArray<u32, TILE> row;
   SharedArray<u32, WARPS> warp_max;
 };
-// `delta` of a row is its list's start less its first output: neighbour index = delta + output.
+// `delta` of a row is the start of its list minus the number of its first output: index of the neighbour = delta +
+// output.
 struct ExpandShared {
   SpreadShared spread;
   SharedArray<u32, TILE + 1> delta;
   AppendShared append;
 };
-// The same for lists anywhere: address of a neighbour = delta + 4 output.
+// As above for lists at any address: a neighbour's address is delta + 4 · output.
 struct ExpandAnyShared {
   SpreadShared spread;
   SharedArray<u64, TILE + 1> delta;
@@ -62,14 +64,15 @@ struct IntersectShared {
 
 struct Piece { u32 rows, row0, row1; u64 out0, out1, origin; };
 
-// The tile's rows and outputs; false for a tile without units. A warp looks for each bound. The strip's first and last block write how
-// many rows end before it and up to its end.
+// Determines the tile's rows and outputs; false for a tile without units. One warp searches for each bound. The first
+// and the last block of a strip write the number of rows that end before the strip and before its end.
 template <class P> DEVICE bool piece_of(const P &p, SpreadShared &s, Piece &w) {
   w.rows = rows_of(p.rows, p.count);
   u64 end = p.end;
   if (p.total != nullptr) {
     u64 total = load_cached(p.total);
-    // The host expected fewer: it will see that, and begin again.
+    // The bound that the host assumed is exceeded. The host will notice that and repeat the run, so nothing is
+    // produced.
     if (total > p.room && !PLANTED(ROOM_IGNORED)) return false;
     end = w.rows + total;
   }
@@ -94,8 +97,9 @@ template <class P> DEVICE bool piece_of(const P &p, SpreadShared &s, Piece &w) {
   return true;
 }
 
-// Which row each output of the tile belongs to: rows mark their first output, a running maximum spreads the
-// mark. `begin(row, local, first, counts)` keeps where the list of a row lies whose first output is `first`.
+// Determines which row each output of the tile belongs to: each row marks its first output, and a running maximum
+// propagates the marks. `begin(row, local, first, counts)` stores where the list of a row starts whose first output is
+// `first`.
 template <class P, u32 ITEMS, class Begin>
 DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[ITEMS], Begin begin) {
   for (u32 x = thread_index(); x < TILE; x += THREADS) s.row[x] = 0;
@@ -104,7 +108,7 @@ DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[
     u32 r = w.row0 + local;
     if (r >= w.rows) break;
     u32 from = load_cached(p.prefix + r), to = load_cached(p.prefix + r + 1);
-    // A row is counted by the block that holds its first unit.
+    // A row is counted by the block that contains its first unit.
     bool counts = from >= w.out0 && (r < w.row1 || from < w.out1);
     from = load_once(p.prefix + r, counts);
     begin(r, local, from, counts);
@@ -128,7 +132,7 @@ DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[
   UNROLL for (u32 j = 0; j < ITEMS; j++) if (before > row[j]) row[j] = before;
 }
 
-// Carried columns of an output: read once a row that has outputs, written once an output.
+// Copies the carried columns to an output: read once per row with outputs, written once per output.
 template <class P, u32 ITEMS>
 DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
   NO_UNROLL for (u32 c = 0; c < p.columns.count; c++) {
@@ -138,9 +142,9 @@ DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], 
   }
 }
 
-// Every output is kept, so outputs lie where their number says.
-// Bytes: 8 a row (prefix, start); 4 an output read, 4 + 4 a column written. Columns are read from cache: the
-// rows of a tile are neighbours, 4 a column and row from memory.
+// Expands lists without a test. Every output is kept, so its number is its position.
+// Bytes: 8 per row (prefix, start); 4 per output read, 4 + 4 per column written. Columns are read from the cache, since
+// the rows of a tile are adjacent: 4 per column and row from memory.
 KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
@@ -160,7 +164,7 @@ KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
   spread_columns(p, w, row, keep, at);
 }
 
-// As jd_expand for lists of many segments. Bytes: 12 a row (prefix, address); 4 an output read, 4 + 4 a column
+// As jd_expand for lists of many segments. Bytes: 12 per row (prefix, address); 4 per output read, 4 + 4 per column
 // written; columns as in jd_expand.
 KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
@@ -185,8 +189,8 @@ KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
   spread_columns(p, w, row, keep, at);
 }
 
-// As jd_expand for neighbours in intervals: outputs that stay are appended.
-// Bytes: 8 a row; 4 an output before the test; 4 + 4 a column written for an output that stays.
+// As jd_expand, but keeps only neighbours in intervals, which are appended to the output.
+// Bytes: 8 per row; 4 per output before the test; 4 + 4 per column written for each output that is kept.
 KERNEL(jd_expand_within, Expand, EXPAND_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
@@ -207,15 +211,16 @@ KERNEL(jd_expand_within, Expand, EXPAND_BLOCKS) {
   spread_columns(p, w, row, keep, at);
 }
 
-// The range of list l in row r.
+// The range of list `l` in row r.
 DEVICE Range list_range(const ListRange &l, u32 r, bool counts) {
   if (l.starts == nullptr) return {l.start, l.length};
   return {load_once((const u32 *)l.starts + r, counts), load_once((const u32 *)l.lengths + r, counts)};
 }
 
-// Packs the candidates that `keep` says, of which a thread has `rounds`, if they then take fewer: those of all warps lie one behind the
-// other, and warps beyond the last have none. Ids and rows change hands where marks and lists lay, which nobody reads any more. Returns
-// the rounds; `pass` numbers the calls.
+// Packs the candidates for which `keep` is true, of which each thread has `rounds`, if they then need fewer rounds:
+// those of all warps become consecutive, and the last warps may have none. Ids and rows are exchanged through the
+// shared memory of the marks and lists, which are no longer read. Returns the new number of rounds; `pass` numbers the
+// calls.
 template <u32 ITEMS>
 DEVICE u32 pack_candidates(IntersectShared &s, u32 pass, u32 rounds, u32 (&row)[ITEMS], u32 (&v)[ITEMS], bool (&keep)[ITEMS]) {
   u32 at[ITEMS], kept = 0;
@@ -224,7 +229,8 @@ DEVICE u32 pack_candidates(IntersectShared &s, u32 pass, u32 rounds, u32 (&row)[
     at[j] = kept + popcount(mask & lanes_below());
     kept += popcount(mask);
   }
-  // Counts of two passes, used in turn: whoever writes them again has been at the barrier of the pass in between.
+  // Two arrays of counts, used alternately: before a warp overwrites one, all have passed the barrier of the pass in
+  // between.
   u32 mine = (pass & 1) * WARPS;
   if (lane_index() == 0) s.packed[mine + warp_index()] = kept;
   if (!PLANTED(PACK_FIRST_BARRIER)) barrier();
@@ -254,8 +260,8 @@ DEVICE u32 pack_candidates(IntersectShared &s, u32 pass, u32 rounds, u32 (&row)[
   return rounds;
 }
 
-// Looks for the first N candidates of a thread, those that `keep`, each in the list of its row that is number `pass` of those that do
-// not drive.
+// Searches for each of a thread's first N candidates for which `keep` is true, in list number `pass` of its row, not
+// counting the shortest list, which the candidates come from.
 template <u32 N, class P, u32 ITEMS>
 DEVICE void search_others(const P &p, const Piece &w, IntersectShared &s, u32 pass, const u32 (&row)[ITEMS], const u32 (&v)[ITEMS], bool (&keep)[ITEMS]) {
   const u32 *list[N];
@@ -275,10 +281,11 @@ DEVICE void search_others(const P &p, const Piece &w, IntersectShared &s, u32 pa
   UNROLL for (u32 j = 0; j < N; j++) keep[j] = at[j] != NO_KEY;
 }
 
-// Neighbours in all lists of a row: each of the shortest list is searched in the others, those that are left packed before. Threads side
-// by side look for neighbours side by side, so a search's probes share cache lines.
-// Bytes: 4 a row (prefix) and 8 a row and list with a column anchor; for each candidate 4, and 4 (ceil(log2 d)
-// + 1) for each other list of d entries until one misses; 4 + 4 a column written for an output that stays.
+// Keeps neighbours that are in all lists of a row: each id of the shortest list is searched for in each other list, and
+// after each list the remaining candidates are packed. Adjacent threads search for adjacent ids, so their probes share
+// cache lines.
+// Bytes: 4 per row (prefix), 8 per row and list with a column anchor; per candidate 4, and 4 (ceil(log2 d) + 1) for
+// each other list of d ids until one does not contain it; 4 + 4 per column written for each output that is kept.
 KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(IntersectShared, s);
@@ -319,9 +326,9 @@ KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
   spread_columns(p, w, row, keep, at);
 }
 
-// Segments whose keys have one neighbour each: lookup, test and append in one pass.
-// Bytes a row: 4 for a column anchor, the lookup's, 4 if the key is there; for a row that stays 4 written, and 8 a
-// carried column.
+// Expands segments whose keys have one neighbour each: lookup, test and append in one pass.
+// Bytes per row: 4 for a column anchor, those of the lookup, 4 if the key exists; for a row that is kept 4 written, and
+// 8 per carried column.
 KERNEL(jd_expand_one, ExpandOne, 3) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);

@@ -1,8 +1,8 @@
-// Steps that keep some rows: Restrict, Same, Check. Their bytes a row are those of the test, plus 8 a carried
+// Steps that keep some rows: Restrict, Same, Check. Their bytes are those of the test per row, plus 8 per carried
 // column and kept row.
 #include "compact.cuh"
 
-// Rows whose id lies in the intervals. Bytes: 4 a row.
+// Keeps rows whose id lies in the intervals. Bytes: 4 per row.
 KERNEL(jd_restrict, Restrict, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -19,7 +19,7 @@ KERNEL(jd_restrict, Restrict, 4) {
   compact_tile(p.compact, s, first, keep);
 }
 
-// Rows whose two operands are the same id, or are not. Bytes: 4 a row and column operand.
+// Keeps rows whose two operands are the same id, or those where they differ. Bytes: 4 per row and column operand.
 KERNEL(jd_same, Same, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -36,8 +36,8 @@ KERNEL(jd_same, Same, 4) {
   compact_tile(p.compact, s, first, keep);
 }
 
-// Rows that have the edge anchor – other. Bytes a row: 4 for each column operand, the lookup's (find_keys,
-// key_ranges), and 4 (ceil(log2 d) + 1) for a list of d > 0 neighbours.
+// Keeps rows for which the edge between anchor and other exists. Bytes per row: 4 per column operand, those of the
+// lookup (find_keys, key_ranges), and 4 (ceil(log2 d) + 1) for a list of d > 0 neighbours.
 KERNEL(jd_check, Check, 3) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -57,8 +57,8 @@ KERNEL(jd_check, Check, 3) {
   compact_tile(p.compact, s, first, keep);
 }
 
-// As jd_check where the predicate is in a column. Bytes a row: 4 for each column operand, then as jd_check in the
-// predicate's segment; nothing more for a term that is no predicate.
+// As jd_check for a predicate in a column. Bytes per row: 4 per column operand, then as jd_check in the predicate's
+// segment; nothing more for a term that is not a predicate.
 KERNEL(jd_check_any, CheckAny, 2) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -67,7 +67,7 @@ KERNEL(jd_check_any, CheckAny, 2) {
   if (first >= rows) return;
   u32 left = rows - (u32)first;
   bool keep[ITEMS];
-  // Segments of a few rows at a time: their heads take most registers.
+  // Only a few rows' segments are held at a time, since their heads take most of the registers.
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
     u32 anchor[FEW], other[FEW], predicate[FEW], start[FEW], length[FEW], at[FEW];
     bool there[FEW], found[FEW];

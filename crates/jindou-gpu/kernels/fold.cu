@@ -1,7 +1,7 @@
-// Folding a result into one number, so that every binding is read and none copied back.
+// Reduces a result to one number, so that every binding is read but none is copied back.
 #include "compact.cuh"
 
-// A multiply-and-carry chain over a row's ids; as in src/checksum.rs and the CPU engine.
+// Mixes an id into a row's hash by multiplying and adding the carry, as src/checksum.rs and the CPU engine do.
 DEVICE u64 checksum_mix(u64 h, u32 v) {
   u64 t = h ^ (u64)(u32)(v + 0x9e3779b9u);
   return (t & 0xffffffffull) * 0x85ebca77ull + (t >> 32);
@@ -9,8 +9,8 @@ DEVICE u64 checksum_mix(u64 h, u32 v) {
 
 struct FoldShared { SharedArray<u64, WARPS> sums; };
 
-// The order-independent checksum of src/checksum.rs: the sum over rows of a hash of the row's ids.
-// Bytes: 4 a row and column.
+// The order-independent checksum of src/checksum.rs: the sum over all rows of a hash of the row's ids.
+// Bytes: 4 per row and column.
 KERNEL(jd_checksum, Checksum, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(FoldShared, s);

@@ -1,9 +1,9 @@
-// GROUP BY: equal rows of some columns, counted. Where the columns have few possible values, every combination has a counter of its own
-// (jd_group_add); otherwise rows look for their combination in a hash table (jd_group_slots), and the slot where it lies is the number of
-// its counter. Then the combinations that occur become rows.
+// GROUP BY: counts rows by combination of columns. If the columns have few possible values, every combination has a
+// counter (jd_group_add); otherwise rows look up their combination in a hash table (jd_group_slots), and the number of
+// its slot is that of its counter. Finally, the combinations that occurred become rows.
 #include "compact.cuh"
 
-// Numbers of the ids of a column from 0 on; false for an id that has none.
+// The number, from 0 on, of an id of a column; false for an id outside of the column's numbering.
 DEVICE bool group_number(const GroupColumn &c, u32 v, u32 &number) {
   u32 dense = v - c.first, tail = v - c.first_tail;
   bool is_dense = v >= c.first && dense < c.dense, is_tail = !is_dense && v >= c.first_tail && tail < c.tail;
@@ -16,7 +16,7 @@ DEVICE u32 group_id(const GroupColumn &c, u32 number) {
   return number <= c.dense ? c.first + number - 1 : c.first_tail + number - 1 - c.dense - (PLANTED(GROUP_TAIL_FROM_NEXT) ? 1 : 0);
 }
 
-// One bit a tested column: whether the row has a value there.
+// One bit per tested column: whether it is bound in the row.
 template <u32 ITEMS> DEVICE void group_bits(const Tested &t, u64 first, u32 rows, u32 (&bits)[ITEMS]) {
   UNROLL for (u32 j = 0; j < ITEMS; j++) bits[j] = 0;
   for (u32 i = 0; i < t.count; i++) {
@@ -29,7 +29,8 @@ template <u32 ITEMS> DEVICE void group_bits(const Tested &t, u64 first, u32 rows
   }
 }
 
-// The numbers of the combinations of a thread's rows; true if a row that is there has an id without a number, which then is not there.
+// The numbers of the combinations of a thread's rows. Returns true if an existing row has an id without a number;
+// `there` becomes false for such a row.
 template <u32 ITEMS, class P> DEVICE bool group_numbers(const P &p, u64 first, u32 rest, bool (&there)[ITEMS], u32 (&number)[ITEMS]) {
   bool missed = false;
   UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = 0;
@@ -52,7 +53,7 @@ template <u32 ITEMS, class P> DEVICE bool group_numbers(const P &p, u64 first, u
   return missed;
 }
 
-// Lengths of the lists of rows that are there.
+// Lengths of the lists of the rows that exist.
 template <u32 ITEMS> DEVICE void group_lengths(const u32 *prefix, u64 first, const bool (&there)[ITEMS], u32 (&length)[ITEMS]) {
   u32 from[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -62,8 +63,9 @@ template <u32 ITEMS> DEVICE void group_lengths(const u32 *prefix, u64 first, con
   UNROLL for (u32 j = 0; j < ITEMS; j++) length[j] -= from[j];
 }
 
-// Adds each row, or the length of its list, to the counter of its combination. Bytes a row: 4 for each column, 8 with lengths. Rows of
-// a warp with the same counter are added together, so that a few large groups do not make all wait for one word.
+// Adds 1, or the length of the row's list, to the counter of each row's combination. Bytes per row: 4 per column, 8
+// with lengths. Rows of a warp with the same counter are added up first, so that a few large groups do not contend for
+// one word.
 KERNEL(jd_group_add, GroupAdd, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
@@ -99,9 +101,11 @@ KERNEL(jd_group_add, GroupAdd, 4) {
   }
 }
 
-// The least and the greatest number of each combination: the rank in the high word, the id in the low one; of the least one its complement,
-// so that 0 stands for none. Rows whose lists are empty, where there are lists, do not count. `unranked` is set by a term without a rank.
-// Bytes a row: 4 for each column, 8 with lengths, 4 for the value, 4 if its page has numbers; the numbers' sectors are not counted.
+// The smallest and the largest number in each combination: the rank in the high word, the id in the low word. The
+// smallest is stored as its complement, so that 0 stands for "none" in both. If there are lists, rows whose list is
+// empty do not count. `unranked` is set by a term without a rank.
+// Bytes per row: 4 per column, 8 with lengths, 4 for the value, 4 if its page has numbers; the sectors of the results
+// are not counted.
 KERNEL(jd_group_best, GroupBest, 3) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
@@ -130,7 +134,7 @@ KERNEL(jd_group_best, GroupBest, 3) {
     there[j] = has;
   }
   if (unranked) atomic_or(p.unranked, 1u);
-  // Few are better than what is there, and looking costs less than an atomic.
+  // Few rows improve the result so far, and reading it is cheaper than an atomic operation.
   u64 key[ITEMS], seen[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     if (!there[j]) number[j] = 0;
@@ -152,7 +156,7 @@ KERNEL(jd_group_best, GroupBest, 3) {
   }
 }
 
-// The ids of the least and greatest numbers of combinations. Bytes a row: 4 for its number, 16, and 8 written.
+// The ids of the smallest and largest numbers of combinations. Bytes per row: 4 for its number, 16, and 8 written.
 KERNEL(jd_group_ends, GroupEnds, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
@@ -173,9 +177,9 @@ KERNEL(jd_group_ends, GroupEnds, 4) {
   }
 }
 
-// The slot of each row's pair of ids in a table of 64-bit keys, which are one more than the pair; 0 is an empty slot. A new pair takes
-// the first empty one from its hash on. No slot after MOST_PROBES: the table is too full, and the row gets none. Bytes a row: 4 for each
-// column and 4 written; the table's sectors are not counted.
+// The slot of each row's pair of ids in a hash table with 64-bit keys, which are the pair plus one; 0 is an empty slot.
+// A new pair takes the first empty slot from its hash on. If there is none within MOST_PROBES, the table is too full
+// and the row gets no slot. Bytes per row: 4 per column and 4 written; the table's sectors are not counted.
 KERNEL(jd_group_slots, GroupSlots, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
@@ -198,7 +202,7 @@ KERNEL(jd_group_slots, GroupSlots, 4) {
     h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9ull;
     at[j] = (u32)(h >> (64 - p.log_slots));
   }
-  // The first looks of all rows are under way together; most end there.
+  // The first probes of all rows are in flight together; most rows need no second one.
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed(p.keys + at[j]);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 key = ((u64)left[j] << 32 | (PLANTED(GROUP_LEFT_ONLY) ? 0 : right[j])) + 1;
@@ -226,7 +230,8 @@ KERNEL(jd_group_slots, GroupSlots, 4) {
   if (full) atomic_or(p.full, 1u);
 }
 
-// The counters `begin .. begin + rows` that are not 0: their numbers, and their low and high words. Bytes: 8 a counter, 12 for each kept.
+// The counters `begin .. begin + rows` that are not 0: their numbers, and their low and high words. Bytes: 8 per
+// counter, 12 for each that is kept.
 KERNEL(jd_group_rows, GroupRows, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -247,7 +252,7 @@ KERNEL(jd_group_rows, GroupRows, 4) {
   }
 }
 
-// The pairs of ids in slots. Bytes a row: 4 for the slot, 8 for its key, 8 written.
+// The pairs of ids in slots. Bytes per row: 4 for the slot, 8 for its key, 8 written.
 KERNEL(jd_group_keys, GroupKeys, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
@@ -265,7 +270,8 @@ KERNEL(jd_group_keys, GroupKeys, 4) {
   }
 }
 
-// The ids and bits of counters' numbers, as jd_group_add made them. Bytes a row: 4, and 4 written a column.
+// The ids and bits that the number of a counter stands for, as jd_group_add computed it. Bytes per row: 4, and 4
+// written per column.
 KERNEL(jd_group_ids, GroupIds, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;

@@ -1,26 +1,27 @@
-"""Kernel quality from machine code, without a card: `inspect.py ARCH USAGE SASS`, called by inspect.sh.
+"""Properties of kernels in machine code, without a GPU: `inspect.py ARCH USAGE SASS`, called by inspect.sh.
 
-Reads what `cuobjdump --dump-resource-usage` and `cuobjdump -sass` print for one architecture; prints a line for each kernel:
+Reads what `cuobjdump --dump-resource-usage` and `cuobjdump -sass` print for one architecture. Prints a line per kernel:
 
-  registers  of a thread
-  shared     bytes of a block, with what the driver keeps of it from Hopper on
-  spilled    bytes of a thread's stack
-  occupancy  resident threads in per cent of the most that a multiprocessor holds
-  random     most loads without order that are under way together
-  blocks     the same, of 16 bytes: rank blocks of bitmaps
-  together   loads without order, as the code has them, of which at least four are issued before one is used
-  alone      the others: loops over long tables, which are the same for all threads, and searches for a block's bounds
-  ordered    most loads in order that are under way together
+  registers  registers per thread
+  shared     bytes of shared memory per block, including what the driver reserves of it from Hopper on
+  spilled    bytes of stack per thread
+  occupancy  resident threads in per cent of the largest number that a multiprocessor can hold
+  random     largest number of random loads in flight together
+  blocks     the same for loads of 16 bytes: blocks of bitmaps
+  together   number of random loads in the code that are issued in groups of at least four before one of them is used
+  alone      number of the other random loads: loops over long tables, which are the same for all threads, and searches for a
+             block's bounds
+  ordered    largest number of sequential loads in flight together
 
-Under way together: issued by one thread before the first use of any, inside one straight stretch of code, without a branch or a
-label. What is under way across branches is not counted, so the true figure is no smaller.
+In flight together: issued by one thread before the first use of any of them, inside one straight stretch of code, without a
+branch or a label. Loads in flight across branches are not counted, so the true numbers may be larger.
 """
 
 import re
 import sys
 
 THREADS = 256
-# Loads under way together that look-ups must have.
+# Number of loads that lookups must have in flight together.
 LEAST = 4
 # Per multiprocessor: registers, shared memory in bytes (without what each block reserves), threads, blocks.
 LIMITS = {
@@ -39,18 +40,18 @@ REGISTER = re.compile(r"\bR(\d+)(\.64)?")
 
 
 def occupancy(arch, registers, shared):
-    """Resident warps over the most that a multiprocessor holds, in per cent."""
+    """Resident threads in per cent of the largest number that a multiprocessor can hold."""
     regs, smem, threads, blocks = LIMITS[arch]
-    # Registers are given out to a warp, 256 at a time.
+    # Registers are allocated per warp, in units of 256.
     a_warp = -(-registers * 32 // 256) * 256
-    # Ampere keeps as much of each block's as later chips do, but does not tell.
+    # Ampere and Ada reserve as much shared memory per block as later GPUs do, but cuobjdump does not report it.
     reserved = 1024 if 80 <= arch < 90 else 0
     fit = [threads // THREADS, blocks, regs // a_warp // (THREADS // 32), smem // (shared + reserved or 1)]
     return 100 * min(fit) * THREADS // threads
 
 
 def stretches(lines):
-    """Straight stretches of a function's instructions."""
+    """Yields the straight stretches of a function's instructions."""
     code, targets = [], set()
     for line in lines:
         m = INSTRUCTION.match(line)
@@ -73,7 +74,7 @@ def stretches(lines):
 
 
 def operands(text):
-    """Opcode, registers written, registers read."""
+    """Returns opcode, registers written, and registers read of an instruction."""
     text = GUARD.sub("", text)
     opcode, _, rest = text.partition(" ")
     parts = [p.strip() for p in rest.split(",")]
@@ -97,8 +98,7 @@ def operands(text):
 
 
 def in_flight(lines):
-    """Loads without order that come with at least LEAST, those that come with fewer, and the most loads under way together: without
-    order, those of 16 bytes among them, in order."""
+    """Returns the columns together, alone, random, blocks and ordered of the table for one kernel."""
     most, together, alone = {"random": 0, "blocks": 0, "ordered": 0}, 0, 0
     for stretch in stretches(lines):
         pending = {"random": [], "ordered": []}
@@ -108,7 +108,7 @@ def in_flight(lines):
             for kind, loads in pending.items():
                 used = text is None or any(d & (read | written) for d in loads)
                 if used and kind == "random":
-                    # The first use ends a group: what is loaded after it may depend on it.
+                    # The first use ends a group: later loads may depend on it.
                     together, alone = (together + group, alone) if group >= LEAST else (together, alone + group)
                     group = 0
                 loads[:] = [d for d in loads if not used]
@@ -123,7 +123,7 @@ def in_flight(lines):
 
 
 def main(arch, usage, sass):
-    """Prints the table of one architecture."""
+    """Prints the lines of the table for one architecture."""
     use, name = {}, None
     for line in open(usage):
         if m := re.search(r"Function (\S+):", line):

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints the kernels' quality as their machine code shows it, without a card: see inspect.py.
+# Prints properties of the kernels' machine code, without a GPU: see inspect.py.
 #
-#   inspect.sh          writes inspect.txt for the fatbin as it is
-#   inspect.sh check    says whether inspect.txt is what it would write (where PyPI can be reached)
+#   inspect.sh          writes inspect.txt for the current fatbin
+#   inspect.sh check    tells whether inspect.txt belongs to the current fatbin (if PyPI can be reached)
 #
-# Needs python3 with venv; the tools come from PyPI, pinned, into the target folder.
+# Needs python3 with venv. The tools come from PyPI, pinned, and are installed in the target folder.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${CARGO_TARGET_DIR:-$here/../../../target}/cuda-venv

@@ -1,21 +1,22 @@
-// How many rows an expansion will make: lengths of neighbour lists and their exclusive prefix sum in one pass
+// How many rows an expansion will produce: the lengths of neighbour lists and their exclusive prefix sum in one pass
 // (decoupled look-back, Merrill and Garland 2016).
 #include "compact.cuh"
 
-// Blocks that a multiprocessor is to hold where lists are cut; NVCC_FLAGS may say others for a measurement.
+// Number of blocks that a multiprocessor should hold in the kernel that clips lists; NVCC_FLAGS may set others for a
+// measurement.
 #ifndef CUT_BLOCKS
 #define CUT_BLOCKS 4
 #endif
 
-// State word of a tile: what is known in the two high bits, a sum in the others.
+// State word of a tile: what it contains in the two high bits, a sum in the others.
 #define STATE_SUM (1ull << 62)
 #define STATE_PREFIX (2ull << 62)
 #define STATE_VALUE ((1ull << 62) - 1)
 
 struct ScanShared { u32 tile; SharedArray<u32, WARPS> warp_sum; SharedArray<u64, WARPS> warp_total; u64 before; };
 
-// Sum of all tiles before `tile`. Run by all lanes of one warp. Tiles are numbered by ticket, in the order
-// they began, so every tile waited for is running or done.
+// The sum of all tiles before `tile`. Run by all lanes of one warp. Tiles are numbered by ticket, in the order in which
+// they began, so every tile that is waited for is running or done.
 DEVICE u64 look_back(u64 *state, u32 tile, u64 total) {
   if (tile == 0) {
     if (lane_index() == 0) store_relaxed(state, STATE_PREFIX | total);
@@ -41,11 +42,11 @@ DEVICE u64 look_back(u64 *state, u32 tile, u64 total) {
   return before;
 }
 
-// True for a tile without rows, but for the first one: it writes that there are none.
+// True for a tile without rows, except the first one, which must write that there are none.
 DEVICE bool is_beyond(u64 first, u32 rows) { return first >= rows && first > 0; }
 
-// Writes the exclusive prefix (modulo 2^32) of the tile's lengths, and the total (not wrapped: the host cuts
-// the table when it does not fit 32 bits).
+// Writes the exclusive prefix sums (modulo 2^32) of the tile's lengths, and the total (64 bits: the host divides the
+// table if the total does not fit in 32).
 template <u32 ITEMS> DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *prefix, u64 *state, u64 *total) {
   u32 carry = 0, before[ITEMS];
   u64 sum = 0;
@@ -75,14 +76,15 @@ template <u32 ITEMS> DEVICE void scan_tile(ScanShared &s, const u32 (&length)[IT
     u64 row = first + Tile<ITEMS>::row(j);
     store_if(row < rows, prefix + row, base + before[j]);
   }
-  // The tile of the last row; the first one where there is none.
+  // Done by the tile of the last row, or by the first tile if there are no rows.
   if (first + Tile<ITEMS>::SIZE >= rows && thread_index() == 0) {
     store(prefix + rows, (u32)(s.before + all));
     store(total, s.before + all);
   }
 }
 
-// Bytes a row: 4 for a column anchor, the lookup's, 8 written; 12 for the whole table (last prefix, total).
+// Measures one list per row. Bytes per row: 4 for a column anchor, those of the lookup, 8 written; 12 for the whole
+// table (last prefix, total).
 KERNEL(jd_measure, Measure, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(ScanShared, s);
@@ -108,9 +110,10 @@ KERNEL(jd_measure, Measure, 4) {
   scan_tile(s, lengths, rows, p.prefix, p.state, p.total);
 }
 
-// As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
-// Bytes a row: for each list with a column anchor 4, the lookup's, those of clip_ranges and 8 written; 4 written for the prefix; 12 for
-// the whole table.
+// As jd_measure for an intersection: the length of a row is that of its shortest list, whose ids jd_intersect will
+// search for in the others.
+// Bytes per row: for each list with a column anchor 4, those of the lookup and of clip_ranges, and 8 written; 4 written
+// for the prefix; 12 for the whole table.
 template <u32 ITEMS, bool CUTS> DEVICE void measure_many(const MeasureMany &p, ScanShared &s) {
   enum : u32 { BATCH = ITEMS < FEW ? ITEMS : FEW };
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
@@ -152,14 +155,15 @@ KERNEL(jd_measure_many, MeasureMany, 3) {
   measure_many<Wide::ITEMS, false>(p, s);
 }
 
-// The same where lists are cut. Each search waits for one load after the other, so that few rows a thread are soonest done.
+// As jd_measure_many with clipped lists. The loads of a search depend on each other, so few rows per thread finish
+// soonest.
 KERNEL(jd_measure_cut, MeasureMany, CUT_BLOCKS) {
   SHARED(ScanShared, s);
   measure_many<Few::ITEMS, true>(p, s);
 }
 
-// As jd_measure where the predicate is in a column: each row has a segment of its own, so what is kept of its
-// list is the address. Bytes a row: 4 for each column operand, the lookup's, 12 written; 12 for the whole table.
+// As jd_measure for a predicate in a column: each row has a segment of its own, so the address of its list is stored.
+// Bytes per row: 4 per column operand, those of the lookup, 12 written; 12 for the whole table.
 KERNEL(jd_measure_any, MeasureAny, 2) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(ScanShared, s);

@@ -1,7 +1,9 @@
-// What operators above patterns need: comparisons by rank, sets of ids and of rows as bitmaps, columns by row number.
+// Kernels for operators above patterns: comparisons by rank, bitmaps of ids and of rows, and gathering of columns by
+// row number.
 #include "compact.cuh"
 
-// Word and bit of each item that `look`; false for the others in `there`, and for what has no bit.
+// Word and bit of each item for which `look` is true. `there` becomes false for the other items, and for ids without a
+// bit.
 template <u32 ITEMS>
 DEVICE void bits_of(const Bits &b, const u32 (&v)[ITEMS], const bool (&look)[ITEMS], u32 (&word)[ITEMS], u32 (&mask)[ITEMS], bool (&there)[ITEMS]) {
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -14,8 +16,8 @@ DEVICE void bits_of(const Bits &b, const u32 (&v)[ITEMS], const bool (&look)[ITE
   }
 }
 
-// Rows whose number compares as wanted: its rank lies in start .. end. Bytes a row: 4 for a column operand, and 4 if the id's page has
-// numbers. The table of pages is 4 bytes for 1024 ids and read from cache.
+// Keeps rows whose number satisfies a comparison: its rank lies in start .. end. Bytes per row: 4 for a column operand,
+// and 4 if the id's page has numbers. The table of pages has 4 bytes per 1024 ids and is read from the cache.
 KERNEL(jd_compare, Compare, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -45,8 +47,8 @@ KERNEL(jd_compare, Compare, 4) {
   compact_tile(p.compact, s, first, keep);
 }
 
-// Sets the bits of the operands of all rows, or of those whose lists are not empty. Bytes a row: 4 for a column operand, 4 for its word, and
-// 8 with lengths.
+// Sets the bits of the operands of all rows, or of those whose lists are not empty. Bytes per row: 4 for a column
+// operand, 4 for its word, and 8 with lengths.
 KERNEL(jd_mark, Mark, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
@@ -64,7 +66,7 @@ KERNEL(jd_mark, Mark, 4) {
     UNROLL for (u32 j = 0; j < ITEMS; j++) look[j] = look[j] && from[j] != to[j];
   }
   bits_of(p.bits, v, look, word, mask, there);
-  // Most are set already, and looking costs less than setting.
+  // Most bits are set already, and reading is cheaper than an atomic operation.
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed_if(there[j], p.bits.words + word[j], 0u);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     bool set = there[j] && (seen[j] & mask[j]) == 0;
@@ -80,8 +82,8 @@ KERNEL(jd_mark, Mark, 4) {
   }
 }
 
-// Rows whose operand's bit, or whose own, is as wanted; what has no bit counts as not set. Bytes a row: 4 for a column operand, 4 for its
-// word.
+// Keeps rows in which the bit of the operand, or of the row's number, has the wanted value; an id without a bit counts
+// as not set. Bytes per row: 4 for a column operand, 4 for its word.
 KERNEL(jd_test, Test, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -103,8 +105,8 @@ KERNEL(jd_test, Test, 4) {
   compact_tile(p.compact, s, first, keep);
 }
 
-// Rows whose operand no row before had: of equal ones the first to set the bit stays. What has no bit goes. Bytes a row: 4 for a column
-// operand, 4 for its word.
+// Keeps rows whose operand occurred in no earlier row: of several equal ones, the row that sets the bit first. A row
+// whose operand has no bit is dropped. Bytes per row: 4 for a column operand, 4 for its word.
 KERNEL(jd_distinct, Distinct, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
@@ -132,7 +134,7 @@ KERNEL(jd_distinct, Distinct, 4) {
   compact_tile(p.compact, s, first, keep);
 }
 
-// Columns by row number. Bytes a row: 4 for its number, and 4 + 4 written a column.
+// Copies columns by row number. Bytes per row: 4 for its number, and 4 + 4 written per column.
 KERNEL(jd_gather, Gather, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;

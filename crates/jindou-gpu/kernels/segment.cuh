@@ -1,18 +1,18 @@
-// Looking up a vertex in a segment: which key, which range of neighbours. Bounds are checked as on the CPU:
-// damaged arrays give empty or wrong lists, never a fault.
+// Looking up a vertex in a segment: which key it is, and which range of neighbours it has. Bounds are checked as on the
+// CPU: damaged arrays lead to empty or wrong lists, never to a fault.
 #pragma once
 #include "params.cuh"
 
 struct Range { u32 start, length; };
 
 #ifndef JINDOU_SHIM
-// One 16-byte access a block.
+// Reads a block of a bitmap by one access of 16 bytes.
 DEVICE RankBlock load_stream(const RankBlock *p) {
   ulonglong2 v = __ldcs((const ulonglong2 *)p);
   return {v.x, (u32)v.y, (u32)(v.y >> 32)};
 }
-// For a lane that passes it by, what lies at `safe`, which must be device memory: keeping another value in four registers would make
-// the compiler wait for each load.
+// If `when` is false, reads what is at `safe` instead, which must be device memory: keeping another value in four
+// registers would make the compiler wait for each load.
 DEVICE RankBlock load_random_or(bool when, const RankBlock *p, const void *safe) {
   ulonglong2 v = __ldg(when ? (const ulonglong2 *)p : (const ulonglong2 *)safe);
   return {v.x, (u32)v.y, (u32)(v.y >> 32)};
@@ -21,26 +21,28 @@ DEVICE RankBlock load_random_or(bool when, const RankBlock *p, const void *safe)
 DEVICE RankBlock load_random_or(bool when, const RankBlock *p, const void *) { return load_random_if(when, p, RankBlock{0, 0, 0}); }
 #endif
 
-// Look-ups come N at a time, in stages: all loads of a stage are issued before the first is used, so that N are under way
-// together. `segments[j]` is the segment of item j: one for all (`One`), or each item's own (`Each`).
+// Lookups are done for N items at a time, in stages: all loads of a stage are issued before the first one is used, so
+// that N are in flight together. `segments[j]` is the segment of item j: the same for all (`One`), or one per item
+// (`Each`).
 struct One {
   const Segment &segment;
   DEVICE_MEMBER const Segment &operator[](u32) const { return segment; }
   DEVICE_MEMBER bool any(u32 kind) const { return segment.kind == kind; }
   DEVICE_MEMBER bool patched() const { return segment.dirty != nullptr; }
-  // Of a bitmap: its first block.
+  // For a bitmap, its first block.
   DEVICE_MEMBER const void *safe() const { return segment.table; }
 };
 template <u32 N> struct Each {
   SegmentHead heads[N];
-  const SegmentHead *catalog;  // of at least one segment, or with room for one
+  const SegmentHead *catalog;  // of at least one segment, or with space for one
   DEVICE_MEMBER const SegmentHead &operator[](u32 j) const { return heads[j]; }
   DEVICE_MEMBER bool any(u32) const { return true; }
   DEVICE_MEMBER bool patched() const { return true; }
   DEVICE_MEMBER const void *safe() const { return catalog; }
 };
 
-// Key numbers in runs. The runs of one segment are the same for all threads: few travel with the parameters.
+// The key numbers of vertices in a finder of intervals. The intervals of one segment are the same for all threads, so a
+// few of them are passed with the parameters.
 template <u32 N> DEVICE void find_in_runs(const One &segments, const u32 (&v)[N], const bool (&look)[N], u32 (&key)[N]) {
   const Segment &s = segments.segment;
   const Run *runs = (const Run *)s.table;
@@ -75,8 +77,8 @@ template <u32 N> DEVICE void find_in_runs(const Each<N> &segments, const u32 (&v
   }
 }
 
-// Positions of values in sorted lists, `list(j)` with `n[j]` entries, for items that `look`; NO_KEY where a value is not there. Bytes of
-// an item: 4 (ceil(log2 n) + 1), none for an empty list.
+// The positions of values in sorted lists (`list(j)` with `n[j]` entries), for items for which `look` is true; NO_KEY
+// if a value is not in its list. Bytes per item: 4 (ceil(log2 n) + 1), none for an empty list.
 template <u32 N, class List, class Value>
 DEVICE void sorted_positions(List list, u32 (&n)[N], Value value, const bool (&look)[N], u32 (&at)[N]) {
   u32 left = 0;
@@ -85,7 +87,7 @@ DEVICE void sorted_positions(List list, u32 (&n)[N], Value value, const bool (&l
     if (!look[j]) n[j] = 0;
     left = n[j] > left ? n[j] : left;
   }
-  // The longest list halves slowest.
+  // The loop ends when the longest list has one entry left.
   for (; left > 1; left -= left >> 1) {
     u32 probe[N];
     UNROLL for (u32 j = 0; j < N; j++) probe[j] = load_random_if(n[j] > 1, list(j) + at[j] + (n[j] >> 1), 0u);
@@ -100,10 +102,10 @@ DEVICE void sorted_positions(List list, u32 (&n)[N], Value value, const bool (&l
   UNROLL for (u32 j = 0; j < N; j++) if (n[j] == 0 || last[j] != value(j)) at[j] = NO_KEY;
 }
 
-// The key numbers of vertices that `look`; NO_KEY for the others and for vertices that are no key.
+// The key numbers of vertices for which `look` is true; NO_KEY for the others and for vertices that are not keys.
 //
-// Bytes of an item: intervals 0; bitmap 16; directory 8 + 4 (ceil(log2 b) + 1) for a bucket of b > 0 keys; sets
-// 4 (ceil(log2 r) + 1) for r runs, and 4. Ids outside the range of keys read nothing, or the search alone.
+// Bytes per item: intervals 0; bitmap 16; directory 8 + 4 (ceil(log2 b) + 1) for a bucket of b > 0 keys; sets 4
+// (ceil(log2 r) + 1) for r runs, and 4. For ids outside the range of keys, nothing is read, or only the search.
 template <u32 N, class Segments>
 DEVICE void find_keys(const Segments &segments, const u32 (&v)[N], const bool (&look)[N], u32 (&key)[N]) {
   UNROLL for (u32 j = 0; j < N; j++) key[j] = NO_KEY;
@@ -138,7 +140,7 @@ DEVICE void find_keys(const Segments &segments, const u32 (&v)[N], const bool (&
     UNROLL for (u32 j = 0; j < N; j++) if (there[j] && at[j] != NO_KEY) key[j] = from[j] + at[j];
   }
   if (segments.any(FINDER_SETS)) {
-    // The last run that begins at a vertex or before it.
+    // The last run that begins at or before a vertex.
     u32 at[N], n[N], left = 0;
     UNROLL for (u32 j = 0; j < N; j++) {
       at[j] = 0;
@@ -161,7 +163,7 @@ DEVICE void find_keys(const Segments &segments, const u32 (&v)[N], const bool (&
   }
 }
 
-// The neighbours of key numbers. Bytes of an item: 8, none for keys with one neighbour.
+// The neighbours of key numbers. Bytes per item: 8, none for segments whose keys have one neighbour.
 template <u32 N, class Segments>
 DEVICE void key_ranges(const Segments &segments, const u32 (&key)[N], u32 (&start)[N], u32 (&length)[N]) {
   u32 from[N], to[N];
@@ -178,7 +180,7 @@ DEVICE void key_ranges(const Segments &segments, const u32 (&key)[N], u32 (&star
       start[j] = there ? key[j] : 0;
       length[j] = there ? 1 : 0;
     } else {
-      // What was not read is no range.
+      // An inconsistent range in a damaged file counts as empty.
       bool there = from[j] <= to[j] && to[j] <= s.edges;
       start[j] = there ? from[j] : 0;
       length[j] = there ? to[j] - from[j] : 0;
@@ -186,8 +188,9 @@ DEVICE void key_ranges(const Segments &segments, const u32 (&key)[N], u32 (&star
   }
 }
 
-// The neighbours of vertices that `look`; empty for the others. With a patch: 8 bytes an item more (the dirty word), and for dirty
-// words a search of the overlay's n keys, 4 (ceil(log2 n) + 1), then 8 for its range.
+// The neighbours of vertices for which `look` is true; empty for the others. With a patch, 8 bytes more per item (the
+// word of the bitmap of changed keys), and if its bit is set, a search of the overlay's n keys, 4 (ceil(log2 n) + 1),
+// then 8 for the range.
 template <u32 N, class Segments>
 DEVICE void vertex_ranges(const Segments &segments, const u32 (&v)[N], const bool (&look)[N], u32 (&start)[N], u32 (&length)[N]) {
   bool base[N], merged[N];
@@ -210,7 +213,7 @@ DEVICE void vertex_ranges(const Segments &segments, const u32 (&v)[N], const boo
       n[j] = segments[j].overlay_len;
       some = some || dirty[j];
     }
-    // Few vertices are dirty: most threads have none.
+    // Few vertices have changed, so most threads have none to search for.
     if (some) {
       sorted_positions([&](u32 j) { return segments[j].overlay_keys; }, n, [&](u32 j) { return v[j]; }, dirty, at);
       UNROLL for (u32 j = 0; j < N; j++) {
@@ -234,8 +237,8 @@ DEVICE void vertex_ranges(const Segments &segments, const u32 (&v)[N], const boo
   }
 }
 
-// The same for all items of a thread in one segment, FEW at a time: as many loads under way together as cover the memory's latency with
-// the warps that then fit, and half the registers.
+// As vertex_ranges for all items of a thread in one segment, FEW at a time. That takes half the registers, so more
+// warps fit on a multiprocessor, and still has enough loads in flight to cover the latency of memory.
 template <u32 ITEMS>
 DEVICE void ranges_of(const Segment &segment, const u32 (&v)[ITEMS], const bool (&look)[ITEMS], u32 (&start)[ITEMS], u32 (&length)[ITEMS]) {
   One segments = {segment};
@@ -254,11 +257,12 @@ DEVICE void ranges_of(const Segment &segment, const u32 (&v)[ITEMS], const bool 
   }
 }
 
-// Cuts sorted lists, at `neighbours + start[j]`, to ids from `clip.start` on and before `clip.end`. TWO at a time, both ends of each together.
-// Bytes of an item: none for an empty list, else 8 for its first and last id, and for each end of n that lies outside 4 ceil(log2 n).
+// Clips sorted lists, at `neighbours + start[j]`, to ids from `clip.start` on and before `clip.end`: TWO lists at a
+// time, both ends of each together. Bytes per item: none for an empty list, otherwise 8 for its first and last id, and
+// 4 ceil(log2 n) for each end of the n ids that lies outside.
 template <u32 N> DEVICE void clip_ranges(const u32 *neighbours, const Clip &clip, u32 (&start)[N], u32 (&length)[N]) {
   UNROLL for (u32 i = 0; i < N; i += TWO) {
-    // How many ids lie before each bound: all or none of a list, unless it is looked for.
+    // The number of ids before each bound: none or all of a list, or found by a search.
     u32 low[TWO], high[TWO], n[TWO], m[TWO], left = 0;
     UNROLL for (u32 j = 0; j < TWO; j++) {
       const u32 *list = neighbours + start[i + j];
@@ -275,7 +279,7 @@ template <u32 N> DEVICE void clip_ranges(const u32 *neighbours, const Clip &clip
       m[j] = early && first < clip.end ? all : 0;
       left = n[j] + m[j] != 0 && all > left ? all : left;
     }
-    // The last id before a bound: the first one is, where it is looked for.
+    // Searches for the last id before a bound; if a search is needed, the first id is before it.
     for (; left > 1; left -= left >> 1) {
       u32 below[TWO], above[TWO];
       UNROLL for (u32 j = 0; j < TWO; j++) {
@@ -300,8 +304,9 @@ template <u32 N> DEVICE void clip_ranges(const u32 *neighbours, const Clip &clip
   }
 }
 
-// The segments of predicates' terms; an empty one, and false in `found`, for a term that is no predicate. The catalog is
-// 92 bytes a predicate and read from cache. Predicates most often have consecutive ids.
+// The segments of predicates' terms; an empty one, and false in `found`, for a term that is not a predicate. The
+// catalog has 92 bytes per predicate and is read from the cache. Predicates usually have consecutive ids, so the
+// position is guessed first.
 template <u32 N>
 DEVICE void segments_of(const Catalog &c, const u32 (&term)[N], const bool (&look)[N], Each<N> &segments, bool (&found)[N]) {
   segments.catalog = c.heads;
@@ -332,8 +337,8 @@ DEVICE void segments_of(const Catalog &c, const u32 (&term)[N], const bool (&loo
   }
 }
 
-// The ids of N of a thread's rows, from its item `item` on in the tile at `first`, of which the table has `left` rows; 0 for others. Bytes a
-// row: 4 for a column, none for a constant.
+// The ids of N of a thread's rows, from item `item` on, in the tile at `first`, after which the table has `left` rows;
+// 0 for rows that do not exist. Bytes per row: 4 for a column, none for a constant.
 template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 left, u32 (&v)[N]) {
   if (o.column == nullptr) {
     UNROLL for (u32 j = 0; j < N; j++) v[j] = o.constant;
@@ -346,7 +351,7 @@ template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first,
   }
 }
 
-// Of ids that `keep`, those in the intervals.
+// Sets `keep` to false for ids outside of the intervals.
 template <u32 N> DEVICE void keep_within(const Within &w, const u32 (&v)[N], bool (&keep)[N]) {
   if (w.count == 0) return;
   u32 start[N], end[N], at[N];

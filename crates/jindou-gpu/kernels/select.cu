@@ -1,10 +1,10 @@
-// ORDER BY with LIMIT: the rows that may be among the first. Rows get a key by the rank of their number; a radix search finds the key of
-// the last row that is wanted, digit by digit from the highest, and rows with greater keys go. Rows whose term has no rank stay: the CPU
-// alone knows their place.
+// ORDER BY with LIMIT: finds the rows that may be among the first ones. Rows get a key by the rank of their number; a
+// radix search finds the key of the last wanted row, digit by digit from the highest, and rows with greater keys are
+// dropped. Rows whose term has no rank are kept, since only the CPU can order them.
 #include "compact.cuh"
 
-// The key of each row: its rank, or counted from the last one. NaN comes behind all numbers. Bytes a row: 4 for a column operand, 4 if the
-// id's page has numbers, 4 written.
+// The key of each row: its rank, or in descending order the largest rank minus it. NaN sorts after all numbers. Bytes
+// per row: 4 for a column operand, 4 if the id's page has numbers, 4 written.
 KERNEL(jd_sort_keys, SortKeys, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
@@ -22,7 +22,7 @@ KERNEL(jd_sort_keys, SortKeys, 4) {
   UNROLL for (u32 j = 0; j < ITEMS; j++)
     rank[j] = load_random_if(page[j] != NO_KEY, r.ranks + (u64)page[j] * RANKS_A_PAGE + (v[j] & (RANKS_A_PAGE - 1)), NO_KEY);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    // Of what has a rank, only NaN is not below `last`.
+    // Only NaN's rank is not below `last`; it becomes the largest key.
     u32 key = rank[j] < p.last ? rank[j] : p.last;
     if (p.descending) key = p.last - key - (PLANTED(SORT_DESCENDING_NEXT) && key < p.last ? 1 : 0);
     store_if(there[j], p.out + first + Tile<ITEMS>::row(j), rank[j] == NO_KEY ? NO_KEY : key);
@@ -31,7 +31,7 @@ KERNEL(jd_sort_keys, SortKeys, 4) {
 
 struct BinsShared { SharedArray<u32, BINS> bins; };
 
-// Counts the next digit of the keys that begin with the digits found so far. Bytes a row: 4.
+// Counts the next digit of the keys that begin with the digits found so far. Bytes per row: 4.
 KERNEL(jd_sort_bins, SortBins, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(BinsShared, s);
@@ -50,7 +50,7 @@ KERNEL(jd_sort_bins, SortBins, 4) {
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     bool counts = key[j] != NO_KEY && key[j] <= threshold && (key[j] >> p.shift) >> BIN_BITS == prefix;
     u32 bin = counts ? key[j] >> p.shift & (BINS - 1) : NO_KEY;
-    // Many rows have the same digit.
+    // Many rows have the same digit, so each warp adds equal ones up first.
     u32 same = match(bin);
     if (counts && first_bit(same) == lane_index()) add_shared(s.bins[bin], popcount(same));
   }
@@ -63,8 +63,8 @@ KERNEL(jd_sort_bins, SortBins, 4) {
 
 struct PickShared { SharedArray<u32, WARPS> sums; SharedArray<u32, 2> found; };
 
-// One block: the digit of the last wanted row, and the number of wanted rows that begin with it. After the last digit, the bound. Fewer
-// rows than wanted have no last one: the bound stays.
+// One block: finds the digit of the last wanted row, and the number of wanted rows whose keys begin with it. After the
+// last digit, lowers the bound. If there are fewer rows than wanted, there is no last one, and the bound stays.
 KERNEL(jd_sort_pick, SortPick, 4) {
   SHARED(PickShared, s);
   enum : u32 { EACH = BINS / THREADS };
@@ -92,7 +92,7 @@ KERNEL(jd_sort_pick, SortPick, 4) {
   UNROLL for (u32 i = 0; i < EACH; i++) store(&state->bins[thread_index() * EACH + i], 0u);
   barrier();
   if (thread_index() == 0) {
-    // A prefix that no key has: nothing is counted by the next digits.
+    // A prefix that no key has, so that the next digits count nothing.
     u32 next = s.found[0] == NO_KEY ? NO_KEY : prefix << BIN_BITS | s.found[0];
     bool done = p.last != 0;
     if (done && next != NO_KEY && next < threshold) store(&state->threshold, next);
@@ -101,7 +101,7 @@ KERNEL(jd_sort_pick, SortPick, 4) {
   }
 }
 
-// Rows whose key is not beyond the bound. Bytes a row: 4.
+// Keeps rows whose key is not above the bound. Bytes per row: 4.
 KERNEL(jd_sort_keep, SortKeep, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);

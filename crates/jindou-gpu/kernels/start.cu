@@ -1,9 +1,9 @@
-// First rows of a table: ids of intervals, keys of a segment. A constant's list and a directory's keys need
-// no kernel: they are columns as they lie.
+// The first rows of a table: ids of intervals, or keys of a segment. The list of a constant and the keys of a directory
+// need no kernel, since they are stored as columns.
 #include "compact.cuh"
 
-// Row i is the (begin + i)th id of the intervals; before[k] ids come before interval k.
-// Bytes: 4 a row written.
+// Row i is the (begin + i)th id of the intervals; before[k] ids precede interval k.
+// Bytes: 4 per row written.
 KERNEL(jd_start_intervals, StartIntervals, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -21,8 +21,8 @@ KERNEL(jd_start_intervals, StartIntervals, 4) {
   }
 }
 
-// Keys numbered begin .. begin + rows of a segment with intervals or a bitmap.
-// Intervals: one thread a row. Bytes: 4 a row written.
+// The keys with numbers begin .. begin + rows of a segment whose finder is intervals or a bitmap.
+// Intervals: one thread per row. Bytes: 4 per row written.
 KERNEL(jd_start_runs, StartKeys, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   const Run *runs = (const Run *)p.segment.table;
@@ -41,8 +41,8 @@ KERNEL(jd_start_runs, StartKeys, 4) {
   }
 }
 
-// Bitmap: one warp 32 blocks, whose bits it spreads over its lanes so that it writes whole lines.
-// Bytes: 16 a block of 64 ids read, 4 a row written.
+// Bitmap: a warp takes 32 blocks and distributes the bits of each over its lanes, so that it writes whole cache lines.
+// Bytes: 16 per block of 64 ids read, 4 per row written.
 KERNEL(jd_start_bits, StartKeys, 4) {
   const RankBlock *blocks = (const RankBlock *)p.segment.table;
   u32 mine = (block_index() * WARPS + warp_index()) * 32 + lane_index();
@@ -55,7 +55,7 @@ KERNEL(jd_start_bits, StartKeys, 4) {
     UNROLL for (u32 half = 0; half < 2; half++) {
       u32 bit = lane_index() + 32 * half;
       u32 row = rank + popcount64(bits & ((1ull << bit) - 1)) - p.begin;
-      // Ranks of a damaged file may point anywhere: `row` is checked, not trusted.
+      // Ranks in a damaged file may be anything, so `row` is checked.
       if (((bits >> (PLANTED(BITS_HALF) ? lane_index() : bit)) & 1) && row < p.rows) store(p.out + row, id + bit);
     }
   }

@@ -1,10 +1,10 @@
-// Runs kernels on the CPU: one fibre a CUDA thread, some blocks at a time, every barrier, warp operation,
-// spin and (in shuffled orders) some memory accesses a point where another thread may go on.
+// Runs kernels on the CPU: each CUDA thread is a fibre, a few blocks run at a time, and at every barrier, warp
+// operation and spin, and with a seed at some memory accesses, another fibre may continue.
 //
-// What it models: block barriers and full-mask warp operations (reached by all, or it reports), atomics, shared memory that
-// starts as rubbish, blocks in any order. What it does not: weaker memory orders than this processor's, and the speed of
-// anything. Under ASan, device buffers and shared structs have red zones; under TSan, each thread is a TSan fibre and only
-// barriers order memory: all atomics are relaxed.
+// It models block barriers and full-mask warp operations (and reports threads that do not reach them), atomics, shared
+// memory that initially contains garbage, and blocks in any order. It does not model memory orders weaker than this
+// processor's, nor speed. Under ASan, device buffers and shared structs have red zones; under TSan, each thread is a
+// TSan fibre and only barriers order memory, since all atomics are relaxed.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@
 #include <ucontext.h>
 #endif
 
-// Bugs that tests plant to see that something catches them.
+// Bugs that tests inject to see that the checks find them.
 #define JINDOU_BUGS(X)                                                                                   \
   X(START_OFF_BY_ONE) X(RUNS_BASE) X(BITS_HALF) X(RESTRICT_OFF_BY_ONE) X(SAME_NEXT_ROW) X(CHECK_SHORT_LIST) \
   X(RANGE_OFF_BY_ONE) X(DIRTY_IGNORED) X(APPEND_FIRST_BARRIER) X(APPEND_SECOND_BARRIER)                  \
@@ -71,8 +71,8 @@ struct Fibre {
   uint32_t thread = 0;
   State state = State::Done;
   const char *where = nullptr;
-  // What a warp operation hands over. Two, used in turn: nobody overwrites one before all have read it, since
-  // between two uses of one lies a stop at the other.
+  // The value that this lane passes to a warp operation. There are two, used alternately: a lane overwrites one only
+  // after all have read it, since between two uses of one, all lanes stop at an operation that uses the other.
   uint64_t slot[2] = {0, 0};
   uint8_t turn = 0;
   bool started = false;
@@ -88,19 +88,20 @@ struct Fibre {
 // How a kernel accesses global memory.
 enum Kind : uint32_t { STREAMED, RANDOM, CACHED, WRITTEN, KINDS };
 
-// What a launch counts: bytes that kernels must move, by kind of access, and accesses without order. Where sectors are asked for, also
-// the accesses of warps and the sectors of 32 bytes that each touched: what a card's memory system is asked for.
+// What a launch counts: bytes that kernels must move, by kind of access, and random accesses. On request also the
+// accesses of whole warps and the sectors of 32 bytes that each touched, as a GPU's memory system would be asked for.
 struct Counts { uint64_t streamed, random, random_accesses, written, requests[KINDS], sectors[KINDS], candidates; };
 
-// The lanes of a warp make an access together if they make it at the same place in the code, for the same time since they last
-// waited for each other. Lanes that pass a load by count too, or loops of different lengths would shift the others.
+// The lanes of a warp make an access together if they are at the same place in the code, for the same time since they
+// last waited for each other. Lanes that skip a load are counted, too; otherwise loops of different lengths would shift
+// the others.
 struct WarpAccess { uint32_t kind; std::vector<uint64_t> sectors; };
 struct WarpAccesses {
   std::map<std::pair<const void *, uint32_t>, WarpAccess> open;
   std::map<std::pair<const void *, uint32_t>, uint32_t> times;
 };
 
-// Live device memory: [start, end), ascending.
+// Ranges of live device memory, [start, end), ascending.
 struct Live { uint64_t start, end; };
 
 struct Launch {
@@ -148,8 +149,8 @@ uint32_t match(uint32_t v);
 
 [[noreturn]] void out_of_bounds();
 
-// Every access to global memory comes by here: it must lie in one live buffer, and in shuffled orders one in
-// 16 lets another thread go first.
+// Checks an access to global memory, as all of them must: it must lie in one live buffer. With a seed, one in 16
+// accesses lets another thread go first.
 UNCHECKED void access(const void *p, size_t size) {
   uint64_t at = (uint64_t)p;
   size_t low = 0, high = launched->live_count;
@@ -163,7 +164,7 @@ UNCHECKED void access(const void *p, size_t size) {
   if (at % (size < 16 ? size : 16) != 0) out_of_bounds();
   if (launched->seed != 0 && (random_bits() & 15) == 0) yield();
 }
-// Notes an access of one lane, or that the lane passes it by.
+// Records an access of one lane, or that the lane skips it (`when` is false).
 void note(bool when, const void *p, size_t size, uint32_t kind);
 template <class T> UNCHECKED uint64_t to_bits(T v) {
   static_assert(sizeof(T) <= 8, "warp operations move at most 8 bytes");
@@ -221,9 +222,10 @@ DEVICE u32 first_bit(u32 x) { return (u32)__builtin_ffs((int)x) - 1; }
 DEVICE void relax() { shim::yield(); }
 DEVICE void walks(bool when) { if (when) shim::count_candidate(); }
 
-// Inlined, so that each place in the code is one for `note`.
+// Always inlined, so that each place in the code has its own return address for `note`.
 #define ACCESS template <class T> static inline __attribute__((always_inline))
-// The compiler must not see that `when` decides what follows, or it would make two places of one.
+// Makes `when` unknown to the compiler; otherwise it might duplicate the code for both values, with two return
+// addresses.
 #define NOTE(when, p, kind)                                                        \
   if (shim::launched->sectors) shim::note(when, p, sizeof(T), shim::kind); \
   asm volatile("" : "+r"(when))

@@ -1,4 +1,4 @@
-// The scheduler behind device_shim.h and its C interface, which src/shim.rs calls.
+// The scheduler for the fibres of device_shim.h, and its C interface, which src/shim.rs calls.
 #define JINDOU_SHIM 1
 #include "../kernels/device.cuh"
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t STACK = 64 << 10;
 [[maybe_unused]] constexpr size_t MOST_SHARED = 48 << 10;
 constexpr uint32_t RESIDENT = 3;         // blocks that run at the same time
-constexpr uint64_t MOST_ROUNDS = 1 << 22;  // a launch that needs more waits for what never comes
+constexpr uint64_t MOST_ROUNDS = 1 << 22;  // a launch that needs more waits for something that never happens
 
 struct Machine {
   Block blocks[RESIDENT];
@@ -39,7 +39,7 @@ struct Machine {
 thread_local Machine *machine = nullptr;
 
 #ifndef JINDOU_UCONTEXT
-// Saves the callee-saved registers and the stack pointer, takes the other stack's.
+// Saves the callee-saved registers and the stack pointer, and switches to the other stack.
 extern "C" void jindou_shim_switch(void **save, void *load);
 asm(R"(
 .text
@@ -132,7 +132,7 @@ UNCHECKED void prepare(Fibre &f) {
   f.context.uc_link = nullptr;
   makecontext(&f.context, entry, 0);
 #else
-  // Six registers and the return address; at entry the stack is 8 short of a multiple of 16, as after a call.
+  // Six registers and the return address. At entry, the stack pointer is 8 below a multiple of 16, as after a call.
   void **top = reinterpret_cast<void **>((reinterpret_cast<uintptr_t>(f.stack) + STACK) & ~uintptr_t(15));
   *--top = nullptr;
   *--top = reinterpret_cast<void *>(entry);
@@ -148,7 +148,7 @@ UNCHECKED void begin(Block &b, uint32_t index, uint32_t slot) {
   b.fibres.resize(launched->threads);
   b.warps.assign(launched->threads / 32, {});
 #ifdef JINDOU_TSAN
-  // Made here, before its threads begin: their first use would look like a race among them.
+  // Allocated before the block's threads begin; TSan would take an allocation by the first thread for a race.
   b.shared = malloc(MOST_SHARED);
   memset(b.shared, 0xcd, MOST_SHARED);
   __tsan_release(&machine->start_token);
@@ -178,7 +178,7 @@ UNCHECKED void end(Block &b) {
   b.busy = false;
 }
 
-// Counts the accesses of a warp whose lanes have come together.
+// Counts the accesses of a warp whose lanes have reached the same warp operation.
 UNCHECKED void settle(Block &b, uint32_t warp) {
   if (!launched->sectors) return;
   WarpAccesses &accesses = b.warps[warp];
@@ -193,8 +193,8 @@ UNCHECKED void settle(Block &b, uint32_t warp) {
   accesses.times.clear();
 }
 
-// Runs each thread of one warp up to its next waiting point; ends warp operations that all have reached.
-// True if anything moved.
+// Runs each thread of one warp up to its next waiting point, and completes a warp operation that all lanes have
+// reached. Returns true if anything happened.
 UNCHECKED bool run_warp(Block &b, uint32_t first) {
   uint32_t rotate = launched->seed ? uint32_t(random_bits() >> 33) & 31 : 0;
   bool moved = false;
@@ -225,7 +225,7 @@ UNCHECKED bool run_warp(Block &b, uint32_t first) {
   return true;
 }
 
-// Runs a block until all its threads wait for each other, are done, or (with a seed) a few rounds passed.
+// Runs a block until all of its threads wait for each other or are done, or (with a seed) for a few rounds.
 UNCHECKED void run_block(Block &b) {
   uint32_t warps = launched->threads / 32, turns = launched->seed ? 1 + uint32_t(random_bits() & 7) : ~0u;
   while (turns-- != 0 && launched->error.empty()) {
@@ -249,14 +249,14 @@ UNCHECKED void run_block(Block &b) {
       return fail("a block whose threads wait for each other");
     }
     if (launched->rounds > MOST_ROUNDS) return fail("a launch that never ends");
-    // Spinning blocks let others run.
+    // A block that spins lets other blocks run.
     if (launched->seed == 0 && (launched->rounds & 63) == 0) return;
   }
 }
 
 UNCHECKED void run_all() {
   uint32_t next = 0;
-  // A seed also shuffles the order of blocks: a multiplicative walk over the grid.
+  // With a seed, the order of blocks is shuffled, too: a multiplicative walk over the grid.
   uint32_t step = 1, at = 0;
   if (launched->seed != 0 && launched->grid > 1) {
     auto gcd = [](uint32_t a, uint32_t b) {
@@ -299,7 +299,7 @@ UNCHECKED void yield() { to_scheduler(false); }
 UNCHECKED void fail(const char *what) {
   if (launched->error.empty()) launched->error = what;
 }
-// The thread goes no further; the launch ends.
+// Stops the thread and fails the launch.
 UNCHECKED void out_of_bounds() {
   fail("an access out of bounds or not aligned");
   for (;;) to_scheduler(false);
@@ -400,7 +400,7 @@ const char *const BUG_NAMES[] = {JINDOU_BUGS(X)};
 
 extern "C" {
 
-// Number of a kernel by name, or -1; the size of its parameters in `size`.
+// Returns the number of a kernel by name, or -1; stores the size of its parameters in `size`.
 int jindou_shim_kernel(const char *name, size_t *size) {
   for (size_t i = 0; i < sizeof ENTRIES / sizeof *ENTRIES; i++)
     if (strcmp(ENTRIES[i].name, name) == 0) {
@@ -410,12 +410,13 @@ int jindou_shim_kernel(const char *name, size_t *size) {
   return -1;
 }
 
-// Name of planted bug number 1 …, or null past the last.
+// The name of injectable bug `bug`, from 1; null after the last.
 const char *jindou_shim_bug(uint32_t bug) {
   return bug >= 1 && bug < shim::BUGS ? BUG_NAMES[bug - 1] : nullptr;
 }
 
-// Runs a kernel to its end over the live device memory given. 0, or 1 with a reason in `error` (at most `error_len` bytes with the final 0).
+// Runs a kernel to its end over the given live device memory. Returns 0, or 1 with a reason in `error` (at most
+// `error_len` bytes including the final 0).
 int jindou_shim_launch(uint32_t kernel, uint32_t grid, const void *params, uint64_t seed, uint32_t bug, int sectors,
                        const shim::Live *live, size_t live_count, shim::Counts *counts, char *error, size_t error_len) {
   using namespace shim;
@@ -423,7 +424,7 @@ int jindou_shim_launch(uint32_t kernel, uint32_t grid, const void *params, uint6
   l.live = live, l.live_count = live_count;
   l.grid = grid, l.threads = THREADS, l.seed = seed, l.bug = bug, l.sectors = sectors != 0, l.params = params;
   l.kernel = ENTRIES[kernel].kernel;
-  // Stacks are kept between the launches of an OS thread.
+  // Stacks are reused by later launches on the same OS thread.
   static thread_local Machine m;
   while (m.stacks.size() < RESIDENT * THREADS) m.stacks.push_back((char *)malloc(STACK));
   machine = &m, launched = &l;

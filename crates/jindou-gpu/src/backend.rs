@@ -1,7 +1,7 @@
-//! The operations that a device must offer. Two implementations: a GPU through the CUDA driver ([`crate::Cuda`]) and
-//! the same kernels on the CPU (the module `shim`, a feature); [`crate::faults`] makes either fail at a chosen call.
-//! All code above this interface is the same for all devices. [`crate::Device`] is the layer that the rest of the crate
-//! uses.
+//! Operations that a device must offer. There are two implementations: a GPU through the CUDA driver ([`crate::Cuda`]),
+//! and the same kernels compiled for the CPU (the module `shim`, behind a feature). [`crate::faults`] wraps either of
+//! them and makes a chosen call fail. The rest of the crate does not call a backend directly but through
+//! [`crate::Device`].
 
 use crate::params::{CUT_TILE, STRIP_TILE, TILE};
 use jindou_model::{Error, Result};
@@ -27,7 +27,7 @@ macro_rules! kernels {
                 match self { $(Self::$name => $symbol),* }
             }
 
-            /// Size of its parameters in bytes.
+            /// Size of the kernel's parameter struct in bytes.
             #[must_use]
             pub fn params_size(self) -> usize {
                 match self { $(Self::$name => size_of::<crate::params::$params>()),* }
@@ -73,7 +73,8 @@ kernels! {
 }
 
 impl Kernel {
-    /// Rows, or units of an expansion, that a block handles: `Narrow` and `Wide` in `kernels/device.cuh`.
+    /// Number of rows, or of units of an expansion, that one block of threads handles: `Narrow` and `Wide` in
+    /// `kernels/device.cuh`.
     #[must_use]
     pub fn tile(self) -> u64 {
         match self {
@@ -83,7 +84,7 @@ impl Kernel {
         }
     }
 
-    /// Blocks for this many rows or units; `None` if there are more than a launch may have.
+    /// Number of blocks for this many rows or units; `None` if a launch cannot have that many.
     #[must_use]
     pub fn grid(self, units: u64) -> Option<u32> {
         let grid = u32::try_from(units.div_ceil(self.tile())).ok()?;
@@ -91,63 +92,67 @@ impl Kernel {
     }
 }
 
-/// A marker (event) in the device's queue. Released by [`Backend::unmark`].
+/// A marker (a CUDA event) in the device's queue of work. Release it with [`Backend::unmark`].
 #[derive(Debug)]
 pub struct Mark(pub(crate) u64);
 
-/// A device. Work is queued in order and calls do not wait: [`Self::mark`] and [`Self::reached`] tell when it is done.
+/// A device. Calls queue work, which the device does in order, and return at once; [`Self::mark`] and [`Self::reached`]
+/// tell when it is done.
 ///
-/// Addresses are the device's. The `unsafe` calls trust that ranges lie inside live allocations of this
-/// backend.
+/// Addresses are those of the device's memory. The `unsafe` calls do not check that ranges lie inside live allocations
+/// of this backend.
 ///
-/// A device whose context is lost stays lost: from the first such error on, or from [`Self::lose`], [`Self::failure`]
-/// returns the reason, every call fails at once, and releasing handles has no effect (they vanished with the context).
+/// A device whose context is lost stays lost. From the first such error, or from a call of [`Self::lose`],
+/// [`Self::failure`] returns the reason, every call fails at once, and releasing handles has no effect, since the
+/// driver freed them with the context.
 ///
 /// # Safety
-/// Safe code reads and writes the memory from [`Self::alloc_host`], and leaves that from [`Self::alloc`] to the device.
-/// So both must be as long as requested, aligned as promised, overlap no other live allocation, and stay until they are
-/// released; host memory stays readable and writable even when the device is lost.
+/// Safe code reads and writes the memory from [`Self::alloc_host`], and assumes that only the device touches memory
+/// from [`Self::alloc`]. So an allocation of either kind must be as long as requested, aligned as promised, overlap no
+/// other live allocation, and stay until it is released. Host memory stays readable and writable even when the device
+/// is lost.
 ///
-/// Only `unsafe` code can implement it:
+/// Therefore only `unsafe` code can implement this trait:
 ///
 /// ```compile_fail
 /// struct Mine;
 /// impl jindou_gpu::Backend for Mine {}
 /// ```
 pub unsafe trait Backend: Send + Sync {
-    /// The device's name, for people.
+    /// The device's name, for messages.
     fn name(&self) -> String;
-    /// The device, its driver and its kernels as one unique word, which identifies measured speeds.
+    /// An identifier of this device, its driver version and its kernels, under which measured speeds are stored.
     fn identity(&self) -> String {
         self.name()
     }
     /// Free and total bytes of device memory.
     fn memory(&self) -> Result<(u64, u64)>;
-    /// Allocates at least one byte of memory with undefined content, aligned to 256 bytes; `Error::Limit` when there is
-    /// none.
+    /// Allocates at least one byte of memory with undefined content, aligned to 256 bytes; `Error::Limit` if the
+    /// device's memory is full.
     fn alloc(&self, bytes: usize) -> Result<u64>;
-    /// Frees memory once the work queued so far no longer uses it.
+    /// Frees memory after the work queued so far, which may still use it.
     ///
     /// # Safety
     /// `at` came from [`Self::alloc`] of this backend with these `bytes`, and no later work uses it.
     unsafe fn free(&self, at: u64, bytes: usize);
-    /// Size in bytes of a page for [`Self::map_page`]; `None` for a device that does not map pages.
+    /// Size in bytes of the pages that [`Self::map_page`] maps; `None` for a device that cannot map pages.
     fn page(&self) -> Option<usize> {
         None
     }
-    /// Reserves addresses for a whole number of pages, without memory.
+    /// Reserves an address range of a whole number of pages, none of which is backed by memory yet.
     fn reserve(&self, bytes: usize) -> Result<u64> {
         let _ = bytes;
         Err(Error::Unsupported("this device maps no pages".into()))
     }
-    /// Releases reserved addresses.
+    /// Releases a reserved address range.
     ///
     /// # Safety
     /// `at` came from [`Self::reserve`] with these `bytes`, and no page of them is mapped.
     unsafe fn unreserve(&self, at: u64, bytes: usize) {
         let _ = (at, bytes);
     }
-    /// Backs a page of reserved addresses with memory of undefined content, at once; `Error::Limit` when there is none.
+    /// Backs one page of a reserved range with memory of undefined content. Takes effect at once, not in queue order;
+    /// `Error::Limit` if the device's memory is full.
     ///
     /// # Safety
     /// `at` is the beginning of a page of reserved addresses that is not mapped; `bytes` is [`Self::page`].
@@ -155,14 +160,15 @@ pub unsafe trait Backend: Send + Sync {
         let _ = (at, bytes);
         Err(Error::Unsupported("this device maps no pages".into()))
     }
-    /// Removes the memory of a page, at once.
+    /// Unmaps a page and frees its memory, at once and not in queue order.
     ///
     /// # Safety
     /// `at` was mapped with these `bytes`, and all work that uses it is done, unless the device is lost.
     unsafe fn unmap_page(&self, at: u64, bytes: usize) {
         let _ = (at, bytes);
     }
-    /// Allocates host memory that the device copies to and from at full speed, at least one byte, aligned to 256 bytes.
+    /// Allocates pinned host memory, between which and the device copies run at full speed: at least one byte, aligned
+    /// to 256 bytes.
     fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>>;
     /// Frees host memory.
     ///
@@ -176,15 +182,15 @@ pub unsafe trait Backend: Send + Sync {
     /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is
     /// not written to until the copy is done.
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
-    /// Queues a copy to the device on a second queue, after earlier such copies and concurrently with all other work.
-    /// Work that reads the copied data must be ordered after it by [`Self::after`].
+    /// Queues a copy to the device on a second queue, in which copies follow each other but run concurrently with all
+    /// other work. Work that reads the copied data must be ordered after the copy by [`Self::after`].
     ///
     /// # Safety
     /// As [`Self::upload`]; and no work that is queued and not known to be done touches `to ..`.
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
     /// A marker after all copies in the second queue so far.
     fn mark_aside(&self) -> Result<Mark>;
-    /// Makes all work that is queued from here on wait for a marker, except copies in the second queue.
+    /// Makes all work queued from here on wait for a marker, except copies in the second queue.
     fn after(&self, mark: &Mark) -> Result<()>;
     /// Queues a copy from the device.
     ///
@@ -209,15 +215,15 @@ pub unsafe trait Backend: Send + Sync {
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()>;
     /// A marker after all work queued so far.
     fn mark(&self) -> Result<Mark>;
-    /// True once the device has reached a marker. Failures of the work before it are errors here.
+    /// True once the device has done all work before a marker. An error of that work is returned here.
     fn reached(&self, mark: &Mark) -> Result<bool>;
     /// Releases a mark.
     fn unmark(&self, mark: Mark);
     /// Seconds between two markers that the device has reached.
     fn between(&self, from: &Mark, to: &Mark) -> Result<f64>;
-    /// Returns unused memory to the system.
+    /// Returns unused memory of the device's pool to the system.
     fn trim(&self);
-    /// Longest time that queued work may take before the device is considered lost.
+    /// Longest time that queued work may take; after it the device is considered lost.
     fn patience(&self) -> Duration {
         Duration::from_secs(30)
     }

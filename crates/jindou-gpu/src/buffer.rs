@@ -1,4 +1,4 @@
-//! Memory with owners: on the device, within a share of it, and pinned on the host.
+//! Memory that frees itself: on the device, optionally within a limit ([`DeviceMemory`]), and pinned on the host.
 
 use crate::backend::Mark;
 use crate::device::{ALIGN, CopyLane, Device, PinnedBlock};
@@ -6,7 +6,8 @@ use jindou_model::{CancelToken, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Device memory that frees itself, and is counted in a [`DeviceMemory`].
+/// Device memory that frees itself on drop. If it was allocated through a [`DeviceMemory`], its bytes count against
+/// that limit.
 pub struct DeviceBuffer {
     device: Arc<Device>,
     at: u64,
@@ -15,7 +16,7 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Allocates uncounted memory.
+    /// Allocates memory that no [`DeviceMemory`] counts.
     pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1);
         Ok(Self {
@@ -26,7 +27,7 @@ impl DeviceBuffer {
         })
     }
 
-    /// Allocates memory with this content.
+    /// Allocates memory and uploads this content.
     pub fn with<T: bytemuck::NoUninit>(device: &Arc<Device>, content: &[T]) -> Result<Self> {
         let b = Self::new(device, size_of_val(content))?;
         b.write(0, bytemuck::cast_slice(content))?;
@@ -51,12 +52,12 @@ impl DeviceBuffer {
         false
     }
 
-    /// Copies the first entries back.
+    /// Waits for the queued work and copies the first `entries` entries to the host; fewer if the buffer is shorter.
     pub fn read<T: bytemuck::Pod>(&self, entries: usize) -> Result<Vec<T>> {
         self.read_unless(entries, &CancelToken::new())
     }
 
-    /// As [`Self::read`], unless cancelled.
+    /// As [`Self::read`]; returns an error if the query is cancelled while waiting.
     pub(crate) fn read_unless<T: bytemuck::Pod>(
         &self,
         entries: usize,
@@ -71,12 +72,13 @@ impl DeviceBuffer {
         Ok(out)
     }
 
-    /// Overwrites it from `offset` on; an error if the content does not fit.
+    /// Copies `content` into the buffer from `offset` on; an error if it does not fit.
     pub fn write(&self, offset: usize, content: &[u8]) -> Result<()> {
         self.write_packed(&[(offset, content)])
     }
 
-    /// Overwrites it with slices, each at its offset. Offsets ascend, and the bytes between slices become undefined.
+    /// Copies slices into the buffer, each to its offset. Offsets must ascend; the bytes between slices become
+    /// undefined.
     pub(crate) fn write_packed(&self, slices: &[(usize, &[u8])]) -> Result<()> {
         let mut free = 0;
         for (offset, slice) in slices {
@@ -93,12 +95,12 @@ impl DeviceBuffer {
         }
     }
 
-    /// Fills it with zeros.
+    /// Fills the buffer with zeros.
     pub fn clear(&self) -> Result<()> {
         self.clear_first(self.bytes)
     }
 
-    /// Fills its first bytes with zeros.
+    /// Fills the buffer's first `bytes` bytes with zeros.
     pub(crate) fn clear_first(&self, bytes: usize) -> Result<()> {
         // SAFETY: at most this buffer.
         unsafe { self.device.zero(self.at, bytes.min(self.bytes)) }
@@ -124,12 +126,12 @@ pub(crate) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    /// Reserves room for an array; returns its place in the buffer.
+    /// Adds an array; returns its offset in the buffer to be.
     pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> ArrayOffset {
         self.add_bytes(bytemuck::cast_slice(content))
     }
 
-    /// As [`Self::add`].
+    /// As [`Self::add`], for bytes.
     pub fn add_bytes(&mut self, bytes: &'a [u8]) -> ArrayOffset {
         if bytes.is_empty() {
             return ArrayOffset(None);
@@ -140,13 +142,13 @@ impl<'a> Packer<'a> {
         ArrayOffset(Some(at))
     }
 
-    /// The buffer; `None` if there is nothing to hold.
+    /// Allocates the buffer and uploads the arrays; `None` if they are all empty.
     pub fn finish(self, device: &Arc<Device>) -> Result<Option<DeviceBuffer>> {
         let [buffer] = Self::finish_all(device, [self])?;
         Ok(buffer)
     }
 
-    /// The buffers of several packers, uploaded together.
+    /// As [`Self::finish`] for several packers, whose arrays are uploaded together.
     pub fn finish_all<const N: usize>(
         device: &Arc<Device>,
         all: [Self; N],
@@ -166,12 +168,12 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// Place of an array in a packed buffer; none if it is empty.
+/// Offset of an array in a packed buffer; `None` inside for an empty array.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrayOffset(Option<usize>);
 
 impl ArrayOffset {
-    /// The address of the array; 0 for an empty one.
+    /// The device address of the array; 0 for an empty one.
     pub fn in_buffer(self, buffer: Option<&DeviceBuffer>) -> u64 {
         match (self.0, buffer) {
             (Some(at), Some(b)) => b.at() + at as u64,
@@ -180,18 +182,18 @@ impl ArrayOffset {
     }
 }
 
-/// A limit on device memory for tables: allocations beyond it fail before the device is asked.
+/// A limit on the device memory that a run's tables may take: allocations beyond it fail without asking the device.
 #[derive(Clone)]
 pub struct DeviceMemory {
     device: Arc<Device>,
     limit: u64,
     used: Arc<AtomicU64>,
-    /// The most bytes used at any time.
+    /// The most bytes in use at once so far.
     peak: Arc<AtomicU64>,
 }
 
 impl DeviceMemory {
-    /// A share of `limit` bytes.
+    /// A limit of `limit` bytes.
     #[must_use]
     pub fn new(device: &Arc<Device>, limit: u64) -> Self {
         Self {
@@ -202,7 +204,7 @@ impl DeviceMemory {
         }
     }
 
-    /// The most bytes used at any time.
+    /// The most bytes in use at once so far.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
@@ -214,7 +216,7 @@ impl DeviceMemory {
         self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Memory within the share; `None` if it does not fit, here or on the device.
+    /// Allocates memory that counts against the limit; `None` if the limit or the device's memory does not suffice.
     pub fn alloc(&self, bytes: u64) -> Result<Option<DeviceBuffer>> {
         let bytes = bytes.max(4);
         if bytes > self.left() {
@@ -233,16 +235,16 @@ impl DeviceMemory {
     }
 }
 
-/// True if the device may still write to a buffer.
+/// State of a host buffer: until when the device may still write to it.
 enum Busy {
     No,
-    /// Until this marker.
+    /// Until it has passed this marker.
     Until(Mark),
-    /// For an unknown time.
+    /// A copy was queued, but no marker after it yet.
     Unknown,
 }
 
-/// Pinned host memory from the device's pool, returned to it on drop.
+/// Pinned host memory from the device's pool, to which it returns on drop.
 pub struct HostBuffer {
     device: Arc<Device>,
     block: Option<PinnedBlock>,
@@ -250,7 +252,7 @@ pub struct HostBuffer {
 }
 
 impl HostBuffer {
-    /// Memory of at least `bytes` bytes with arbitrary content.
+    /// Takes at least `bytes` bytes, whose content is arbitrary.
     pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         Ok(Self {
             block: Some(device.pinned_block(bytes)?),
@@ -280,7 +282,8 @@ impl HostBuffer {
         }
     }
 
-    /// Queues a copy from the device to `offset`; the content is hidden until [`Self::wait`].
+    /// Queues a copy from the device into the buffer at `offset`; [`Self::bytes`] is empty until [`Self::wait`]
+    /// returns.
     ///
     /// # Safety
     /// `from ..` of `bytes` is live device memory.
@@ -301,7 +304,8 @@ impl HostBuffer {
         unsafe { self.device.download(block.at.add(offset), from, bytes) }
     }
 
-    /// Records that all copies to it have been queued.
+    /// Sets the marker for which [`Self::wait`] waits; to be called once the last copy into this buffer is queued.
+    /// Without it, `wait` sets the marker itself, after whatever else was queued since.
     pub fn queued(&mut self) -> Result<()> {
         let mark = self.device.mark()?;
         if let Busy::Until(old) = std::mem::replace(&mut self.busy, Busy::Until(mark)) {
@@ -310,7 +314,7 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Waits for the copies to it.
+    /// Waits until all copies into this buffer are done.
     ///
     /// # Errors
     /// As [`Device::wait`].

@@ -1,4 +1,5 @@
-//! Structures that stay on the device between plans: segments, and those read by steps with a predicate variable.
+//! Cache of structures in device memory that outlive a plan: segments, and the structures that steps with a predicate
+//! variable read.
 
 use crate::device::Device;
 use crate::index::{Catalog, IndexKey};
@@ -10,7 +11,7 @@ use jindou_model::{Direction, Error, PredicateId, Result};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The segment, over all of its versions, to which arrays belong.
+/// Key of a segment's arrays, which all snapshots of an epoch share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct ArraysKey {
     epoch: u64,
@@ -18,15 +19,15 @@ struct ArraysKey {
     direction: Direction,
 }
 
-/// A segment over all of its versions.
+/// Key of a segment as plans read it: its arrays, with or without a patch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct SegmentKey {
     arrays: ArraysKey,
-    /// For segments with a patch, whether edits of named graphs count.
+    /// `None` for a segment without a patch; otherwise whether edits of named graphs count (the union of all graphs).
     patched: Option<bool>,
 }
 
-/// One of the versions of a segment: the generation of its file (merging replaces files), and with a patch the snapshot's
+/// Version of a cached segment: the generation of its file (a merge replaces files) and, with a patch, the snapshot's
 /// version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Version {
@@ -34,8 +35,8 @@ struct Version {
     snapshot: u64,
 }
 
-/// Segments that stay on the device between plans: the newest requested version of each. Older ones live as long as
-/// plans hold them.
+/// Segments in device memory that outlive a plan. Only the newest requested version of each is cached; older ones live
+/// as long as running plans reference them.
 #[derive(Default)]
 pub struct SegmentCache {
     arrays: Mutex<FxHashMap<ArraysKey, (u32, Arc<Arrays>)>>,
@@ -49,7 +50,7 @@ pub(crate) struct PredicateIndex {
     pub sets: FxHashMap<IndexKey, Arc<ResidentSegment>>,
     pub subjects: FxHashMap<IndexKey, Arc<ResidentSegment>>,
     pub catalogs: FxHashMap<IndexKey, Arc<Catalog>>,
-    /// By epoch and number of ids.
+    /// By epoch and number of ids in the base.
     pub ranks: FxHashMap<(u64, u32), Arc<RankTable>>,
 }
 
@@ -58,7 +59,8 @@ impl SegmentCache {
         locked(&self.index)
     }
 
-    /// Uploads a structure. If the device is full, structures that no plan uses are evicted first.
+    /// Runs `bring`, which uploads a structure. If the device is full, evicts structures that no plan uses and runs it
+    /// once more.
     pub(crate) fn with_room<T>(&self, bring: impl Fn() -> Result<T>) -> Result<T> {
         match bring() {
             Err(Error::Limit(_)) => {
@@ -69,7 +71,7 @@ impl SegmentCache {
         }
     }
 
-    /// The segment, uploaded if it is not on the device. If the device is full, segments that no plan uses are evicted
+    /// The segment, uploaded unless it is on the device. If the device is full, segments that no plan uses are evicted
     /// first.
     pub fn get(
         &self,
@@ -109,14 +111,15 @@ impl SegmentCache {
             Some(a) => a,
             None => {
                 let brought = Arc::new(self.with_room(|| Arrays::bring(device, &segment))?);
-                // If two threads uploaded it at the same time, one of them is kept.
+                // If two threads uploaded the same arrays, only one copy is cached.
                 newest(&mut locked(&self.arrays), whose, generation, brought)
             }
         };
         let over = || ResidentSegment::over(device, &arrays, &view, scope);
         let brought = Arc::new(self.with_room(over)?);
         if key.patched.is_some() {
-            // The cached version may hold the old neighbours, from before they were copied to a larger buffer.
+            // Uploading a patch may have moved the neighbours to a larger buffer; the cached unpatched segment still
+            // references the old buffer.
             locked(&self.held).remove(&SegmentKey {
                 patched: None,
                 ..key
@@ -125,7 +128,7 @@ impl SegmentCache {
         Ok(newest(&mut locked(&self.held), key, version, brought))
     }
 
-    /// True if the arrays of a segment are on the device, in any version.
+    /// True if a segment's arrays are on the device, whatever their version.
     pub(crate) fn has(
         &self,
         snapshot: &dyn Graph,
@@ -143,7 +146,7 @@ impl SegmentCache {
             .is_some_and(|(g, _)| *g == generation)
     }
 
-    /// Device memory of all held segments, characteristic sets, index vertices and value ranks.
+    /// Bytes of device memory of all cached structures: segments, characteristic sets, index vertices and value ranks.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let arrays: u64 = locked(&self.arrays).values().map(|a| a.1.bytes()).sum();
@@ -159,19 +162,20 @@ impl SegmentCache {
     /// Evicts everything that no running plan uses.
     pub fn clear(&self) {
         let mut index = self.index();
-        // Catalogs hold segments, so they are dropped first.
+        // Catalogs reference segments, so they are dropped first.
         index.catalogs.retain(|_, c| Arc::strong_count(c) > 1);
         index.sets.retain(|_, s| Arc::strong_count(s) > 1);
         index.subjects.retain(|_, s| Arc::strong_count(s) > 1);
         index.ranks.retain(|_, r| Arc::strong_count(r) > 1);
         drop(index);
-        // Segments hold arrays.
+        // Segments reference arrays, so they are dropped before these.
         locked(&self.held).retain(|_, s| Arc::strong_count(&s.1) > 1);
         locked(&self.arrays).retain(|_, a| Arc::strong_count(&a.1) > 1);
     }
 }
 
-/// Stores `new` in the map unless a version at least as new is there. Returns the entry of this version.
+/// Stores `new` in the map unless it has a version at least as new for this key. Returns an entry of the requested
+/// version.
 fn newest<K: std::hash::Hash + Eq, V: Copy + Ord, T>(
     map: &mut FxHashMap<K, (V, Arc<T>)>,
     key: K,

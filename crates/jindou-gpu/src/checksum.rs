@@ -1,5 +1,5 @@
-//! An order-independent checksum of a result: equal results have equal sums in whatever order and by whatever executor
-//! they were made. The definition is that of the CPU engine's `ChecksumSink`; a test compares them.
+//! Order-independent checksum of a result: equal results have equal sums, whatever the order of the rows and whichever
+//! executor produced them. It is defined as the CPU engine's `ChecksumSink`; a test compares the two.
 
 /// Odd 32-bit multiplier of the row hash.
 const MULTIPLIER: u64 = 0x85EB_CA77;
@@ -12,7 +12,7 @@ pub fn mix(hash: u64, id: u32) -> u64 {
     (t & 0xFFFF_FFFF) * MULTIPLIER + (t >> 32)
 }
 
-/// The checksum of some rows: the wrapping sum of their hashes, each with the width mixed in.
+/// The checksum of some rows: the wrapping sum of their hashes. The number of columns is mixed into each.
 #[must_use]
 pub fn checksum(columns: &[&[u32]], rows: usize) -> u64 {
     (0..rows).fold(0u64, |sum, i| {
@@ -23,7 +23,7 @@ pub fn checksum(columns: &[&[u32]], rows: usize) -> u64 {
     })
 }
 
-/// The FNV-1a hash of bytes: the same on every machine and in every version.
+/// The FNV-1a hash of bytes, which is the same on every machine and in every version of the program.
 pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, b| {
         (hash ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01B3)

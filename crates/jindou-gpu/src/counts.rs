@@ -1,17 +1,18 @@
-//! Row counts that stay on the device: a kernel reads how many rows the previous step produced, and the host reads the
-//! counts of all steps together later.
+//! Row counts that stay on the device: the kernels of a step read from device memory how many rows the previous step
+//! produced, and the host reads the counts of all steps together later. This saves a wait per step.
 //!
 //! ```text
 //! words: checksum | counters, one per counting kernel, cleared 256 at a time | states of prefix sums
 //!        └── copied back whenever the host waits ──┘
 //! ```
 //!
-//! For a table whose row count only the device knows, the host uses an upper bound, which determines the memory and the
-//! grids of the next step. If the bound is too large, the host reads the count, and all others with it.
+//! For a table whose row count is only on the device, the host knows an upper bound. It determines the memory and the
+//! grids of the next step. If the bound is too large for that, the host reads all counts so far.
 //!
-//! The bound of an expansion is the longest list times the rows, or the count of the same step in earlier runs plus a
-//! quarter. If the real count exceeds that, the step produces nothing. The host notices when it reads the count and
-//! repeats the run, this time waiting for each count. No row leaves the device before that check.
+//! The bound of an expansion is the length of the longest list times the number of rows, or the count of the same step
+//! in earlier runs plus a quarter. If the real count exceeds the bound, the step produces nothing; the host notices
+//! this when it reads the counts, and repeats the run with a wait for each count. No row leaves the device before that
+//! check.
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -26,71 +27,71 @@ use std::sync::Arc;
 const COUNTERS: usize = 256;
 /// Largest number of counters that a step uses.
 const A_STEP: usize = 8;
-/// Number of outputs that are added to the bound from earlier runs, besides a quarter.
+/// Constant part of the margin that is added to counts of earlier runs (the other part is a quarter).
 const MORE: u64 = 4096;
-/// Words after the counters, for the states of prefix sums.
+/// Number of 64-bit words after the counters, for the states of prefix sums.
 const STATES: usize = 2048;
-/// Words before the counters: the checksum.
+/// Number of words before the counters: the checksum.
 const BEFORE: usize = 1;
-/// Bytes of host memory for all counts that are copied back together.
+/// Bytes of pinned memory into which the checksum and all counters are copied together.
 pub(crate) const NUMBERS: usize = (BEFORE + COUNTERS) * 8;
-/// Largest bound for which the host does not read the count. Up to here, launching blocks without work takes less time
-/// than waiting.
+/// Largest bound in rows up to which the count stays on the device. Up to here, launching some blocks without work
+/// takes less time than waiting for the count.
 pub(crate) const UNCOUNTED: u64 = 1 << 22;
 
-/// A 64-bit count that kernels write.
+/// A 64-bit counter on the device that a kernel increments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowCount {
-    /// Address.
+    /// Address of the counter.
     pub at: u64,
     number: usize,
 }
 
-/// Use of the count of a step's outputs.
+/// The precision with which a step needs the number of its outputs.
 #[derive(Clone, Copy)]
 pub(crate) enum TotalUse {
-    /// The host needs the exact count.
+    /// The exact number, on the host.
     Number,
-    /// An upper bound is sufficient; its value, if there is one.
+    /// An upper bound is enough, for reserving memory. Contains the largest possible number, if it is known.
     Room(Option<u64>),
 }
 
-/// Use of a count once the host has read it.
+/// The use of a count once the host has read it. Steps and launches are given by number.
 enum CountUse {
-    /// Rows that a step received.
+    /// Adds the count to the rows that a step received.
     Received(usize),
-    /// Rows that a step produced.
+    /// Adds the count to the rows that a step produced.
     Made(usize),
-    /// Bytes that a launch read and wrote for each row.
+    /// Adds bytes to a launch, which reads and writes this many per row.
     Bytes(usize, f64, f64),
-    /// Rows of the result.
+    /// Adds the count to the rows of the result.
     Result,
-    /// Outputs of a step before its conditions are tested.
+    /// Compares the count with the bound on a step's outputs, before conditions are tested.
     Total(usize),
 }
 
-/// Counters on the device, and their values as far as the host has read them.
+/// The counters of one run on the device, and their values as far as the host has read them.
 pub(crate) struct DeviceCounts {
     words: DeviceBuffer,
-    /// Number of counters used so far, and of words for prefix sums.
+    /// Number of counters used so far, and of words used for prefix sums.
     used: usize,
     states: usize,
-    /// The values that the host has read, from this counter on.
+    /// The values that the host has read: that of counter `first_known` and those after it.
     known: Vec<u64>,
     first_known: usize,
     pending: Vec<(RowCount, u64, CountUse)>,
-    /// Largest output count of each step in earlier runs of similar programs; 0 if unknown.
+    /// Largest output count of each step in earlier runs of similar programs; 0 for an unknown count.
     expected: Vec<u64>,
     /// Largest output count of each step in this run.
     pub seen: Vec<u64>,
-    /// True once a step had more outputs than its bound, which ends the run.
+    /// True once a step had more outputs than its bound. The run then fails, and is repeated.
     pub overflowed: bool,
-    /// True if tables may keep their row counts on the device.
+    /// True if row counts may stay on the device; false for a run that waits for each count.
     pub stay: bool,
 }
 
 impl DeviceCounts {
-    /// Creates counters and a checksum, all 0.
+    /// Creates counters and a checksum, all 0. `expected` as in the field; `steps` is the number of steps.
     pub fn new(device: &Arc<Device>, stay: bool, expected: Vec<u64>, steps: usize) -> Result<Self> {
         let words = DeviceBuffer::new(device, (BEFORE + COUNTERS + STATES) * 8)?;
         words.clear()?;
@@ -113,7 +114,7 @@ impl DeviceCounts {
         self.words.at()
     }
 
-    /// Cleared words for a prefix sum; `None` if there are not enough.
+    /// Address of this many cleared words for a prefix sum; `None` if there are not enough left.
     pub fn states(&mut self, words: u64) -> Option<u64> {
         let end = self.states as u64 + words;
         if end > STATES as u64 {
@@ -129,7 +130,7 @@ impl DeviceCounts {
         self.used % COUNTERS + A_STEP > COUNTERS
     }
 
-    /// The expected upper bound on a step's outputs.
+    /// The bound on a step's outputs by earlier runs; `None` without such runs.
     fn expected(&self, step: usize) -> Option<u64> {
         let most = *self.expected.get(step)?;
         (most > 0).then(|| most + most / 4 + MORE)
@@ -148,14 +149,14 @@ impl DeviceCounts {
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Address of a counter that is 0, for the next kernel.
+    /// Address of the next counter, which is 0.
     pub(crate) fn next_counter(&mut self) -> Result<u64> {
         let place = self.counts.used % COUNTERS;
         if place == 0 && self.counts.used > 0 {
             if !self.counts.pending.is_empty() {
                 self.learn()?;
             }
-            // All earlier ones have been read, or belong to kernels queued before this.
+            // The host has read all earlier counters, or only kernels queued before this clearing use them.
             let c = &self.counts;
             // SAFETY: the counters lie inside of the words.
             unsafe {
@@ -170,12 +171,12 @@ impl ProgramRun<'_, '_, '_> {
         Ok(at)
     }
 
-    /// Reads the current counter, after all work so far.
+    /// Waits for the work so far and reads the current counter.
     pub(crate) fn read_counter(&mut self) -> Result<u32> {
         Ok(self.read_count(self.counter)? as u32)
     }
 
-    /// Waits for all kernels so far and reads the counters that the host does not know. Processes the pending uses of
+    /// Waits for the work so far, reads the counters that the host does not know, and handles the pending uses of
     /// counts.
     pub(crate) fn learn(&mut self) -> Result<()> {
         self.learn_from(false).map(|_| ())
@@ -192,11 +193,11 @@ impl ProgramRun<'_, '_, '_> {
         if c.first_known != first {
             (c.first_known, c.known) = (first, Vec::new());
         }
-        // What lies before the first unknown counter: known ones, or those and the checksum.
+        // Words that are not copied: the counters that are known already, and the checksum unless it is wanted.
         let before = if checksum { 0 } else { BEFORE + c.known.len() };
         let words = BEFORE + c.used - first - before;
         let from = c.words.at() + before as u64 * 8;
-        // SAFETY: words up to the last counter that is used.
+        // SAFETY: the range ends at the last counter in use.
         unsafe { self.words.download(0, from, words * 8)? };
         self.wait_for_words()?;
         let c = &mut self.counts;
@@ -231,18 +232,18 @@ impl ProgramRun<'_, '_, '_> {
         Ok(sum)
     }
 
-    /// True if a use of a count is pending.
+    /// True if a count has yet to be read and used.
     pub(crate) fn has_pending(&self) -> bool {
         !self.counts.pending.is_empty()
     }
 
-    /// Reads a count, after all work so far.
+    /// Waits for the work so far and reads a count.
     pub(crate) fn read_count(&mut self, count: RowCount) -> Result<u64> {
         self.learn()?;
         Ok(self.counts.known(count).unwrap_or_default())
     }
 
-    /// The table with its exact row count, if the host has read it since.
+    /// The table with its exact row count, if the host has read that count in the meantime.
     pub(crate) fn known(&self, mut table: DeviceTable) -> DeviceTable {
         if let Some(n) = table.count.and_then(|c| self.counts.known(c)) {
             table.rows = n.min(u64::from(table.rows)) as u32;
@@ -251,7 +252,7 @@ impl ProgramRun<'_, '_, '_> {
         table
     }
 
-    /// The table with its exact row count, which is read if necessary.
+    /// The table with its exact row count. Waits for it if necessary.
     pub(crate) fn settled(&mut self, table: DeviceTable) -> Result<DeviceTable> {
         let table = self.known(table);
         match table.count {
@@ -263,8 +264,8 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Prepares a table for a step that begins with it: reads the exact row count if the step needs it, if the bound is
-    /// large, or if the counters are used up.
+    /// Prepares the table that a step begins with. Reads the exact row count if `is_wanted`, if a table of the bound's
+    /// size would take much of the memory, or if there are too few counters left.
     pub(crate) fn before_step(
         &mut self,
         table: DeviceTable,
@@ -283,14 +284,15 @@ impl ProgramRun<'_, '_, '_> {
         Ok(table)
     }
 
-    /// True if a table of at most this many rows may keep its row count on the device.
+    /// True if the count of a table of at most this many rows may stay on the device.
     pub(crate) fn may_stay(&self, rows: u64) -> bool {
         self.counts.stay && rows <= UNCOUNTED
     }
 
-    /// The exact output count of the current step, read from the current counter; or an upper bound with that counter,
-    /// so that the count stays on the device. The bound is the possible maximum, or comes from earlier runs. If the
-    /// bound turns out to be too small, the run is repeated, so no row may have left the device by then.
+    /// The number of outputs of the current step, on which the current counter counts: the exact number and `None`, or
+    /// an upper bound and the counter, whose value then stays on the device. The bound is the largest possible number,
+    /// or comes from earlier runs. If it turns out to be too small, the run is repeated, so bounds from earlier runs
+    /// are used only while no row has left the device.
     pub(crate) fn counted_or_bound(&mut self, wanted: TotalUse) -> Result<(u64, Option<RowCount>)> {
         let step = self.queue.step();
         let nothing_left = self.rows == 0 || !self.output.leaves();
@@ -299,7 +301,7 @@ impl ProgramRun<'_, '_, '_> {
             TotalUse::Number => None,
             TotalUse::Room(most) => most.into_iter().chain(expected).min(),
         };
-        // Two tables of that size, with the largest number of columns, must fit.
+        // Two tables of this many rows, with the largest number of columns, must fit in the memory.
         let fits = |&m: &u64| self.may_stay(m) && m * 8 * MAX_COLUMNS as u64 <= self.memory.left();
         let count = self.counter;
         if let Some(room) = room.filter(fits) {
@@ -313,7 +315,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok((outputs, None))
     }
 
-    /// Launches a kernel over a table, which reads and writes this many bytes for each row.
+    /// Launches a kernel over a table, and records that it reads and writes this many bytes for each row.
     ///
     /// # Safety
     /// As [`crate::Backend::launch`].
@@ -325,7 +327,7 @@ impl ProgramRun<'_, '_, '_> {
         (read, written): (f64, f64),
     ) -> Result<()> {
         let units = u64::from(table.rows);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.queue.launch(kernel, units, params, 0.0, 0.0)? };
         self.add_row_bytes(table, read, written);
         Ok(())
@@ -350,24 +352,24 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Records the rows that a step received.
+    /// Records the number of rows that a step received, now or once it is known.
     pub(crate) fn received(&mut self, step: usize, table: &DeviceTable) {
         self.when_known(table, CountUse::Received(step));
     }
 
-    /// Records the rows that a step produced.
+    /// Records the number of rows that a step produced.
     pub(crate) fn made(&mut self, step: usize, table: &DeviceTable) {
         self.when_known(table, CountUse::Made(step));
     }
 
-    /// Adds bytes for each row of a table to the last launch.
+    /// Adds bytes for each row of a table to the profile of the last launch.
     pub(crate) fn add_row_bytes(&mut self, table: &DeviceTable, read: f64, written: f64) {
         if let Some(launch) = self.queue.last() {
             self.when_known(table, CountUse::Bytes(launch, read, written));
         }
     }
 
-    /// Records the rows of a result.
+    /// Adds the rows of a table to the number of result rows.
     pub(crate) fn results(&mut self, table: &DeviceTable) {
         self.when_known(table, CountUse::Result);
     }

@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 
-/// Bytes with the alignment that the driver prefers.
+/// Content with the alignment that the driver prefers for compiled kernels.
 #[repr(align(64))]
 struct Aligned<T: ?Sized>(T);
 
@@ -22,7 +22,7 @@ pub static FATBIN: &[u8] = &ALIGNED.0;
 /// Threads per block, as in the kernels.
 const THREADS: u32 = 256;
 
-/// A GPU with two streams. The first orders all work, including allocations; the second has the copies of
+/// A GPU with two streams (queues). The first orders all work, including allocations; the second has the copies of
 /// [`Backend::upload_aside`].
 ///
 /// Memory comes from a pool that keeps freed memory until [`Backend::trim`], since plans allocate all the time.
@@ -34,9 +34,9 @@ pub struct Cuda {
     module: sys::CUmodule,
     pool: sys::CUmemoryPool,
     functions: Vec<sys::CUfunction>,
-    /// Bytes of a page.
+    /// Size of a page in bytes; 0 if the device cannot map pages.
     page: usize,
-    /// Events not in use.
+    /// Events for reuse.
     events: Mutex<Vec<u64>>,
     name: String,
     identity: String,
@@ -49,8 +49,8 @@ unsafe impl Send for Cuda {}
 // SAFETY: the driver synchronises its own calls.
 unsafe impl Sync for Cuda {}
 
-/// True for errors after which the context still works: the call was wrong or came at a bad time. For all others the
-/// context, the device or the driver is gone.
+/// True for errors after which the context still works, because the call was invalid or the resource not available.
+/// After all other errors, the context, the device or the driver is unusable.
 fn is_harmless(e: sys::CUresult) -> bool {
     use sys::cudaError_enum as e_;
     matches!(
@@ -67,7 +67,7 @@ fn is_harmless(e: sys::CUresult) -> bool {
 }
 
 impl Cuda {
-    /// Properties of pages on this device.
+    /// Properties of pages of memory on this device.
     fn page_kind(&self) -> sys::CUmemAllocationProp {
         sys::CUmemAllocationProp {
             type_: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -90,7 +90,8 @@ impl Cuda {
         }
     }
 
-    /// Converts a call's outcome. Errors that the context does not survive make the device lost.
+    /// Converts the outcome of a driver call. `what` completes the message "the GPU failed to …". An error that the
+    /// context does not survive marks the device as lost.
     fn done<T>(&self, what: &str, outcome: Result<T, result::DriverError>) -> Result<T> {
         outcome.map_err(|result::DriverError(e)| {
             if e == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
@@ -121,7 +122,7 @@ impl Cuda {
         Ok(n)
     }
 
-    /// A marker after all work of a stream so far.
+    /// Records a marker after all work of a stream so far.
     fn record(&self, stream: sys::CUstream) -> Result<Mark> {
         self.bind()?;
         let kept = self.events().pop();
@@ -150,7 +151,7 @@ impl Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // All handles of a lost context vanish with it.
+        // The handles of a lost context were freed with it.
         let close = |gpu: &Self, handle: &dyn Fn() -> Result<(), result::DriverError>| {
             if gpu.lost.get().is_none() {
                 let _ = gpu.done("close", handle());
@@ -163,7 +164,7 @@ impl Drop for Cuda {
                 result::event::destroy(e as sys::CUevent)
             });
         }
-        // Nothing uses the others after this: the code that queued work has waited for it.
+        // Nothing uses the module, streams and pool after this: the code that queued work has waited for it.
         if !self.module.is_null() {
             // SAFETY: loaded in `prepare`, unloaded once.
             close(self, &|| unsafe { result::module::unload(self.module) });
@@ -180,22 +181,23 @@ impl Drop for Cuda {
         }
         let device = self.device;
         let release = move || {
-            // SAFETY: retained in `look`, released once. Errors at the end change nothing.
+            // SAFETY: retained in `look`, released once. An error is ignored, since the device is being closed.
             let _ = unsafe { result::primary_ctx::release(device) };
         };
         if self.lost.get().is_none() {
             release();
             return;
         }
-        // Releasing a lost context may take a broken driver for ever, so nothing waits for it.
+        // Releasing a lost context may block for ever in a broken driver, so a thread does it and nothing waits for it.
         let _ = std::thread::Builder::new()
             .name("gpu-release".into())
             .spawn(release);
     }
 }
 
-// SAFETY: the driver gives whole allocations that overlap no other, on 256 bytes in its pool and on pages in host memory; host
-// memory stays mapped until it is freed or the context is destroyed, which happens when `self` goes.
+// SAFETY: the driver returns whole allocations that overlap no other, aligned to 256 bytes in its pool and to pages in
+// host memory; host memory stays mapped until it is freed or the context is destroyed, which happens when `self` is
+// dropped.
 unsafe impl Backend for Cuda {
     fn name(&self) -> String {
         self.name.clone()
@@ -228,7 +230,7 @@ unsafe impl Backend for Cuda {
         if self.bind().is_ok() {
             // SAFETY: the caller got it from `alloc`.
             let freed = unsafe { result::free_async(at, self.stream) };
-            // An error can only be reported to the next caller.
+            // There is no caller to return the error to; if the device is lost, the next call fails.
             let _ = self.done("take memory back", freed);
         }
     }
@@ -240,7 +242,7 @@ unsafe impl Backend for Cuda {
     fn reserve(&self, bytes: usize) -> Result<u64> {
         self.bind()?;
         let mut at = 0;
-        // SAFETY: a place for an address; freed through `unreserve`.
+        // SAFETY: a valid pointer for the address; freed through `unreserve`.
         let reserved = unsafe { sys::cuMemAddressReserve(&raw mut at, bytes, 0, 0, 0) };
         self.done("reserve addresses", reserved.result())?;
         Ok(at)
@@ -257,13 +259,14 @@ unsafe impl Backend for Cuda {
     unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         let (mut handle, kind) = (0, self.page_kind());
-        // SAFETY: a place for a handle, and complete properties.
+        // SAFETY: a valid pointer for the handle, and complete properties.
         let made = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const kind, 0) };
         self.done("give memory", made.result())?;
-        // SAFETY: the caller vouches for the addresses; the memory is a page, just made.
+        // SAFETY: the caller promises that the addresses are reserved and unmapped; the memory is a page that was just
+        // created.
         let mapped = unsafe { sys::cuMemMap(at, bytes, 0, handle, 0) };
         let mapped = self.done("map a page", mapped.result());
-        // SAFETY: just made. The mapping keeps the memory; without one it goes.
+        // SAFETY: just created. The mapping keeps the memory alive; if mapping failed, the memory is freed here.
         let released = unsafe { sys::cuMemRelease(handle) };
         let released = self.done("map a page", released.result());
         mapped?;
@@ -272,7 +275,7 @@ unsafe impl Backend for Cuda {
             flags: sys::CUmemAccess_flags_enum::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
         let allowed = released.and_then(|()| {
-            // SAFETY: the page that was just mapped, and one description.
+            // SAFETY: the page was just mapped, and there is one description.
             let allowed = unsafe { sys::cuMemSetAccess(at, bytes, &raw const access, 1) };
             self.done("map a page", allowed.result())
         });
@@ -293,7 +296,7 @@ unsafe impl Backend for Cuda {
 
     fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>> {
         self.bind()?;
-        // Flags 0: not write-combined, since the host reads it.
+        // With flags 0, the memory is not write-combined, so that the host reads it at full speed.
         // SAFETY: freed through `free_host`.
         let at = unsafe { result::malloc_host(bytes.max(1), 0) };
         NonNull::new(self.done("pin host memory", at)?.cast())
@@ -311,7 +314,7 @@ unsafe impl Backend for Cuda {
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
         self.bind()?;
         let from = from.as_ptr().cast();
-        // SAFETY: the caller vouches for both ranges.
+        // SAFETY: the caller promises that both ranges are valid.
         let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream) };
         self.done("take data", queued.result())
     }
@@ -319,7 +322,7 @@ unsafe impl Backend for Cuda {
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
         self.bind()?;
         let from = from.as_ptr().cast();
-        // SAFETY: the caller vouches for both ranges.
+        // SAFETY: the caller promises that both ranges are valid.
         let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.aside) };
         self.done("take data", queued.result())
     }
@@ -338,21 +341,21 @@ unsafe impl Backend for Cuda {
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         let to = to.as_ptr().cast();
-        // SAFETY: the caller vouches for both ranges.
+        // SAFETY: the caller promises that both ranges are valid.
         let queued = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, self.stream) };
         self.done("give data", queued.result())
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
         self.bind()?;
-        // SAFETY: the caller vouches for the range.
+        // SAFETY: the caller promises that the range is valid.
         let queued = unsafe { result::memset_d8_async(at, 0, bytes, self.stream) };
         self.done("fill memory", queued)
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         self.bind()?;
-        // SAFETY: the caller vouches for the ranges.
+        // SAFETY: the caller promises that the ranges are valid.
         let queued = unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) };
         self.done("copy", queued)
     }
@@ -367,7 +370,7 @@ unsafe impl Backend for Cuda {
         self.bind()?;
         // One parameter, a struct; the driver copies it before the call returns.
         let mut args = [params.as_ptr() as *mut c_void];
-        // SAFETY: the function takes one struct of this size; the caller vouches for what it points to.
+        // SAFETY: the function takes one struct of this size; the caller promises that what it points to is valid.
         let queued = unsafe {
             result::launch_kernel(
                 self.functions[kernel as usize],

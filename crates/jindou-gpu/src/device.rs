@@ -1,4 +1,5 @@
-//! A device as the rest of the crate uses it: memory that frees itself, copies through pinned memory, bounded waits.
+//! A backend with the conveniences that the rest of the crate needs: a limit on memory, copies through pinned memory,
+//! and waits that end at a time limit or a cancellation.
 //!
 //! ```text
 //! small uploads  slices ─► staging (pinned, two halves, filled in turn) ─► device    nothing waits unless both are full
@@ -6,8 +7,9 @@
 //! downloads      device ─► pinned block of the pool ─► wait ─► the caller's
 //! ```
 //!
-//! Pinning costs the driver much more than a copy, so pinned blocks are kept. A block that the device may still write
-//! to when its owner is dropped (a query was cancelled during a copy) is parked until the queue has passed it.
+//! Pinning memory costs much more than a copy, so pinned blocks are reused. If the owner of a block drops it while the
+//! device may still write to it (a query was cancelled during a copy), the block is parked until the device has done
+//! that work.
 
 use crate::backend::{Backend, Mark};
 use crate::buffer::HostBuffer;
@@ -22,14 +24,14 @@ use std::time::{Duration, Instant};
 
 /// Bytes of one half of the staging memory.
 const STAGE: usize = 4 << 20;
-/// Alignment of arrays packed into one buffer.
+/// Alignment in bytes of arrays that are packed into one buffer.
 pub(crate) const ALIGN: usize = 256;
-/// Most idle pinned memory that is kept.
+/// Largest number of bytes of idle pinned blocks that are kept for reuse.
 const KEPT_PINNED: usize = 64 << 20;
-/// Smallest pinned block.
+/// Size in bytes of the smallest pinned block.
 const LEAST_PINNED: usize = 4096;
 
-/// Pinned memory without an owner.
+/// A block of pinned memory. It is not freed on drop.
 pub(crate) struct PinnedBlock {
     pub at: NonNull<u8>,
     pub bytes: usize,
@@ -37,38 +39,38 @@ pub(crate) struct PinnedBlock {
 
 // SAFETY: plain memory that nothing else points to but the device.
 unsafe impl Send for PinnedBlock {}
-// SAFETY: as above, and a shared block only gives its address away.
+// SAFETY: as above; through a shared reference, only the address can be read.
 unsafe impl Sync for PinnedBlock {}
 
 #[derive(Default)]
 struct Pinned {
     idle: Vec<PinnedBlock>,
-    /// Blocks that the device may still write to, and the marker after which it no longer does.
+    /// Blocks that the device may still write to, each with the marker after which it no longer does. `None`: not set
+    /// yet.
     parked: Vec<(PinnedBlock, Option<Mark>)>,
 }
 
-/// One half of the staging memory.
+/// One half of the staging memory of a queue. While the device copies from one half, the host fills the other.
 struct StagingHalf {
     block: PinnedBlock,
     used: usize,
-    /// Marker after its copies; set when it is full.
+    /// The marker after the last copy from this half; set when the half is full.
     mark: Option<Mark>,
 }
 
-/// A device: memory that frees itself, copies through pinned memory, bounded waits.
+/// A backend with a limit on memory, copies through pinned memory, and bounded waits.
 pub struct Device {
     backend: Arc<dyn Backend>,
-    /// Limit on the bytes of all buffers, and the bytes in use.
+    /// Limit on the bytes of all allocations, and the bytes in use.
     limit: u64,
     taken: AtomicU64,
     pinned: Mutex<Pinned>,
-    /// Staging for copies in order with other work, and for copies in the second queue. The half being filled comes
-    /// first.
+    /// Staging memory by [`CopyLane`]. The half that is being filled comes first.
     staging: [Mutex<Vec<StagingHalf>>; 2],
     ring: Ring,
 }
 
-/// The ordering of copies to the device.
+/// The queue in which a copy to the device is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyLane {
     /// In order with all other work.
@@ -90,19 +92,19 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Device {
-    /// A backend with its pinned memory.
+    /// A device without a limit on memory.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
         Self::limited(backend, u64::MAX)
     }
 
-    /// A backend with at most this many bytes of memory used.
+    /// A device of which at most `limit` bytes of memory are used.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, limit: u64) -> Arc<Self> {
         Self::with_ring(backend, limit, RingOptions::default())
     }
 
-    /// A backend with at most this many bytes of memory used, and a ring of this size for large uploads.
+    /// As [`Self::limited`], with the size of the ring for large uploads.
     #[must_use]
     pub fn with_ring(backend: Arc<dyn Backend>, limit: u64, ring: RingOptions) -> Arc<Self> {
         Arc::new(Self {
@@ -115,7 +117,7 @@ impl Device {
         })
     }
 
-    /// Pins the ring for large uploads. Otherwise its pieces are pinned when the first uploads need them.
+    /// Pins the ring for large uploads now. Without this call, the first uploads pin its pieces.
     ///
     /// # Errors
     /// Errors of the device; `Limit` if the ring's memory budget is too small.
@@ -129,7 +131,7 @@ impl Device {
         &self.backend
     }
 
-    /// Bytes of device memory that may still be used, and the total.
+    /// Bytes of device memory that may still be allocated, and the total, both within the limit.
     ///
     /// # Errors
     /// Errors of the device.
@@ -141,12 +143,12 @@ impl Device {
         Ok((free.min(left), total.min(self.limit)))
     }
 
-    /// Allocates memory within the limit.
+    /// Allocates device memory within the limit.
     pub(crate) fn take(&self, bytes: usize) -> Result<u64> {
         self.within_limit(bytes, || self.alloc(bytes))
     }
 
-    /// Allocates memory from the backend, unless the limit is reached.
+    /// Runs an allocation of `bytes` bytes if the limit allows it, and counts the bytes.
     fn within_limit<T>(&self, bytes: usize, take: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         let at = match before.checked_add(bytes as u64) {
@@ -165,13 +167,13 @@ impl Device {
         at
     }
 
-    /// Frees memory.
+    /// Frees device memory.
     ///
     /// # Safety
     /// It came from [`Self::take`] of this device with these `bytes`, and no later work uses it.
     pub(crate) unsafe fn put_back(&self, at: u64, bytes: usize) {
         self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.free(at, bytes) };
     }
 
@@ -181,7 +183,7 @@ impl Device {
     /// As for that function.
     pub(crate) unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
         self.within_limit(bytes, || {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.backend.map_page(at, bytes) }
         })
     }
@@ -192,15 +194,15 @@ impl Device {
     /// As for that function.
     pub(crate) unsafe fn unmap_page(&self, at: u64, bytes: usize) {
         self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.backend.unmap_page(at, bytes) };
     }
 
     /// Waits for all work queued so far.
     ///
     /// # Errors
-    /// Errors of that work; `Cancelled` and `Timeout` (the work continues); `Internal` when the device takes longer
-    /// than its patience, after which it is lost.
+    /// Errors of that work; `Cancelled` and `Timeout`, after which the work continues; `Internal` if the device takes
+    /// longer than [`Backend::patience`], after which it counts as lost.
     pub fn wait(&self, cancel: &CancelToken) -> Result<()> {
         let mark = self.mark()?;
         let done = self.wait_for(&mark, cancel);
@@ -248,7 +250,8 @@ impl Device {
                 self.lose(&why);
                 return Err(Error::Internal(format!("the GPU is lost: {why}")));
             }
-            // Kernels take microseconds. During longer waits the thread sleeps, so that others can use the core.
+            // Kernels take microseconds, so a short wait is a loop. During a longer one the thread sleeps, so that
+            // others can use the core.
             if waited > Duration::from_millis(1) {
                 std::thread::sleep(Duration::from_micros(50));
             } else if waited > Duration::from_micros(100) {
@@ -257,14 +260,14 @@ impl Device {
         }
     }
 
-    /// A pinned, initialised block of at least this many bytes.
+    /// Takes an idle pinned block of at least this many bytes, or pins one. Its content is initialised but arbitrary.
     pub(crate) fn pinned_block(&self, bytes: usize) -> Result<PinnedBlock> {
         let bytes = bytes.max(LEAST_PINNED).next_power_of_two();
         let mut pinned = locked(&self.pinned);
         self.reclaim(&mut pinned);
         let fits = |b: &PinnedBlock| b.bytes >= bytes && b.bytes <= bytes * 4;
         let fitting = pinned.idle.iter().enumerate().filter(|(_, b)| fits(b));
-        // The smallest, so that short requests leave long blocks to others.
+        // The smallest fitting block is taken, so that large ones remain for large requests.
         if let Some((i, _)) = fitting.min_by_key(|(_, b)| b.bytes) {
             return Ok(pinned.idle.swap_remove(i));
         }
@@ -272,15 +275,15 @@ impl Device {
         self.pin(bytes)
     }
 
-    /// A new block of this size, which is initialised.
+    /// Pins a new block of this size, filled with zeros.
     pub(crate) fn pin(&self, bytes: usize) -> Result<PinnedBlock> {
         let at = self.alloc_host(bytes)?;
-        // SAFETY: a backend gives `bytes` bytes that are ours alone.
+        // SAFETY: the backend returned `bytes` bytes, to which nothing else has a pointer.
         unsafe { at.write_bytes(0, bytes) };
         Ok(PinnedBlock { at, bytes })
     }
 
-    /// Reclaims parked blocks that the queue no longer uses.
+    /// Moves parked blocks to which the device no longer writes back to the idle ones.
     fn reclaim(&self, pinned: &mut Pinned) {
         for (block, mark) in std::mem::take(&mut pinned.parked) {
             match mark {
@@ -308,13 +311,13 @@ impl Device {
         unsafe { self.free_host(block.at, block.bytes) };
     }
 
-    /// Keeps a block until the device no longer writes to it: until `mark`, or, without one, until a marker that is set
-    /// later.
+    /// Parks a block until the device no longer writes to it: until it has passed `mark`, or, without one, a marker
+    /// that [`Self::reclaim`] sets later.
     pub(crate) fn park(&self, block: PinnedBlock, mark: Option<Mark>) {
         locked(&self.pinned).parked.push((block, mark));
     }
 
-    /// Copies slices to several places, each as [`Self::upload_packed`] does to one.
+    /// Copies slices to several destinations, each as [`Self::upload_packed`] copies to one.
     ///
     /// # Safety
     /// As for that function, for each place.
@@ -324,11 +327,11 @@ impl Device {
             .flat_map(|(to, slices)| slices.iter().map(move |&(at, s)| (to + at as u64, s)))
             .collect();
         if self.is_for_ring(parts.iter().map(|p| p.1)) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.ring.upload(self, &parts, lane) };
         }
         places.iter().try_for_each(|(to, slices)| {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.upload_packed(*to, slices, lane) }
         })
     }
@@ -340,7 +343,7 @@ impl Device {
     /// Queues a copy to the device.
     ///
     /// # Safety
-    /// As [`Backend::upload`], or aside as [`Backend::upload_aside`].
+    /// As [`Backend::upload`], or for [`CopyLane::Aside`] as [`Backend::upload_aside`].
     pub(crate) unsafe fn queue_upload(
         &self,
         to: u64,
@@ -348,7 +351,7 @@ impl Device {
         bytes: usize,
         lane: CopyLane,
     ) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match lane {
                 CopyLane::Ordered => self.upload(to, from, bytes),
@@ -357,12 +360,12 @@ impl Device {
         }
     }
 
-    /// Copies slices to `to`, each at its offset, in as few copies as the staging memory allows. The bytes between them
-    /// may be overwritten. Returns before the device has them.
+    /// Copies slices to device memory from the address `to` on, each at its offset. The bytes between them may be
+    /// overwritten. Returns once the slices have been copied to pinned memory, in as few queued copies as possible.
     ///
     /// # Safety
-    /// `to ..` is live device memory, up to the end of the last slice. Offsets ascend and slices do not overlap. Aside, no work that is not
-    /// known to be done touches it.
+    /// Device memory from `to` to the end of the last slice is live. Offsets ascend and slices do not overlap. In
+    /// [`CopyLane::Aside`], no work touches that memory unless it is known to be done.
     pub(crate) unsafe fn upload_packed(
         &self,
         to: u64,
@@ -371,11 +374,11 @@ impl Device {
     ) -> Result<()> {
         if self.is_for_ring(slices.iter().map(|s| s.1)) {
             let parts: Vec<Part<'_>> = slices.iter().map(|&(at, s)| (to + at as u64, s)).collect();
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.ring.upload(self, &parts, lane) };
         }
         let mut staging = locked(&self.staging[lane as usize]);
-        // Bytes that are staged but not queued: beginning in the device's memory and in the half.
+        // A range of the half that is filled but not yet queued: its address on the device, and its start in the half.
         let mut open: Option<(u64, usize)> = None;
         for &(offset, slice) in slices {
             let mut at = to + offset as u64;
@@ -383,7 +386,8 @@ impl Device {
             while !left.is_empty() {
                 let half = self.half_with_room(&mut staging, &mut open, lane)?;
                 let (from, start) = *open.get_or_insert((at, half.used));
-                // Padding between two slices is copied as well, if it has room.
+                // The gap between two slices is copied as well if it fits in the half, since one copy is cheaper than
+                // two.
                 let gap = (at - from) as usize - (half.used - start);
                 if half.used + gap >= half.block.bytes {
                     self.flush(half, open.take(), lane)?;
@@ -407,7 +411,7 @@ impl Device {
         match staging.first_mut() {
             Some(half) => {
                 let flushed = self.flush(half, open, lane);
-                // The next upload's copies start on a line of their own.
+                // The next upload starts at an aligned offset.
                 half.used = half.used.next_multiple_of(ALIGN);
                 flushed
             }
@@ -415,7 +419,7 @@ impl Device {
         }
     }
 
-    /// Queues the copy of the staged bytes from `open` on.
+    /// Queues the copy of the bytes that were staged since `open`, if there are any.
     fn flush(
         &self,
         half: &mut StagingHalf,
@@ -431,7 +435,7 @@ impl Device {
         unsafe { self.queue_upload(to, half.block.at.add(start), bytes, lane) }
     }
 
-    /// The half that is being filled: the first one, or the other one once the first is full.
+    /// The half to fill: the first one or, once that is full, the other one, after its copies are done.
     fn half_with_room<'s>(
         &self,
         staging: &'s mut Vec<StagingHalf>,
@@ -459,7 +463,7 @@ impl Device {
         }
         let full = staging.first().is_none_or(|h| h.used >= h.block.bytes);
         if full {
-            // Padding is copied from here: it must be initialised, as such blocks are.
+            // Gaps between slices are copied from it, too, so it must be initialised, as blocks from `pin` are.
             let half = StagingHalf {
                 block: self.pin(STAGE)?,
                 used: 0,
@@ -472,7 +476,7 @@ impl Device {
             .ok_or_else(|| Error::Internal("no staging memory".into()))
     }
 
-    /// Copies from the device and waits.
+    /// Copies from the device to `to`, after the work queued so far, and waits.
     ///
     /// # Safety
     /// `from ..` of that length is live device memory.
@@ -484,7 +488,7 @@ impl Device {
     ) -> Result<()> {
         let mut buffer = HostBuffer::new(self, to.len().min(STAGE))?;
         for (i, part) in to.chunks_mut(STAGE).enumerate() {
-            // SAFETY: the caller vouches for the device's range; the buffer is looked at after the wait only.
+            // SAFETY: the caller promises the device's range; the buffer is read only after the wait.
             unsafe { buffer.download(0, from + (i * STAGE) as u64, part.len())? };
             buffer.wait(cancel)?;
             part.copy_from_slice(&buffer.bytes()[..part.len()]);
@@ -495,7 +499,8 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // Memory must not be freed during a copy. A device that does not answer is lost, and frees nothing.
+        // Pinned memory must not be freed during a copy. If the device does not finish, it is declared lost, and
+        // freeing has no effect.
         if self.failure().is_none() && self.wait_for_all(&CancelToken::new()).is_err() {
             self.lose("it failed while it was being closed");
         }

@@ -1,9 +1,9 @@
-//! Execution of a plan on a device. All segments are uploaded first. Every step is a few kernels over the whole table,
-//! and only row counts and finally the result are copied back.
+//! Execution of a plan on a device. All segments are uploaded first. Then each step runs as a few kernels over the
+//! whole table of rows, and only row counts and, at the end, the result are copied back.
 //!
-//! Tables that would not fit are divided: an expansion produces its outputs in strips, and each strip passes through
-//! the rest of the plan before the next one is produced. So memory is bounded by the depth of the plan, not by its
-//! largest table.
+//! A table that would not fit in memory is divided: an expansion produces its outputs in strips, and each strip passes
+//! through the rest of the plan before the next one is produced. So memory is bounded by the number of steps, not by
+//! the largest table.
 
 use crate::backend::Backend;
 use crate::buffer::{DeviceMemory, HostBuffer};
@@ -30,14 +30,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Largest number of rows of a table; row numbers have 32 bits.
+/// Largest number of rows of a table, since kernels number rows with 32 bits.
 const MOST_ROWS: u64 = 1 << 31;
-/// Number of programs for which the output counts of their steps are remembered.
+/// Number of programs whose steps' output counts are remembered as bounds for later runs.
 const MOST_SEEN: usize = 1024;
 /// Idle time after which a device's unused memory is released.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 
-/// Largest number of rows of the first tables if only this many results are needed.
+/// Largest number of rows of the first tables if not all results are needed, so that a LIMIT ends early.
 fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
     match limit {
         Some(limit) => skip.saturating_add(limit).max(4 * TILE),
@@ -45,18 +45,20 @@ fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
     }
 }
 
-/// Receives result rows: ids by column of `Plan::output`, 0 for unbound. An error ends the query.
+/// Receives blocks of result rows: the columns of `Plan::output` (ids, 0 for unbound), and the number of rows. An error
+/// ends the query.
 pub type RowSink<'a> = dyn FnMut(&[&[u32]], usize) -> Result<()> + 'a;
 
-/// The use made of the result.
+/// The use that is made of the result.
 pub enum ResultUse<'a> {
     /// Rows are counted.
     Count,
     /// Rows are counted and every binding goes into a checksum ([`crate::checksum`]) on the device.
     Checksum,
-    /// Rows are copied back and passed to this sink, one block after the other.
+    /// Rows are copied back and passed to this function, block by block.
     Rows(&'a mut RowSink<'a>),
-    /// Rows are copied back and passed to this sink, which may keep some blocks for its threads.
+    /// Rows are copied back and passed to this sink, which may process several blocks at the same time on its own
+    /// threads.
     Blocks(&'a mut dyn Sink),
 }
 
@@ -66,7 +68,7 @@ impl ResultUse<'_> {
         matches!(self, Self::Rows(_) | Self::Blocks(..))
     }
 
-    /// The consumer of rows, if they are copied back.
+    /// The receiver of rows, if they are copied back.
     pub(crate) fn rows_out(&mut self) -> Option<RowsOut<'_>> {
         match self {
             Self::Rows(sink) => Some(RowsOut::Each(&mut **sink)),
@@ -79,12 +81,12 @@ impl ResultUse<'_> {
 /// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
-    /// Checked between kernels.
+    /// Cancels the run; checked between kernels.
     pub cancel: CancelToken,
-    /// Device memory for tables in bytes. Default: nine tenths of the free memory, divided evenly among the running
-    /// queries.
+    /// Device memory for tables in bytes. `None` stands for nine tenths of the free memory, divided evenly among the
+    /// running queries.
     pub table_bytes: Option<u64>,
-    /// Largest number of rows of a table; at most 2^31, which is the default.
+    /// Largest number of rows of a table; `None` stands for 2^31, the maximum.
     pub table_rows: Option<u64>,
     /// True to measure each kernel's time.
     pub profile: bool,
@@ -97,21 +99,21 @@ pub struct GpuOptions {
 pub struct GpuResult {
     /// Number of rows.
     pub rows: u64,
-    /// With [`ResultUse::Checksum`].
+    /// The checksum, if [`ResultUse::Checksum`] was requested.
     pub checksum: Option<u64>,
     /// The cost of each step.
     pub profile: GpuProfile,
 }
 
-/// Executes plans on one device, and caches segments there.
+/// Executes plans on one device, and caches segments in its memory.
 pub struct GpuExecutor {
     pub(crate) device: Arc<Device>,
     cache: SegmentCache,
-    /// The pager for segments in blocks; dropped before the device's own memory.
+    /// Uploads segments in blocks if they do not fit as a whole; `None` if the device cannot map pages.
     pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) reduction: ReduceOptions,
-    /// The device's measured speeds, once they are known, and the recorded runs.
+    /// The device's measured speeds, once they are known, and what was learned from runs.
     pub(crate) model: OnceLock<DeviceModel>,
     /// The largest output count of each step of programs that have run, by [`StepProgram::likeness`].
     seen: Mutex<FxHashMap<u64, Vec<u64>>>,
@@ -134,15 +136,15 @@ impl GpuExecutor {
         Self::limited(backend, u64::MAX, idle)
     }
 
-    /// An executor that uses at most `memory` bytes of device memory, and releases unused memory after no query has run
-    /// for `idle`.
+    /// An executor that uses at most `memory` bytes of device memory. Unused memory is released to the system after no
+    /// query has run for `idle`.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, memory: u64, idle: Duration) -> Self {
         Self::on(Device::limited(backend, memory), idle)
     }
 
-    /// An executor on a device whose memory nothing else uses. Unused memory is released after no query has run for
-    /// `idle`.
+    /// An executor on a device that nothing else uses. Unused memory is released to the system after no query has run
+    /// for `idle`.
     #[must_use]
     pub fn on(device: Arc<Device>, idle: Duration) -> Self {
         Self {
@@ -158,7 +160,7 @@ impl GpuExecutor {
         }
     }
 
-    /// The same executor with given speeds, which then need not be measured.
+    /// Returns the executor with these speeds, which are then not measured.
     #[must_use]
     pub fn with_calibration(self, speeds: Calibration) -> Self {
         Self {
@@ -167,7 +169,7 @@ impl GpuExecutor {
         }
     }
 
-    /// The same executor with only these parts of paging enabled; by default all are.
+    /// Returns the executor with only some parts of paging enabled; by default all are.
     #[must_use]
     pub fn with_paging(mut self, options: PagingOptions) -> Self {
         if let Some(pager) = &mut self.pager {
@@ -187,19 +189,20 @@ impl GpuExecutor {
         &self.device
     }
 
-    /// The reason why the device is lost, if it is: every further query fails.
+    /// The reason why the device is lost, if it is. Every later query fails.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.device.failure()
     }
 
-    /// Queries that run on the device or wait for their turn.
+    /// Number of queries that run on the device or wait for it.
     #[must_use]
     pub fn queries(&self) -> u64 {
         self.turns.queries()
     }
 
-    /// Bytes available for tables. If less than an eighth of the memory is free, all cached segments are evicted first.
+    /// Bytes that are free for tables. If less than an eighth of the device's memory is free, cached segments that no
+    /// plan uses are evicted first.
     fn room(&self) -> Result<u64> {
         let (free, total) = self.device.memory()?;
         if free >= total / 8 {
@@ -219,8 +222,8 @@ impl GpuExecutor {
     }
 
     /// Executes a plan: one exploration, and the operators above it that the device supports. Returns `Unsupported` for
-    /// plans that only the CPU can execute, before any row has reached the sink; `Limit` if the device is too small
-    /// even for strips; `Internal` if it fails. The last two may occur after some rows.
+    /// other plans, before the sink has received any row; `Limit` if the device's memory is too small even for strips;
+    /// `Internal` if the device fails. The last two may be returned after some rows were passed on.
     pub fn execute(
         &self,
         plan: &Plan,
@@ -264,7 +267,7 @@ impl GpuExecutor {
         Ok(result)
     }
 
-    /// Executes an operator with everything below it. The `wanted` part of at most `most` rows is copied back.
+    /// Executes an operator with everything below it. Returns at most `most` rows of the `wanted` part of its rows.
     ///
     /// # Errors
     /// As [`Self::execute`].
@@ -306,7 +309,7 @@ impl GpuExecutor {
         Ok(result)
     }
 
-    /// Compiles an operator with everything below it to steps. Returns also the slots that are copied back.
+    /// Compiles an operator with everything below it. Also returns the slots that are copied back.
     pub(crate) fn compile_tree<'a>(
         &'a self,
         snapshot: &'a dyn Graph,
@@ -331,8 +334,8 @@ impl GpuExecutor {
         Ok((program, slots))
     }
 
-    /// True if the segments of steps are known to exceed all of the device's memory, so that uploading them whole is
-    /// pointless.
+    /// True if the segments that the steps read exceed the total of the device's memory, so that uploading them as a
+    /// whole cannot succeed.
     fn is_too_much(&self, steps: &[Step], snapshot: &dyn Graph) -> bool {
         let Some(bytes) = WorkEstimate::segment_bytes(steps, snapshot) else {
             return false;
@@ -341,7 +344,7 @@ impl GpuExecutor {
         bytes > memory as f64
     }
 
-    /// Compiles as many of the first steps as the device runs.
+    /// Compiles as many of the first steps as the device can execute.
     pub(crate) fn compile<'a>(
         &'a self,
         snapshot: &'a dyn Graph,
@@ -363,7 +366,7 @@ impl GpuExecutor {
         let Some(pager) = self.pager.as_ref().filter(|_| whole.is_short) else {
             return Ok(whole);
         };
-        // Some segments do not fit alongside others: they are paged.
+        // The segments do not fit together with what is cached already, so the plan is compiled again with paging.
         let covered = whole.covered;
         drop(whole);
         self.cache.clear();
@@ -376,7 +379,7 @@ impl GpuExecutor {
         compile(device, None, snapshot, steps, keep_tested)
     }
 
-    /// Remembers the output counts of a program's steps.
+    /// Remembers the largest output count of each step for later runs of similar programs.
     fn remember(&self, likeness: u64, seen: &[u64]) {
         let mut all = locked(&self.seen);
         if all.len() >= MOST_SEEN && !all.contains_key(&likeness) {
@@ -389,7 +392,7 @@ impl GpuExecutor {
         }
     }
 
-    /// Bytes of the GPU's memory that the tables of a run may take.
+    /// Bytes of device memory that the tables of a run may take.
     fn table_bytes(&self, program: &StepProgram<'_>, options: &GpuOptions) -> Result<u64> {
         match options.table_bytes {
             Some(bytes) => Ok(bytes),
@@ -400,8 +403,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Executes a program. If the sink needs no more rows, it ends early. That is not a failure; the sink's error is
-    /// returned along with the work done until then.
+    /// Executes a program. If the sink needs no more rows or fails, the run ends early and returns the sink's error
+    /// together with what was done until then.
     pub(crate) fn explore(
         &self,
         program: &StepProgram<'_>,
@@ -417,7 +420,7 @@ impl GpuExecutor {
             let steps = steps.map(|s| (s.name.clone(), Some(s.plan_step)));
             steps.chain([("result".into(), None)]).collect()
         };
-        // Partial results and paged steps need the exact count after each step.
+        // With an OFFSET, a LIMIT or paging, the exact count is needed after each step.
         let is_whole = program.slice == StepProgram::ALL && program.paging.is_none();
         let mut stay = is_whole && !options.wait_for_counts;
         let likeness = program.likeness();
@@ -467,7 +470,7 @@ impl GpuExecutor {
             }
             match run.finish_steps() {
                 Ok((closed, checksum)) => break (run, closed, checksum),
-                // No row has left the device yet, so the run can be repeated.
+                // No row has left the device yet, so the run is repeated with a wait for each count.
                 Err(_) if stay && run.counts.overflowed => (stay, output) = (false, run.output),
                 Err(e) => return Err(e),
             }

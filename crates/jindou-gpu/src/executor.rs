@@ -1,4 +1,4 @@
-//! Implementation of the engine's executor interface by a device.
+//! Implements the engine's interface for executors ([`jindou_engine::Executor`]) for a device.
 
 use crate::compile::{WantedRows, may_run};
 use crate::execute::{GpuExecutor, GpuOptions, ResultUse};
@@ -15,8 +15,8 @@ use jindou_plan::{Exploration, Operator, Plan, Slot};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The rows to count on the device for a COUNT without groups, if that is possible: the same number is the value of
-/// each of its counts.
+/// For a COUNT without groups that the device can compute as a single number of rows: which rows to count. That number
+/// is then the value of all counts of the operator. `surely` is true for slots that are always bound.
 fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<WantedRows<'static>> {
     if !count.group.is_empty() {
         return None;
@@ -35,8 +35,8 @@ fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<WantedRo
     }
 }
 
-/// The rows to count on the device for a GROUP BY or COUNT. `None` for other operators, and if a single count is
-/// enough.
+/// For a GROUP BY or COUNT that the device can count by combination: its input and columns. `None` for other operators,
+/// and for a COUNT that is a single number ([`counted`]).
 pub(crate) fn grouped(op: &Operator) -> Option<GroupedRows<'_>> {
     if let Operator::Count(c) = op {
         let sure = explored(&c.input);
@@ -50,7 +50,7 @@ pub(crate) fn grouped(op: &Operator) -> Option<GroupedRows<'_>> {
     })
 }
 
-/// Slots of an exploration's rows, all of which are bound.
+/// The slots that an exploration binds, in all rows; empty for other operators.
 fn explored(op: &Operator) -> Vec<Slot> {
     match op {
         Operator::Explore(_) => op.layout(&[]),
@@ -148,7 +148,7 @@ impl Executor for GpuExecutor {
             Operator::Count(c) => {
                 let sure = explored(&c.input);
                 match counted(c, |s| sure.contains(&s)) {
-                    // Rows without columns are just their number.
+                    // An exploration is run as such if only its rows are counted, and no column is needed.
                     Some(WantedRows::Number)
                         if matches!(*c.input, Operator::Explore(_))
                             && c.counts.iter().all(|c| c.of.is_none()) =>
@@ -205,7 +205,7 @@ impl Executor for GpuExecutor {
         };
         let first = task.top.map(|top| run(WantedRows::First(&slots, top)));
         let done = match first {
-            // Not supported, which is known before the first row.
+            // `Unsupported` is returned before the first row, so the operator can be run without the order.
             None | Some(Err(Error::Unsupported(_))) => run(WantedRows::Columns(&slots))?,
             Some(done) => done?,
         };
@@ -299,7 +299,7 @@ impl GpuProfile {
             threads: 1,
             ..Profile::default()
         };
-        // The whole plan was executed there. Inputs come before the siblings to their right.
+        // Operators are listed in depth-first order, inputs from left to right, as profiles have them.
         let mut open = vec![(&plan.root, true)];
         while let Some((op, on_the_way)) = open.pop() {
             let mut node = NodeProfile {
@@ -325,7 +325,7 @@ impl GpuProfile {
         profile
     }
 
-    /// The profile of each step of a plan with `steps` steps, summed over the parts of the step.
+    /// The profile of each of the plan's `steps` steps, summed over the device steps that belong to it.
     #[must_use]
     pub fn by_plan_step(&self, steps: usize) -> Vec<StepProfile> {
         let mut out = vec![StepProfile::default(); steps];

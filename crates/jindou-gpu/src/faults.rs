@@ -36,7 +36,8 @@ pub struct DeviceFaults {
     hung: AtomicBool,
     lost: OnceLock<String>,
     patience: Duration,
-    /// Memory and marks released after the loss: they vanish with the context, as on a real device.
+    /// Memory and marks that their owners released after the loss. On a real device the context would have freed them;
+    /// here they are released on drop.
     orphans: Mutex<Vec<Orphan>>,
 }
 
@@ -48,7 +49,7 @@ enum Orphan {
     Mark(Mark),
 }
 
-// SAFETY: the pointers are kept to be given back, nothing else.
+// SAFETY: the pointers are only stored, to be released later.
 unsafe impl Send for DeviceFaults {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceFaults {}
@@ -69,14 +70,14 @@ impl DeviceFaults {
         }
     }
 
-    /// The same device with this time limit in place of 20 ms.
+    /// Returns the device with another time limit ([`Backend::patience`]) than 20 ms.
     #[must_use]
     pub fn patient(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Number of calls so far that could have failed.
+    /// Number of calls so far that could have been made to fail.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
@@ -88,7 +89,7 @@ impl DeviceFaults {
         self.at.store(at, Ordering::Relaxed);
     }
 
-    /// Counts a call; an error if it is the chosen one, or if the device is lost.
+    /// Counts a call. Fails if it is the chosen one, or if the device is lost.
     fn call(&self, what: &str) -> Result<()> {
         if let Some(why) = self.lost.get() {
             return Err(Error::Internal(format!("the GPU is lost: {why}")));
@@ -123,13 +124,13 @@ impl Drop for DeviceFaults {
         let orphans = self.orphans.get_mut();
         for o in std::mem::take(orphans.unwrap_or_else(PoisonError::into_inner)) {
             match o {
-                // SAFETY: from `inner`, with these lengths; its owner gave it up.
+                // SAFETY: from `inner`, with these lengths; the owner released it.
                 Orphan::Device(at, bytes) => unsafe { self.inner.free(at, bytes) },
                 // SAFETY: as above.
                 Orphan::Host(at, bytes) => unsafe { self.inner.free_host(at, bytes) },
                 // SAFETY: as above.
                 Orphan::Page(at, bytes) => unsafe { self.inner.unmap_page(at, bytes) },
-                // SAFETY: as above; its pages came before it.
+                // SAFETY: as above; its pages were unmapped before it.
                 Orphan::Addresses(at, bytes) => unsafe { self.inner.unreserve(at, bytes) },
                 Orphan::Mark(mark) => self.inner.unmark(mark),
             }
@@ -137,7 +138,8 @@ impl Drop for DeviceFaults {
     }
 }
 
-// SAFETY: all memory is `inner`'s, which keeps the contract; what is given back stays `inner`'s until this goes.
+// SAFETY: all memory is `inner`'s, which fulfils the contract. Memory released after the loss stays allocated until
+// this is dropped.
 unsafe impl Backend for DeviceFaults {
     fn name(&self) -> String {
         self.inner.name()
@@ -161,7 +163,7 @@ unsafe impl Backend for DeviceFaults {
         if self.lost.get().is_some() {
             return self.orphan(Orphan::Device(at, bytes));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.free(at, bytes) };
     }
 
@@ -178,13 +180,13 @@ unsafe impl Backend for DeviceFaults {
         if self.failure().is_some() {
             return self.orphan(Orphan::Addresses(at, bytes));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.unreserve(at, bytes) };
     }
 
     unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
         self.call("map a page")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.map_page(at, bytes) }
     }
 
@@ -192,7 +194,7 @@ unsafe impl Backend for DeviceFaults {
         if self.failure().is_some() {
             return self.orphan(Orphan::Page(at, bytes));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.unmap_page(at, bytes) };
     }
 
@@ -205,19 +207,19 @@ unsafe impl Backend for DeviceFaults {
         if self.lost.get().is_some() {
             return self.orphan(Orphan::Host(at, bytes));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.free_host(at, bytes) };
     }
 
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
         self.call("take data")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.upload(to, from, bytes) }
     }
 
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
         self.call("take data")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.upload_aside(to, from, bytes) }
     }
 
@@ -233,25 +235,25 @@ unsafe impl Backend for DeviceFaults {
 
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
         self.call("give data")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.download(to, from, bytes) }
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
         self.call("fill memory")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.zero(at, bytes) }
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         self.call("copy")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.copy(to, from, bytes) }
     }
 
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
         self.call(&format!("run {}", kernel.symbol()))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.launch(kernel, grid, params) }
     }
 

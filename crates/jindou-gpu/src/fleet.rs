@@ -6,15 +6,15 @@ use jindou_model::MemoryBudget;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The machine's GPUs. A query goes to the first idle one, or to the one with the fewest queries if all are busy. So
-/// the second GPU is opened only when the first is busy, and a machine with one user uses one.
+/// The machine's GPUs. A query runs on the first idle one, or on the one with the fewest queries if all are busy. So a
+/// second GPU is opened only when the first one is busy.
 pub struct Fleet {
     gpus: OnceLock<Vec<Arc<LazyGpu>>>,
     /// True while a thread counts the devices.
     counting: AtomicBool,
-    /// Largest number of bytes of each device's memory to use.
+    /// Largest number of bytes to use of each device's memory.
     memory: u64,
-    /// Budget that host memory kept for the devices is charged to.
+    /// The budget to which pinned host memory for the devices is charged.
     host: MemoryBudget,
 }
 
@@ -25,7 +25,7 @@ impl Default for Fleet {
 }
 
 impl Fleet {
-    /// All GPUs of the machine, with at most this many bytes of memory used on each.
+    /// All GPUs of the machine, using at most `memory` bytes of device memory on each.
     #[must_use]
     pub fn limited(memory: u64) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Fleet {
         }
     }
 
-    /// Charges the host memory of devices that are not open yet to this budget.
+    /// Charges pinned host memory to this budget, for devices that are opened from now on.
     #[must_use]
     pub fn charged_to(self, host: &MemoryBudget) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Fleet {
         }
     }
 
-    /// A fleet of these devices.
+    /// A fleet of these devices only.
     #[must_use]
     pub fn new(gpus: Vec<LazyGpu>) -> Self {
         Self {
@@ -67,8 +67,8 @@ impl Fleet {
         })
     }
 
-    /// Opens and measures the first GPU in the background. Counting the devices loads the driver, so that happens in
-    /// the background, too.
+    /// Opens the first GPU and measures its speeds in the background. Counting the devices is done there, too, because
+    /// it loads the driver.
     pub fn open_in_background(self: &Arc<Self>) {
         if self.counting.swap(true, Ordering::AcqRel) {
             return;
@@ -86,7 +86,8 @@ impl Fleet {
         }
     }
 
-    /// The executor for the next query; `None` while it is being opened, unless `wait`.
+    /// The executor for the next query. If a GPU has yet to be opened: waits for it if `wait`, otherwise returns `None`
+    /// and opens it in the background.
     ///
     /// # Errors
     /// The reason why the first GPU is not available, in one sentence.
@@ -105,7 +106,7 @@ impl Fleet {
             }
         };
         for gpu in gpus {
-            // Callers do not wait for further GPUs if one is available.
+            // If one GPU is available, callers do not wait for another one to be opened.
             match gpu.look(wait && least.is_none()) {
                 Ok(Some(gpu)) => {
                     let queries = gpu.queries();
@@ -172,7 +173,7 @@ mod tests {
         let third = next();
         let busy_too = third.turns.begin(&none).unwrap();
         assert_eq!(opened.load(Ordering::Relaxed), 3);
-        // Each has one query: the first is chosen again.
+        // All three have one query, so the first is chosen again.
         assert!(Arc::ptr_eq(&first, &next()));
         drop(also_busy);
         assert!(Arc::ptr_eq(&second, &next()));
@@ -186,7 +187,7 @@ mod tests {
         drop(busy);
     }
 
-    /// Counting the devices may load a driver, which takes long. `look` must not wait for that.
+    /// Counting the devices may load a driver, which takes long. `look(false)` must not wait for that.
     #[test]
     fn a_look_returns_before_devices_are_counted() {
         let fleet = Arc::new(Fleet::limited(u64::MAX));

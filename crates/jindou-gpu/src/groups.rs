@@ -1,5 +1,5 @@
-//! GROUP BY and COUNT on the device: each distinct combination of values is copied back once with its count, and the
-//! engine's aggregates continue from there.
+//! GROUP BY and COUNT on the device: the device counts the rows of each distinct combination of values, which is copied
+//! back once with its count, and the engine's aggregates continue from there.
 
 use crate::compile::{GroupPlan, WantedRows, number_share};
 use crate::execute::{GpuExecutor, GpuOptions, GpuResult, ResultUse};
@@ -11,25 +11,27 @@ use jindou_model::{Error, Result};
 use jindou_plan::Slot;
 use std::time::Instant;
 
-/// Number of rows in a block for the sink.
+/// Number of rows in a block that is passed to the sink.
 const ROWS: usize = 1 << 16;
 
-/// Origin of a column for the sink.
+/// Where the values of a column for the sink come from.
 enum Source {
     /// The device's column with this number.
     Column(usize),
-    /// The same id in all rows.
+    /// This id in all rows.
     Id(u32),
-    /// The smallest value in all rows of a combination except one, which has the largest value.
+    /// The smallest value in all rows of a combination but the last, which has the largest value, so that MIN and MAX
+    /// see both.
     Best,
 }
 
-/// Conversion of the device's rows for the sink: columns in the order that it expects, and a 32-bit count.
+/// Converts the device's rows for the sink: to the columns that it expects, in its order, and a 32-bit count. A count
+/// beyond 32 bits becomes several rows.
 struct GroupRows<'s> {
     columns: Vec<Source>,
-    /// The device's columns with the low and high words of the counts.
+    /// Numbers of the device's columns with the low and high words of the counts.
     words: [usize; 2],
-    /// The device's columns with the smallest and the largest value.
+    /// Numbers of the device's columns that hold each group's smallest and largest value.
     best: Option<[usize; 2]>,
     chunk: Vec<Vec<u32>>,
     sink: &'s mut dyn Sink,
@@ -42,7 +44,7 @@ impl<'s> GroupRows<'s> {
         let column = |slot: &Slot| match output.iter().position(|s| s == slot) {
             Some(place) => Source::Column(place),
             None if best == Some(*slot) => Source::Best,
-            // Any id stands for a bound value.
+            // Only whether the column is bound matters, so 1 stands for any id.
             None => Source::Id(u32::from(plan.sure.contains(slot))),
         };
         Self {
@@ -103,15 +105,15 @@ impl<'s> GroupRows<'s> {
 }
 
 impl GpuExecutor {
-    /// The same executor with other limits on the counted combinations, for tests and measurements.
+    /// The same executor with other thresholds for counting by combination, for tests and measurements.
     #[must_use]
     pub fn with_reduction(mut self, options: ReduceOptions) -> Self {
         self.reduction = options;
         self
     }
 
-    /// Counts equal rows. Returns `None`, without passing any row on, if there are too many distinct ones for the
-    /// memory.
+    /// Counts rows by combination and passes the combinations to the sink. Returns `None`, before the sink has received
+    /// any row, if there are too many of them for the memory or the device does not support the plan.
     ///
     /// # Errors
     /// As [`Self::execute`].
@@ -171,7 +173,7 @@ impl GpuExecutor {
             let done = self.explore(&program, &slots, output, options, turn);
             let (mut result, closed) = match done {
                 Ok(done) => done,
-                // Not supported, which is known before the first row.
+                // `Unsupported` is returned before the first row, so the caller can take another way.
                 Err(Error::Unsupported(_)) => return Ok(Grouped::TooMany),
                 Err(e) => return Err(e),
             };
@@ -191,11 +193,12 @@ impl GpuExecutor {
     }
 }
 
-/// The outcome of one method of counting.
+/// The outcome of one attempt to count by combination.
 enum Grouped {
     Done(GpuResult),
     /// Too many distinct combinations for the memory.
     TooMany,
-    /// A value that is not a number, so that ranks do not give the smallest and largest one.
+    /// MIN or MAX met a value that is not a number, so ranks do not determine it. Without ranks, the attempt can
+    /// succeed.
     Unranked,
 }

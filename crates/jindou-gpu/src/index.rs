@@ -1,9 +1,9 @@
-//! The structures that steps with a predicate variable read, in device memory: the characteristic sets (the predicates
-//! of a vertex), the index vertices of all predicates (the subjects of a predicate; OSDI '16 §4.1) and the catalog of
-//! segments.
+//! Structures in device memory that steps with a predicate variable read: the characteristic sets (which predicates a
+//! vertex has), the index vertices of all predicates (which subjects a predicate has; OSDI '16 §4.1), and the catalog
+//! of all segments.
 //!
-//! Sets and index vertices have the form of a segment, so the kernels that look up and expand edges read them too: a
-//! vertex's "neighbours" are the terms of its predicates, those of a predicate are its subjects.
+//! The first two have the form of a segment, so the same kernels read them: the "neighbours" of a vertex are the ids of
+//! its predicates' terms, and those of a predicate's term are its subjects.
 
 use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
@@ -19,7 +19,8 @@ fn term_of(snapshot: &dyn Graph, p: u32) -> u32 {
     snapshot.vertex_of(PredicateId(p)).0
 }
 
-/// Dirty bits over `keys`, folded to at least 16 bits per key, as in a patch.
+/// A bitmap of `keys` and a mask: the bit of a key is the key's lower bits under the mask, as in a patch. There are at
+/// least 16 bits per key, so few other ids share a bit with a key.
 fn folded_bits(keys: &[u32]) -> (Vec<u64>, u32) {
     let bits = (keys.len() * 16).next_power_of_two().clamp(64, 1 << 31);
     let mask = bits as u32 - 1;
@@ -31,14 +32,17 @@ fn folded_bits(keys: &[u32]) -> (Vec<u64>, u32) {
     (words, mask)
 }
 
-/// The terms of each vertex's predicates. O(runs + sets + vertices whose sets edits extended).
+/// Uploads the characteristic sets: the ids of each vertex's predicates as terms. O(runs + sets + vertices whose sets
+/// updates
+/// extended).
 fn bring_sets(
     device: &Arc<Device>,
     snapshot: &dyn Graph,
     direction: Direction,
 ) -> Result<ResidentSegment> {
     let sets = snapshot.predicates().sets();
-    // Runs that differ only in the other direction are merged here.
+    // A set covers the predicates of one direction only here, so neighbouring runs of vertices may have the same one,
+    // and become one run.
     let (mut starts, mut numbers): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
     for run in sets.runs {
         let set = match direction {
@@ -96,8 +100,8 @@ fn bring_sets(
     Ok(ResidentSegment::of_parts(p, buffer.into_iter().collect()))
 }
 
-/// The subjects of each predicate, by its term: the keys of all segments. Missing segments are uploaded, and the device
-/// copies their keys one after the other. O(predicates) here.
+/// Uploads the index vertices: by the term of each predicate, the keys of its segment, which the device copies one
+/// after the other. Segments that are not on the device are uploaded, too. O(predicates) on the host.
 fn bring_subjects(
     device: &Arc<Device>,
     cache: &SegmentCache,
@@ -133,7 +137,7 @@ fn bring_subjects(
         return Ok(ResidentSegment::of_parts(p, Vec::new()));
     };
     p.kind = FinderKind::Directory as u32;
-    // Two buckets, one for each half of all ids.
+    // The finder is a directory with two buckets, one for each half of the id space.
     let split = terms.partition_point(|t| (t - first) >> 31 == 0) as u32;
     let buckets = [0, split, terms.len() as u32];
     p.table_len = buckets.len() as u32;
@@ -161,7 +165,8 @@ fn bring_subjects(
     Ok(ResidentSegment::of_parts(p, buffers))
 }
 
-/// The segments of predicates in one direction, for kernels that read the predicate from a column.
+/// The segments of several predicates in one direction. Kernels that read the predicate from a column find its segment
+/// here.
 pub struct Catalog {
     /// The catalog in the form of kernel parameters.
     pub params: params::CatalogParams,
@@ -171,7 +176,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Creates a catalog of the segments of these predicates (dense ids), uploading missing ones.
+    /// Creates a catalog of the segments of these predicates. Segments that are not on the device are uploaded.
     fn bring(
         device: &Arc<Device>,
         cache: &SegmentCache,
@@ -214,20 +219,20 @@ impl Catalog {
         })
     }
 
-    /// The buffer that the parameters point to.
+    /// The buffer that `params` points to.
     pub(crate) fn buffer(&self) -> &Arc<DeviceBuffer> {
         &self.buffer
     }
 
-    /// Mean of `f` over the segments, for estimating the bytes that kernels must read.
+    /// Mean of `f` over the segments, for estimating how many bytes a kernel reads per row.
     pub(crate) fn mean(&self, f: impl Fn(&ResidentSegment) -> f64) -> f64 {
         let n = self.segments.len().max(1) as f64;
         self.segments.iter().map(|s| f(s)).sum::<f64>() / n
     }
 }
 
-/// Key of an index structure: snapshot, direction and graphs. Structures of old snapshots are evicted when memory is
-/// needed.
+/// Key of these structures in the cache: snapshot, direction, and default graph or union. Those of old snapshots are
+/// evicted when memory is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IndexKey {
     epoch: u64,
@@ -249,14 +254,14 @@ impl IndexKey {
 }
 
 impl SegmentCache {
-    /// The characteristic sets of a direction.
+    /// The characteristic sets of a direction, uploaded unless they are cached.
     pub(crate) fn sets(
         &self,
         device: &Arc<Device>,
         snapshot: &dyn Graph,
         direction: Direction,
     ) -> Result<Arc<ResidentSegment>> {
-        // They do not depend on the scope.
+        // The vertices are the same for every set of graphs.
         let key = IndexKey::new(snapshot, direction, GraphScope::Default);
         if let Some(s) = self.index().sets.get(&key) {
             return Ok(Arc::clone(s));
@@ -267,7 +272,7 @@ impl SegmentCache {
         Ok(brought)
     }
 
-    /// The index vertices of all predicates.
+    /// The index vertices of all predicates, uploaded unless they are cached.
     pub(crate) fn subjects(
         &self,
         device: &Arc<Device>,
@@ -284,7 +289,8 @@ impl SegmentCache {
         Ok(brought)
     }
 
-    /// The segments of all predicates in a direction; with a constant anchor, only of its predicates.
+    /// The catalog of the segments of all predicates in a direction; if the anchor is a constant, only those of the
+    /// constant's predicates.
     pub(crate) fn catalog(
         &self,
         device: &Arc<Device>,

@@ -1,8 +1,8 @@
-//! The machine's GPU, opened in the background: at the start, or when the first query could use it. Only queries that
-//! require it wait for it.
+//! A GPU that is opened in the background: when the program starts, or when the first query could use it. Only queries
+//! that require the GPU wait for that.
 //!
-//! A GPU can fail at any time: its context is lost, it hangs, or it is removed. A query that runs there finds that out
-//! from [`GpuExecutor::failure`]. The GPU is then dropped here, and opened again at most once a minute.
+//! A GPU can fail at any time: its context is lost, it hangs, or it is removed. A query that runs on it notices this by
+//! [`GpuExecutor::failure`]. Then the executor is dropped here, and the GPU is opened again at most once a minute.
 
 use crate::backend::Backend;
 use crate::cost::Calibration;
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Time after which a missing or lost GPU is tried again.
+/// Time after which opening is tried again if the GPU was missing or lost.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Opens a device, or returns the reason why there is none, in one sentence.
+/// Opens a device, or says in one sentence why there is none.
 pub type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
 
 enum DeviceState {
-    /// Not tried yet.
+    /// No attempt has been made to open it.
     Unknown,
     Ready(Arc<GpuExecutor>),
-    /// The reason why there is none, and when that was found.
+    /// The reason why there is no device, and when that was found.
     Absent(String, Instant),
 }
 
-/// The machine's GPU, probed on first use.
+/// A GPU that is opened on first use.
 pub struct LazyGpu {
     state: Mutex<DeviceState>,
     /// Held by the thread that is opening the device.
@@ -37,11 +37,11 @@ pub struct LazyGpu {
     in_background: AtomicBool,
     open: Opener,
     retry: Duration,
-    /// Largest number of bytes of device memory to use.
+    /// Largest number of bytes to use of the device's memory.
     memory: u64,
-    /// The speeds of the device, if they need not be measured.
+    /// The speeds of the device; `None` if they are to be measured.
     speeds: Option<Calibration>,
-    /// Budget that host memory kept for the device is charged to.
+    /// The budget to which pinned host memory for the device is charged.
     host: MemoryBudget,
 }
 
@@ -52,13 +52,13 @@ impl Default for LazyGpu {
 }
 
 impl LazyGpu {
-    /// The machine's GPU with this number, from 0.
+    /// The GPU with this number, from 0.
     #[must_use]
     pub fn numbered(number: usize) -> Self {
         Self::with_opener(Box::new(move || crate::open_number(number)), RETRY)
     }
 
-    /// A device that is opened by `open`, and tried again after `retry`.
+    /// A device that `open` opens. If that fails, it is tried again after `retry`.
     #[must_use]
     pub fn with_opener(open: Opener, retry: Duration) -> Self {
         Self {
@@ -73,21 +73,21 @@ impl LazyGpu {
         }
     }
 
-    /// The same device with these speeds.
+    /// Returns the device with these speeds, which are then not measured.
     #[must_use]
     pub fn with_calibration(mut self, speeds: Calibration) -> Self {
         self.speeds = Some(speeds);
         self
     }
 
-    /// The same device with at most this many bytes of memory used.
+    /// Returns the device with a limit on the bytes of its memory that are used.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Charges the host memory kept for the device to this budget.
+    /// Charges pinned host memory for the device to this budget.
     #[must_use]
     pub fn charged_to(mut self, host: &MemoryBudget) -> Self {
         self.host = host.clone();
@@ -98,8 +98,7 @@ impl LazyGpu {
         sync::lock(&self.state)
     }
 
-    /// The executor, or the reason why there is none, as far as that is known; `None` if the device must be tried
-    /// (again).
+    /// The executor, or why there is none; `None` if the device must be opened now. Drops a lost device.
     fn known(&self) -> Option<Result<Arc<GpuExecutor>, String>> {
         let mut state = self.state();
         if let DeviceState::Ready(gpu) = &*state
@@ -121,8 +120,8 @@ impl LazyGpu {
         }
     }
 
-    /// The executor. If the device must be opened, waits for that if `wait`; otherwise opens it in the background and
-    /// returns `None` until that is done.
+    /// The executor. If the device has yet to be opened: waits for it if `wait`, otherwise starts to open it in the
+    /// background and returns `None`.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence.
@@ -137,7 +136,8 @@ impl LazyGpu {
         Ok(None)
     }
 
-    /// Opens the device unless it was tried recently. If another thread is opening it, waits for that.
+    /// Opens the device, unless that was tried recently. If another thread is opening it, waits for that thread and
+    /// returns its result.
     fn open_now(&self) -> Result<Arc<GpuExecutor>, String> {
         let _opening = sync::lock(&self.opening);
         if let Some(known) = self.known() {
@@ -149,7 +149,7 @@ impl LazyGpu {
                 ..RingOptions::default()
             };
             let device = Device::with_ring(b, self.memory, ring);
-            // If this fails, uploads pin what they need, or fail themselves.
+            // If this fails, uploads pin memory when they need it.
             let _ = device.prepare();
             let gpu = GpuExecutor::on(device, IDLE);
             Arc::new(match &self.speeds {
@@ -170,7 +170,7 @@ impl LazyGpu {
         self.in_background.load(Ordering::Acquire)
     }
 
-    /// Opens the device and measures its speeds in the background, unless that was done or is running.
+    /// Opens the device and measures its speeds in the background, unless that is done or in progress.
     pub fn open_in_background(self: &Arc<Self>) {
         if self.known().is_some() || self.in_background.swap(true, Ordering::AcqRel) {
             return;
@@ -200,7 +200,7 @@ mod tests {
         Arc::new(Shim::open(ShimOptions::default()).unwrap())
     }
 
-    /// Polls until the device is open, or known to be absent; no call may wait.
+    /// Polls, without waiting in any call, until the device is open or known to be absent.
     fn soon(device: &Arc<LazyGpu>) -> Result<Arc<GpuExecutor>, String> {
         let began = Instant::now();
         loop {
@@ -225,16 +225,16 @@ mod tests {
         let gpu = soon(&device).unwrap();
         assert!(Arc::ptr_eq(&gpu, &device.look(false).unwrap().unwrap()));
         gpu.device().lose("a test");
-        // It is lost, and not tried again at once.
+        // The device counts as lost, and is not opened again at once.
         for _ in 0..3 {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("a test"), "{why}");
         }
-        // Only the running query still holds it.
+        // Only the running query still holds the executor.
         assert_eq!(Arc::strong_count(&gpu), 1);
         assert_eq!(opened.load(Ordering::Relaxed), 1);
         std::thread::sleep(Duration::from_millis(250));
-        // The next attempt fails, the one after that succeeds.
+        // Opening fails the second time, and succeeds the third time.
         for _ in 0..2 {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("it is gone"), "{why}");
@@ -266,7 +266,7 @@ mod tests {
         let gpu = device.look(true).unwrap().unwrap();
         assert!(Arc::ptr_eq(&gpu, &soon(&device).unwrap()));
         assert_eq!(opened.load(Ordering::Relaxed), 1);
-        // Its speeds are measured without a request.
+        // The device's speeds are measured although nothing requested that.
         let began = Instant::now();
         while gpu.model.get().is_none() {
             assert!(began.elapsed() < Duration::from_secs(60));

@@ -1,14 +1,14 @@
-//! Exploration on a GPU (ATC '18): segments in device memory, a plan's steps as kernels over a history table
-//! that stays there.
+//! Exploration on a GPU (ATC '18): segments and the history table are in device memory, and the steps of a plan are
+//! kernels.
 //!
 //! ```text
 //! plan ─ compile ─► device steps ─ execute ─► kernels (kernels/*.cu) ─ Device ─ Backend ─► CUDA driver │ CPU shim
-//!                     segments brought, constants resolved
+//!                     segments uploaded, constants resolved
 //! ```
 //!
-//! The driver is loaded when a GPU is asked for, never linked; without one, [`open`] says so in a sentence and nothing
-//! else changes. With the feature `shim`, which needs a C++ compiler, the same kernels run on the CPU, which is how
-//! tests check them.
+//! The CUDA driver is loaded when a GPU is first needed, not linked. Without a driver, [`open`] returns an error that
+//! says so, and everything else works. With the feature `shim`, which needs a C++ compiler, the same kernels run on the
+//! CPU, so that tests can check them.
 
 pub mod backend;
 mod buffer;
@@ -66,13 +66,13 @@ pub use steps::ReduceOptions;
 
 use std::sync::Arc;
 
-/// The device that this machine offers: a GPU, or with `JINDOU_GPU=shim` in the environment the CPU in its
-/// place (feature `shim`). The error is one sentence for the user.
+/// Opens the first device of this machine: a GPU, or, with `JINDOU_GPU=shim` in the environment and the feature `shim`,
+/// the kernels on the CPU. The error is one sentence for the user.
 pub fn open() -> Result<Arc<dyn Backend>, String> {
     open_number(0)
 }
 
-/// The device with this number, from 0, or the reason why there is none.
+/// As [`open`], for the device with this number, from 0.
 pub(crate) fn open_number(number: usize) -> Result<Arc<dyn Backend>, String> {
     match std::env::var("JINDOU_GPU").as_deref() {
         Ok("shim") => open_shim(),
@@ -81,7 +81,8 @@ pub(crate) fn open_number(number: usize) -> Result<Arc<dyn Backend>, String> {
     }
 }
 
-/// Number of devices that this machine may offer. If there is none, opening the first says why.
+/// Number of devices that [`open_number`] may open. It is at least 1 if `JINDOU_GPU` is set to something that explains
+/// why there is none.
 pub(crate) fn count() -> usize {
     match std::env::var("JINDOU_GPU").as_deref() {
         Ok("shim" | "off") => 1,

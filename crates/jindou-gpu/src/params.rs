@@ -1,35 +1,37 @@
-//! Mirrors of the structs in `kernels/params.cuh`, which are the parameters of launches: `ExpandParams` is `Expand` there.
-//! Addresses are device addresses, 0 for none. The fields are documented there; sizes are checked when kernels are opened.
+//! The structs of `kernels/params.cuh`, which are the parameters of kernels: `ExpandParams` is `Expand` there. An
+//! address is a device address, or 0 if there is none. The fields are documented there; sizes are compared when the
+//! kernels are loaded.
 #![allow(missing_docs)]
 
 use bytemuck::{Pod, Zeroable};
 
-/// Rows per block of kernels that measure, test and stream rows: 256 threads with eight rows each (see
+/// Rows per block of threads in kernels that measure, test or copy rows: 256 threads with eight rows each (see
 /// [`crate::Kernel::tile`]).
 pub const TILE: u64 = 2048;
-/// Units per block of kernels that produce rows from lists: 256 threads with four each.
+/// Units (rows and outputs) per block of threads in kernels that produce rows from lists: 256 threads with four each.
 pub const STRIP_TILE: u64 = 1024;
-/// Rows per block of the kernel that divides lists: 256 threads with two each.
+/// Rows per block of threads in the kernel that measures clipped lists: 256 threads with two each.
 pub const CUT_TILE: u64 = 512;
-/// Most columns that a kernel carries.
+/// Largest number of columns that a kernel copies.
 pub const MAX_COLUMNS: usize = 16;
-/// Most lists of an intersection.
+/// Largest number of lists of an intersection.
 pub const MAX_LISTS: usize = 6;
-/// [`SegmentParams`]'s kind for characteristic sets, after the store's [`jindou_graph::segment::FinderKind`]s.
+/// The value of `kind` in [`SegmentParams`] for characteristic sets; smaller ones are those of
+/// [`jindou_graph::segment::FinderKind`].
 pub const FINDER_SETS: u32 = 4;
-/// Most intervals stored inside [`SegmentParams`].
+/// Largest number of intervals of keys inside [`SegmentParams`]; more are in an array.
 pub const MAX_RUNS: usize = 16;
 /// Number of ids in a page of [`RanksParams`], as a power of two.
 pub const RANK_SHIFT: u32 = 10;
-/// Most columns of the combinations that a GROUP BY counts.
+/// Largest number of columns whose ids form the combinations of a GROUP BY.
 pub const MAX_GROUP: usize = 3;
-/// Most columns of which it only matters whether they are bound.
+/// Largest number of columns of a GROUP BY of which only whether they are bound matters.
 pub const MAX_TESTED: usize = 4;
-/// Bits of a digit of sort keys.
+/// Bits of a digit of sort keys, in the radix search for the first rows.
 pub const BIN_BITS: u32 = 11;
-/// Number of different digits.
+/// Number of values of a digit.
 pub const BINS: u32 = 1 << BIN_BITS;
-/// Stands for "no page" and "no rank".
+/// Stands for "no page" and for "no rank".
 pub const NO_KEY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -99,7 +101,7 @@ pub struct OperandParams {
 }
 
 impl OperandParams {
-    /// The ids of a column.
+    /// The operand is a column of ids at this address.
     #[must_use]
     pub fn column(at: u64) -> Self {
         Self {
@@ -109,7 +111,7 @@ impl OperandParams {
         }
     }
 
-    /// A constant: one id for all rows.
+    /// The operand is this id in all rows.
     #[must_use]
     pub fn constant(id: u32) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Predicted times of plans on the device, learning from runs, and uploading segments in the background.
+//! Decision whether a plan runs on the device, learning from runs, and uploading segments in the background.
 
 use crate::cost::{
     Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate,
@@ -13,19 +13,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time limit for measuring a device.
+/// Time limit for measuring a device's speeds.
 const BUDGET: Duration = Duration::from_millis(150);
-/// Environment variable with the file in which speeds and runs are stored.
+/// Environment variable that names the file in which speeds and learned ratios are stored.
 const KEPT_IN: &str = "JINDOU_GPU_CALIBRATION";
 
-/// Starts a thread for work that no query waits for; false if no thread can be started.
+/// Starts a thread for work that no query waits for; returns false if the system cannot start one.
 fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let thread = std::thread::Builder::new().name(name.into());
     thread.spawn(work).is_ok()
 }
 
 impl GpuExecutor {
-    /// The predicted times of a plan on the device and on the CPU with this many threads; `None` until the device's
+    /// Predicts the times of a plan on the device and on the CPU with this many threads. `None` until the device's
     /// speeds are known.
     #[must_use]
     pub fn predict(&self, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Option<Prediction> {
@@ -43,8 +43,8 @@ impl GpuExecutor {
         Some(p)
     }
 
-    /// Decides where a plan is executed now. Starts to upload missing segments in the background if that pays off over
-    /// the expected runs.
+    /// Decides where a plan runs. Starts to upload missing segments in the background if the expected runs make that
+    /// worthwhile.
     pub fn decide(self: &Arc<Self>, p: &Prediction, snapshot: &dyn Graph) -> Decision {
         let Some(model) = self.model.get() else {
             return p.decision();
@@ -56,7 +56,8 @@ impl GpuExecutor {
         decision
     }
 
-    /// Uploads the missing segments of a prediction one after the other, unless other segments are being uploaded.
+    /// Uploads the missing segments of a prediction one after the other. Does nothing if an earlier such upload is in
+    /// progress.
     fn bring_in_background(self: &Arc<Self>, p: &Prediction, snapshot: &dyn Graph) {
         let Some(snapshot) = snapshot.shared() else {
             return;
@@ -69,7 +70,7 @@ impl GpuExecutor {
         let bring = move || {
             for (predicate, direction) in names {
                 let (device, scope) = (gpu.device(), GraphScope::Default);
-                // If a segment does not fit, or the device fails, the plans that use it will report that.
+                // If a segment does not fit or the device fails, the plan that needs the segment will report it.
                 let done = gpu
                     .cache()
                     .get(device, &*snapshot, predicate, direction, scope);
@@ -84,7 +85,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Records the time of a plan from its start to its last row, and its number of rows, on the device or on the CPU.
+    /// Records a run of a plan, on the device if `there`, otherwise on the CPU: the time from its start to its last
+    /// row, and its number of rows.
     pub fn ran(self: &Arc<Self>, p: &Prediction, there: bool, elapsed: Duration, rows: u64) {
         let Some(model) = self.model.get() else {
             return;
@@ -102,8 +104,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Measures the device's speeds unless they are known, or reads them from the file that `JINDOU_GPU_CALIBRATION`
-    /// names.
+    /// Reads the device's speeds from the file that `JINDOU_GPU_CALIBRATION` names, or measures them; does nothing if
+    /// they are known.
     ///
     /// # Errors
     /// Errors of the device, and of `cancel`.
@@ -120,7 +122,7 @@ impl GpuExecutor {
                 let _turn = self.turns.begin(cancel)?;
                 let speeds = Calibration::measure(self.device(), BUDGET, cancel)?;
                 if let Some(file) = &file {
-                    // If they cannot be stored, they are measured again next time.
+                    // An error is ignored: the speeds are measured again next time.
                     let _ = speeds.save(file, &identity);
                 }
                 speeds
@@ -139,8 +141,8 @@ impl GpuExecutor {
         self.model.get().is_some()
     }
 
-    /// As [`Self::calibrate`], without waiting. Nothing is predicted until it is done. If the device fails meanwhile,
-    /// the next plan finds out whether it is lost.
+    /// As [`Self::calibrate`], on another thread. Plans are not predicted until it is done. Errors are ignored; if the
+    /// device is lost, the next plan notices it.
     pub fn calibrate_in_background(self: &Arc<Self>) {
         if self.model.get().is_some() || self.measuring.swap(true, Ordering::AcqRel) {
             return;

@@ -1,13 +1,13 @@
-//! The measured cost of a plan on the device, step by step.
+//! The measured cost of a plan on the device, by step.
 
 use crate::backend::Kernel;
 
-/// One step of a plan on the device.
+/// One device step of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct GpuStep {
     /// Description of the step's work.
     pub name: String,
-    /// Number of the plan's step that it is a part of; `None` for work on the result.
+    /// Number of the plan's step that it belongs to; `None` for work on the result.
     pub plan_step: Option<usize>,
     /// Rows received.
     pub rows_in: u64,
@@ -26,7 +26,7 @@ pub struct KernelUse {
     pub launches: u64,
     /// Seconds on the device.
     pub seconds: f64,
-    /// Bytes that the kernel must read: every input once, as the kernel's comment says.
+    /// Bytes that the kernel must read: every input once, as the comment of the kernel states.
     pub read: f64,
     /// Bytes that the kernel must write: every output once.
     pub written: f64,
@@ -54,34 +54,34 @@ impl GpuStep {
     }
 }
 
-/// The profile of a whole plan. Times are measured only on request, rows always.
+/// The profile of a plan. Kernels' times are measured only on request, rows always.
 #[derive(Clone, Debug, Default)]
 pub struct GpuProfile {
     /// The device.
     pub device: String,
-    /// The steps in order; filters of a step are steps of their own here.
+    /// The device steps in order. The conditions of a plan's step are device steps of their own.
     pub steps: Vec<GpuStep>,
-    /// Number of strips that tables were divided into, minus one for each step; 0 if everything fitted at once.
+    /// Number of strips into which tables were divided, minus one for each step; 0 if no table was divided.
     pub cuts: u64,
     /// Seconds from the first kernel to the last result, measured on the host.
     pub seconds: f64,
-    /// The part of these seconds in which other queries used the device, or the reader of the rows was busy.
+    /// The part of `seconds` in which other queries used the device, or in which the consumer of the rows was busy.
     pub away_seconds: f64,
-    /// Seconds for uploading segments.
+    /// Seconds for uploading segments before the first kernel.
     pub bring_seconds: f64,
-    /// Bytes of blocks of segments that were uploaded during the run, if the segments do not fit as a whole.
+    /// Bytes of segments' blocks that were uploaded during the run; 0 unless segments are paged.
     pub paged_in: u64,
     /// Bytes of blocks that were evicted during the run.
     pub paged_out: u64,
-    /// Largest device memory of tables at any time.
+    /// Largest device memory in bytes that tables took at any time.
     pub table_bytes: u64,
-    /// Device memory of the segments that the plan reads.
+    /// Device memory in bytes of the segments that the plan reads.
     pub segment_bytes: u64,
 }
 
 impl GpuProfile {
-    /// Lines for `--profile`. With `bandwidth` in bytes per second, shows each step's time relative to the time for
-    /// moving its bytes.
+    /// The profile as text, for `--profile`. With `bandwidth` in bytes per second, also shows how many times as long
+    /// each step took as moving its bytes takes.
     #[must_use]
     pub fn table(&self, bandwidth: Option<f64>) -> String {
         use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Launches of kernels, with their times and bytes recorded by step.
+//! Launches of kernels; records their times and bytes by step.
 
 use crate::backend::{Kernel, Mark};
 use crate::device::Device;
@@ -6,7 +6,7 @@ use crate::profile::{GpuProfile, GpuStep, KernelUse};
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
 
-/// A launch whose time is read later, when the host waits for the device anyway.
+/// A launch. Its time is read later, when the host waits for the device anyway.
 struct Timed {
     step: usize,
     kernel: Kernel,
@@ -15,10 +15,11 @@ struct Timed {
     written: f64,
 }
 
-/// One plan's launches.
+/// The launches of one run.
 pub struct LaunchQueue {
     /// The device.
     pub device: Arc<Device>,
+    /// True to measure the time of each kernel.
     timing: bool,
     step: usize,
     launches: Vec<Timed>,
@@ -27,7 +28,7 @@ pub struct LaunchQueue {
 }
 
 impl LaunchQueue {
-    /// A queue for steps with these names, each a part of the plan's step with that number.
+    /// A queue for device steps with these names, each with the number of the plan's step that it belongs to.
     #[must_use]
     pub fn new(device: Arc<Device>, timing: bool, names: Vec<(String, Option<usize>)>) -> Self {
         let steps = names
@@ -47,18 +48,19 @@ impl LaunchQueue {
         }
     }
 
-    /// Assigns launches from here on to this step.
+    /// Counts launches from now on as this step's.
     pub fn at_step(&mut self, step: usize) {
         self.step = step;
     }
 
-    /// The step to which launches are assigned.
+    /// The step whose launches are being counted.
     #[must_use]
     pub fn step(&self) -> usize {
         self.step
     }
 
-    /// Starts a kernel that handles `units` in tiles and must read and write this many bytes.
+    /// Launches a kernel that handles `units` rows or units of an expansion, and records the bytes that it must read
+    /// and write.
     ///
     /// # Safety
     /// As [`Backend::launch`].
@@ -81,7 +83,7 @@ impl LaunchQueue {
         } else {
             None
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let launched = unsafe { self.device.launch(kernel, grid, bytemuck::bytes_of(params)) };
         let marks = match (before, launched) {
             (None, launched) => launched.map(|()| None),
@@ -103,14 +105,14 @@ impl LaunchQueue {
         Ok(())
     }
 
-    /// Adds bytes to the last launch that are known only from its result.
+    /// Adds bytes to the last launch, for kernels whose traffic is known only after they ran.
     pub fn add_bytes(&mut self, read: f64, written: f64) {
         if let Some(launch) = self.last() {
             self.add_bytes_to(launch, read, written);
         }
     }
 
-    /// The number of the last launch.
+    /// The number of the last launch; `None` before the first one.
     #[must_use]
     pub fn last(&self) -> Option<usize> {
         self.launches.len().checked_sub(1)
@@ -124,12 +126,12 @@ impl LaunchQueue {
         }
     }
 
-    /// Counts rows that passed through the current step.
+    /// Adds to the rows that the current step received and produced.
     pub fn rows(&mut self, rows_in: u64, rows_out: u64) {
         self.rows_of(self.step, rows_in, rows_out);
     }
 
-    /// Counts rows that passed through this step.
+    /// Adds to the rows that a step received and produced.
     pub fn rows_of(&mut self, step: usize, rows_in: u64, rows_out: u64) {
         if let Some(s) = self.steps.get_mut(step) {
             s.rows_in += rows_in;
@@ -137,7 +139,7 @@ impl LaunchQueue {
         }
     }
 
-    /// The profile so far. All launches must be done.
+    /// The profile. All launches must be done.
     pub fn finish(mut self) -> Result<GpuProfile> {
         for l in &self.launches {
             let seconds = match &l.marks {

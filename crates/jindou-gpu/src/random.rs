@@ -1,6 +1,6 @@
 //! Random numbers for measurements and tests.
 
-/// A small generator (xorshift*): the same numbers on every machine.
+/// A small random number generator (xorshift*), whose numbers are the same on every machine.
 #[derive(Clone, Debug)]
 pub struct XorShift(u64);
 
@@ -19,7 +19,7 @@ impl XorShift {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
     }
 
-    /// Less than `n`.
+    /// A random number less than `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
         ((u64::from(self.bits()) * u64::from(n.max(1))) >> 32) as u32
     }

@@ -1,10 +1,10 @@
-//! Comparisons of numbers on the device: the rank of each number by its id, and the ranks for which a comparison is
-//! true.
+//! Comparisons of numbers on the device: a table with the value rank of each number by its id, and the interval of
+//! ranks for which a comparison is true.
 //!
-//! Ids of numbers are grouped by predicate, not ordered by value. So `?x < 5` cannot be expressed as an interval of
-//! ids, but it can be expressed as an interval of value ranks. The ranks of a store's numbers are stored by id in pages
-//! of 1024; pages without numbers take 4 bytes. They are uploaded once. Terms added by updates have no rank: each is
-//! compared on the host when a plan is compiled, and the device gets one bit per term.
+//! Ids of numbers are grouped by predicate, not ordered by value. So `?x < 5` is not an interval of ids, but it is an
+//! interval of value ranks. The ranks are stored by id in pages of 1024; a page without numbers takes 4 bytes. The
+//! table is uploaded once. Terms added by updates have no rank: when a plan is compiled, the host compares each of
+//! them, and the device gets one bit per term.
 
 use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
@@ -17,24 +17,24 @@ use jindou_plan::Relation;
 use jindou_values::{Number, equal_values, order, value};
 use std::sync::Arc;
 
-/// Most terms of updates that a comparison examines when its plan is compiled.
+/// Largest number of terms added by updates that are compared when a plan is compiled.
 const MOST_TAIL: u32 = 1 << 16;
-/// Number of ids whose ranks are looked up together.
+/// Number of ids in a page of the table.
 const PAGE: u32 = 1 << RANK_SHIFT;
 
 /// The ranks of a store's numbers, by id.
 pub(crate) struct RankTable {
-    /// The pages, followed by their ranks.
+    /// The array of pages, followed by the ranks.
     buffer: Option<DeviceBuffer>,
     pages: u64,
     ranks: u64,
     page_count: u32,
-    /// The first number above all ranks except that of NaN.
+    /// One more than the largest rank of a number; NaN does not count.
     last: u32,
 }
 
 impl RankTable {
-    /// O(ids).
+    /// Computes and uploads the table. O(ids).
     fn bring(device: &Arc<Device>, dictionary: &Dictionary, ids: u32) -> Result<Self> {
         let page_count = (u64::from(ids) + 1).div_ceil(u64::from(PAGE)) as u32;
         let (mut pages, mut ranks): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
@@ -67,12 +67,12 @@ impl RankTable {
         })
     }
 
-    /// The first number above all ranks except that of NaN; 0 if there are no numbers.
+    /// One more than the largest rank of a number, NaN aside; 0 if there are no numbers.
     pub fn last(&self) -> u32 {
         self.last
     }
 
-    /// Kernel parameters for the ranks of the base's numbers, without terms of updates.
+    /// Kernel parameters for the ranks of the base's numbers. Terms added by updates have none.
     pub fn params(&self) -> params::RanksParams {
         params::RanksParams {
             pages: self.pages,
@@ -87,7 +87,7 @@ impl RankTable {
     }
 }
 
-/// A comparison with a constant, as a kernel tests it.
+/// A comparison with a constant in the form that a kernel tests.
 #[derive(Clone)]
 pub(crate) struct DeviceRanks {
     pub params: params::RanksParams,
@@ -95,7 +95,8 @@ pub(crate) struct DeviceRanks {
     _tail: Option<Arc<DeviceBuffer>>,
 }
 
-/// The comparison and its number; `None` if ranks of numbers do not decide for which terms it is true.
+/// The comparison, and the constant as a number. `None` for comparisons that are true for other terms than an interval
+/// of ranks.
 fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
     let comparison = match relation {
         Relation::Equal => Comparison::Equal,
@@ -115,12 +116,12 @@ fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
     }
 }
 
-/// True for comparisons that the device can usually test.
+/// True for comparisons that the device can test by rank.
 pub(crate) fn is_by_rank(relation: Relation, constant: &[u8]) -> bool {
     number(relation, constant).is_some()
 }
 
-/// True if a comparison is true for a term, judged by the term's bytes.
+/// True if a comparison with a constant is true for a term, given by its canonical bytes.
 fn is_true(bytes: &[u8], relation: Relation, constant: &[u8]) -> bool {
     let (Some(own), Some(other)) = (value(bytes), value(constant)) else {
         return false;
@@ -137,17 +138,18 @@ fn is_true(bytes: &[u8], relation: Relation, constant: &[u8]) -> bool {
     }
 }
 
-/// Number of terms added by updates.
+/// Number of terms in the tail.
 pub(crate) fn tail_of(snapshot: &dyn Graph) -> u32 {
     snapshot.vertices().saturating_sub(snapshot.dense_ids())
 }
 
 impl DeviceRanks {
-    /// Uploads the ranks of a snapshot's numbers unless they are on the device, and compares the terms of updates.
+    /// Uploads the ranks of a snapshot's numbers unless they are on the device, and compares the tail's terms on the
+    /// host.
     ///
     /// # Errors
-    /// `Unsupported` if ranks do not decide for which terms the comparison is true, and if there are many terms of
-    /// updates; the device's errors.
+    /// `Unsupported` if ranks do not decide for which terms the comparison is true, or if the tail has too many terms;
+    /// errors of the device.
     pub fn new(
         device: &Arc<Device>,
         cache: &SegmentCache,
@@ -209,7 +211,7 @@ impl DeviceRanks {
 }
 
 impl SegmentCache {
-    /// The ranks of a snapshot's numbers.
+    /// The ranks of a snapshot's numbers, uploaded unless they are cached.
     ///
     /// # Errors
     /// `Unsupported` for a graph without ranks; the device's errors.
@@ -226,14 +228,14 @@ impl SegmentCache {
         }
     }
 
-    /// The ranks of a snapshot's numbers.
+    /// As [`Self::ranks_of`], for a snapshot whose base has this dictionary.
     fn ranks(
         &self,
         device: &Arc<Device>,
         snapshot: &dyn Graph,
         dictionary: &Dictionary,
     ) -> Result<Arc<RankTable>> {
-        // The terms of a base do not change while its ids have the same meaning.
+        // Within an epoch, the terms of the base do not change.
         let (epoch, ids) = (snapshot.identity().epoch, snapshot.dense_ids());
         if let Some(t) = self.index().ranks.get(&(epoch, ids)) {
             return Ok(Arc::clone(t));

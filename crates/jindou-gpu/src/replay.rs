@@ -1,18 +1,18 @@
-//! Recorded runs, and the predictions and choices that would have been made before each. `tests/recorded/` has the runs
-//! of an H200.
+//! Recorded runs, and what the cost model would have predicted and chosen before each. `tests/recorded/` has runs of an
+//! H200.
 //!
-//! A line of a file of records is a JSON object: `{"work": …}` for the work of a query at a scale, `{"ms": …}` for a
-//! run of it. Other objects are comments. A run has `"takers"`, the number of threads that consumed the device's rows,
-//! if it was not one. When the H200's runs were recorded it was one, and they are predicted accordingly.
+//! Each line of a file of records is a JSON object: `{"work": …}` is the work of a query at a scale, `{"ms": …}` is a
+//! run of it, and others are comments. `"takers"` is the number of threads that consumed the device's rows in a run;
+//! without it, that was one, as in the runs of the H200.
 
 use crate::cost::{Calibration, Chooser, PlanWork, RowsUse};
 use jindou_plan::LIGHT_COST;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// Milliseconds that a query over HTTP takes in addition to its execution: request, planning, answer.
+/// Milliseconds that a query over HTTP takes in addition to its execution: for the request, planning, and the response.
 const SERVED_MS: f64 = 0.3;
-/// A choice must be right if the recorded times differ by at least this factor.
+/// Factor by which recorded times must differ for the choice to matter.
 const MATTERS: f64 = 1.5;
 
 /// A recorded run.
@@ -20,9 +20,9 @@ const MATTERS: f64 = 1.5;
 pub struct RecordedRun {
     /// The query's name.
     pub query: String,
-    /// The scale of its data.
+    /// The scale of the data: LUBM universities.
     pub universities: u32,
-    /// The measurement that it belongs to.
+    /// Name of the measurement that it belongs to.
     pub stage: String,
     /// True for a run on the device.
     pub there: bool,
@@ -30,9 +30,9 @@ pub struct RecordedRun {
     pub threads: usize,
     /// How the rows were used.
     pub rows: RowsUse,
-    /// The recorded time.
+    /// The recorded time in milliseconds.
     pub ms: f64,
-    /// Number of rows of the answer.
+    /// Number of result rows.
     pub gave: u64,
     /// Number of threads that consumed the device's rows.
     pub takers: usize,
@@ -46,23 +46,23 @@ pub struct Records {
     pub runs: Vec<RecordedRun>,
 }
 
-/// The runs that the model has learned from before a prediction.
+/// The runs that the model has learned from before it predicts a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
-    /// None; only the calibration.
+    /// No runs: the prediction uses the calibration only.
     Calibration,
     /// The runs of all other queries.
     OtherQueries,
     /// The runs of all other queries, and of this query at other scales.
     OtherScales,
-    /// All runs except those of this query on the device.
+    /// All runs except those of this query, at this scale, on the device.
     Here,
     /// All runs, including the predicted one.
     All,
 }
 
 impl Knowledge {
-    /// All kinds, from the least to the most.
+    /// All kinds, from the least to the most knowledge.
     pub const ALL: [Self; 5] = [
         Self::Calibration,
         Self::OtherQueries,
@@ -82,18 +82,18 @@ impl Knowledge {
     }
 }
 
-/// The choice between two recorded runs of a query.
+/// The choice that the model would have made between two recorded runs of a query.
 #[derive(Clone, Debug)]
 pub struct JudgedChoice {
-    /// Number of the CPU's run, and of the device's.
+    /// Numbers of the run on the CPU and of the run on the device in [`Records::runs`].
     pub runs: [usize; 2],
-    /// The predicted milliseconds.
+    /// The predicted milliseconds on the CPU and on the device.
     pub predicted: [f64; 2],
     /// True if the device would have been chosen.
     pub there: bool,
-    /// True if the slower side was chosen and the difference matters.
+    /// True if the slower side was chosen although the choice matters.
     pub is_wrong: bool,
-    /// True if the recorded times differ so much that the choice matters.
+    /// True if the recorded times differ by at least a factor of 1.5.
     pub matters: bool,
 }
 
@@ -138,7 +138,7 @@ impl Records {
     /// Parses a file of records.
     ///
     /// # Errors
-    /// The line that is not a record.
+    /// The first line that is not a record.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut out = Self::default();
         for line in text.lines().filter(|l| !l.trim().is_empty()) {
@@ -160,19 +160,19 @@ impl Records {
         Ok(out)
     }
 
-    /// The work of a run, as it was executed then.
+    /// The work of a run, with the number of threads that consumed its rows when it was recorded.
     fn work(&self, run: &RecordedRun) -> Option<PlanWork> {
         Some(self.work_of(run)?.taken_by(run.takers))
     }
 
-    /// The work of a run, as it would be executed now.
+    /// The work of a run, with as many threads consuming its rows as today's executor uses.
     #[must_use]
     pub fn work_of(&self, run: &RecordedRun) -> Option<PlanWork> {
         let of = |w: &&(String, u32, PlanWork)| w.0 == run.query && w.1 == run.universities;
         Some(self.works.iter().find(of)?.2.with_use(run.rows))
     }
 
-    /// A model that has learned the runs that `knows` allows before a run of this query.
+    /// A model that has learned from the runs that `knows` allows, to predict a run of this query at this scale.
     fn chooser(
         &self,
         speeds: &Calibration,
@@ -193,7 +193,7 @@ impl Records {
         chooser
     }
 
-    /// The predicted milliseconds of each run whose work is known; `None` for others.
+    /// The predicted milliseconds of each run; `None` for runs whose work is not recorded.
     #[must_use]
     pub fn predict(&self, speeds: &Calibration, knows: Knowledge) -> Vec<Option<f64>> {
         let mut choosers = FxHashMap::default();
@@ -209,8 +209,8 @@ impl Records {
         predicted.collect()
     }
 
-    /// The choice for each pair of runs, one on the device and one on the CPU, of the same query, data, measurement and
-    /// use of rows. The segments are assumed to be on the device.
+    /// The choices for all pairs of runs on the device and on the CPU with the same query, data, measurement and use of
+    /// rows. The segments are assumed to be on the device.
     #[must_use]
     pub fn choose(&self, speeds: &Calibration, knows: Knowledge) -> Vec<JudgedChoice> {
         let (mut out, mut choosers) = (Vec::new(), FxHashMap::default());

@@ -1,18 +1,17 @@
-//! Segments in device memory: the host's arrays, byte for byte, followed by the merged lists of keys that a patch
-//! changes.
+//! Segments in device memory: the arrays of the store, byte for byte, followed by an overlay with the neighbours of the
+//! keys that a patch changes.
 //!
-//! The patch (the edits of updates) is merged on the host when a version of a segment is uploaded: the whole list of
-//! each changed ("dirty") key, as of the snapshot, is placed after the segment's neighbours. Kernels then need one bit
-//! test per key, and one search of the overlay's keys if the key is dirty; no kernel merges edits. That costs O(edges
-//! of dirty keys) once per snapshot.
+//! When a version of a segment is uploaded, the host merges its patch: the overlay contains the whole neighbour list of
+//! each changed ("dirty") key, as of the snapshot. So kernels merge nothing; they test one bit per key, and search the
+//! overlay's keys if the bit is set. That costs O(edges of dirty keys) once per snapshot.
 //!
 //! ```text
 //! Arrays (a generation)     index: finder, keys, offsets     neighbours | space for overlays of several versions
 //! ResidentSegment (a version)   dirty bits, keys, starts ────────────────────┘
 //! ```
 //!
-//! All versions of a generation share its arrays, so after an update only the new overlay is uploaded. If the free
-//! space after the neighbours is too small, they are copied within the device to a larger buffer.
+//! All versions of a generation share its arrays, so after an update only the new overlay is uploaded. If the space for
+//! overlays after the neighbours is too small, the device copies the neighbours to a larger buffer.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, Packer};
@@ -26,21 +25,21 @@ use jindou_model::{Error, Invariant, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// Largest number of keys for which the longest list is computed, which takes a few milliseconds.
+/// Largest number of keys for which the length of the longest list is computed, which takes a few milliseconds.
 const MOST_LOOKED: usize = 1 << 22;
-/// Smallest space for overlays, in ids, once a segment has any.
+/// Smallest space for overlays, in ids, of a segment that has an overlay.
 const LEAST_ROOM: u64 = 1 << 14;
 
 pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     sync::lock(of)
 }
 
-/// The neighbours, followed by space for overlays.
+/// The neighbours of a segment, followed by space for overlays.
 struct Neighbours {
     buffer: Option<DeviceBuffer>,
-    /// Size of the space for overlays, in ids.
+    /// Size of the space for overlays, in number of ids.
     room: u32,
-    /// The ranges of that space that overlays use, ascending.
+    /// The ranges of that space that overlays occupy, ascending.
     taken: Mutex<Vec<Range<u32>>>,
 }
 
@@ -53,7 +52,8 @@ impl Neighbours {
         self.buffer.as_ref().map_or(0, |b| b.len() as u64)
     }
 
-    /// Reserves the first free range of this many ids, until the share is dropped.
+    /// Reserves the first free range of `ids` ids, which is released when the returned share is dropped. `None` if
+    /// there is no such range.
     fn take(self: &Arc<Self>, ids: u32) -> Option<OverlayShare> {
         let mut taken = locked(&self.taken);
         let mut from = 0u32;
@@ -75,7 +75,7 @@ impl Neighbours {
     }
 }
 
-/// The range that one overlay uses.
+/// The range of the space that one overlay occupies, released on drop.
 struct OverlayShare {
     neighbours: Arc<Neighbours>,
     range: Range<u32>,
@@ -83,7 +83,8 @@ struct OverlayShare {
 
 impl Drop for OverlayShare {
     fn drop(&mut self) {
-        // Later writes are queued after the kernels that read this.
+        // Another overlay may be written to this range at once: that write is queued after all kernels that read this
+        // one.
         let mut taken = locked(&self.neighbours.taken);
         if let Some(i) = taken.iter().position(|t| *t == self.range) {
             taken.remove(i);
@@ -91,20 +92,20 @@ impl Drop for OverlayShare {
     }
 }
 
-/// A segment's arrays without any patch, shared by all versions of its generation.
+/// A segment's arrays without a patch, which all versions of its generation share.
 pub(crate) struct Arrays {
     params: params::SegmentParams,
     /// Finder, keys and offsets.
     index: Option<DeviceBuffer>,
-    /// Replaced when an overlay needs more room.
+    /// The neighbours. Replaced by a larger buffer when an overlay needs more space.
     neighbours: Mutex<Arc<Neighbours>>,
-    /// Length of the longest list, computed on first use.
+    /// Length of the longest list, computed on first use; `None` inside if that would take long.
     most: OnceLock<Option<u32>>,
 }
 
 impl Arrays {
     pub fn bring(device: &Arc<Device>, segment: &Segment<'_>) -> Result<Self> {
-        // Kernels do not support folded ids.
+        // Kernels do not read folded finders, so they are converted to directories.
         let unfolded = segment.finder.unfolded(segment.key_count);
         let finder = match &unfolded {
             Some(d) => KeyFinder::Directory {
@@ -141,13 +142,13 @@ impl Arrays {
         })
     }
 
-    /// Device memory of the arrays.
+    /// Bytes of device memory of the arrays.
     pub fn bytes(&self) -> u64 {
         let index = self.index.as_ref().map_or(0, |b| b.len() as u64);
         index + locked(&self.neighbours).bytes()
     }
 
-    /// Space for an overlay of this many ids after the neighbours. They are copied to a larger buffer if necessary.
+    /// Reserves space for an overlay of `ids` ids. If necessary, first copies the neighbours to a larger buffer.
     fn room_for(&self, device: &Arc<Device>, ids: u32) -> Result<OverlayShare> {
         let mut neighbours = locked(&self.neighbours);
         if let Some(share) = neighbours.take(ids) {
@@ -158,7 +159,8 @@ impl Arrays {
         if u64::from(ids) > most {
             return Err(Error::Unsupported("a patch this large on the GPU".into()));
         }
-        // The overlays of an old and a new version exist at the same time, and both may grow.
+        // The overlays of an old and a new version may be needed at the same time, and grow, so there is space for
+        // several.
         let room = (4 * u64::from(ids))
             .max(edges / 16)
             .max(LEAST_ROOM)
@@ -168,7 +170,7 @@ impl Arrays {
             // SAFETY: both buffers hold the edges; the new one is used by nothing else.
             unsafe { device.copy(buffer.at(), neighbours.at(), edges as usize * 4)? };
         }
-        // Versions of the segment that still use the old neighbours keep them alive.
+        // Versions of the segment that use the old buffer keep it alive.
         *neighbours = Arc::new(Neighbours {
             buffer: Some(buffer),
             room: room as u32,
@@ -180,12 +182,12 @@ impl Arrays {
     }
 }
 
-/// The arrays of a segment as stored.
+/// The arrays of a segment in the device's form, with the finder that the store uses.
 pub(crate) fn describe<'a>(segment: &Segment<'a>) -> Result<Described<'a>> {
     describe_as(segment, segment.finder)
 }
 
-/// The arrays with another finder for the same keys.
+/// As [`describe`], with another finder for the same keys.
 fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Described<'a>> {
     let mut p: params::SegmentParams = bytemuck::Zeroable::zeroed();
     p.edges = u32::try_from(segment.neighbours.len())
@@ -240,34 +242,34 @@ fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Descr
     })
 }
 
-/// One segment on the device, at one version.
+/// One version of a segment on the device.
 pub struct ResidentSegment {
     /// The segment in the form of kernel parameters.
     pub params: params::SegmentParams,
-    /// Arrays that other versions share.
+    /// The arrays that versions of the same generation share; `None` for structures that are not segments of the store.
     arrays: Option<Arc<Arrays>>,
-    /// The neighbours that `params` points to, which other versions share too.
+    /// The buffer of neighbours that `params` points to.
     neighbours: Option<Arc<Neighbours>>,
     _share: Option<OverlayShare>,
-    /// The segment's blocks, if it is paged: only some are on the device, uploaded before each step.
+    /// The segment's blocks if it is paged; then only some of them are on the device, uploaded before each step.
     pages: Option<Arc<PagedSegment>>,
-    /// Buffers that it does not share with other versions.
+    /// Buffers that are freed with this version.
     buffers: Vec<DeviceBuffer>,
     overlay_keys: Vec<u32>,
     overlay_starts: Vec<u32>,
-    /// Keys of a patched segment that have a neighbour, computed when a plan starts from them.
+    /// The keys that have a neighbour, and their number, if there is a patch; computed when a plan starts from them.
     patched_keys: OnceLock<(Arc<DeviceBuffer>, u32)>,
 }
 
 impl ResidentSegment {
-    /// Uploads the edges of a view that is answered by one segment, with its patch. `Unsupported` if named graphs must
-    /// be merged.
+    /// Uploads the arrays of the segment that answers a view in this scope, and its patch. `Unsupported` if several
+    /// named graphs must be merged.
     pub fn bring(device: &Arc<Device>, view: &Edges<'_>, scope: GraphScope<'_>) -> Result<Self> {
         let arrays = Arrays::bring(device, &alone(view, scope)?)?;
         Self::over(device, &Arc::new(arrays), view, scope)
     }
 
-    /// The patch of a view over arrays that are already on the device.
+    /// Uploads the patch of a view whose arrays are already on the device.
     pub(crate) fn over(
         device: &Arc<Device>,
         arrays: &Arc<Arrays>,
@@ -326,7 +328,8 @@ impl ResidentSegment {
         Ok(segment)
     }
 
-    /// A segment made from other arrays: `params` describes the content of `buffers`, merged as of one snapshot.
+    /// A structure in the form of a segment: `params` points to arrays in `buffers`, and there is nothing to share with
+    /// other versions.
     pub(crate) fn of_parts(params: params::SegmentParams, buffers: Vec<DeviceBuffer>) -> Self {
         Self {
             params,
@@ -341,14 +344,14 @@ impl ResidentSegment {
         }
     }
 
-    /// A paged segment.
+    /// A paged segment, without memory of its own.
     pub(crate) fn paged(pages: Arc<PagedSegment>) -> Self {
         let mut s = Self::of_parts(pages.params, Vec::new());
         s.pages = Some(pages);
         s
     }
 
-    /// The segment's blocks, if it is paged.
+    /// The blocks, if the segment is paged.
     pub(crate) fn pages(&self) -> Option<&Arc<PagedSegment>> {
         self.pages.as_ref()
     }
@@ -359,26 +362,26 @@ impl ResidentSegment {
         self.params.dirty == 0
     }
 
-    /// True if every key has one neighbour and there is no patch.
+    /// True if every key has exactly one neighbour and there is no patch.
     #[must_use]
     pub fn is_degree_one(&self) -> bool {
         self.is_plain() && self.params.offsets == 0
     }
 
-    /// Device memory that it reads, including shared arrays.
+    /// Bytes of device memory that reading it needs, including arrays shared with other versions.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let arrays = self.arrays.as_ref().map_or(0, |a| a.bytes());
         self.own_bytes() + arrays + self.pages.as_ref().map_or(0, |p| p.bytes())
     }
 
-    /// Device memory that is freed with it.
+    /// Bytes of device memory that are freed with this version.
     pub(crate) fn own_bytes(&self) -> u64 {
         let keys = self.patched_keys.get().map_or(0, |(b, _)| b.len() as u64);
         keys + self.buffers.iter().map(|b| b.len() as u64).sum::<u64>()
     }
 
-    /// Start and length of a constant's list in the device's neighbours. `segment` is the host's copy.
+    /// Where the list of `v` starts in the neighbours on the device, and its length. `segment` is the store's arrays.
     #[must_use]
     pub fn range_of(&self, segment: &Segment<'_>, v: u32) -> (u32, u32) {
         if let Ok(i) = self.overlay_keys.binary_search(&v)
@@ -393,8 +396,8 @@ impl ResidentSegment {
         (a as u32, (b - a) as u32)
     }
 
-    /// Length of a vertex's longest list; `None` if computing it would take long. `segment` is the host's copy. O(keys)
-    /// the first time.
+    /// Length of the longest list; `None` if computing it would take long. `segment` is the store's arrays. O(keys) the
+    /// first time.
     #[must_use]
     pub fn most_neighbours(&self, segment: &Segment<'_>) -> Option<u32> {
         let most = self
@@ -411,8 +414,8 @@ impl ResidentSegment {
         Some((*most)?.max(overlay.unwrap_or(0)))
     }
 
-    /// The keys that have a neighbour in a patched version, on the device. `segment` is the host's copy. O(touched keys) here,
-    /// O(keys) on the device the first time.
+    /// With a patch: the keys that have a neighbour, in device memory, and their number. `segment` is the store's
+    /// arrays. The first call costs O(changed keys) on the host and O(keys) on the device.
     pub fn patched_keys(
         &self,
         device: &Arc<Device>,
@@ -421,7 +424,7 @@ impl ResidentSegment {
         if let Some((b, n)) = self.patched_keys.get() {
             return Ok((Arc::clone(b), *n));
         }
-        // Keys that edits added, and those whose last neighbour they removed.
+        // Keys that the patch added, and keys whose last neighbour it removed.
         let (mut new, mut gone) = (Vec::new(), Vec::new());
         for (&key, bounds) in self.overlay_keys.iter().zip(self.overlay_starts.windows(2)) {
             let there = segment.finder.find(key) < self.params.key_count;
@@ -449,8 +452,8 @@ impl ResidentSegment {
         Ok((Arc::clone(b), *n))
     }
 
-    /// The keys that have a neighbour, and their number: [`Self::patched_keys`]. `None` in place of the keys if the
-    /// segment has no patch; they are then [`Self::base_keys`].
+    /// The keys that have a neighbour, and their number. `None` in place of the keys if there is no patch;
+    /// [`Self::base_keys`] then writes them.
     pub(crate) fn live_keys(
         &self,
         device: &Arc<Device>,
@@ -463,7 +466,7 @@ impl ResidentSegment {
         Ok((Some(keys), count))
     }
 
-    /// Writes the keys of the segment without its patch to `out`, which must be large enough.
+    /// Writes the keys of the segment without its patch to device memory at `out`, which must be large enough.
     pub(crate) fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
         let rows = self.params.key_count;
         let mut p = params::StartKeysParams {
@@ -493,7 +496,7 @@ impl ResidentSegment {
         unsafe { device.launch(kernel, grid, bytemuck::bytes_of(&p)) }
     }
 
-    /// Mean number of bytes that the lookup of one random vertex reads: see `find_key` in the kernels.
+    /// Mean number of bytes that looking up a random vertex reads; see `find_key` in the kernels.
     #[must_use]
     pub fn lookup_bytes(&self) -> f64 {
         let find = match FinderKind::from_byte(self.params.kind as u8) {
@@ -512,7 +515,7 @@ impl ResidentSegment {
     }
 }
 
-/// Copies those of the `n` ids at `from` that are not in `gone` (ascending) to `to`.
+/// Copies the `n` ids at `from`, except those in `gone` (ascending), to `to`.
 fn without(
     device: &Arc<Device>,
     from: &DeviceBuffer,
@@ -520,7 +523,7 @@ fn without(
     gone: &[u32],
     to: &DeviceBuffer,
 ) -> Result<()> {
-    // The ids between removed ones; the last interval ends only with the largest id.
+    // The intervals of ids to keep lie between removed ones; the last interval ends at the largest id.
     let mut intervals = Vec::with_capacity(gone.len() + 1);
     let mut start = 0;
     for &key in gone {
@@ -543,12 +546,12 @@ fn without(
     [p.within.start, p.within.end] = intervals[0];
     let grid = Kernel::Restrict.grid(u64::from(n));
     let grid = grid.invariant("the keys of a segment fit one launch");
-    // SAFETY: `from` has `n` ids, and `to` room for those that stay: each id of `gone` is in `from` once.
+    // SAFETY: `from` has `n` ids, and `to` room for those that are kept: each id of `gone` is in `from` once.
     unsafe { device.launch(Kernel::Restrict, grid, bytemuck::bytes_of(&p)) }
 }
 
-/// The single segment that answers a scope together with its patch. Only the default graph and the union of all graphs
-/// are supported, so that a cached segment's content depends on nothing else.
+/// The single segment that answers a scope of a view, apart from its patch. An error for scopes other than the default
+/// graph and the union of all graphs, so that the cache need not distinguish more.
 pub(crate) fn alone<'a>(view: &Edges<'a>, scope: GraphScope<'_>) -> Result<Segment<'a>> {
     let segment = match (view.plain(scope), view.plain_but_dirty(scope)) {
         (Some(s), _) | (None, Some((s, _))) => Some(s),

@@ -1,5 +1,5 @@
-//! Copying results to the sink: blocks of rows in pinned memory. The sink may keep a block for a while and pass it to
-//! other threads. When a block is dropped, its memory returns to the device's pool.
+//! Passes results to the sink in blocks of rows in pinned memory. The sink may keep a block for a while and pass it to
+//! another thread; when the block is dropped, its memory returns to the device's pool.
 
 use crate::buffer::HostBuffer;
 use crate::device::Device;
@@ -11,25 +11,25 @@ use jindou_model::Result;
 use jindou_plan::Slot;
 use std::sync::Arc;
 
-/// Largest and smallest number of rows of a block: large enough that copying takes longer than queueing the copies,
-/// small enough that only a few blocks are in pinned memory.
+/// Largest and smallest number of rows of a block: large enough that copying takes longer than queueing the copies, and
+/// small enough that a few blocks do not take much pinned memory.
 const MOST_ROWS: usize = 1 << 16;
 const LEAST_ROWS: usize = 1 << 12;
-/// Largest number of bytes of a block, unless it has the smallest number of rows.
+/// Largest size of a block in bytes, unless it has the smallest number of rows.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Number of rows per block for a table with this many rows and columns.
+/// Number of rows per block of a table with this many rows and columns.
 fn block_rows(rows: usize, width: usize) -> usize {
     let within = MOST_BYTES / (4 * width.max(1));
     let most = (1 << within.max(1).ilog2()).clamp(LEAST_ROWS, MOST_ROWS);
     rows.next_power_of_two().clamp(LEAST_ROWS, most)
 }
 
-/// The consumer of result rows.
+/// The receiver of result rows.
 pub(crate) enum RowsOut<'a> {
-    /// Processes each block before it gets the next one.
+    /// A function that processes each block before it gets the next one.
     Each(&'a mut RowSink<'a>),
-    /// May keep some blocks and pass them to its threads.
+    /// A sink that may keep some blocks and pass them to other threads.
     Blocks(&'a mut dyn Sink),
 }
 
@@ -44,7 +44,7 @@ impl RowsOut<'_> {
         }
     }
 
-    /// Passes on rows without columns.
+    /// Passes on rows that have no columns.
     pub fn bare(&mut self, rows: usize) -> Result<()> {
         match self {
             Self::Each(sink) => sink(&[], rows),
@@ -53,7 +53,7 @@ impl RowsOut<'_> {
     }
 }
 
-/// Rows in pinned memory, column by column, with the same capacity for each.
+/// A block of rows in pinned memory, column by column; each column has space for `room` rows.
 struct PinnedRows {
     buffer: HostBuffer,
     room: usize,
@@ -77,8 +77,8 @@ impl RowBlock for PinnedRows {
     }
 }
 
-/// Copies all rows of a table back and passes them on block by block. The next block is copied while the sink processes
-/// one.
+/// Copies all rows of a table to the host and passes them on block by block. While the sink processes one block, the
+/// next one is copied.
 pub(crate) fn hand_out(
     device: &Arc<Device>,
     table: &DeviceTable,
@@ -101,8 +101,8 @@ pub(crate) fn hand_out(
         }
         for (i, &slot) in slots.iter().enumerate() {
             if let Some(c) = table.column(slot) {
-                // SAFETY: the column holds `total` ids, of which these are a part; it lives until the copy is waited
-                // for, or is freed after it.
+                // SAFETY: the column holds `total` ids, of which these are a part. The memory is freed only after the
+                // copy, by the order of the queue.
                 unsafe { buffer.download(i * room * 4, c.at + from as u64 * 4, rows * 4)? };
             }
         }
@@ -125,6 +125,6 @@ pub(crate) fn hand_out(
 
 fn give(mut block: PinnedRows, turn: &mut DeviceTurn, out: &mut RowsOut<'_>) -> Result<()> {
     block.buffer.wait(turn.cancel())?;
-    // Other queries may use the device while a slow reader processes the block.
+    // Other queries may use the device while the sink, which may be slow, processes the block.
     turn.aside(|| out.give(block))
 }

@@ -1,14 +1,14 @@
-//! The pinned ring buffer for large uploads. Several threads fill its pieces from the caller's slices; a piece is
-//! queued for the device as soon as it is full, and is reused once its copies are done.
+//! The ring of pinned pieces for large uploads. Several threads copy the caller's slices into pieces; a full piece is
+//! queued for the device at once, and is reused after its copies are done.
 //!
 //! ```text
 //! slices ─ cut ─► thread ─ fill ─► piece ─ queue ─► device
 //!              ─► thread ─ fill ─► piece ─ queue ─►          a piece waits for its own copies only, the oldest first
 //! ```
 //!
-//! One thread copies 5 to 10 GB per second, a link transfers 25 to 55. The driver takes half a millisecond to pin a
-//! MiB, so pieces are pinned once and kept: in the background when the device is opened, otherwise when an upload needs
-//! them.
+//! One thread copies 5 to 10 GB per second, while a link transfers 25 to 55, so several threads fill the ring. Pinning
+//! takes half a millisecond per MiB, so pieces are pinned once and kept: in the background when the device is opened,
+//! or else when an upload first needs them.
 
 use crate::backend::Mark;
 use crate::device::{CopyLane, Device, PinnedBlock};
@@ -19,16 +19,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Default for the largest number of threads that fill the ring, enough to saturate a link.
+/// Default for the largest number of threads that fill the ring: enough to saturate a link.
 const MOST_THREADS: usize = 8;
-/// Default size of a piece in bytes: small enough that the ring stays in the CPU's cache until the device reads it, and
-/// large enough that queueing a copy takes a tenth of its time.
+/// Default size of a piece in bytes: small enough that the device reads it while it is in the CPU's cache, and large
+/// enough that queueing a copy takes only a tenth of the copy's time.
 const PIECE: usize = 1 << 20;
-/// Pieces per thread: one being filled and one being copied.
+/// Pieces per thread: one is filled while the other is copied.
 const PIECES_A_THREAD: usize = 2;
-/// Number of pieces of an upload per additional thread.
+/// An upload uses one more thread for this many pieces.
 const WORTH_A_THREAD: usize = 2;
-/// Polling interval of a thread that waits for a piece.
+/// Interval at which a thread that waits for a piece checks again.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The size of a device's ring, and the threads that fill it.
@@ -36,14 +36,14 @@ const LOOK: Duration = Duration::from_millis(2);
 pub struct RingOptions {
     /// Largest number of threads that fill the ring for one upload; at least one.
     pub threads: usize,
-    /// Bytes of a piece.
+    /// Size of a piece in bytes.
     pub piece: usize,
-    /// Budget that the pinned memory is charged to. If it is exhausted, the ring has fewer pieces.
+    /// The budget to which the pinned memory is charged. If it is exhausted, the ring has fewer pieces.
     pub budget: MemoryBudget,
 }
 
 impl Default for RingOptions {
-    /// Half of the cores, at most eight.
+    /// As many threads as half of the cores, at most eight.
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -55,14 +55,14 @@ impl Default for RingOptions {
 }
 
 impl RingOptions {
-    /// Largest number of its pieces.
+    /// Largest number of pieces.
     #[must_use]
     pub fn pieces(&self) -> usize {
         self.threads.max(1) * PIECES_A_THREAD
     }
 }
 
-/// A piece whose copies are queued, and the marker after them if one could be set.
+/// A piece whose copies are queued, and the marker after them; `None` if setting it failed.
 struct Queued {
     block: PinnedBlock,
     mark: Option<Mark>,
@@ -70,9 +70,9 @@ struct Queued {
 
 struct RingState {
     idle: Vec<PinnedBlock>,
-    /// Oldest first.
+    /// Pieces whose copies are queued, the oldest first.
     queued: VecDeque<Queued>,
-    /// Number of pieces that exist, including those that threads hold.
+    /// Number of pieces that exist, including those that threads are filling.
     made: usize,
     charge: Charge,
 }
@@ -81,25 +81,25 @@ struct RingState {
 pub(crate) struct Ring {
     options: RingOptions,
     state: Mutex<RingState>,
-    /// Notified when a thread hands back a piece.
+    /// Notified when a thread returns a piece.
     handed_back: Condvar,
 }
 
 /// A slice, and the device address that it is copied to.
 pub(crate) type Part<'a> = (u64, &'a [u8]);
 
-/// A device address, and slices with their offsets from it.
+/// A device address, and slices with their offsets from it in bytes.
 pub(crate) type Placed<'a> = (u64, Vec<(usize, &'a [u8])>);
 
-/// Divides parts into pieces.
+/// Divides slices into pieces.
 struct Cutter<'a> {
     parts: &'a [Part<'a>],
-    /// Bytes of the first part that were handed out already.
+    /// Number of bytes of the first slice that earlier pieces contain.
     taken: usize,
 }
 
 impl<'a> Cutter<'a> {
-    /// Replaces `piece` by the next parts, of at most `most` bytes together.
+    /// Fills `piece` with the next slices, or parts of slices, of at most `most` bytes in total.
     fn next(&mut self, most: usize, piece: &mut Vec<Part<'a>>) {
         piece.clear();
         let mut left = most;
@@ -136,7 +136,7 @@ impl Ring {
         }
     }
 
-    /// Uploads of at least this many bytes use the ring.
+    /// The smallest size in bytes of an upload that uses the ring.
     pub fn least(&self) -> usize {
         self.options.piece * WORTH_A_THREAD
     }
@@ -145,7 +145,7 @@ impl Ring {
         sync::lock(&self.state)
     }
 
-    /// Allocates all missing pieces.
+    /// Pins all pieces that do not exist yet.
     pub fn prepare(&self, device: &Device) -> Result<()> {
         while let Some(block) = self.make(device)? {
             self.state().idle.push(block);
@@ -154,12 +154,12 @@ impl Ring {
         Ok(())
     }
 
-    /// True if there is a piece, or one may be allocated.
+    /// True if there is a piece, or the budget allows one.
     pub fn is_usable(&self) -> bool {
         self.state().made > 0 || self.options.budget.has_room(self.options.piece as u64)
     }
 
-    /// Allocates a piece; `None` if the ring is complete, or the memory is exhausted.
+    /// Pins a new piece; `None` if the ring is complete or, while it has at least one piece, no memory is left.
     fn make(&self, device: &Device) -> Result<Option<PinnedBlock>> {
         let bytes = self.options.piece;
         let mut state = self.state();
@@ -174,18 +174,18 @@ impl Ring {
                 let mut state = self.state();
                 state.made -= 1;
                 let left = state.charge.bytes().saturating_sub(bytes as u64);
-                // Reducing a charge never fails.
+                // Reducing a charge cannot fail.
                 let _ = state.charge.set(left);
             })
         });
         match pinned {
-            // A ring with fewer pieces is slower, but works.
+            // A ring with fewer pieces is slower, but it works.
             Err(Error::Limit(_)) if self.state().made > 0 => Ok(None),
             pinned => pinned.map(Some),
         }
     }
 
-    /// A piece to fill: an idle one, otherwise a new one, otherwise the one whose copies were queued first, once they
+    /// A piece to fill: an idle one, otherwise a new one, otherwise the one whose copies were queued first, after these
     /// are done.
     fn take(&self, device: &Device) -> Result<PinnedBlock> {
         let mut state = self.state();
@@ -201,7 +201,7 @@ impl Ring {
             if let Some(block) = self.make(device)? {
                 return Ok(block);
             }
-            // Other threads hold all pieces. They will queue them, or fail and return them.
+            // Other threads are filling all pieces. They will queue them, or fail and return them.
             state = self.state();
             if state.idle.is_empty() && state.queued.is_empty() {
                 state = self
@@ -213,7 +213,7 @@ impl Ring {
         }
     }
 
-    /// Waits until a piece's copies are done.
+    /// Waits until the copies of a piece are done.
     fn reclaim(&self, device: &Device, queued: Queued) -> Result<PinnedBlock> {
         let none = CancelToken::new();
         let waited = match &queued.mark {
@@ -235,11 +235,11 @@ impl Ring {
         self.handed_back.notify_one();
     }
 
-    /// Queues copies of all parts. Returns before the device has them.
+    /// Copies all slices to pinned memory and queues their copies to the device. Returns before the device has them.
     ///
     /// # Safety
-    /// Each part's place is live device memory of that length, and no two overlap. In the second queue, no work that is
-    /// not known to be done touches it.
+    /// The destination of each slice is live device memory of its length, and no two overlap. In [`CopyLane::Aside`],
+    /// no work touches that memory unless it is known to be done.
     pub unsafe fn upload(&self, device: &Device, parts: &[Part<'_>], lane: CopyLane) -> Result<()> {
         let bytes: usize = parts.iter().map(|p| p.1.len()).sum();
         let cutter = Mutex::new(Cutter { parts, taken: 0 });
@@ -252,11 +252,11 @@ impl Ring {
                 if piece.is_empty() {
                     return;
                 }
-                // SAFETY: the caller's promise; the cutter gives each byte to one thread.
+                // SAFETY: guaranteed by the caller; the cutter gives each byte to one thread only.
                 if let Err(e) = unsafe { self.fill(device, &piece, lane) } {
                     failed.store(true, Ordering::Relaxed);
                     let mut outcome = sync::lock(&outcome);
-                    // The first failure tells more than what followed from it.
+                    // The first error is kept, since later ones are its consequences.
                     if outcome.is_ok() {
                         *outcome = Err(e);
                     }
@@ -267,7 +267,7 @@ impl Ring {
         let threads = worth.clamp(1, self.options.threads);
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // If the system cannot start a thread, the others do its work.
+                // If the system cannot start a thread, those that run do its work.
                 let thread = std::thread::Builder::new().name("gpu-upload".into());
                 if thread.spawn_scoped(scope, fill).is_err() {
                     break;
@@ -278,7 +278,7 @@ impl Ring {
         outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Copies parts, no more than a piece's worth, into a piece, and queues its copies.
+    /// Copies slices, of at most the size of a piece, into a piece, and queues its copies to the device.
     ///
     /// # Safety
     /// As [`Self::upload`].
@@ -290,8 +290,9 @@ impl Ring {
                 if at + part.len() > block.bytes {
                     return Err(Error::Internal("more than a piece of the ring".into()));
                 }
-                // SAFETY: the piece has room for the part, is this thread's alone, and no copy reads it. The caller vouches
-                // for the device's memory; the piece is not written to again until the mark below has been waited for.
+                // SAFETY: the piece has room for the slice, only this thread has it, and no copy reads it. The caller
+                // promises that the device memory is valid; the piece is not written to again until the mark below was
+                // waited for.
                 unsafe {
                     let from = block.at.add(at);
                     from.copy_from_nonoverlapping(NonNull::from(part).cast(), part.len());
@@ -303,14 +304,15 @@ impl Ring {
         };
         let (mark, outcome) = match queue() {
             Ok(mark) => (Some(mark), Ok(())),
-            // Some of its copies may be on their way.
+            // Some of the piece's copies may be in progress without a marker after them, so its next use waits for the
+            // device.
             Err(e) => (None, Err(e)),
         };
         self.hand_back(Queued { block, mark });
         outcome
     }
 
-    /// Takes all pieces, and the marks of those that were queued, when nothing is copied any more, or never again.
+    /// Takes all pieces, and the markers of those that were queued. All copies must be done, or the device be lost.
     pub fn take_all(&mut self) -> (Vec<PinnedBlock>, Vec<Mark>) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (mut blocks, mut marks) = (std::mem::take(&mut state.idle), Vec::new());

@@ -1,5 +1,5 @@
-//! One execution of a program: it acquires the device for each step, divides tables that would not fit, and delivers
-//! rows.
+//! One execution of a program: acquires the device for each step, divides tables that would not fit, and passes rows
+//! on.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
@@ -17,83 +17,84 @@ use jindou_model::{CancelToken, Error, Resource, Result};
 use jindou_plan::Slot;
 use std::sync::Arc;
 
-/// An execution of a program. The steps themselves are in `steps.rs`.
+/// An execution of a program. The modules in `steps` execute the single steps.
 pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub steps: &'a [DeviceStep<'s>],
-    /// The blocks that steps read, if segments are paged, and the number of bytes moved.
+    /// If segments are paged: uploads the blocks that steps read. And the bytes moved so far.
     pub paging: Option<&'a Paging<'s>>,
     pub moved: Moved,
-    /// The step whose blocks were uploaded last, until blocks for the following steps are uploaded.
+    /// The step whose blocks were uploaded last; `None` once blocks for the steps after it have been requested, too.
     pub ahead_of: Option<usize>,
     pub output_slots: &'a [Slot],
     pub queue: LaunchQueue,
     pub memory: DeviceMemory,
     /// Largest number of rows of a table.
     pub most_rows: u64,
-    /// The counters of kernels, and the current one.
+    /// The counters on the device, and the counter of the current kernel.
     pub counts: DeviceCounts,
     pub counter: RowCount,
-    /// Pinned memory that small numbers are copied to.
+    /// Pinned memory to which counters and other small numbers are copied.
     pub words: HostBuffer,
     pub cancel: &'a CancelToken,
-    /// The right to queue work, passed on after each step if other queries wait.
+    /// The right to queue work on the device, passed on after each step if other queries wait.
     pub turn: &'a mut DeviceTurn,
     pub output: ResultUse<'o>,
-    /// The outer rows of the inner parts in progress.
+    /// The outer rows of each `Apply` whose inner steps are being executed.
     pub frames: Vec<OuterFrame>,
-    /// Sets of ids that steps fill.
+    /// The bitmaps of the program, by number, with their memory.
     pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
     /// The counters of a GROUP BY.
     pub groups: Option<GroupState<'a>>,
-    /// The nodes that paths lead to, by the number of the step.
+    /// The nodes that are reachable by each path, by the number of its step.
     pub reaches: Vec<(usize, Reached)>,
-    /// The bound of an ORDER BY with LIMIT, once there is one; and the smallest table for which it is computed.
+    /// The bound that ORDER BY with LIMIT has found so far, if there is one; and the smallest table for which it is
+    /// computed.
     pub top: Option<TopState>,
     pub least_sorted: u32,
-    /// Number of result rows to skip, number that may still be delivered, and the current limit on a table's rows,
-    /// which avoids computing unneeded rows.
+    /// Number of result rows to skip, number that may still be passed on (`None`: all), and the current limit on a
+    /// table's rows, which avoids computing rows beyond a LIMIT.
     pub skip: u64,
     pub left: Option<u64>,
     pub few: u64,
-    /// Address of the checksum, if one is computed.
+    /// Address of the checksum; `None` if none is computed.
     pub sum: Option<u64>,
     pub rows: u64,
     pub cuts: u64,
 }
 
-/// The outer rows of an inner part.
+/// The outer rows of an `Apply`.
 #[derive(Clone)]
 pub(crate) struct OuterFrame {
-    /// The step with which it begins.
+    /// The `Apply` step's number.
     pub begin: usize,
-    /// The columns of the rows that are read later.
+    /// The outer rows' columns that are read after the inner steps.
     pub outer: DeviceTable,
-    /// Words with a bit for each outer row: set if it has inner rows.
+    /// Address of a bitmap with a bit for each outer row, set if it has an inner row.
     pub bits: u64,
 }
 
-/// Reason why a step was not executed over a whole table.
+/// The reason why a step could not be executed over a whole table.
 pub(crate) enum StepStop {
-    /// The table must be divided.
+    /// The table must be divided into smaller ones.
     TooLarge,
-    /// The query ends.
+    /// The query fails.
     Error(Error),
 }
 
-/// The result of a step over a table.
+/// The result of one step over a table.
 #[allow(
     clippy::large_enum_variant,
     reason = "one at a time, and consumed at once"
 )]
 enum StepRows {
     Table(DeviceTable),
-    /// The lists of each row, which are still to be written as column `to`.
+    /// An expansion whose lists were measured; its outputs, with the new column `to`, are yet to be produced.
     Measured {
         to: Slot,
         lists: MeasuredExpansion,
         within: params::Within,
     },
-    /// The rows were added to groups.
+    /// The rows were counted by the GROUP BY, so there is no table.
     Grouped,
 }
 
@@ -103,7 +104,7 @@ impl From<Error> for StepStop {
     }
 }
 
-/// True for steps whose kernels read the row count from the device.
+/// True for steps that can process a table whose row count is only on the device.
 fn takes_bounds(work: &StepWork<'_>) -> bool {
     matches!(
         work,
@@ -119,15 +120,16 @@ fn takes_bounds(work: &StepWork<'_>) -> bool {
     )
 }
 
-/// Upper bound on the outputs of an expansion of a table along lists, if it is known.
+/// Bound on the outputs of an expansion of a table: per row, the smallest known bound on the length of one of its
+/// lists.
 fn room_of(table: &DeviceTable, lists: &[DeviceList]) -> TotalUse {
     let most = lists.iter().filter_map(|l| l.most).min();
     TotalUse::Room(most.map(|most| u64::from(table.rows) * u64::from(most)))
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Uploads the blocks that step `k` reads, if segments are paged. Must be called before kernels of a step are
-    /// launched, in the same turn.
+    /// If segments are paged, uploads the blocks that step `k` reads. To be called before each launch of a step's
+    /// kernels, in the same turn, since other queries may evict blocks between turns.
     pub(crate) fn page_in(&mut self, k: usize) -> Result<()> {
         if let Some(paging) = self.paging {
             let moved = paging.page_in(k, self.cancel)?;
@@ -138,7 +140,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Uploads blocks for later steps, once a step's kernels are queued and before they are waited for.
+    /// Uploads blocks for later steps. To be called while the kernels of a step run.
     fn ahead(&mut self) -> Result<()> {
         if let Some((paging, k)) = self.paging.zip(self.ahead_of.take()) {
             let moved = paging.ahead(k)?;
@@ -148,7 +150,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Waits for small numbers, and thereby for all kernels so far.
+    /// Waits for the copies to `words`, and thereby for all kernels queued so far.
     pub(crate) fn wait_for_words(&mut self) -> Result<()> {
         self.words.queued()?;
         self.ahead()?;
@@ -159,7 +161,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Executes all steps. Returns the error of a sink that needs no more rows, if it ended the run, and the checksum.
+    /// Executes all steps. Returns the error of the sink if it ended the run early, and the checksum.
     pub(crate) fn finish_steps(&mut self) -> Result<(Option<Error>, Option<u64>)> {
         let outcome = match self.is_full() {
             true => Ok(()),
@@ -179,7 +181,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok((closed, checksum))
     }
 
-    /// Delivers the groups after checking that no bound on a count was exceeded.
+    /// Passes the groups on, after checking that no bound on a count was exceeded.
     fn end_groups(&mut self) -> Result<()> {
         if self.groups.is_some() && self.has_pending() {
             self.learn()?;
@@ -201,7 +203,8 @@ impl ProgramRun<'_, '_, '_> {
         };
         let total = source.rows();
         let slot = to.filter(|s| keep.contains(s));
-        // Half of the memory for the first column, so that later steps have the rest; at least a tile.
+        // The first column takes at most half of the memory, so that later steps have the rest; but it has at least a
+        // tile of rows.
         let most = (self.memory.left() / 8).clamp(TILE, self.most_rows);
         let mut begin = 0;
         while begin < total {
@@ -220,7 +223,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Executes step `k` and all after it over a table.
+    /// Executes step `k` and all steps after it over a table.
     pub(crate) fn run(&mut self, k: usize, table: DeviceTable) -> Result<()> {
         if table.rows == 0 {
             return Ok(());
@@ -258,7 +261,7 @@ impl ProgramRun<'_, '_, '_> {
         match self.counted(k, step, &table) {
             Ok(None) => {}
             Ok(Some(made)) => {
-                // The exact count was read together with the step's outputs.
+                // The exact count was read together with the number of the step's outputs.
                 let table = self.known(table);
                 self.received(k, &table);
                 self.queue.rows(0, made);
@@ -294,7 +297,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Executes the work of one step over a table, except for the ends and beginnings of inner parts, and paths.
+    /// Executes one step over a table, except for `Apply`, `EndApply` and `Path` steps.
     fn execute_work(
         &mut self,
         step: &DeviceStep<'_>,
@@ -355,8 +358,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok(StepRows::Table(next))
     }
 
-    /// Executes step `k` over a table that was too large for it: with the exact row count if only a bound was known,
-    /// otherwise over both halves.
+    /// Executes step `k` over a table that was too large for it: if only a bound on its rows was known, with the exact
+    /// row count; otherwise over its two halves.
     fn smaller(&mut self, k: usize, table: DeviceTable) -> Result<()> {
         match table.count {
             Some(_) => {
@@ -367,13 +370,13 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// True if the step after this one is the end of an inner part.
+    /// True if the step after step `k` ends an `Apply`.
     fn ends_part(&self, k: usize) -> bool {
         let next = self.steps.get(k + 1).map(|s| &s.work);
         matches!(next, Some(StepWork::EndApply { .. }))
     }
 
-    /// Executes step `k` over both halves of a table, one after the other.
+    /// Executes step `k` and all after it over the two halves of a table, one after the other.
     pub(crate) fn halves(&mut self, k: usize, table: &DeviceTable) -> Result<()> {
         if table.rows < 2 {
             return Err(Error::limit(
@@ -390,12 +393,12 @@ impl ProgramRun<'_, '_, '_> {
         self.run(k, table.part(half, table.rows))
     }
 
-    /// Allocates a table.
+    /// Allocates a table with space for `room` rows.
     pub(crate) fn new_table(&self, slots: Vec<Slot>, room: u64) -> Result<NewTable, StepStop> {
         self.new_table_and(slots, room, 0)
     }
 
-    /// Allocates a table with this many bytes more after its columns.
+    /// As [`Self::new_table`], with `more` bytes after the columns.
     pub(crate) fn new_table_and(
         &self,
         slots: Vec<Slot>,
@@ -418,13 +421,13 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Reads words of device memory, after all work so far, with a single wait.
+    /// Waits for the work so far and reads words of device memory.
     ///
     /// # Safety
     /// Four bytes of live device memory are at each address.
     pub(crate) unsafe fn read_words<const N: usize>(&mut self, at: [u64; N]) -> Result<[u32; N]> {
         for (i, &at) in at.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.words.download(i * 4, at, 4)? };
         }
         self.wait_for_words()?;
@@ -434,7 +437,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(words)
     }
 
-    /// True if only the number of rows is copied back.
+    /// True if the rows are needed only as a number.
     pub(crate) fn wants_number(&self) -> bool {
         match &self.output {
             ResultUse::Count => true,
@@ -443,14 +446,14 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// The current limit on a table's rows if not all results are needed; each call raises the next limit.
+    /// The current limit on a table's rows if not all results are needed. Each call raises the next limit.
     pub(crate) fn next_few(&mut self) -> u64 {
         let few = self.few;
         self.few = few.saturating_mul(4);
         few
     }
 
-    /// The part of this many result rows that is delivered: its start and length.
+    /// The part of the next `rows` result rows that is passed on: the number to skip, and the number after those.
     fn slice(&mut self, rows: u64) -> (u64, u64) {
         let skip = self.skip.min(rows);
         self.skip -= skip;
@@ -462,12 +465,12 @@ impl ProgramRun<'_, '_, '_> {
         (skip, take)
     }
 
-    /// True if as many rows as needed were delivered.
+    /// True if LIMIT rows were passed on.
     pub(crate) fn is_full(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// Ends the run once enough rows were delivered, which is not a failure; see [`Self::is_full`].
+    /// Ends the run with `SinkClosed` after LIMIT rows, which callers do not treat as a failure; see [`Self::is_full`].
     fn unless_full(&self) -> Result<()> {
         if self.is_full() {
             return Err(Error::SinkClosed);
@@ -475,7 +478,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Delivers rows without columns, which exist only as a number.
+    /// Passes on rows without columns.
     fn emit_bare(&mut self, rows: u64) -> Result<()> {
         let (_, rows) = self.slice(rows);
         self.give_bare(rows)?;
@@ -502,10 +505,10 @@ impl ProgramRun<'_, '_, '_> {
             return Ok(());
         }
         if self.has_pending() && self.output.leaves() {
-            // Before rows are delivered, check that no bound on a count was exceeded.
+            // Rows must not leave the device before all bounds on counts were checked.
             self.learn()?;
         }
-        // Both are at most the table's rows.
+        // Both numbers are at most the table's row count, so they have 32 bits.
         let (skip, take) = self.slice(u64::from(table.rows));
         let (skip, take) = (skip as u32, take as u32);
         if take == table.rows {
@@ -523,7 +526,7 @@ impl ProgramRun<'_, '_, '_> {
             p.sum = sum;
             p.count = table.count_at();
             p.rows = table.rows;
-            // Unbound columns hold 0, and so does this one.
+            // Columns of unbound variables consist of zeros; one such column serves for all of them.
             let mut unbound = None;
             for (i, &slot) in self.output_slots.iter().enumerate() {
                 let at = match (table.column(slot), &unbound) {
@@ -545,8 +548,8 @@ impl ProgramRun<'_, '_, '_> {
                 p.width += 1;
             }
             let bytes = 4.0 * f64::from(p.width);
-            // SAFETY: columns hold `rows` ids and live in `table`, the sum in `self`; freeing is ordered
-            // after the work.
+            // SAFETY: columns hold `rows` ids and are kept alive by `table`, the sum by `self`; memory is freed after
+            // the queued work that uses it.
             return unsafe { self.launch_over(Kernel::Checksum, table, &p, (bytes, 0.0)) };
         }
         if let Some(mut out) = self.output.rows_out() {
@@ -556,7 +559,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Parameters for a kernel that keeps rows.
+    /// Parameters of a kernel that filters rows: copies the columns in `keep` to `new`.
     pub(crate) fn compact_of(
         &mut self,
         table: &DeviceTable,

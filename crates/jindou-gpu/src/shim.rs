@@ -1,8 +1,9 @@
-//! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
+//! The shim: the kernels compiled for the CPU (`shim/`), for tests and for `JINDOU_GPU=shim`. It is slow, and checks
+//! every access.
 //!
 //! A GPU may execute queued work at any time before the host waits for it. By default the shim executes it at once.
-//! With [`ShimOptions::delay`] it executes it as late as possible, so that code that forgets to wait sees memory in its
-//! earlier state.
+//! With [`ShimOptions::delay`] it executes it as late as possible, so that code that lacks a wait reads memory before
+//! it was written.
 
 mod calls;
 mod counts;
@@ -21,7 +22,7 @@ use work::{Delayed, DeviceClock, DeviceWork, ShimQueue};
 pub use counts::{Holdings, HostTraffic, KernelCounts};
 pub use work::{Speeds, Times};
 
-/// Device memory that kernels may access.
+/// A range of device memory that kernels may access.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Live {
@@ -50,31 +51,31 @@ unsafe extern "C" {
 /// Options of the shim.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShimOptions {
-    /// 0: blocks and threads run in order. Otherwise they are interleaved in a random order with this seed.
+    /// Seed for a random interleaving of blocks and threads; 0 to run them in order.
     pub seed: u64,
-    /// Number of an injected bug ([`planted_bugs`]); 0 for none. For tests of the tests.
+    /// Number of a bug to inject ([`planted_bugs`]); 0 for none. For testing that the checks detect it.
     pub bug: u32,
-    /// Size of its pages in bytes, a power of two of at least 256; 0 for 64 KiB.
+    /// Size of pages in bytes, a power of two of at least 256; 0 for 64 KiB.
     pub page: usize,
-    /// Size of the simulated device memory; 0 for 4 GiB.
+    /// Size of the simulated device memory in bytes; 0 for 4 GiB.
     pub memory: u64,
-    /// True to record what each launch moved, for [`Shim::take_log`].
+    /// True to record the bytes that each launch moves, for [`Shim::take_log`].
     pub log: bool,
-    /// True to count accesses by warp and their sectors as well, which takes several times as long.
+    /// True to also count accesses by warp and the sectors that they touch, which takes several times as long.
     pub sectors: bool,
     /// True to execute queued work only when the host waits for it.
     pub delay: bool,
-    /// Number, from 1, of the marker query that reports completion although the work is not done; 0 for none. This
-    /// removes a wait from the program, for tests of the tests: with `delay` it must be detected.
+    /// Number, from 1, of the query of a marker that falsely reports completion; 0 for none. This removes one wait from
+    /// the program. With `delay`, the missing wait must become visible; for testing that it does.
     pub unwaited: u64,
-    /// Number, from 1, of the [`crate::Backend::after`] that is ignored; 0 for none. This removes an ordering from the
-    /// program, for tests of the tests: with `delay` it must be detected.
+    /// Number, from 1, of the call of [`crate::Backend::after`] that is ignored; 0 for none. This removes one ordering
+    /// from the program. With `delay`, that must become visible; for testing that it does.
     pub unordered: u64,
-    /// With `delay`: simulates the times of a device with these speeds, for [`Shim::take_times`].
+    /// With `delay`: simulates the time that a device with these speeds would take, for [`Shim::take_times`].
     pub speeds: Option<Speeds>,
 }
 
-/// The bugs that can be injected: number and name.
+/// The bugs that can be injected, by number and name.
 #[must_use]
 pub fn planted_bugs() -> Vec<(u32, String)> {
     (1..)
@@ -92,12 +93,12 @@ pub fn planted_bugs() -> Vec<(u32, String)> {
         .collect()
 }
 
-/// A device that runs the kernels on the CPU: slow and exact.
+/// A device that runs the kernels on the CPU.
 pub struct Shim {
     options: ShimOptions,
     numbers: Vec<u32>,
     state: Mutex<ShimState>,
-    /// Held by the thread that executes delayed work.
+    /// Locked by the thread that executes delayed work.
     working: Mutex<()>,
     lost: OnceLock<String>,
     began: Instant,
@@ -116,13 +117,13 @@ struct ShimState {
 }
 
 impl ShimState {
-    /// Counts a copy to the device.
+    /// Counts a copy to the device in the statistics.
     fn uploads(&mut self, bytes: usize) {
         self.traffic.uploads += 1;
         self.traffic.upload_bytes += bytes as u64;
     }
 
-    /// Returns an error unless this range is live device memory: one allocation, or adjacent pages.
+    /// Returns an error unless the range is live device memory: inside one allocation, or adjacent pages.
     fn inside(&self, at: u64, bytes: usize) -> Result<()> {
         let out = || {
             Err(Error::Internal(format!(
@@ -144,7 +145,7 @@ impl ShimState {
 }
 
 impl Shim {
-    /// Opens the shim; an error if its kernels' parameters differ from those on this side.
+    /// Opens the shim. An error if the kernels' parameter structs have other sizes than the Rust ones.
     pub fn open(options: ShimOptions) -> Result<Self> {
         let mut numbers = Vec::new();
         for k in Kernel::ALL {
@@ -172,19 +173,19 @@ impl Shim {
         })
     }
 
-    /// The bytes that each launch since the last call moved.
+    /// The bytes that each launch since the last call of this function moved.
     #[must_use]
     pub fn take_log(&self) -> Vec<(Kernel, KernelCounts)> {
         std::mem::take(&mut self.state().log)
     }
 
-    /// The host's requests since the last call.
+    /// The host's requests since the last call of this function.
     #[must_use]
     pub fn take_traffic(&self) -> HostTraffic {
         std::mem::take(&mut self.state().traffic)
     }
 
-    /// The memory and markers that are allocated now.
+    /// Memory and markers that are allocated now.
     #[must_use]
     pub fn holdings(&self) -> Holdings {
         self.state().held
@@ -194,25 +195,25 @@ impl Shim {
         sync::lock(&self.state)
     }
 
-    /// Number of marker queries so far; with [`ShimOptions::delay`].
+    /// Number of queries of markers so far, with [`ShimOptions::delay`].
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.state().delayed.asked
     }
 
-    /// Number of calls of [`crate::Backend::after`] so far for copies that were not done yet; with [`ShimOptions::delay`].
+    /// Number of calls of [`crate::Backend::after`] so far for work that was not done yet, with [`ShimOptions::delay`].
     #[must_use]
     pub fn ordered(&self) -> u64 {
         self.state().delayed.ordered
     }
 
-    /// The times since the last call, for a device with [`ShimOptions::speeds`].
+    /// The simulated times since the last call of this function, with [`ShimOptions::speeds`].
     #[must_use]
     pub fn take_times(&self) -> Times {
         self.state().clock.times()
     }
 
-    /// Executes work, or keeps it for later.
+    /// Executes work at once, or delays it.
     fn queue(&self, work: DeviceWork) -> Result<()> {
         self.queue_in(ShimQueue::Ordered, work)
     }
@@ -227,7 +228,7 @@ impl Shim {
         self.work(lane, work, 0.0)
     }
 
-    /// Executes work that was queued at this time of the host.
+    /// Executes work. `queued` is the simulated time at which the host queued it.
     fn work(&self, lane: ShimQueue, work: DeviceWork, queued: f64) -> Result<()> {
         let mut state = self.state();
         match work {
@@ -236,7 +237,8 @@ impl Shim {
                 if let Some(speeds) = self.options.speeds {
                     state.clock.copied(lane, queued, bytes, speeds);
                 }
-                // SAFETY: live memory, as was just looked up, and who queued it vouches for the host's.
+                // SAFETY: live memory, as checked above; the caller that queued the copy promised that the host's
+                // memory is valid.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, bytes) };
             }
             DeviceWork::Download { to, from, bytes } => {
@@ -246,13 +248,13 @@ impl Shim {
             }
             DeviceWork::Zero { at, bytes } => {
                 state.inside(at, bytes)?;
-                // SAFETY: live memory.
+                // SAFETY: the caller passes a live range.
                 unsafe { (at as *mut u8).write_bytes(0, bytes) };
             }
             DeviceWork::Copy { to, from, bytes } => {
                 state.inside(from, bytes)?;
                 state.inside(to, bytes)?;
-                // SAFETY: live memory; who queued it vouches that the ranges do not overlap.
+                // SAFETY: live memory; the caller that queued the copy promised that the ranges do not overlap.
                 unsafe {
                     std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
                 }
@@ -285,12 +287,12 @@ impl Shim {
     fn release(&self, at: u64, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
             self.state().live.remove(&at);
-            // SAFETY: from `alloc` with this size, and given back once.
+            // SAFETY: allocated by `alloc` with this size, and freed once.
             unsafe { std::alloc::dealloc(at as *mut u8, layout) };
         }
     }
 
-    /// Drops all delayed work, as when a device is lost, but frees its memory.
+    /// Drops all delayed work, as when a device is lost, except that queued frees are executed.
     fn forget(&self) {
         let _alone = sync::lock(&self.working);
         loop {
@@ -303,7 +305,7 @@ impl Shim {
         }
     }
 
-    /// Executes the delayed work before this marker.
+    /// Executes the delayed work before a marker.
     fn catch_up(&self, moment: u64) -> Result<()> {
         let _alone = sync::lock(&self.working);
         self.catch_up_with(moment)?;
@@ -311,7 +313,7 @@ impl Shim {
         Ok(())
     }
 
-    /// As [`Self::catch_up`], on a thread that already executes delayed work.
+    /// As [`Self::catch_up`], for a thread that is executing delayed work already.
     fn catch_up_with(&self, moment: u64) -> Result<()> {
         let lane = work::lane_of(moment);
         loop {
@@ -323,7 +325,7 @@ impl Shim {
         }
     }
 
-    /// Runs a kernel whose parameters have its size.
+    /// Runs a kernel. `params` is its parameter struct as words.
     fn run(&self, kernel: Kernel, grid: u32, params: &[u64]) -> Result<KernelCounts> {
         let seed = if self.options.seed == 0 {
             0
@@ -344,8 +346,8 @@ impl Shim {
             .collect();
         let mut counts = KernelCounts::default();
         let mut error = [0u8; 200];
-        // SAFETY: the kernel number is known, parameters have its size, and the caller vouches for what they
-        // point to.
+        // SAFETY: the kernel's number is known, parameters have its size, and the caller that queued it promised that
+        // what they point to is valid.
         let rc = unsafe {
             jindou_shim_launch(
                 self.numbers[kernel as usize],
@@ -376,7 +378,7 @@ impl Shim {
     fn marked(&self, lane: ShimQueue) -> Mark {
         let mut state = self.state();
         state.held.marks += 1;
-        // Delayed work has no time of its own, only an order.
+        // With `delay`, markers are positions in a queue; otherwise they are times.
         Mark(if self.options.delay {
             state.delayed.now(lane)
         } else {
@@ -416,7 +418,7 @@ mod tests {
         let host = shim.alloc_host(0).unwrap();
         assert!(a != b && a % 256 == 0 && b % 256 == 0);
         assert_eq!(shim.holdings().device, 2);
-        // SAFETY: each of them is one byte, and is given back once.
+        // SAFETY: each of them is one byte, and is freed once.
         unsafe {
             shim.zero(a, 1).unwrap();
             shim.free(a, 0);

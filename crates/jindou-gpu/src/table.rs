@@ -1,4 +1,4 @@
-//! The history table in device memory: one column of ids per live slot.
+//! The history table in device memory: one column of ids per slot that is still needed.
 
 use crate::buffer::DeviceBuffer;
 use crate::compile::Owner;
@@ -8,7 +8,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
-/// A column: its address, and the owner of its memory.
+/// A column: its address, and what keeps its memory alive.
 #[derive(Clone)]
 pub(crate) struct TableColumn {
     pub slot: Slot,
@@ -16,18 +16,18 @@ pub(crate) struct TableColumn {
     pub owner: Owner,
 }
 
-/// Rows of ids. Parts of a table are views: they share its memory.
+/// Rows of ids, column by column. A part of a table is a view of its memory.
 #[derive(Clone, Default)]
 pub(crate) struct DeviceTable {
-    /// Number of rows, or an upper bound if there is a count.
+    /// Number of rows; an upper bound if `count` is set.
     pub rows: u32,
-    /// The row count on the device, if the host does not know it.
+    /// Where the device has the row count, if the host does not know it.
     pub count: Option<RowCount>,
     pub columns: Vec<TableColumn>,
 }
 
 impl DeviceTable {
-    /// Rows `from .. to` of a table whose row count is known.
+    /// Rows `from .. to` of a table whose row count the host knows.
     pub fn part(&self, from: u32, to: u32) -> Self {
         let columns = self
             .columns
@@ -45,7 +45,7 @@ impl DeviceTable {
         }
     }
 
-    /// Address of the row count; 0 if the host knows it.
+    /// Address of the row count on the device; 0 if the host knows it.
     pub fn count_at(&self) -> u64 {
         self.count.map_or(0, |c| c.at)
     }
@@ -55,7 +55,7 @@ impl DeviceTable {
         self.columns.iter().find(|c| c.slot == slot)
     }
 
-    /// A plan's operand as kernel parameters. An unbound slot is an error of the plan.
+    /// A plan's operand as kernel parameters. A slot without a column is an error in the plan.
     pub fn operand(&self, o: PlanOperand) -> Result<OperandParams> {
         match o {
             PlanOperand::Const(id) => Ok(OperandParams::constant(id)),
@@ -72,7 +72,7 @@ impl DeviceTable {
     }
 }
 
-/// A table under construction: one buffer with its columns one after the other.
+/// A table that a kernel will fill: one buffer with its columns one after the other.
 pub(crate) struct NewTable {
     pub buffer: Arc<DeviceBuffer>,
     pub slots: Vec<Slot>,
@@ -81,7 +81,7 @@ pub(crate) struct NewTable {
 }
 
 impl NewTable {
-    /// Bytes for this many rows and columns. Columns are padded, so that each starts at a cache line.
+    /// Bytes for this many rows and columns. Columns are padded so that each starts at a cache line.
     pub fn bytes(columns: usize, room: u64) -> u64 {
         columns as u64 * Self::stride(room)
     }
@@ -95,7 +95,7 @@ impl NewTable {
         self.buffer.at() + column as u64 * Self::stride(self.room)
     }
 
-    /// Kernel parameters that copy `from`'s columns to the first columns of this table.
+    /// Kernel parameters that tell it to copy the columns `from` to the first columns of this table.
     pub fn columns<'a>(&self, from: impl Iterator<Item = &'a TableColumn>) -> ColumnsParams {
         let mut c: ColumnsParams = bytemuck::Zeroable::zeroed();
         for (i, column) in from.enumerate() {
@@ -106,12 +106,12 @@ impl NewTable {
         c
     }
 
-    /// Completes the table with this many rows.
+    /// The table, after a kernel has written this many rows.
     pub fn finish(self, rows: u32) -> DeviceTable {
         self.finish_as(rows, None)
     }
 
-    /// Completes the table with this many rows, or with that upper bound if there is a count.
+    /// The table, if the host knows only a bound on its row count, and `count` is the exact number on the device.
     pub fn finish_as(self, rows: u32, count: Option<RowCount>) -> DeviceTable {
         let columns = (0..self.slots.len())
             .map(|i| TableColumn {
@@ -128,7 +128,7 @@ impl NewTable {
     }
 }
 
-/// Parameters of a kernel that filters rows of `table`.
+/// Parameters common to all kernels that filter rows of `table`. `counter` is where they count the rows that they keep.
 pub(crate) fn compact(table: &DeviceTable, counter: u64, columns: ColumnsParams) -> Compact {
     Compact {
         rows: table.rows,

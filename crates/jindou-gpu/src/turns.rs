@@ -1,4 +1,4 @@
-//! Sharing of a device by concurrent queries: turns, the number of queries that share its memory, and idle times.
+//! Sharing of a device by concurrent queries: which one may queue work, how many share its memory, and when it is idle.
 
 use crate::device::Device;
 use jindou_model::{CancelToken, Result, sync};
@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Interval at which waiting threads check for cancellation.
+/// Interval at which waiting threads check whether their query was cancelled.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The queue of queries for a device. One query at a time may queue work, for one step of its plan; then it is the next
-/// query's turn, first come, first served. After some idle time, unused memory is returned to the system.
+/// The queue of queries for a device. One query at a time may queue work (it has the turn), for one step of its plan;
+/// then the query that has waited longest gets the turn. After some idle time, unused memory is returned to the system.
 pub(crate) struct Turns {
     device: Arc<Device>,
     idle: Duration,
@@ -21,26 +21,26 @@ pub(crate) struct Turns {
 #[derive(Default)]
 struct TurnState {
     running: u64,
-    /// True while a query may queue work.
+    /// True while some query has the turn.
     held: bool,
-    /// Ticket numbers of the waiting queries, and the next number.
+    /// Ticket numbers of the waiting queries, in order, and the next number.
     line: VecDeque<u64>,
     next: u64,
-    /// Number of times that a query had to wait.
+    /// Number of times that a query had to wait so far.
     waits: u64,
     /// Time when the last query ended.
     ended: Option<Instant>,
-    /// True while a thread waits to trim memory.
+    /// True while a thread waits for the device to be idle, to release memory.
     waiting: bool,
 }
 
-/// A running query.
+/// Guard of a query that uses the device.
 pub(crate) struct DeviceTurn {
     turns: Arc<Turns>,
     cancel: CancelToken,
-    /// True while the query may queue work.
+    /// True while the query has the turn.
     held: bool,
-    /// Time during which other queries used the device, or this one did not need it.
+    /// Time during which other queries used the device, or this query did not need it.
     away: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Turns {
         sync::lock(&self.state)
     }
 
-    /// Waits for the first turn of a query. The query ends when the guard is dropped.
+    /// Registers a query and waits for its first turn. The query ends when the guard is dropped.
     ///
     /// # Errors
     /// Errors of `cancel`.
@@ -74,13 +74,13 @@ impl Turns {
         Ok(turn)
     }
 
-    /// Number of queries that run or wait.
+    /// Number of queries that use the device or wait for it.
     pub fn queries(&self) -> u64 {
         self.state().running
     }
 
-    /// Number of times that a query had to wait so far. If it does not change during a run, the run had the device to
-    /// itself.
+    /// Number of times that a query had to wait so far. If it is the same before and after a run, the run had the
+    /// device to itself.
     pub fn waits(&self) -> u64 {
         self.state().waits
     }
@@ -97,17 +97,18 @@ impl DeviceTurn {
         &self.cancel
     }
 
-    /// Time since the query began during which it did not use the device: waiting for a turn, or in [`Self::aside`].
+    /// Time since the query began during which it did not use the device: it waited for a turn, or was in
+    /// [`Self::aside`].
     pub fn away(&self) -> Duration {
         self.away
     }
 
-    /// Lets waiting queries go first.
+    /// Gives up the turn and waits for the next one, if other queries wait.
     pub fn pass(&mut self) -> Result<()> {
         self.take(false)
     }
 
-    /// Calls a closure that does not need the device, which other queries may use meanwhile.
+    /// Calls a function that does not need the device, which other queries may use in the meantime.
     pub fn aside<T>(&mut self, what: impl FnOnce() -> Result<T>) -> Result<T> {
         self.hand_on();
         let began = Instant::now();
@@ -125,8 +126,8 @@ impl DeviceTurn {
         }
     }
 
-    /// Waits at the end of the queue if other queries wait. With `anew` false, the query holds the turn and gives it up
-    /// first.
+    /// Takes the turn, at the end of the queue if other queries wait. If `anew` is false, the query has the turn
+    /// already, and gives it up first if others wait.
     fn take(&mut self, anew: bool) -> Result<()> {
         let turns = Arc::clone(&self.turns);
         let mut state = turns.state();
@@ -155,7 +156,7 @@ impl DeviceTurn {
             }
             if let Err(e) = self.cancel.check() {
                 state.line.retain(|&other| other != me);
-                // The next query may have waited only for this one.
+                // The next query in the queue may have waited only for this one to leave it.
                 turns.handed_on.notify_all();
                 return Err(e);
             }
@@ -180,7 +181,7 @@ impl Drop for DeviceTurn {
         if !state.waiting {
             let (turns, idle) = (Arc::downgrade(&self.turns), self.turns.idle);
             let waiter = std::thread::Builder::new().name("gpu-idle".into());
-            // If no thread can be started, the end of the next query tries again.
+            // If the system cannot start a thread, the end of the next query tries again.
             state.waiting = waiter.spawn(move || trim_when_idle(&turns, idle)).is_ok();
         }
     }
@@ -267,10 +268,10 @@ mod tests {
         let late = CancelToken::with_deadline(Duration::from_millis(20));
         assert!(matches!(turns.begin(&late), Err(Error::Timeout(_))));
         assert_eq!((turns.queries(), turns.state().line.len()), (1, 0));
-        // While its rows are consumed, another query runs from beginning to end.
+        // While the query's rows are consumed, another query runs from beginning to end.
         holder.aside(|| turns.begin(&none).map(drop)).unwrap();
         assert!(turns.state().held);
-        // A reader that needs no more rows ends its query; the device is free.
+        // If the consumer needs no more rows, the query ends and the device is free.
         assert!(holder.aside(|| Err::<(), _>(Error::SinkClosed)).is_err());
         turns.begin(&none).map(drop).unwrap();
         drop(holder);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs every kernel with its CPU build under AddressSanitizer, then ThreadSanitizer: neither may report anything.
-# Then plants a dropped barrier and a non-atomic add, which ThreadSanitizer must report. Needs g++ with both
-# runtimes. Minutes.
+# Runs every kernel, compiled for the CPU, under AddressSanitizer, then ThreadSanitizer: neither may report anything.
+# Then injects bugs (barriers left out, additions that are not atomic), which ThreadSanitizer must report. Needs g++
+# with both runtimes. Takes minutes.
 #
 #   crates/jindou-gpu/tests/sanitize.sh [address|thread]
 set -eu

@@ -1,28 +1,28 @@
-//! Timing of the log's thread.
+//! When the log's thread syncs, how long it waits for more records, and when it marks the log as durable.
 
 use crate::options::{Durability, LogOptions};
 use std::time::{Duration, Instant};
 
-/// The thread's times.
+/// The times that the log's thread keeps track of.
 pub(crate) struct ThreadClock {
     /// Time by which acknowledged records must be synced.
     pub sync_at: Option<Instant>,
     pub idle_since: Instant,
-    /// True once the last group is proven durable.
+    /// True once the log itself records that its last group is durable ([`LogOptions::idle`]).
     pub marked: bool,
-    /// Number of records that make a group worth starting before `gather` is over.
+    /// Number of queued records at which the next group is written without further waiting.
     pub wanted: usize,
-    /// The longest time to gather records for a group.
+    /// Longest time to wait for more records before a group is written.
     longest: Duration,
-    /// Number of consecutive waits in vain; each one halves the time.
+    /// Number of consecutive waits in which fewer than `wanted` records arrived. Each one halves the next waiting time.
     in_vain: u32,
 }
 
-/// The longest interval between syncs: clocks do not reach arbitrarily far.
+/// Longest interval between syncs, since an [`Instant`] cannot be arbitrarily far in the future.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
-/// Number of consecutive waits in vain after which waiting is given up.
+/// Number of consecutive waits without success after which groups are written at once.
 const GIVEN_UP: u32 = 4;
-/// Number of groups after which waiting is tried again.
+/// Number of such groups after which waiting is tried again.
 const TRIED_AGAIN: u32 = 64;
 
 impl Default for ThreadClock {

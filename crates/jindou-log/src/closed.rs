@@ -1,5 +1,5 @@
-//! The length of a log's newest file at the log's last clean end, in a file of the log's folder. Without it, that file could be
-//! cut short afterwards and pass for one that a crash has torn.
+//! A file in the log's folder that states the length of the newest log file when the log was last closed. Without it,
+//! truncating that log file afterwards could not be told from a crash that tore its end.
 //!
 //! ```text
 //! jindou-log-closed 1                format version
@@ -9,8 +9,9 @@
 //! end 01ab…                          xxh3-64 of all lines above
 //! ```
 //!
-//! It is written after these bytes are durable, and a file that was closed is not written to again. So it says nothing wrong
-//! after a crash: the newest file is another one then. A log without it is read as before.
+//! It is written after these bytes are durable, and a log file that was closed is not written to again: later records go
+//! to a new file. So it states nothing wrong after a crash, since the newest log file is a different one then. A log
+//! without this file can be read as well.
 
 use crate::files::Files;
 use crate::scan::{Damage, ScanStop};
@@ -18,20 +19,20 @@ use jindou_model::Error;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Its name.
+/// The file's name.
 pub(crate) const CLOSED: &str = "closed.jd";
 
 const FIRST_LINE: &str = "jindou-log-closed 1\n";
-/// Longest such file.
+/// Longest length of the file in bytes.
 const LONGEST: u64 = 1 << 10;
 
-/// The newest file of a log that was closed.
+/// The newest log file when the log was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed {
     pub epoch: u64,
-    /// Its sequence number.
+    /// The log file's sequence number.
     pub sequence: u64,
-    /// Bytes of its groups.
+    /// Length of the log file in bytes, up to the end of its last group.
     pub length: u64,
 }
 
@@ -49,7 +50,7 @@ impl Closed {
         text
     }
 
-    /// Parses the text; `None` for anything but output of [`Self::to_text`].
+    /// Parses the text; `None` if it differs from output of [`Self::to_text`].
     pub fn parse(text: &[u8]) -> Option<Self> {
         let lines = std::str::from_utf8(text).ok()?.strip_prefix(FIRST_LINE)?;
         let mut lines = lines.lines();
@@ -62,10 +63,11 @@ impl Closed {
         (closed.to_text().as_bytes() == text).then_some(closed)
     }
 
-    /// Reads the note; `None` without one. It must be read before the files: they may be written meanwhile.
+    /// Reads the file; `None` if there is none. Must be called before the log files are read, since they may be written
+    /// to at the same time.
     ///
     /// # Errors
-    /// Damage if it is another text: it is written whole or not at all. [`Error::Io`].
+    /// Damage if the content is invalid, since the file is written completely or not at all; [`Error::Io`].
     pub fn read(files: &dyn Files) -> Result<Option<Self>, ScanStop> {
         if !files.appends() {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! The end of a log, kept outside its folder: the name of the newest file. Without it, the loss of a log's last files,
-//! or of the whole log, would go unnoticed.
+//! The record of a log's end: the name of its newest file, stored outside of the log's folder. Without it, the loss of
+//! the log's last files, or of the whole log, would go unnoticed.
 //!
 //! ```text
 //! jindou-log-end 1                   format version
@@ -9,11 +9,11 @@
 //! end 01ab…                          xxh3-64 of all lines above
 //! ```
 //!
-//! A directory keeps it twice: next to the log's folder, and as `end.jd` in it, which is read where the first one is
+//! A directory stores it twice: next to the log's folder, and as `end.jd` in it, which is read if the first one is
 //! missing.
 //!
-//! It is replaced, durably, after a file has its name and before anything in that file is acknowledged. So this file or
-//! a newer one always exists.
+//! It is replaced, durably, after a new log file has its name and before any record in that file is acknowledged. So
+//! the file that it names, or a newer one, always exists.
 
 use crate::files::Files;
 use crate::format::file_name;
@@ -22,7 +22,8 @@ use jindou_model::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The name of the file next to a log's folder, where that is called `log`; for other folders `log` is replaced by their name.
+/// Name of the record's file if the log's folder is called `log`; for other folders, `log` is replaced by their name.
+/// The file is next to the folder.
 pub const END: &str = "log-end.jd";
 
 const FIRST_LINE: &str = "jindou-log-end 1\n";
@@ -32,9 +33,9 @@ const FIRST_WORD: &str = "jindou-log-end ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     pub epoch: u64,
-    /// Its sequence number; 0 if there need not be any file.
+    /// The file's sequence number; 0 if the log need not have any file.
     pub sequence: u64,
-    /// Number of its first record.
+    /// Number of the file's first record.
     pub first: u64,
 }
 
@@ -51,7 +52,7 @@ impl LogEnd {
         text
     }
 
-    /// Parses the text; `None` for anything but output of [`Self::to_text`].
+    /// Parses the text; `None` if it differs from output of [`Self::to_text`].
     pub fn parse(text: &[u8]) -> Option<Self> {
         let lines = std::str::from_utf8(text).ok()?.strip_prefix(FIRST_LINE)?;
         let mut lines = lines.lines();
@@ -64,8 +65,9 @@ impl LogEnd {
         (end.to_text().as_bytes() == text).then_some(end)
     }
 
-    /// Reads the end of an epoch's log: `None` for logs that predate this record, for other epochs, and if there need
-    /// not be any file. Must be read before the files are listed: later ones may be created meanwhile.
+    /// Reads the end of an epoch's log. `None` for logs that predate this record, if the record is of another epoch, and
+    /// if the log need not have any file. Must be called before the files are listed, since newer ones may be created at
+    /// the same time.
     pub fn read(files: &dyn Files, epoch: Option<u64>) -> Result<Option<Self>, ScanStop> {
         let path = files.end_path();
         let text = match files.end() {
@@ -98,7 +100,8 @@ impl LogEnd {
         }
     }
 
-    /// Reports the missing file, if the newest of these files is older than this end.
+    /// Returns the missing file as damage if the newest of the files with these sequence numbers is older than this
+    /// end.
     pub fn missing(&self, files: &dyn Files, sequences: &[u64]) -> Result<(), Damage> {
         if sequences.last().is_some_and(|&s| s >= self.sequence) {
             return Ok(());
@@ -119,7 +122,8 @@ impl LogEnd {
     }
 }
 
-/// True if an epoch's log had files in this folder. The folder need not exist, and the files may be missing now.
+/// True if the log of an epoch ever had files in this folder, by the record of its end. Neither the folder nor the
+/// files need exist any more.
 ///
 /// # Errors
 /// [`Error::Damaged`] if the record is damaged, [`Error::Io`].

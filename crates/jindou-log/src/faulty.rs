@@ -1,4 +1,4 @@
-//! A disk in memory that fails like real disks, for tests.
+//! A simulated disk in memory that fails like real disks, for tests.
 
 use crate::files::{File, Files};
 use jindou_model::sync;
@@ -10,39 +10,39 @@ use std::time::Duration;
 
 const SECTOR: usize = 512;
 
-/// The operations that fail, and how. Rates are per million.
+/// Kinds of faults. Rates are per million operations.
 #[derive(Clone, Debug, Default)]
 pub struct DiskFaults {
-    /// Writes that fail after a part of the data got through.
+    /// Rate of writes that fail after a part of the data was written.
     pub write: u32,
-    /// Syncs of files that fail. The unsynced data may be lost, although reading still returns it and the next sync
-    /// succeeds, as on Linux.
+    /// Rate of syncs of files that fail. The unsynced data may then be lost, although reading still returns it and the
+    /// next sync succeeds, as on Linux.
     pub sync: u32,
-    /// Syncs of the directory that fail.
+    /// Rate of syncs of the directory that fail.
     pub sync_directory: u32,
-    /// All other operations that modify the disk.
+    /// Rate of failures of all other operations that modify the disk.
     pub other: u32,
-    /// Bytes that fit on the disk; a write beyond them is truncated and fails with `StorageFull`.
+    /// Number of bytes that fit on the disk; a write beyond it is cut short and fails with `StorageFull`.
     pub room: Option<u64>,
-    /// Error with which every change fails: `ReadOnlyFilesystem`, `PermissionDenied`, …
+    /// Error with which every modification fails: `ReadOnlyFilesystem`, `PermissionDenied`, …
     pub refuse: Option<io::ErrorKind>,
-    /// Number of operations until the process dies in the middle of one: everything fails from then on.
+    /// Number of operations after which the process dies, in the middle of one. All later operations fail.
     pub die_after: Option<u64>,
-    /// Duration of a sync of a file.
+    /// Duration of a file's sync.
     pub sync_time: Duration,
 }
 
-/// The way in which a process ended.
+/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process was killed: its writes are in the page cache, except for pages that a failed sync lost.
+    /// The process was killed: what it wrote is in the page cache, except for pages that a failed sync lost.
     Kill,
-    /// The machine lost its power: any part of the unsynced data may survive.
+    /// The machine lost power: any part of the unsynced data may survive.
     Power,
 }
 
-/// A disk in memory that fails according to [`DiskFaults`]. On [`Faulty::crash`] it forgets unsynced data, sector by
-/// sector, in any order, and unsynced names. Clones share the disk.
+/// A simulated disk that fails according to [`DiskFaults`]. [`Faulty::crash`] makes it lose unsynced data, sector by
+/// sector and in any order, and unsynced changes of names. Clones share the disk.
 #[derive(Clone)]
 pub struct Faulty(Arc<Mutex<FaultyState>>);
 
@@ -55,11 +55,11 @@ struct FaultyState {
     random: u64,
     dead: bool,
     has_lost: bool,
-    /// Number of the process; files of a process that has ended do nothing.
+    /// Number of the current process. Files that were opened by an earlier one have no effect.
     process: u64,
 }
 
-/// A change of names that has not been synced.
+/// A change of names that was not synced.
 #[derive(Clone)]
 enum Rename {
     Set(String, usize),
@@ -69,12 +69,12 @@ enum Rename {
 
 #[derive(Default, Clone)]
 struct Inode {
-    /// Contents as seen by reading.
+    /// The content that reading returns.
     cache: Vec<u8>,
-    /// Contents that certainly survive a loss of power, before `changes` are applied.
+    /// The content that survives a loss of power for certain. Each of `changes` may or may not survive.
     disk: Vec<u8>,
     changes: Vec<Change>,
-    /// True if a failed sync has lost data.
+    /// True if a failed sync has lost some of the changes.
     lost: bool,
 }
 
@@ -113,7 +113,7 @@ impl FaultyState {
         rate > 0 && self.random(1_000_000) < u64::from(rate)
     }
 
-    /// Counts an operation. `Ok(true)` if the process dies in it.
+    /// Counts an operation. `Ok(true)` if the process dies during it.
     fn operation(&mut self) -> io::Result<bool> {
         if self.dead {
             return Err(dead());
@@ -131,7 +131,7 @@ impl FaultyState {
         }
     }
 
-    /// Begins an operation that changes something; `Ok(true)` if the process dies in it.
+    /// Counts an operation that modifies the disk. `Ok(true)` if the process dies during it.
     fn change(&mut self, rate: u32) -> io::Result<bool> {
         let dies = self.operation()?;
         if let Some(kind) = self.faults.refuse {
@@ -169,8 +169,7 @@ impl FaultyState {
         found.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Selects the changes of a file that survive a loss of power: none, all, the first ones, or some sectors, at
-    /// random.
+    /// Chooses at random which changes of a file survive a loss of power: none, all, the first ones, or some sectors.
     fn tear(&mut self, inode: usize) {
         let Inode {
             mut disk, changes, ..
@@ -253,7 +252,7 @@ impl FaultyState {
 }
 
 impl Faulty {
-    /// An empty disk without faults; its random choices follow from `seed`.
+    /// An empty disk without faults. Its random choices are determined by `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(FaultyState {
@@ -273,7 +272,7 @@ impl Faulty {
         sync::lock(&self.0)
     }
 
-    /// Sets the faults from now on.
+    /// Sets the faults of operations from now on.
     pub fn set(&self, faults: DiskFaults) {
         self.disk().faults = faults;
     }
@@ -284,13 +283,13 @@ impl Faulty {
         self.disk().dead
     }
 
-    /// True if a failed sync has lost data: in that case even data written by a killed process may be gone.
+    /// True if a failed sync has lost data. Then even data that a killed process had written may be lost.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.disk().has_lost
     }
 
-    /// Ends the process, whose open files have no effect any more, and starts another one on a disk without faults.
+    /// Ends the process, whose open files have no effect afterwards, and starts another one on a disk without faults.
     pub fn crash(&self, crash: Crash) {
         let mut disk = self.disk();
         disk.dead = false;
@@ -306,7 +305,8 @@ impl Faulty {
             Crash::Kill => {
                 for i in 0..disk.inodes.len() {
                     if disk.inodes[i].lost && disk.random(2) == 0 {
-                        // Lost pages look clean, so the cache may drop them and read them again.
+                        // Lost pages count as clean, so the cache may drop them; reading then returns what is on the
+                        // disk.
                         let inode = &mut disk.inodes[i];
                         inode.cache = inode.disk.clone();
                         for change in &inode.changes {
@@ -319,7 +319,7 @@ impl Faulty {
         }
     }
 
-    /// Flips one bit of a file, on the disk and in the cache. False if the file has no such byte.
+    /// Flips one bit of a file, on the disk and in the cache. False if the file does not have that many bytes.
     pub fn flip(&self, name: &str, byte: u64, bit: u32) -> bool {
         let mut disk = self.disk();
         let Ok(inode) = disk.find(name) else {
@@ -336,7 +336,7 @@ impl Faulty {
         done
     }
 
-    /// Another disk with the same content, names and unsynced changes, and without faults.
+    /// An independent copy of the disk with the same content, names and unsynced changes, and without faults.
     #[must_use]
     pub fn copy(&self, seed: u64) -> Self {
         let disk = self.disk();

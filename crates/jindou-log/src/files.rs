@@ -1,4 +1,4 @@
-//! The file layer: the operations that the log needs, and their implementation on real directories.
+//! The file layer: the operations on files that the log needs, and their implementation by a real directory.
 
 use crate::end::END;
 use jindou_model::private;
@@ -6,21 +6,21 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A flat folder of files by name.
+/// A folder of files without subfolders.
 ///
-/// An implementation promises what POSIX does, and no more: written bytes survive a loss of power once [`File::sync`]
-/// has returned `Ok`; the creation, renaming or removal of a name does once [`Files::sync_directory`] has. Bytes that
-/// were not synced may survive wholly, partly and in any order of their 512-byte sectors; sectors that did not survive
-/// read as zeros or are beyond the file's end. After a failed sync nothing is known about data written since the last
-/// successful one, and a later `Ok` says nothing about it.
+/// An implementation guarantees what POSIX guarantees, and no more. Written bytes survive a loss of power once
+/// [`File::sync`] has returned `Ok`; a created, renamed or removed name does once [`Files::sync_directory`] has. Of
+/// bytes that were not synced, any 512-byte sectors may survive; the others read as zeros or are beyond the file's end.
+/// After a failed sync, nothing is known about data written since the last successful one, and a later `Ok` says
+/// nothing about that data.
 pub trait Files: Send + Sync {
     /// Names of all files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// The first `limit` bytes of a file, or all if it has fewer.
+    /// The first `limit` bytes of a file, or the whole file if it is shorter.
     fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>>;
 
-    /// [`Files::read`] of several files; slow storage reads them concurrently.
+    /// [`Files::read`] for several files. Storage with high latency reads them concurrently.
     fn read_many(&self, names: &[String], limit: u64) -> Vec<io::Result<Vec<u8>>> {
         names.iter().map(|n| self.read(n, limit)).collect()
     }
@@ -28,7 +28,7 @@ pub trait Files: Send + Sync {
     /// A file's length in bytes.
     fn len(&self, name: &str) -> io::Result<u64>;
 
-    /// Creates an empty file, or truncates an existing one, and opens it.
+    /// Creates an empty file, or truncates an existing one, and opens it for writing.
     fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
 
     /// Opens an existing file for writing.
@@ -46,8 +46,8 @@ pub trait Files: Send + Sync {
     /// Path of a file, for messages.
     fn path(&self, name: &str) -> PathBuf;
 
-    /// The bytes last passed to [`Files::set_end`]; `None` if it was never called. An object store keeps none, since it
-    /// cannot replace objects.
+    /// The bytes that were last passed to [`Files::set_end`]; `None` if it was never called. An object store stores
+    /// none, since it cannot replace objects.
     fn end(&self) -> io::Result<Option<Vec<u8>>> {
         if !self.appends() {
             return Ok(None);
@@ -58,8 +58,8 @@ pub trait Files: Send + Sync {
         }
     }
 
-    /// Stores a few bytes that describe the log's end, outside of the folder if that is possible; durable when it
-    /// returns `Ok`. After an error the stored bytes are either the new or the old ones.
+    /// Stores a few bytes that describe the log's end, outside of the folder if possible. They are durable once this
+    /// returns `Ok`; after an error, either the new or the old bytes are stored.
     fn set_end(&self, bytes: &[u8]) -> io::Result<()> {
         match self.appends() {
             true => self.put(END, bytes),
@@ -67,20 +67,20 @@ pub trait Files: Send + Sync {
         }
     }
 
-    /// Location of the bytes of [`Files::set_end`], for messages.
+    /// Where the bytes of [`Files::set_end`] are stored, for messages.
     fn end_path(&self) -> PathBuf {
         self.path(END)
     }
 
-    /// True if files can be written to after [`Files::put`]; false for a store of immutable objects, where only
+    /// True if files can be written to after they were created; false for a store of immutable objects, where only
     /// `list`, `read`, `len`, `put` and `remove` work.
     fn appends(&self) -> bool {
         true
     }
 
-    /// Creates a file with this content, durable when it returns `Ok`; after an error the file either exists completely
-    /// or not at all. A directory replaces an existing file of that name. An object store refuses with
-    /// [`io::ErrorKind::AlreadyExists`], since nothing else there keeps two writers apart.
+    /// Creates a file with this content, which is durable once this returns `Ok`; after an error, the file exists
+    /// either completely or not at all. A directory replaces an existing file of that name. An object store refuses to
+    /// with [`io::ErrorKind::AlreadyExists`]; this is how a second writer is noticed there.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}{TEMPORARY}");
         let put = || {
@@ -93,38 +93,38 @@ pub trait Files: Send + Sync {
         };
         let result = put();
         if result.is_err() {
-            // Freeing the space matters more than the reason why this fails, too.
+            // The space should be freed. If this fails, too, the first error is more useful.
             let _ = self.remove(&temporary);
         }
         result
     }
 }
 
-/// Copy of the record of a log's end, in the log's folder.
+/// Name of the copy of the end record that is in the log's folder.
 const COPY_OF_END: &str = "end.jd";
 
-/// Longest end record: a text of five short lines.
+/// Longest length in bytes of an end record, which is a text of five short lines.
 const LONGEST_END: u64 = 1 << 10;
 
 /// Suffix that [`Files::put`] appends to the name of an incomplete file.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
-/// A file that is open for writing. It is not shared: there is one writer at a time.
+/// A file that is open for writing, by one writer at a time.
 #[allow(clippy::len_without_is_empty)]
 pub trait File: Send {
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Writes all of `bytes`, starting at byte `at`. After an error any part of them may have been written.
+    /// Writes all of `bytes` from byte `at` on. After an error, any part of them may have been written.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes everything written before durable, including the length.
+    /// Makes everything that was written durable, including the length.
     fn sync(&mut self) -> io::Result<()>;
 
     /// Truncates the file to `length` bytes, or extends it with zeros.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// False if the name no longer refers to this file, since it was removed, replaced or moved.
+    /// False if the name no longer refers to this file, because it was removed, replaced or renamed.
     fn in_place(&self) -> io::Result<bool>;
 }
 
@@ -135,14 +135,14 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory that need not exist.
+    /// A directory, whether it exists or not.
     pub(crate) fn unchecked(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
         }
     }
 
-    /// The parent directory, and the name in it of the record of this log's end.
+    /// The parent directory, and the name in it of the file with the record of this log's end.
     fn place_of_end(&self) -> (Self, String) {
         let parent = match self.path.parent() {
             Some(p) if p != Path::new("") => p,
@@ -155,10 +155,10 @@ impl Directory {
         )
     }
 
-    /// A directory that must exist.
+    /// An existing directory.
     ///
     /// # Errors
-    /// If it does not exist or is not a directory.
+    /// Fails if it does not exist or is not a directory.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         if !std::fs::metadata(&path)?.is_dir() {
@@ -192,8 +192,8 @@ impl Files for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
-            // Any kind of entry is listed: a pipe or a link in place of a file must be an error when it is read, not a
-            // missing file.
+            // Entries that are not files are listed, too: a pipe or link in place of a file must lead to an error when
+            // it is read, not count as a missing file.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -251,7 +251,7 @@ impl Files for Directory {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             read => read.map(Some),
         };
-        // The copy in the folder speaks where the file next to it is lost.
+        // If the file next to the folder is lost, the copy in the folder is used.
         match missing(folder.read(&name, LONGEST_END))? {
             Some(end) => Ok(Some(end)),
             None => missing(self.read(COPY_OF_END, LONGEST_END)),

@@ -1,25 +1,26 @@
-//! The bytes of a log: file heads and groups. docs/internals/log.md has diagrams.
+//! The binary format of log files: heads and groups. docs/internals/log.md has diagrams.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Bytes of a file's head that has the number of its first record in 32 bits.
+/// Length in bytes of a file's head in which the number of its first record has 32 bits.
 const SHORT_HEAD: usize = 80;
-/// Bytes of a file's longest head.
+/// Length in bytes of a file's head in which that number has 64 bits.
 pub(crate) const LONG_HEAD: usize = 88;
-/// Bytes of a group before its records.
+/// Length in bytes of a group's part before its records.
 pub(crate) const GROUP_HEAD: usize = 56;
-/// Bytes of a group after its records.
+/// Length in bytes of a group's part after its records.
 pub(crate) const GROUP_TAIL: usize = 16;
 /// The smallest unit that a disk writes either completely or not at all.
 const SECTOR: usize = 512;
 
 const FILE_MAGIC: [u8; 8] = *b"JDLOGFL\n";
-/// The version of files whose numbers have 32 bits.
+/// The version of files whose first record's number has 32 bits in the head.
 const VERSION: u32 = 1;
-/// The version of files whose first number has 64 bits.
+/// The version of files in which it has 64 bits.
 const LONG_VERSION: u32 = 2;
-/// The number from which on files are of that version: far below the end of 32 bits, so that no file of the other one
-/// gets there. Files of smaller numbers are as they always were, and read by programs that know only those.
+/// New files whose first record has at least this number use the second version. The limit is far below 2^32, so that
+/// no file of the first version reaches larger numbers. Files with smaller numbers are unchanged, so that older programs
+/// can read them.
 const LONG_FROM: u64 = 1 << 31;
 const GROUP_MAGIC: u32 = u32::from_le_bytes(*b"JDGr");
 const TAIL_MAGIC: u32 = u32::from_le_bytes(*b"JDgE");
@@ -30,7 +31,7 @@ pub(crate) fn file_name(epoch: u64, sequence: u64) -> String {
     format!("{epoch:016x}-{sequence:016x}{SUFFIX}")
 }
 
-/// Epoch and sequence number of a log file's name; `None` for other names.
+/// Epoch and sequence number of a log file, from its name; `None` for names of other files.
 pub(crate) fn parse_name(name: &str) -> Option<(u64, u64)> {
     let (epoch, sequence) = name.strip_suffix(SUFFIX)?.split_once('-')?;
     let number = |s: &str| (s.len() == 16).then(|| u64::from_str_radix(s, 16).ok())?;
@@ -54,7 +55,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(b)
 }
 
-/// The end of the valid part of a file that another one continues.
+/// The end of the valid part of a file, as the head of the next file records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sealed {
     /// The file's sequence number.
@@ -69,17 +70,18 @@ pub(crate) struct Sealed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHead {
     pub epoch: u64,
-    /// Ascending from 1 within the files of an epoch.
+    /// Number of the file, which ascends from 1 in each epoch.
     pub sequence: u64,
-    /// A random number of the process that wrote the file, so that groups of other processes are recognised.
+    /// A random number of the process that wrote the file. It is the seed of checksums, so that groups of other
+    /// processes are recognised.
     pub session: u64,
     /// Number of the first record in this file.
     pub first: u64,
-    /// True if the head has that number in 64 bits.
+    /// True if the head contains `first` in 64 bits.
     pub long: bool,
-    /// Number of bytes, including this head, that were durable before the file got its name.
+    /// Number of bytes of this file, including this head, that were durable before the file got its name.
     pub whole: u64,
-    /// End of the file that this one continues; `None` if everything before `first` is in the base.
+    /// End of the file that this one continues; `None` if all records before `first` are in the base.
     pub previous: Option<Sealed>,
 }
 
@@ -88,7 +90,7 @@ impl FileHead {
         self.session ^ self.sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// True if a new file that begins with this number has it in 64 bits.
+    /// True if the head of a new file whose first record has this number must use 64 bits.
     pub fn is_long(first: u64) -> bool {
         first >= LONG_FROM
     }
@@ -101,13 +103,13 @@ impl FileHead {
         }
     }
 
-    /// The full number of a record of this file; groups contain the low half.
+    /// The full number of a record of this file, given its low 32 bits, which are all that groups contain.
     fn number(&self, low: u32) -> u64 {
         let steps = low.wrapping_sub(self.first as u32);
         self.first.saturating_add(steps.into())
     }
 
-    /// Appends the head; returns its checksum, to which the first group is chained.
+    /// Appends the head to `out`; returns its checksum, which the first group contains.
     pub fn write(&self, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
         let p = self.previous.unwrap_or(Sealed {
@@ -141,7 +143,7 @@ impl FileHead {
         check
     }
 
-    /// Parses a head and its checksum; otherwise returns a description of the fault.
+    /// Parses a head; returns it with its checksum. The error describes what is wrong.
     pub fn read(bytes: &[u8]) -> Result<(Self, u64), String> {
         let version = u32_at(bytes, 8);
         let long = version == LONG_VERSION;
@@ -187,37 +189,37 @@ impl FileHead {
     }
 }
 
-/// Purpose of a group.
+/// The purpose of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupKind {
     /// Records.
     Records = 1,
-    /// No records: states that everything before it is durable.
+    /// A group without records. It records that everything before it is durable.
     Mark = 2,
-    /// No records: states that the next file exists.
+    /// A group without records. It records that the next file exists.
     Continued = 3,
 }
 
-/// A group with correct checksums.
+/// A group whose checksums are correct.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordGroup<'a> {
     pub kind: GroupKind,
-    /// Number of its first record, or of the next record if it has none.
+    /// Number of its first record; without records, the number of the next record.
     pub first: u64,
     pub count: u32,
-    /// Bytes of this file that were known to be durable when the group was written.
+    /// Number of bytes of this file that were known to be durable when the group was written.
     pub durable: u64,
-    /// Checksum of the group before it, or of the file's head.
+    /// Checksum of the group before it, or of the file's head if it is the first.
     pub chain: u64,
-    /// Its own checksum.
+    /// Checksum of this group.
     pub check: u64,
-    /// End of this group in the file, in bytes.
+    /// Position in the file of the end of this group.
     pub end: u64,
     body: &'a [u8],
 }
 
 impl<'a> RecordGroup<'a> {
-    /// The records in order; `None` if they do not fill the body.
+    /// The records in order; `None` if their lengths do not match the length of the body.
     pub fn records(&self) -> Option<Vec<&'a [u8]>> {
         let mut records = Vec::new();
         let mut at = 0usize;
@@ -232,12 +234,12 @@ impl<'a> RecordGroup<'a> {
     }
 }
 
-/// Data for the head and the checksums of a group that is to be written.
+/// Content of a new group's head, and the seed of its checksums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupHead {
     pub kind: GroupKind,
     pub first: u64,
-    /// Its position in the file.
+    /// The group's position in the file.
     pub at: u64,
     /// See [`RecordGroup::durable`].
     pub durable: u64,
@@ -254,12 +256,13 @@ pub(crate) fn group_size(records: &[(u64, Vec<u8>)]) -> usize {
     GROUP_HEAD + body + GROUP_TAIL
 }
 
-/// The checksum of a group's head. Its last byte is never zero, so that a partly written head is noticed.
+/// The checksum of a group's head. Its last byte is never zero, so that a head that was not completely written is
+/// noticed.
 fn head_check(head: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(head, seed) | 1 << 63
 }
 
-/// Appends a group to `out`; returns its checksum.
+/// Appends a group to `out`; returns the group's checksum.
 pub(crate) fn write_group(head: &GroupHead, records: &[(u64, Vec<u8>)], out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     debug_assert_eq!(start % 8, 0, "records are padded to places in the file");
@@ -267,7 +270,7 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u64, Vec<u8>)], out: &mu
     out.reserve(size);
     out.extend_from_slice(&GROUP_MAGIC.to_le_bytes());
     out.extend_from_slice(&(head.kind as u32).to_le_bytes());
-    // The file's head has the other half of the number.
+    // The upper half of the number follows from the file's head.
     let low = (head.first as u32).to_le_bytes();
     out.extend_from_slice(&low);
     out.extend_from_slice(&(records.len() as u32).to_le_bytes());
@@ -289,20 +292,20 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u64, Vec<u8>)], out: &mu
     check
 }
 
-/// Result of looking for a group at a position.
+/// Result of reading a group at a position.
 #[derive(Debug)]
 pub(crate) enum FoundGroup<'a> {
     /// A group.
     Group(RecordGroup<'a>),
     /// Only zeros, or the file's end.
     End,
-    /// A group that a crash may have left: some part of it was never written.
+    /// A group that a crash may have left, since some part of it was never written.
     Torn,
-    /// Every part of a group was written, but some part has changed; the reason.
+    /// A group of which all parts were written, but some part was changed afterwards. Contains a description.
     Changed(&'static str),
 }
 
-/// Reads the group at byte `at` of a file with this head.
+/// Reads the group at byte `at` of a file that has this head.
 pub(crate) fn read_group<'a>(file: &'a [u8], at: usize, of: &FileHead) -> FoundGroup<'a> {
     let seed = of.seed();
     let rest = file.get(at..).unwrap_or(&[]);
@@ -366,27 +369,27 @@ pub(crate) fn read_group<'a>(file: &'a [u8], at: usize, of: &FileHead) -> FoundG
     FoundGroup::Group(group)
 }
 
-/// True if some part of `bytes` reads as if it had never been written: their last byte, which writers never leave zero,
-/// or their share of some sector.
+/// True if some part of `bytes` looks as if it had never been written: their last byte, which writers never leave zero,
+/// or all of their bytes in some sector. `at` is the position of `bytes` in the file.
 fn has_gap(bytes: &[u8], at: usize) -> bool {
     let zero = |b: &[u8]| b.iter().all(|&x| x == 0);
     let first = (SECTOR - at % SECTOR).min(bytes.len());
     bytes.last() == Some(&0) || zero(&bytes[..first]) || bytes[first..].chunks(SECTOR).any(zero)
 }
 
-/// Complete groups after the position at which reading stopped.
+/// Complete groups that follow the position at which reading stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Behind {
     /// Number of groups.
     pub groups: u64,
     /// Number of their records.
     pub records: u64,
-    /// The largest number of bytes that one of them states to be durable, and that group's position.
+    /// The largest number of bytes that one of these groups records as durable, and the position of that group.
     pub durable: Option<(u64, u64)>,
 }
 
-/// Searches the rest of a file for groups. A group that states that the bytes at `at` were durable proves that they
-/// have changed since. Checks every eighth byte.
+/// Searches the rest of a file for complete groups. If one of them records that the bytes at `at` were durable, these
+/// bytes must have been changed since. Tries every position that is a multiple of 8.
 pub(crate) fn groups_behind(file: &[u8], at: usize, head: &FileHead) -> Behind {
     let mut behind = Behind::default();
     let mut next = at + 8;
@@ -431,7 +434,7 @@ mod tests {
     fn heads_come_back_and_any_change_is_seen() {
         let all = [
             head(1, false),
-            // As a version that had only short heads wrote it.
+            // As written by versions that had only short heads.
             head(u32::MAX.into(), false),
             head(LONG_FROM, true),
             head(1 << 32, true),
@@ -453,7 +456,7 @@ mod tests {
 
     #[test]
     fn numbers_up_to_the_old_limit_are_written_as_they_were() {
-        // The bytes of a head as docs/internals/log.md has them.
+        // The bytes of a head as in docs/internals/log.md.
         let mut expected = b"JDLOGFL\n".to_vec();
         expected.extend_from_slice(&1u32.to_le_bytes());
         expected.extend_from_slice(&(LONG_FROM as u32 - 1).to_le_bytes());

@@ -1,12 +1,13 @@
 //! The durable log below the store: ordered, checksummed, opaque records, one for each snapshot of an id epoch.
 //!
-//! A record is acknowledged once it is durable; records that wait together are written and synced together. After a
-//! crash every acknowledged record is present, and of the others a prefix in order, each of them complete. Incomplete
-//! data that a crash can leave at the end of the log (a torn tail) is skipped and reported. Any other change to written
-//! data is damage and refused, with its file and byte. docs/internals/log.md has the format and the reasons.
+//! A record is acknowledged once it is durable; records that are waiting at the same time are written and synced
+//! together. After a crash, all acknowledged records are there, and some of the following records may be: in order,
+//! without gaps, and complete. Incomplete data that a crash can leave at the end of the log (a torn tail) is skipped
+//! and reported. Any other change of written data is refused as damage, with its file and position.
+//! docs/internals/log.md explains the format and its reasons.
 //!
-//! Start reading at `log.rs`; then `format.rs` (the bytes), `writer.rs` (failing disks), `scan.rs` and `recovery.rs`
-//! (the checks on reading).
+//! Start reading at `log.rs`; continue with `format.rs` (the bytes), `writer.rs` (handling of disk errors), `scan.rs`
+//! and `recovery.rs` (checks on reading).
 
 mod clock;
 mod closed;

@@ -1,4 +1,4 @@
-//! The lock that allows one process per store.
+//! The lock that ensures that only one process uses a store.
 
 use jindou_model::{Error, Result, private};
 use std::fs::{File, TryLockError};
@@ -6,13 +6,13 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The lock's file in a store directory. It stays there; its presence means nothing.
+/// Name of the lock file in a store directory. The file is never removed; whether it exists says nothing.
 const NAME: &str = "lock";
-/// Number of attempts to take a lock whose file was replaced meanwhile.
+/// Number of attempts to take the lock if the lock file keeps being replaced.
 const TRIES: usize = 10;
 
-/// The right to write to a store directory, until dropped. The operating system holds it (`flock`), so it ends with the
-/// process, in whatever way that ends.
+/// The exclusive right to write to a store directory, until this is dropped. It is a lock of the operating system
+/// (`flock`), which ends with the process, however the process ends.
 #[derive(Debug)]
 pub struct StoreLock {
     file: File,
@@ -23,8 +23,8 @@ impl StoreLock {
     /// Takes the lock of an existing directory.
     ///
     /// # Errors
-    /// [`Error::InUse`] if another process (or another part of this one) has it; the message names it if it is known.
-    /// [`Error::Io`] if the file cannot be created or the file system does not support locks.
+    /// [`Error::InUse`] if another process (or another part of this one) has the lock; the message names the process if
+    /// it is known. [`Error::Io`] if the file cannot be created or the file system does not support locks.
     pub fn acquire(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
         for _ in 0..TRIES {
@@ -38,7 +38,8 @@ impl StoreLock {
                 file,
                 path: path.clone(),
             };
-            // Between opening and locking the file may have been removed: then this locks nothing.
+            // If the file was removed between opening and locking it, this lock does not exclude processes that create
+            // a new one.
             if lock.holds() {
                 lock.sign();
                 return Ok(lock);
@@ -47,7 +48,7 @@ impl StoreLock {
         Err(Error::in_use(path, "the lock file keeps being removed"))
     }
 
-    /// True while the lock keeps others out: false once its file was removed or replaced.
+    /// True while the lock excludes others; false once its file was removed or replaced.
     #[must_use]
     pub fn holds(&self) -> bool {
         match (self.file.metadata(), std::fs::metadata(&self.path)) {
@@ -56,7 +57,7 @@ impl StoreLock {
         }
     }
 
-    /// Records the holder in the file. Only for messages: a full disk does not matter.
+    /// Writes the process id to the file, for messages of other processes. Errors, such as a full disk, are ignored.
     fn sign(&mut self) {
         let _ = self.file.set_len(0);
         let _ = self.file.rewind();
@@ -66,8 +67,8 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
-        // A child that another thread is just starting has the descriptor until it runs its program: closing ours would leave the
-        // lock to it.
+        // A child process that another thread is just starting has a copy of the descriptor until it executes its
+        // program. If only our descriptor were closed, the lock would last until then.
         let _ = self.file.unlock();
     }
 }

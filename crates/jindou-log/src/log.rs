@@ -1,4 +1,4 @@
-//! The log: a queue, and one thread that writes the queued records, group by group.
+//! The log: a queue of records, and a thread that writes them in groups.
 
 use crate::clock::ThreadClock;
 use crate::files::{Files, TEMPORARY};
@@ -13,14 +13,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Smallest and largest size of the file that tests whether the log's disk has space.
+/// Smallest and largest size in bytes of the file with which [`Log::probe`] tests whether the disk has space.
 const PROBE: usize = 4096;
 const LARGEST_PROBE: usize = 16 << 20;
 
-/// An ordered log of opaque records, numbered consecutively, of one id epoch.
+/// A log of opaque records of one id epoch, which are numbered consecutively.
 ///
-/// Appending hands a record over; its ticket reports when the record is durable. One thread takes all waiting records,
-/// writes them as one group and syncs once (group commit). Dropping the log writes the waiting records and syncs.
+/// [`Log::append`] queues a record and returns a ticket, which reports when the record is durable. One thread takes all
+/// queued records, writes them as one group and syncs once (group commit). Dropping the log writes the queued records
+/// and syncs.
 pub struct Log {
     shared: Arc<LogShared>,
     files: Arc<dyn Files>,
@@ -36,9 +37,9 @@ impl std::fmt::Debug for Log {
 
 struct LogShared {
     state: Mutex<LogQueue>,
-    /// Wakes the thread when there is work.
+    /// Notified when the thread has work.
     work: Condvar,
-    /// Wakes appenders when the queue has space, and [`Log::reset`] when the thread is idle.
+    /// Notified when the queue has space, for appenders, and when the thread is idle, for [`Log::reset`].
     room: Condvar,
     writer: Mutex<LogWriter>,
     options: LogOptions,
@@ -48,13 +49,14 @@ struct LogShared {
 struct LogQueue {
     queue: VecDeque<WaitingRecord>,
     bytes: usize,
-    /// Number of the next record.
+    /// Number of the next record to be appended.
     next: u64,
     acknowledged: u64,
     failed: Option<LogFailure>,
-    /// Reason why the last group was refused, and its bytes: until a group or a test file of that size can be written.
+    /// Reason why the last group could not be written, and its size in bytes; reset when a group, or a test file of
+    /// that size, was written.
     refused: Option<(LogFailure, usize)>,
-    /// Reason why acknowledged records are not durable by the time they should be.
+    /// Reason why acknowledged records could not be synced in time.
     not_durable: Option<LogFailure>,
     /// True while a group is being written.
     busy: bool,
@@ -64,7 +66,7 @@ struct LogQueue {
     durable: u64,
     files: u64,
     file_bytes: u64,
-    /// Number of queued records for which the thread waits before it processes the queue, unless some time has passed.
+    /// Number of queued records at which the thread is notified; until then, it waits for a limited time.
     wanted: usize,
 }
 
@@ -80,7 +82,7 @@ impl Drop for WaitingRecord {
     }
 }
 
-/// Failure that is reported to waiting callers when the log's thread panics.
+/// The failure that is reported to waiting callers if the log's thread panics.
 fn thread_failed() -> LogFailure {
     LogFailure {
         path: "log".into(),
@@ -106,7 +108,7 @@ fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     c.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reports the outcome of an appended record, once it is known.
+/// Reports the outcome of an appended record once it is known.
 #[must_use = "a record is durable only once its ticket says so"]
 pub struct Ticket {
     number: u64,
@@ -128,13 +130,13 @@ impl Ticket {
         self.number
     }
 
-    /// Blocks until the record is durable, in the sense of the log's [`Durability`].
+    /// Waits until the record is durable, as far as the log's [`Durability`] promises.
     ///
     /// # Errors
-    /// [`Error::Io`] when the disk refuses (its kind gives the reason: `StorageFull`, `ReadOnlyFilesystem`,
-    /// `PermissionDenied`, …), [`Error::Damaged`] or [`Error::InUse`] when retrying is useless. The record is then not
-    /// in the log. The exception is a process that dies before the next record succeeds: the record may then be found
-    /// in the log, complete, like any unacknowledged record after a crash.
+    /// [`Error::Io`] if the disk refuses; the error's kind gives the reason (`StorageFull`, `ReadOnlyFilesystem`,
+    /// `PermissionDenied`, …). [`Error::Damaged`] or [`Error::InUse`] if retrying is useless. After an error, the
+    /// record is not in the log, with one exception: if the process dies before the next record was written, the log
+    /// may contain the record, complete, like any record that was not acknowledged before a crash.
     pub fn wait(&self) -> Result<()> {
         let mut outcome = lock(&self.slot.outcome);
         loop {
@@ -146,7 +148,7 @@ impl Ticket {
         }
     }
 
-    /// True once [`Ticket::wait`] would not block.
+    /// True if [`Ticket::wait`] would return at once.
     #[must_use]
     pub fn is_done(&self) -> bool {
         lock(&self.slot.outcome).is_some()
@@ -154,16 +156,16 @@ impl Ticket {
 }
 
 impl Log {
-    /// Opens the log of an id epoch, or creates one. Records after `after`, the last that the base includes, are passed
-    /// to `record` in order.
+    /// Opens the log of an id epoch, or creates it. `after` is the number of the last record that the base includes;
+    /// records after it are passed to `record` in order.
     ///
-    /// Other processes must not write to the log meanwhile: [`crate::StoreLock`] ensures that in a directory, the
-    /// objects' names in an object store.
+    /// No other process may write to the log at the same time. In a directory, [`crate::StoreLock`] ensures this; in an
+    /// object store, objects are only created under names that do not exist.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when existing data is damaged, with file and byte; [`Error::Io`] when it cannot be read; the
-    /// errors of `record`. A log that cannot be written is not an error here ([`Recovery::read_only`]), but at the
-    /// first record.
+    /// [`Error::Damaged`] if existing data is damaged, with file and position; [`Error::Io`] if it cannot be read;
+    /// errors of `record`. If the log can be read but not written, this succeeds ([`Recovery::read_only`] gives the
+    /// reason), and the first record fails.
     pub fn open(
         files: Arc<dyn Files>,
         epoch: u64,
@@ -225,11 +227,11 @@ impl Log {
         Ok((log, found))
     }
 
-    /// Hands over the record of snapshot `number`, which follows the one before. Returns at once, unless
-    /// [`LogOptions::queue_bytes`] of records are waiting already.
+    /// Queues the record of snapshot `number`, which must be one more than the number before. Returns at once, unless
+    /// [`LogOptions::queue_bytes`] of records are queued already.
     ///
     /// # Errors
-    /// The log's failure, until [`Log::reset`].
+    /// The error with which an earlier record failed, until [`Log::reset`] is called.
     pub fn append(&self, number: u64, record: Vec<u8>) -> Result<Ticket> {
         let mut state = lock(&self.shared.state);
         loop {
@@ -261,10 +263,11 @@ impl Log {
         Ok(Ticket { number, slot })
     }
 
-    /// Accepts records again after a failure, starting with `number`, the one after the last that was acknowledged.
+    /// Accepts records again after a failure. `number` is that of the next record, the one after the last acknowledged
+    /// record.
     ///
     /// # Errors
-    /// [`Error::Internal`] if that is not the number, or if records are waiting.
+    /// [`Error::Internal`] if `number` is not that number, or if records are queued.
     pub fn reset(&self, number: u64) -> Result<()> {
         let mut state = lock(&self.shared.state);
         while state.busy {
@@ -281,35 +284,36 @@ impl Log {
         Ok(())
     }
 
-    /// Removes records up to `upto`, which are durable in the base. Only whole files are removed, so some records stay.
+    /// Removes records up to number `upto`, which must be durable in the base. Only whole files are removed, so some of
+    /// these records may stay.
     ///
     /// # Errors
-    /// [`Error::Io`] if files cannot be removed; no data is lost then, and the next call tries again.
+    /// [`Error::Io`] if files cannot be removed. No data is lost then, and the next call tries again.
     pub fn truncate(&self, upto: u64) -> Result<()> {
         let oldest = self.with_writer(|w| w.truncate(upto))?;
-        // Without holding the writer: removing many objects takes a while.
+        // The writer is not locked meanwhile, since removing many objects takes long.
         remove_before(&*self.files, self.epoch, oldest)?;
         Ok(())
     }
 
-    /// Starts a new file with the next group, so that [`Log::truncate`] can remove everything that was appended before.
+    /// Makes the next group start a new file, so that [`Log::truncate`] can remove everything appended before it.
     pub fn begin_file(&self) {
         lock(&self.shared.writer).roll = true;
     }
 
-    /// Makes records durable that were acknowledged without being so ([`Durability::Interval`], [`Durability::None`]).
+    /// Syncs records that were acknowledged without being durable ([`Durability::Interval`], [`Durability::None`]).
     ///
     /// # Errors
-    /// [`Error::Io`] if that is not possible now; it is retried in the background.
+    /// [`Error::Io`] if that fails now; the log's thread will try again.
     pub fn sync(&self) -> Result<()> {
         self.with_writer(LogWriter::sync)
     }
 
-    /// Tests that files can be created at the log's location, with a file that is removed again: a small one, or one as large
-    /// as the last group if that was refused. Does not sync.
+    /// Tests whether files can be created in the log's folder, with a file that is then removed. If the last group was
+    /// refused, the file is as large as that group, otherwise small. Does not sync.
     ///
     /// # Errors
-    /// [`Error::Io`] if they cannot.
+    /// [`Error::Io`] if they cannot be created.
     pub fn probe(&self) -> Result<()> {
         if !self.files.appends() {
             return Ok(());
@@ -321,8 +325,8 @@ impl Log {
             .files
             .create(&name)
             .and_then(|mut file| file.write_at(0, &vec![0; bytes]));
-        // Several callers may do this at a time; a file left by a process that dies here is removed at the next
-        // opening.
+        // Several callers may create and remove the same file at the same time, without harm. If the process dies here,
+        // the next opening removes the file.
         let _ = self.files.remove(&name);
         written.map_err(|e| Error::io(self.files.path(&name), e))?;
         let mut state = lock(&self.shared.state);
@@ -343,7 +347,7 @@ impl Log {
         result.map_err(|f| f.to_error())
     }
 
-    /// Current state of the log, as of the last group.
+    /// Current state of the log, as of the last group that was written.
     #[must_use]
     pub fn status(&self) -> Status {
         let state = lock(&self.shared.state);
@@ -364,10 +368,10 @@ impl Log {
         }
     }
 
-    /// Writes waiting records, syncs and ends: the same as dropping, but returns its error.
+    /// Writes queued records, syncs, and ends the log's thread, as dropping does, but returns the error.
     ///
     /// # Errors
-    /// [`Error::Io`] if records that were acknowledged without being durable cannot be made so.
+    /// [`Error::Io`] if acknowledged records that were not durable cannot be synced.
     pub fn close(mut self) -> Result<()> {
         self.end()
     }
@@ -385,12 +389,12 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Callers that need the result call `close`.
+        // The error is ignored. Callers that need it call `close`.
         let _ = self.end();
     }
 }
 
-/// A number that is unique to this process.
+/// A random number that identifies this process.
 fn session() -> u64 {
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u128(
@@ -403,7 +407,7 @@ fn session() -> u64 {
     hasher.finish()
 }
 
-/// Next task of the thread.
+/// The next task of the log's thread.
 enum WriterTask {
     Group(Vec<WaitingRecord>),
     Sync,
@@ -413,7 +417,7 @@ enum WriterTask {
 
 impl LogShared {
     fn run(&self) {
-        // Whatever happens to this thread, waiting callers must not wait for ever.
+        // If this thread panics, waiting callers get an error rather than wait for ever.
         struct Fail<'a>(&'a LogShared);
         impl Drop for Fail<'_> {
             fn drop(&mut self) {
@@ -547,8 +551,8 @@ impl LogShared {
             state.busy = false;
             state.groups += 1;
             state.records += group.len() as u64;
-            // Size of the next group to wait for: clients that are acknowledged now usually send another record, as do
-            // those that are queued already. It is reduced by an eighth, since some clients stop.
+            // Estimated size of the next group. Clients that are acknowledged now usually send another record soon, as
+            // do those whose records are queued. An eighth is subtracted, since some clients stop.
             let all = group.len() + state.queue.len();
             clock.wanted = all - all / 8;
         }

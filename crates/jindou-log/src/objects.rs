@@ -1,4 +1,4 @@
-//! An object store as the log's storage: every group is one immutable object.
+//! An object store as storage for a log: every group is an immutable object.
 
 use crate::files::{File, Files};
 use object_store::path::Path as Key;
@@ -10,12 +10,13 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-/// Number of objects that are read concurrently.
+/// Number of objects that are read at the same time.
 const AT_A_TIME: usize = 16;
 
-/// Files over any `object_store`: listed, read, put once and removed, never appended to.
+/// Implementation of [`Files`] by any `object_store`: objects are listed, read, created and removed, but not appended
+/// to.
 ///
-/// Requests run on a thread of their own, so that this may be called from anywhere, including asynchronous code (which
+/// Requests run on a thread of their own, so that this may be called from any code, including asynchronous code (which
 /// it blocks).
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
@@ -30,10 +31,10 @@ impl std::fmt::Debug for Objects {
 }
 
 impl Objects {
-    /// Files for the objects whose names begin with `prefix` and a slash.
+    /// Files for the objects whose names begin with `prefix` followed by a slash.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// Fails if no thread can be started.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -51,7 +52,7 @@ impl Objects {
         self.prefix.clone().join(name)
     }
 
-    /// Runs a request to its end.
+    /// Runs a request on the other thread and waits for its result.
     fn run<T: Send + 'static>(
         &self,
         request: impl Future<Output = object_store::Result<T>> + Send + 'static,
@@ -61,7 +62,7 @@ impl Objects {
             return Err(io::ErrorKind::Other.into());
         };
         runtime.spawn(async move {
-            // The receiver is waiting for it.
+            // The receiver waits for the answer, so this does not fail.
             let _ = answer.send(request.await);
         });
         match answered.recv() {
@@ -73,7 +74,7 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // Dropping a runtime inside asynchronous code panics.
+        // Dropping a runtime in asynchronous code would panic.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

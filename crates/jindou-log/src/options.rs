@@ -1,45 +1,48 @@
-//! Options of a log, and its status.
+//! Options and status of a log.
 
 use std::time::Duration;
 
-/// The point at which a record counts as written and its ticket is fulfilled.
+/// When a record counts as written, so that it is acknowledged by its ticket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// Once it is synced: acknowledged records are never lost. Records that wait together are synced together.
+    /// When it is synced: acknowledged records are never lost. Records that are waiting at the same time are synced
+    /// together.
     #[default]
     Batch,
-    /// Once the operating system has it; it is synced after this time at the latest. A power failure loses the records
-    /// acknowledged meanwhile, the end of the process loses nothing.
+    /// When it was passed to the operating system. It is synced after at most this time. A power failure loses the
+    /// records acknowledged since the last sync; the end of the process loses nothing.
     Interval(Duration),
-    /// Once the operating system has it; it is synced at the system's discretion (after [`LogOptions::unsynced_bytes`] at
-    /// the latest). A power failure loses the unsynced records, the end of the process loses nothing.
+    /// When it was passed to the operating system, which writes it to disk when it sees fit; the log itself syncs only
+    /// after [`LogOptions::unsynced_bytes`]. A power failure loses records that were not on disk; the end of the
+    /// process loses nothing.
     None,
 }
 
 /// Options of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
-    /// The point at which a ticket is fulfilled.
+    /// When a record is acknowledged.
     pub durability: Durability,
-    /// Size at which a file is continued by a new one.
+    /// Size in bytes at which the log continues in a new file.
     pub file_bytes: u64,
-    /// Number of bytes, initially zeros, by which a file grows at a time with [`Durability::Batch`]: a sync has no
-    /// metadata to write if length and blocks are unchanged. With 0, it grows by the bytes written.
+    /// Number of zero bytes by which a file is extended at a time with [`Durability::Batch`]. A sync has no metadata to
+    /// write if neither length nor blocks have changed. With 0, a file grows by the bytes that are written.
     pub lengthen_bytes: u64,
-    /// Bytes of records that may wait; beyond them [`crate::Log::append`] blocks, unless nothing waits.
+    /// Largest number of bytes of queued records. [`crate::Log::append`] blocks if it would be exceeded, unless the
+    /// queue is empty.
     pub queue_bytes: usize,
-    /// Size beyond which a group gets no second record.
+    /// Size in bytes beyond which no further record is added to a group.
     pub group_bytes: usize,
-    /// Number of unsynced bytes after which the log syncs whatever the durability; until then it keeps them in memory,
-    /// to write them again if the sync fails.
+    /// Number of unsynced bytes after which the log syncs, whatever the durability. Until then it keeps these records
+    /// in memory, to write them again if the sync fails.
     pub unsynced_bytes: usize,
-    /// Idle time after which the log records that its last group is durable, so that damage to it is not taken for a
-    /// torn tail.
+    /// Idle time after which the log records that its last group is durable, so that later damage to that group is not
+    /// mistaken for a torn tail.
     pub idle: Duration,
-    /// Longest time that a group waits for the clients that were acknowledged just before, and never more than three
-    /// quarters of the duration of a sync. Without it, two halves of the clients take turns, and each waits for the
-    /// other's sync. If they do not come back in that time, it soon stops waiting.
+    /// Longest time for which a group waits for further records of the clients that were just acknowledged; at most
+    /// three quarters of the duration of a sync. Without it, half of the clients would wait for the sync of the other
+    /// half, in turns. If records do not arrive in that time, the log soon stops waiting.
     pub gather: Duration,
 }
 
@@ -68,16 +71,16 @@ pub struct Status {
     pub durable: u64,
     /// Number of files.
     pub files: u64,
-    /// Bytes of the files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
-    /// Number of waiting records, and their bytes.
+    /// Number of queued records, and their bytes.
     pub queued: (u64, u64),
-    /// Groups written since the log was opened.
+    /// Number of groups written since the log was opened.
     pub groups: u64,
-    /// Records in them.
+    /// Number of records in these groups.
     pub records: u64,
-    /// Reason why the last group could not be written, or not synced in time: until that succeeds, or [`Log::probe`] finds
-    /// room for as much.
+    /// Reason why the last group could not be written, or not synced in time; reset when that succeeds, or when
+    /// [`Log::probe`] has written a file of the same size.
     ///
     /// [`Log::probe`]: crate::Log::probe
     pub failure: Option<String>,

@@ -1,4 +1,4 @@
-//! The parts of a log that a backup keeps: the beginnings of its files, which never change again.
+//! The parts of a log that a backup copies: beginnings of its files, which never change again.
 
 use crate::end::LogEnd;
 use crate::files::Files;
@@ -6,27 +6,27 @@ use crate::format::{FileHead, Sealed, file_name, parse_name};
 use crate::scan::{ChainFile, ScanStop, chain, contents, names, walk};
 use jindou_model::{Error, Result};
 
-/// The beginning of a log file, in whole groups. Parts with equal name, length and chain are equal everywhere.
+/// The beginning of a log file, up to the end of a group. Parts with equal name, length and chain have equal content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPart {
-    /// The file's name.
+    /// Name of the file.
     pub name: String,
-    /// Number of bytes from its beginning.
+    /// Length of the part in bytes.
     pub length: u64,
-    /// Checksum of the last group in them, or of the file's head.
+    /// Checksum of the part's last group; without groups, of the file's head.
     pub chain: u64,
-    /// Number of the first record in them.
+    /// Number of the part's first record.
     pub first: u64,
-    /// Number of the next record after them.
+    /// Number of the record after the part's last one.
     pub next: u64,
 }
 
-/// The parts of an epoch's log with all durable records after `after`: up to the group of record `acknowledged`, which
-/// was confirmed to a caller, or, if that is not known, as far as the log itself proves durability. The log may be in
-/// use.
+/// The parts of an epoch's log that contain all durable records after `after`. They end with the group of record
+/// `acknowledged`, which was acknowledged to a caller; if that is `None`, at the last position that the log itself
+/// records as durable. The log may be in use.
 ///
 /// # Errors
-/// [`Error::Damaged`] for damage, with its position; [`Error::Io`]. For a log in use, either may disappear on a retry.
+/// [`Error::Damaged`] for damage, with its position; [`Error::Io`]. If the log is in use, a retry may succeed.
 pub fn parts(
     files: &dyn Files,
     epoch: u64,
@@ -65,7 +65,7 @@ pub fn parts(
     Ok(parts)
 }
 
-/// Length of the valid part of the newest file.
+/// Sets the end of the part that is the newest file.
 fn newest(
     files: &dyn Files,
     link: &ChainFile,
@@ -103,7 +103,7 @@ fn newest(
     Ok(())
 }
 
-/// The chain link as which a part's bytes are read; `None` if they are not the beginning of that file.
+/// Describes a part as a file of a chain, so that it can be read; `None` if `bytes` are not the beginning of that file.
 fn link_of(bytes: &[u8], part: &LogPart) -> Option<ChainFile> {
     let (epoch, sequence) = parse_name(&part.name)?;
     let (head, check) = FileHead::read(bytes).ok()?;
@@ -122,19 +122,20 @@ fn link_of(bytes: &[u8], part: &LogPart) -> Option<ChainFile> {
     })
 }
 
-/// True if these bytes are those of the part.
+/// True if these bytes are the content of the part.
 #[must_use]
 pub fn is_part(bytes: &[u8], part: &LogPart) -> bool {
     bytes.len() as u64 == part.length
         && link_of(bytes, part).is_some_and(|link| walk(&link, bytes, &mut |_, _| Ok(())).is_ok())
 }
 
-/// The record after `after` in a part, given its bytes.
+/// The record that follows number `after`, given the bytes of the part that contains it; `None` if the part does not
+/// contain it.
 #[must_use]
 pub fn record_after(bytes: &[u8], part: &LogPart, after: u64) -> Option<Vec<u8>> {
     let link = link_of(bytes, part)?;
     let mut found = None;
-    // Ends with an error when the record is found.
+    // The walk is ended by an error when the record was found.
     let _ = walk(&link, bytes, &mut |group, records| {
         let wanted = after.saturating_add(1).checked_sub(group.first);
         let wanted = wanted.and_then(|at| usize::try_from(at).ok());

@@ -1,4 +1,4 @@
-//! Reading a log when it is opened.
+//! Recovery: reads a log when it is opened.
 
 use crate::end::LogEnd;
 use crate::files::Files;
@@ -11,29 +11,29 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Findings when a log was opened.
+/// Findings of the opening of a log.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Recovery {
     /// Number of files read.
     pub files: u64,
-    /// Bytes of these files.
+    /// Total size of these files in bytes.
     pub bytes: u64,
     /// Number of records replayed.
     pub records: u64,
-    /// Number of records skipped, since the base includes them.
+    /// Number of records that were skipped because the base includes them.
     pub skipped: u64,
-    /// Number of the last record that the store now has, in its base or from the log.
+    /// Number of the last record that the store has now, in its base or from the log.
     pub last: u64,
-    /// Duration of the opening, including the replay.
+    /// Duration of the opening, replay included.
     pub time: Duration,
-    /// Bytes at the end that were left by a crash.
+    /// The torn tail that a crash left at the end, which was skipped.
     pub cut: Option<Cut>,
-    /// Number of records at the end that were not known to be durable and were written again.
+    /// Number of records at the end that were not known to be durable, and were therefore written again.
     pub rewritten: u64,
-    /// Other epochs that have files here; they were not read.
+    /// Other epochs that have files in the same folder, which were not read.
     pub other_epochs: Vec<u64>,
-    /// Reason why the log cannot be written now; writing is tried again with every update.
+    /// Reason why the log cannot be written to now; each update tries again.
     pub read_only: Option<String>,
 }
 
@@ -73,8 +73,8 @@ impl std::fmt::Display for Recovery {
     }
 }
 
-/// Reads the log, passes each record after `after` to `replay`, and returns a writer that continues from there. The
-/// only changes on disk are those that a later opening would make in the same way.
+/// Reads the log, passes each record after number `after` to `replay`, and returns a writer that continues the log.
+/// Changes nothing on disk, except for what the next opening would change in the same way.
 pub(crate) fn recover(
     files: Arc<dyn Files>,
     epoch: u64,
@@ -107,7 +107,8 @@ pub(crate) fn recover(
     writer.end = end.map_or(0, |end| end.sequence);
     writer.next = after.checked_add(1).ok_or_else(numbers_used_up)?;
     if let Some(sequences) = names.epochs.get(&epoch) {
-        // A name created by a process that died may not be durable yet, and its file is used from here on.
+        // A name that was created by a process that died may not be durable yet. It must be, since the log continues
+        // from its file.
         let synced = if files.appends() {
             files.sync_directory()
         } else {
@@ -154,7 +155,8 @@ fn read(
         let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
         replay.found.files += 1;
         replay.found.bytes += bytes.len() as u64;
-        // Ends of groups, starting with the last one known to be durable.
+        // Ends of groups of this file that may be the end of its durable part. Those that later groups prove to be
+        // durable are removed, except for the last of them.
         let mut proven = link.sealed.map_or(link.head.whole, |s| s.length);
         let mut ends = VecDeque::from([Durable {
             sealed: Sealed {
@@ -204,8 +206,8 @@ fn read(
     Ok(())
 }
 
-/// Reads a log without changing it: records after `after` are passed to `record` in order. The log may be in use; its
-/// newest groups may then be missing, but none in between.
+/// Reads a log without changing it, and passes records after number `after` to `record` in order. The log may be in
+/// use; its newest groups may then be missing, but no group in between.
 ///
 /// # Errors
 /// As [`crate::Log::open`].
@@ -220,7 +222,7 @@ pub fn replay(
         last: after,
         ..Recovery::default()
     };
-    // Read before the files are listed, since the log may be in use.
+    // The end must be read before the files are listed, since the log may be in use.
     let end = LogEnd::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
     found.other_epochs = names
@@ -264,8 +266,8 @@ pub fn replay(
     Ok(found)
 }
 
-/// True if a file names a successor that was created after the files were listed: its absence from the list is then not
-/// damage.
+/// True if damage is only that a file's successor is missing from an earlier list of files, because it was created
+/// after that.
 fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Result<bool> {
     let later = |s: &u64| *s > sequence;
     Ok(damage.file == file_name(epoch, sequence + 1)
@@ -275,7 +277,7 @@ fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Res
             .is_some_and(|all| all.iter().any(later)))
 }
 
-/// Records numbered above `after` in the groups within `bytes`, which an earlier pass has validated.
+/// The records with numbers above `after` in a range of a file, whose groups were validated before.
 fn unproven(file: &[u8], bytes: Range<u64>, head: &FileHead, after: u64) -> Vec<Record> {
     let mut records = Vec::new();
     let mut at = bytes.start;

@@ -1,4 +1,4 @@
-//! Reading a log: the files that belong to it, the valid bytes in them, and checks that they are unchanged.
+//! Reads a log: finds the files that belong to it and the valid bytes in them, and checks that they were not changed.
 
 use crate::closed::{CLOSED, Closed};
 use crate::end::LogEnd;
@@ -11,17 +11,17 @@ use jindou_model::{Error, Result};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Number of files read concurrently, if that is faster than one by one.
+/// Number of files that are read at the same time from an object store.
 const AT_A_TIME: usize = 32;
 
-/// A part of a log that has changed since it was written.
+/// A part of a log that was changed or lost after it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Name of the file.
     pub file: String,
-    /// Position in the file from which it cannot be used.
+    /// Position in bytes from which on the file cannot be used.
     pub offset: u64,
-    /// Description of the damage, without its place.
+    /// Description of the damage, without file and position.
     pub what: String,
 }
 
@@ -34,11 +34,11 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Beginning of the description of damage without a definite position.
+/// [`Damage::what`] begins with this if a file is missing, so that the damage has no position.
 const MISSING: &str = "the file is missing";
 
 impl Damage {
-    /// True for a file that is missing, for which the position means nothing.
+    /// True if the file as a whole is missing, so that the position has no meaning.
     #[must_use]
     pub fn is_of_whole_file(&self) -> bool {
         self.what.starts_with(MISSING)
@@ -65,7 +65,7 @@ impl From<Damage> for ScanStop {
 }
 
 impl ScanStop {
-    /// The error for a caller that wanted to use the log.
+    /// The error for a caller that needs the log.
     pub fn into_error(self, files: &dyn Files) -> Error {
         match self {
             Self::Error(e) => e,
@@ -97,16 +97,16 @@ fn damage(file: &str, offset: u64, what: impl Into<String>) -> Damage {
     }
 }
 
-/// The file names of a log's epochs.
+/// The files of a log, by epoch.
 #[derive(Debug, Default)]
 pub(crate) struct LogFileNames {
-    /// Sequence numbers of each epoch, ascending.
+    /// Sequence numbers of the files of each epoch, ascending.
     pub epochs: std::collections::BTreeMap<u64, Vec<u64>>,
-    /// Files that were incomplete when a process died.
+    /// Names of files that were incomplete when a process died.
     pub temporary: Vec<String>,
 }
 
-/// Lists a log's files. Files not created by the log are skipped.
+/// Lists the files of a log; ignores other files.
 pub(crate) fn names(files: &dyn Files) -> Result<LogFileNames> {
     let mut found = LogFileNames::default();
     for name in files.list().map_err(|e| Error::io(files.path(""), e))? {
@@ -125,23 +125,23 @@ pub(crate) fn names(files: &dyn Files) -> Result<LogFileNames> {
     Ok(found)
 }
 
-/// One file of a chain.
+/// A file of a chain, in which each file continues the one before.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainFile {
     pub name: String,
     pub head: FileHead,
     /// Checksum of the head.
     pub check: u64,
-    /// Its end, as recorded by its successor.
+    /// End of its valid part, as recorded by the next file; `None` for the newest file.
     pub sealed: Option<Sealed>,
-    /// First record of the successor.
+    /// Number of the next file's first record; `None` for the newest file.
     pub next: Option<u64>,
-    /// Bytes that it had when the log was closed with it as the newest; 0 if that is not known.
+    /// The file's length in bytes when the log was closed, if it was the newest file then; otherwise 0.
     pub closed: u64,
 }
 
-/// Follows a log from its newest file back to the one with the record after `after`, or, if that is missing, to the
-/// oldest existing one. The result has the oldest first.
+/// Follows a log from its newest file back to the file that contains the record after `after`; without `after`, as far
+/// as files exist. The result begins with the oldest file.
 pub(crate) fn chain(
     files: &dyn Files,
     epoch: u64,
@@ -226,17 +226,17 @@ pub(crate) fn contents<'a>(
     })
 }
 
-/// Bytes at the end of a log that were left by a crash.
+/// The end of a log file that a crash left incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut {
     /// Name of the file.
     pub file: String,
-    /// Position of the first byte that is skipped.
+    /// Position of the first skipped byte.
     pub offset: u64,
-    /// Number of skipped bytes, up to the file's end.
+    /// Number of skipped bytes, up to the end of the file.
     pub bytes: u64,
-    /// Number of complete records after the first missing one; none of them was durable.
+    /// Number of complete records among the skipped bytes. None of them was durable.
     pub records: u64,
 }
 
@@ -254,24 +254,24 @@ impl std::fmt::Display for Cut {
     }
 }
 
-/// Result of walking a file of a chain.
+/// Result of reading a file of a chain.
 #[derive(Debug)]
 pub(crate) struct Walked {
-    /// End of the last valid group.
+    /// Position of the end of the last valid group.
     pub length: u64,
     pub chain: u64,
     /// Number of the next record.
     pub next: u64,
     pub groups: u64,
-    /// Bytes that are known to have been durable.
+    /// Number of bytes that are known to have been durable.
     pub durable: u64,
     pub cut: Option<Cut>,
 }
 
-/// Receives a group and its records.
+/// Function that receives a group and its records.
 type Visit<'a> = dyn FnMut(&RecordGroup<'_>, &[&[u8]]) -> Result<()> + 'a;
 
-/// Reads a file's groups in order and passes them to `visit`.
+/// Reads the groups of a file in order and passes them to `visit`.
 pub(crate) fn walk(
     link: &ChainFile,
     file: &[u8],
@@ -353,7 +353,7 @@ pub(crate) fn walk(
     Ok(w)
 }
 
-/// Checks that the groups of a file may end at this position.
+/// Returns damage unless the groups of a file may end at this position.
 fn check_end(link: &ChainFile, at: u64, head: &FileHead) -> Result<(), ScanStop> {
     if link.sealed.is_some() || at < head.whole {
         let what = "a group has changed or is missing";
@@ -369,7 +369,8 @@ fn check_end(link: &ChainFile, at: u64, head: &FileHead) -> Result<(), ScanStop>
     Ok(())
 }
 
-/// The rest of a file after its last complete group, unless a group in it proves that it was durable.
+/// Describes the rest of a file after its last valid group as a torn tail; returns damage if a group in it proves that
+/// bytes before it were durable.
 fn torn_tail(
     link: &ChainFile,
     file: &[u8],
@@ -399,19 +400,19 @@ fn torn_tail(
 pub struct LogReport {
     /// Number of files read.
     pub files: u64,
-    /// Bytes of these files.
+    /// Total size of these files in bytes.
     pub bytes: u64,
     /// Number of groups in them.
     pub groups: u64,
     /// Number of records in them.
     pub records: u64,
-    /// Numbers of the first and the last record of each epoch; `None` if it has none.
+    /// Numbers of the first and the last record of each epoch; `None` for an epoch without records.
     pub epochs: Vec<(u64, Option<RangeInclusive<u64>>)>,
     /// Damage that was found.
     pub damages: Vec<Damage>,
-    /// Torn tails that the next opening will skip: not damage.
+    /// Torn tails, which are not damage and will be skipped by the next opening.
     pub cuts: Vec<Cut>,
-    /// Files that no log needs any more: not damage, and removed by the next [`crate::Log::truncate`].
+    /// Files that no log needs any more. They are not damage, and the next [`crate::Log::truncate`] removes them.
     pub leftovers: Vec<String>,
 }
 
@@ -423,17 +424,17 @@ impl LogReport {
     }
 }
 
-/// Reads all logs in a folder, of every epoch. Verifies every checksum, that records are consecutive, and that the
-/// newest file exists. Changes nothing. The log may be in use, and then its newest groups may look like a torn tail.
+/// Reads all logs in a folder, of all epochs. Verifies all checksums, that records are consecutive, and that the newest
+/// file exists. Changes nothing. If a log is in use, its newest groups may look like a torn tail.
 ///
 /// # Errors
-/// If the folder or a file cannot be read. Damage is not an error but part of the report.
+/// Fails if the folder or a file cannot be read. Damage is not an error but part of the report.
 pub fn check(files: &dyn Files) -> Result<LogReport> {
     check_all(files, None)
 }
 
-/// As [`check`], for a base of this epoch that needs all records after `after`: a missing file between it and the
-/// newest one is damage, too.
+/// As [`check`], for a base of this epoch that needs all records after number `after`. A missing file that contains
+/// such records is then damage, too.
 ///
 /// # Errors
 /// As [`check`].

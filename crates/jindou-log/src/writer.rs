@@ -1,4 +1,4 @@
-//! Writing groups: the choice of the file, the tracking of durable data, and the handling of disk errors.
+//! Writes groups: chooses the file, keeps track of durable data, and handles disk errors.
 
 mod end;
 
@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A record and its number.
+/// Number and content of a record.
 pub(crate) type Record = (u64, Vec<u8>);
 
 /// Reason why the log does not accept records; reported to every waiting caller.
@@ -25,12 +25,12 @@ pub(crate) struct LogFailure {
     pub what: String,
 }
 
-/// The cause of a [`LogFailure`]. All but the first are permanent.
+/// The cause of a [`LogFailure`]. Only `Disk` may be temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
-    /// The disk refused, for this reason.
+    /// The disk returned an error of this kind.
     Disk(io::ErrorKind),
-    /// The file in use was removed or replaced.
+    /// The file that was being written was removed or replaced.
     Removed,
     /// Another process writes to the log.
     InUse,
@@ -50,11 +50,11 @@ impl LogFailure {
     }
 }
 
-/// The end of the durable data, which the next file continues.
+/// The end of the data that is known to be durable. The next file continues from there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Durable {
     pub sealed: Sealed,
-    /// Number of the next record.
+    /// Number of the next record after it.
     pub next: u64,
 }
 
@@ -62,9 +62,9 @@ pub(crate) struct Durable {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenFile {
     pub sequence: u64,
-    /// Number of the record after its last one.
+    /// Number of the record after the file's last one.
     pub next: u64,
-    /// Its length in bytes.
+    /// The file's length in bytes.
     pub bytes: u64,
 }
 
@@ -76,12 +76,12 @@ struct Current {
     seed: u64,
     /// Position of the next group.
     end: u64,
-    /// Checksum of the last group, with which the next group begins.
+    /// Checksum of the last group, which the next group will contain.
     chain: u64,
-    /// Length of the file, including space that is allocated for groups to come.
+    /// Length of the file in bytes, including zeros for groups to come.
     lengthened: u64,
-    /// Number of bytes that recovery will know to be durable: each group records how much of the file was synced before
-    /// it was written, and this is what the last group says.
+    /// Number of bytes that recovery will know to be durable: each group records how many bytes were synced before it,
+    /// and this is the number in the last group.
     proven: u64,
 }
 
@@ -89,29 +89,30 @@ pub(crate) struct LogWriter {
     pub files: Arc<dyn Files>,
     pub epoch: u64,
     pub session: u64,
-    /// Size at which a file is continued by another one.
+    /// Size in bytes at which the log continues in a new file.
     pub file_bytes: u64,
-    /// A file grows to a multiple of this; with 0, by the bytes written.
+    /// Files are extended to multiples of this many bytes; with 0, by the bytes written.
     pub lengthen: u64,
-    /// All files that are needed, oldest first.
+    /// All files that are still needed, oldest first.
     pub kept: Vec<OpenFile>,
     pub next_sequence: u64,
-    /// Sequence number of the newest file recorded by [`Files::set_end`]; 0 for none.
+    /// Sequence number of the newest file that was recorded by [`Files::set_end`]; 0 for none.
     pub end: u64,
-    /// Number of the first record of the newest file that recovery read.
+    /// Number of the first record in the newest file that recovery read.
     pub newest_first: u64,
-    /// `None` if nothing before the next record matters any more.
+    /// The end of the durable data; `None` if the next file need not continue any file.
     pub durable: Option<Durable>,
-    /// Records that were acknowledged, or read by recovery, and are not known to be durable.
+    /// Records that were acknowledged or read by recovery, but are not known to be durable.
     pub unsynced: Vec<Record>,
     /// Bytes of these records.
     pub unsynced_bytes: usize,
     /// Number of the next record.
     pub next: u64,
-    /// Set if the names of files found by recovery could not be synced: records after this one may be lost with them.
+    /// Set if the directory could not be synced after recovery: then files, with the records after this number, may be
+    /// lost.
     pub names_unsynced_after: Option<u64>,
-    /// Set if records after this one are in a newest file that [`Files::set_end`] has not recorded: its loss would go
-    /// unnoticed.
+    /// Set if the newest file, with the records after this number, could not be recorded by [`Files::set_end`], so that
+    /// its loss would go unnoticed.
     pub end_unrecorded_after: Option<u64>,
     pub broken: Option<LogFailure>,
     /// True if the next group must start a new file.
@@ -145,8 +146,8 @@ impl LogWriter {
         }
     }
 
-    /// Writes records as one group, and syncs them if requested, together with everything that was not synced before.
-    /// After an error none of them is in the log, though a crash before the next success may bring them back, complete.
+    /// Writes records as one group. With `sync`, also syncs them and everything before them. After an error, none of
+    /// the new records is in the log; but if a crash follows before the next success, recovery may find them, complete.
     pub fn write(&mut self, records: Vec<Record>, sync: bool) -> Result<(), LogFailure> {
         self.check_broken()?;
         let before = self.unsynced.len();
@@ -171,7 +172,8 @@ impl LogWriter {
             .as_ref()
             .is_some_and(|c| roll || c.end >= self.file_bytes)
         {
-            // The new file must continue the durable data. If this fails, everything that was not synced goes there.
+            // The new file must continue durable data. If the sync fails, everything that was not synced is written to
+            // the new file.
             let last = self.unsynced.split_off(new);
             let synced = self.sync_current(None);
             let old = if synced { self.current.take() } else { None };
@@ -191,7 +193,8 @@ impl LogWriter {
         self.start()
     }
 
-    /// Makes everything durable that was written. After an error, a retry is correct: the records go to a new file.
+    /// Syncs everything that was written. After an error, retrying is correct: the records are then written to a new
+    /// file.
     pub fn sync(&mut self) -> Result<(), LogFailure> {
         self.check_broken()?;
         if self.names_unsynced_after.is_some() {
@@ -210,7 +213,7 @@ impl LogWriter {
         self.start()
     }
 
-    /// The last record that would survive a power failure.
+    /// Number of the last record that would survive a power failure.
     pub fn durable_upto(&self) -> u64 {
         let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
         let known = unsynced.saturating_sub(1);
@@ -227,7 +230,7 @@ impl LogWriter {
         self.broken.clone().map_or(Ok(()), Err)
     }
 
-    /// Appends `unsynced[new..]` to the current file. False if there is no file to append to, or no longer.
+    /// Appends `unsynced[new..]` to the current file. False if there is no file that can be appended to.
     fn append(&mut self, new: usize, bytes: usize) -> bool {
         let (Some(c), Some((first, _))) = (&mut self.current, self.unsynced.get(new)) else {
             return false;
@@ -268,7 +271,8 @@ impl LogWriter {
         true
     }
 
-    /// Syncs the current file. False if it can no longer be trusted; it was then truncated to `keep` bytes, if given.
+    /// Syncs the current file. False if the file must not be used any more; it was then truncated to `keep` bytes, if
+    /// given.
     fn sync_current(&mut self, keep: Option<u64>) -> bool {
         let Some(c) = &mut self.current else {
             return self.unsynced.is_empty();
@@ -312,15 +316,15 @@ impl LogWriter {
         }
     }
 
-    /// Stops writing to the current file, except for truncating records that were not acknowledged: they take space,
-    /// and would come back if the process died now.
+    /// Stops writing to the current file. With `keep`, truncates it to that length: the records after it were not
+    /// acknowledged, take space, and would be found by recovery if the process died now.
     fn give_up_current(&mut self, keep: Option<u64>) {
         if let (Some(mut c), Some(keep)) = (self.current.take(), keep) {
             let _ = c.file.truncate(keep);
         }
     }
 
-    /// Writes everything that is not durable to a new file, which continues the durable data.
+    /// Writes everything that is not durable to a new file, which continues from the durable data.
     pub fn start(&mut self) -> Result<(), LogFailure> {
         self.check_broken()?;
         self.current = None;
@@ -364,12 +368,13 @@ impl LogWriter {
                     return Ok(());
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.files.appends() => {
-                    // A put of this process whose answer was lost is skipped: no caller was told that it had succeeded.
+                    // If a put of this process succeeded but its answer was lost, its object is skipped: no caller was
+                    // told of success.
                     self.ours(&name)?;
                     self.next_sequence += 1;
                 }
                 Err(e) => {
-                    // An earlier attempt may have made it the newest file; then a file of this name must stay.
+                    // If an earlier attempt may have recorded this file as the newest, a file of this name must stay.
                     if self.files.appends() && !self.may_be_said(sequence) {
                         let _ = self.files.remove(&name);
                     }
@@ -416,7 +421,7 @@ impl LogWriter {
         }
     }
 
-    /// Succeeds if the object of that name was written by this process.
+    /// Fails unless the object of that name was written by this process.
     fn ours(&mut self, name: &str) -> Result<(), LogFailure> {
         let bytes = self
             .files
@@ -448,7 +453,7 @@ impl LogWriter {
         }
     }
 
-    /// Records on disk that everything before is durable, so that damage to the last group can be told from a torn
+    /// Records in the log that everything before is durable, so that damage to the last group can be told from a torn
     /// tail.
     pub fn mark(&mut self) {
         let Some(d) = self.durable else { return };
@@ -478,8 +483,8 @@ impl LogWriter {
         self.sync_current(Some(before));
     }
 
-    /// Tells readers of the old file that there must be a newer one. It is only useful if that gets lost, so errors are
-    /// ignored.
+    /// Appends a group to the old file that says that a newer file exists. It only helps if the newer file is lost, so
+    /// errors are ignored.
     fn say_continued(mut old: Current, next: u64, buffer: &mut Vec<u8>) {
         let head = GroupHead {
             kind: GroupKind::Continued,
@@ -496,7 +501,7 @@ impl LogWriter {
         let _ = old.file.sync();
     }
 
-    /// Syncs and records that; nothing is written afterwards.
+    /// Syncs, and records this in the log. The writer must not be used afterwards.
     pub fn close(&mut self) -> Result<(), LogFailure> {
         let result = self.sync();
         self.mark();
@@ -509,15 +514,15 @@ impl LogWriter {
                     sequence: c.sequence,
                     length: c.end,
                 };
-                // It is only useful if the file is cut short later.
+                // Errors are ignored: this only helps if the file is truncated later.
                 let _ = self.files.put(CLOSED, closed.to_text().as_bytes());
             }
         }
         result
     }
 
-    /// Drops files without records after `upto`: those before the sequence number that is returned. The newest stays,
-    /// so that sequence numbers continue from it.
+    /// Forgets files without records after number `upto`, and returns the sequence number of the first file to keep,
+    /// before which all can be removed. Keeps the newest file, so that sequence numbers continue.
     pub fn truncate(&mut self, upto: u64) -> Result<u64, LogFailure> {
         if self.next <= upto.saturating_add(1)
             && self.broken.as_ref().is_some_and(|b| {
@@ -548,12 +553,12 @@ impl LogWriter {
     }
 }
 
-/// Removes an epoch's files before a sequence number; returns how many.
+/// Removes an epoch's files before a sequence number; returns their number.
 pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Result<u64, Error> {
     let wrong = |name: &str, e| Error::io(files.path(name), e);
     let mut names = files.list().map_err(|e| wrong("", e))?;
     names.retain(|n| parse_name(n).is_some_and(|(e, s)| e == epoch && s < sequence));
-    // Oldest first: after a crash at any point, the rest is a log without gaps.
+    // Oldest first, so that after a crash at any point the remaining files are a log without gaps.
     names.sort_unstable();
     for name in &names {
         match files.remove(name) {
@@ -564,10 +569,10 @@ pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Res
     Ok(names.len() as u64)
 }
 
-/// Removes the log of an epoch that no store needs any more, durably; returns the number of its files.
+/// Removes the log of an epoch that no store needs any more, durably; returns the number of removed files.
 ///
 /// # Errors
-/// [`Error::Io`] if a file cannot be removed; those before it are removed.
+/// [`Error::Io`] if a file cannot be removed; older files were removed then.
 pub fn remove_epoch(files: &dyn Files, epoch: u64) -> Result<u64, Error> {
     if let Ok(Some(_)) = LogEnd::read(files, Some(epoch)) {
         let none = LogEnd {

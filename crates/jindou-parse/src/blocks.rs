@@ -1,4 +1,4 @@
-//! Blocks of whole lines, distributed to any number of workers.
+//! Divides a document into blocks of whole lines, which any number of workers parse.
 
 use crate::input::{LineCounter, blank_mark, read_more};
 use crate::limits::{Limits, no_room};
@@ -11,37 +11,38 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Usual size of a block: its lines, terms and quads fit a core's second-level cache.
+/// Usual size of a block in bytes: its lines, terms and quads then fit in a core's second-level cache.
 const BLOCK: u64 = 1 << 20;
-/// Longest line; spans are 32 bits and a block may also hold copied terms.
+/// Longest line in bytes. Spans have 32 bits, and a block may contain copied terms as well.
 const MAX_LINE: usize = 1 << 30;
-/// Step by which a block grows until its last line is complete.
+/// Number of bytes by which a block grows until its last line is complete.
 const GROW: usize = 1 << 16;
 
-/// Origin of a block of lines.
+/// Where a block of lines is, in its buffer and in its document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockAt {
     /// Offset in the buffer of the first byte of the lines.
     pub(crate) begin: usize,
     /// Position of that byte in the document.
     pub(crate) offset: u64,
-    /// Number of lines before it; `None` when they have to be counted in the file.
+    /// Number of lines before it; `None` for a plain file, in which an error's line has to be counted.
     pub(crate) lines: Option<u64>,
 }
 
 /// The blocks of one document.
 #[derive(Clone)]
 pub(crate) enum DocumentBlocks {
-    /// A plain file: workers read it concurrently, each its own part.
+    /// A plain file, of which workers read different parts concurrently.
     File(Arc<FileBlocks>),
-    /// Any other input: a worker that needs a block locks the reader, reads (and decompresses) one and unlocks it.
+    /// Any other input. A worker that needs a block locks the reader, reads (and decompresses) the block, and unlocks
+    /// it.
     Stream(Arc<Mutex<StreamBlocks>>),
 }
 
 impl DocumentBlocks {
-    /// Fills `buf` with the next block; `None` at the end. A file's bytes are added to `counter`. If a line of a file
-    /// makes the block much larger than usual, that is charged to `held`, the buffer's own charge; a stream has its own
-    /// charge.
+    /// Fills `buf` with the next block; `None` at the end. The bytes read from a plain file are added to `counter`. If
+    /// a long line makes a plain file's block much larger than usual, its memory is charged to `held`, the buffer's
+    /// charge; a stream has a charge of its own.
     pub(crate) fn next(
         &self,
         buf: &mut Vec<u8>,
@@ -59,7 +60,7 @@ impl DocumentBlocks {
     }
 }
 
-/// A plain file cut into equal parts; a block is the lines that start in its part.
+/// A plain file divided into equal parts; a block consists of the lines that start in its part.
 pub(crate) struct FileBlocks {
     file: File,
     len: u64,
@@ -94,7 +95,7 @@ impl FileBlocks {
             }
             let end = (start + self.part).min(self.len);
             counter.fetch_add(end - start, Ordering::Relaxed);
-            // One byte before the part shows if a line starts at its first byte.
+            // The byte before the part is read as well: it tells whether a line starts at the part's first byte.
             let from = start.saturating_sub(1);
             buf.clear();
             self.read(buf, from, (end - from) as usize)?;
@@ -157,7 +158,7 @@ impl FileBlocks {
     }
 }
 
-/// A stream that is cut at the last line end before each block's size.
+/// A stream, which is divided at the last line end before a block's usual size.
 pub(crate) struct StreamBlocks {
     reader: Option<Box<dyn Read + Send>>,
     limits: Limits,
@@ -218,7 +219,8 @@ impl StreamBlocks {
     }
 }
 
-/// Charges a block with an unfinished line, if it is larger than usual: the buffer doubles, and the line is copied.
+/// Charges a block whose last line is not complete, if it is larger than usual. The factor 4: the buffer doubles when
+/// it grows, and the line is copied.
 fn charge(held: &mut Charge, bytes: usize) -> io::Result<()> {
     if bytes <= 2 * BLOCK as usize {
         return Ok(());
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Whatever the size of the parts, the blocks together are the text, in whole lines.
+    /// Whatever the size of the parts, the blocks together contain the text, in whole lines.
     #[test]
     fn blocks_are_the_text_in_whole_lines() {
         let mut text = Vec::new();

@@ -1,4 +1,5 @@
-//! Character classes of the line formats, as tables and as fast checks that agree with the full ones.
+//! Character classes of N-Triples and N-Quads: tables, and fast checks that accept a subset of what the full checks
+//! accept.
 
 /// Allowed anywhere in an IRI after its scheme: unreserved characters and sub-delimiters (RFC 3986).
 const IRI_ANYWHERE: u8 = 1;
@@ -79,16 +80,16 @@ pub(crate) fn string_stop(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Length of the IRI at the start of `bytes`, if it is followed by `>` and of the plain kind: ASCII, absolute, no
-/// escape or percent sign, a host without port or user. Every other IRI, valid or not, gives `None` and must take the
-/// full check.
+/// Length of the IRI at the start of `bytes`, if `>` follows and the IRI is plain: ASCII, absolute, without escape or
+/// percent sign, and with a host without port or user. Returns `None` for every other IRI, valid or not, which then
+/// needs the full check.
 #[inline]
 pub(crate) fn plain_iri(bytes: &[u8]) -> Option<usize> {
     let i = plain_start(bytes)?;
     (bytes.get(i) == Some(&b'>')).then_some(i)
 }
 
-/// True for whole IRIs of that kind that do not change when they are resolved: without `.` and `..` in their paths.
+/// True if all of `bytes` is a plain IRI that resolution does not change: one without `.` and `..` in its path.
 #[inline]
 pub(crate) fn is_plain_iri(bytes: &[u8]) -> bool {
     plain_start(bytes) == Some(bytes.len())
@@ -96,10 +97,11 @@ pub(crate) fn is_plain_iri(bytes: &[u8]) -> bool {
             .any(|at| at > 0 && matches!(bytes[at - 1], b'/' | b':'))
 }
 
-/// Length of the plain IRI at the start of `bytes`; the following byte decides if it is one.
+/// Length of the longest prefix of `bytes` that may be a plain IRI. The caller decides by the byte after it whether it
+/// is a whole one.
 #[inline(always)]
 fn plain_start(bytes: &[u8]) -> Option<usize> {
-    // Nearly all IRIs: the part after the scheme is known without looking at single bytes.
+    // Nearly all IRIs have one of these schemes, which are compared as a whole.
     let mut i = if bytes.starts_with(b"http://") {
         7
     } else if bytes.starts_with(b"https://") {

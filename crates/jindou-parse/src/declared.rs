@@ -1,18 +1,19 @@
-//! The prefixes that a document declares, on their way to the sink: each name once, with its first IRI, and no more than a store keeps.
+//! Passes the prefixes that a document declares to the sink: each name once, with its first IRI, and hardly more than a
+//! store keeps.
 
 use jindou_model::prefixes::{LONGEST_NAMESPACE, LONGEST_PREFIX, MOST_PREFIXES};
 use jindou_model::{QuadSink, Result};
 use std::collections::HashSet;
 
-/// Up to this many prefixes, a parser's table is examined whenever it has grown. Beyond that it must have grown by an
-/// eighth, so that a document of nothing but declarations is read in linear time.
+/// A parser's table of prefixes is examined whenever it has grown, as long as it has at most this many entries. After
+/// that it must have grown by an eighth, so that a document that consists of declarations is read in linear time.
 const FEW: usize = 64;
 
-/// The prefixes of a document that were passed to the sink.
+/// The prefixes of a document that were passed to the sink so far.
 pub(crate) struct Declared {
     document: u64,
     names: HashSet<Box<str>>,
-    /// Size of the parser's table at which it is examined again.
+    /// Size of the parser's table from which on it is examined again.
     due: usize,
 }
 
@@ -31,9 +32,9 @@ impl Declared {
         size >= self.due
     }
 
-    /// Tells the sink of a declaration.
+    /// Passes a declaration to the sink, unless its name was declared before.
     pub(crate) fn one(&mut self, name: &str, iri: &str, sink: &mut dyn QuadSink) -> Result<()> {
-        // One more than a store keeps, so that it is known that there are more.
+        // One prefix more than a store keeps is passed on, so that the store notices that there are too many.
         let full = self.names.len() > MOST_PREFIXES;
         let too_long = name.len() > LONGEST_PREFIX || iri.len() > LONGEST_NAMESPACE;
         if full || too_long || self.names.contains(name) {
@@ -59,7 +60,7 @@ impl Declared {
                 new.push((name, iri));
             }
         }
-        // The table is a hash map: its order is another one in each run.
+        // The table is a hash map, whose order differs between runs, so the prefixes are sorted.
         new.sort_unstable();
         for (name, iri) in new {
             self.one(name, iri, sink)?;

@@ -1,5 +1,5 @@
-//! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl` parsers, and readers of RDF/XML and
-//! JSON-LD of our own.
+//! Turtle, TriG, RDF/XML and JSON-LD: one thread reads a whole document. Turtle and TriG are parsed by `oxttl`, the
+//! others by this crate's own readers.
 
 use crate::declared::Declared;
 use crate::emit::QuadEmitter;
@@ -22,25 +22,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Number of prefixes passed on between two checks of the time.
+/// Number of prefixes that are passed on between two checks of the deadline.
 const LOOK: usize = 4096;
 
-/// State and limits shared by all documents of a run.
+/// State and limits that all documents of a run share.
 pub(crate) struct ReadContext<'a> {
     pub(crate) progress: &'a Progress,
-    /// Raw bytes that were read but not yet added to the progress.
+    /// Raw bytes that were read but not yet added to `progress`.
     pub(crate) counter: &'a Arc<AtomicU64>,
-    /// Set when a worker has failed: the others then stop.
+    /// Set when a worker has failed, so that the other workers stop.
     pub(crate) stop: &'a AtomicBool,
     pub(crate) skipped: &'a Skipped,
     pub(crate) lenient: bool,
     pub(crate) limits: &'a Limits,
-    /// Finds the contexts that documents of JSON-LD refer to.
+    /// Finds the contexts to which JSON-LD documents refer; `None` if none may be loaded.
     pub(crate) contexts: Option<&'a dyn DocumentSource>,
 }
 
 impl ReadContext<'_> {
-    /// Delivers a batch and counts it. `Ok(false)` when the run was stopped.
+    /// Passes a batch to the sink and counts it. `Ok(false)` if the run was stopped.
     pub(crate) fn deliver(&self, batch: &QuadBatch, sink: &mut dyn QuadSink) -> Result<bool> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(false);
@@ -55,7 +55,7 @@ impl ReadContext<'_> {
         Ok(true)
     }
 
-    /// Skips a bad statement, or ends a strict run with it.
+    /// Reports a bad statement: records it in a lenient run, otherwise returns it as an error.
     pub(crate) fn bad(
         &self,
         document: u64,
@@ -70,7 +70,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// Parses a whole document. Also returns `Ok` if another worker has stopped the run.
+/// Parses a whole document. Also returns `Ok` if the run was stopped because another worker failed.
 pub(crate) fn parse(
     document: &SourceDocument,
     labels: LabelScope,
@@ -123,7 +123,8 @@ struct DocumentReading<'a> {
 type SharedTail = Rc<RefCell<Tail>>;
 
 impl DocumentReading<'_> {
-    /// Turtle. After a bad statement a lenient run continues after the next line that ends in a dot; after a string
+    /// Parses Turtle. After a bad statement, a lenient run continues after the next line that ends in a dot; after a
+    /// string
     /// that is still open at the end of its line, it continues after that line. Prefixes and base stay in force.
     fn turtle(&mut self, opened: OpenedDocument) -> Result<()> {
         let mut parser = TurtleParser::new();
@@ -170,13 +171,13 @@ impl DocumentReading<'_> {
                     }
                 }
             };
-            // The parser counts from the position where it was started.
+            // Positions from the parser are relative to where it was started.
             let at = tail.borrow().place(offset + error.location().start.offset);
             self.turtle_error(&error, lines.lines, &tail, at)?;
             let Some(restart) = &mut source else {
                 return Ok(());
             };
-            // The next text has a measure of its own.
+            // The memory of the text after the bad statement is measured from zero.
             self.meter.statement();
             let at_end = error.message() == "Unexpected end of file";
             let to = match restart.after_open_string(at, at_end)? {
@@ -212,7 +213,7 @@ impl DocumentReading<'_> {
         }
     }
 
-    /// TriG: a bad statement ends the document, since the text after it may belong to any graph.
+    /// Parses TriG. A bad statement ends the document, since the graph of the text after it is unknown.
     fn trig(&mut self, opened: OpenedDocument) -> Result<()> {
         let mut parser = TriGParser::new();
         if let Some(base) = &self.document.base {
@@ -249,7 +250,7 @@ impl DocumentReading<'_> {
         self.out.prefixes(reading.prefixes())
     }
 
-    /// RDF/XML: text that is not well-formed, or an element that has no meaning, ends the document.
+    /// Parses RDF/XML. Text that is not well-formed, or an element that RDF/XML does not allow, ends the document.
     fn rdf_xml(&mut self, opened: OpenedDocument) -> Result<()> {
         match rdfxml::read(opened.reader, self.document, self.run, &mut self.out)? {
             DocumentEnd::Whole => Ok(()),
@@ -257,8 +258,8 @@ impl DocumentReading<'_> {
         }
     }
 
-    /// JSON-LD: a lenient run skips the entries of nodes that have mistakes, or the rest of the document if the JSON is
-    /// malformed.
+    /// Parses JSON-LD. A lenient run skips entries of nodes that have mistakes; if the JSON itself is malformed, it
+    /// skips the rest of the document.
     fn json_ld(&mut self, opened: OpenedDocument) -> Result<()> {
         let base = self.document.base.clone().map(Iri::parse).transpose();
         let base = base.map_err(|e| self.bad_base(&e.to_string()))?;
@@ -268,7 +269,7 @@ impl DocumentReading<'_> {
         }
     }
 
-    /// The error when the parser's reader failed: either the guard refused the text, or reading really failed.
+    /// The error to return if the parser's reader failed: a limit, text that the guard refused, or an I/O error.
     fn stopped(&self, e: std::io::Error, tail: &SharedTail, _offset: u64) -> Result<()> {
         if let Some(limit) = self.meter.failure() {
             return Err(limit);
@@ -279,7 +280,7 @@ impl DocumentReading<'_> {
                 self.error_at(r.offset, r.message, tail)?;
                 self.give_up(r.offset)
             }
-            // The parser's own buffer for a token is full.
+            // The parser's buffer for a token has reached its maximum.
             None if e.kind() == std::io::ErrorKind::OutOfMemory => Err(Error::limit(
                 Resource::Form,
                 format!(
@@ -311,7 +312,7 @@ impl DocumentReading<'_> {
         )
     }
 
-    /// An error at a line (from 1) and column (characters, from 0).
+    /// Reports a mistake at a line (from 1) and a column (in characters, from 0).
     fn error_in(
         &self,
         line: u64,
@@ -326,7 +327,7 @@ impl DocumentReading<'_> {
         })
     }
 
-    /// An error at a byte position.
+    /// Reports a mistake at a byte position.
     fn error_at(&self, offset: u64, message: String, tail: &SharedTail) -> Result<()> {
         self.bad(offset, || {
             let tail = tail.borrow();
@@ -343,8 +344,8 @@ impl DocumentReading<'_> {
         self.run.bad(self.document.number, offset, |_| describe())
     }
 
-    /// Counts the text after the position where a document is abandoned, by reading it again. Unreadable text is not
-    /// counted.
+    /// Reads a document again after it was abandoned at a position, to count how much was left unread. Text that cannot
+    /// be read is not counted.
     fn give_up(&self, offset: u64) -> Result<()> {
         let counter = Arc::default();
         let document = self.document;
@@ -410,7 +411,7 @@ impl DocumentReading<'_> {
         Ok(bad)
     }
 
-    /// Adds the expected syntax to a message, since the parsers' messages do not always state it.
+    /// Adds the expected syntax to a parser's message that does not state it.
     fn expected(&self, mut message: String) -> String {
         if !message.to_ascii_lowercase().contains("expected") || message.starts_with("Unexpected") {
             message.push_str(", expected valid ");

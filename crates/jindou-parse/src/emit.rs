@@ -1,4 +1,4 @@
-//! Conversion of parsed quads to batches of canonical bytes.
+//! Conversion of parsed quads to batches of terms in canonical bytes.
 
 use crate::declared::Declared;
 use crate::document::ReadContext;
@@ -9,26 +9,26 @@ use jindou_model::{Error, QuadBatch, QuadSink, Resource, Result, Span, term};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
 use std::rc::Rc;
 
-/// Quads in a batch.
+/// Number of quads in a full batch.
 const BATCH_QUADS: usize = 4096;
-/// Number of bytes at which a batch is also full.
+/// Number of bytes of terms at which a batch counts as full, too.
 const BATCH_BYTES: usize = 1 << 20;
-/// Bytes of terms between two checks of the clock: a term of megabytes that every statement repeats never fills a
-/// batch.
+/// Number of bytes of terms between two checks of the deadline. The size of batches does not bound that work, since a
+/// term that every statement repeats is stored once per batch.
 const WORK: usize = 8 << 20;
 
-/// Turns parsed quads into batches of canonical bytes.
+/// Converts parsed quads to canonical bytes, collects them in batches, and passes these to the sink.
 pub(crate) struct QuadEmitter<'a> {
     pub(crate) labels: LabelScope,
     pub(crate) meter: Rc<Meter>,
     pub(crate) batch: &'a mut QuadBatch,
-    /// Canonical bytes of the graph for statements without a graph name; empty for the default graph.
+    /// Canonical bytes of the graph for statements that name none; empty for the default graph.
     pub(crate) graph: &'a [u8],
-    /// Span of `graph` in the current batch, once it has been added.
+    /// Span of `graph` in the current batch, once it was added to it.
     pub(crate) default_graph: Option<Span>,
     /// The last quad of the current batch.
     pub(crate) last: [Span; 4],
-    /// Bytes of terms since the last check of the clock.
+    /// Number of bytes of terms since the last check of the deadline.
     pub(crate) worked: usize,
     pub(crate) declared: Declared,
     pub(crate) run: &'a ReadContext<'a>,
@@ -50,13 +50,13 @@ impl QuadEmitter<'_> {
         )
     }
 
-    /// A prefix that the document declares.
+    /// Passes a prefix that the document declares to the sink.
     #[cold]
     pub(crate) fn prefix(&mut self, name: &str, iri: &str) -> Result<()> {
         self.declared.one(name, iri, self.sink)
     }
 
-    /// Passes the prefixes that a parser has read so far to the sink.
+    /// Passes the prefixes in a parser's table to the sink, if they are new.
     #[cold]
     pub(crate) fn prefixes<'p>(
         &mut self,
@@ -96,7 +96,7 @@ impl QuadEmitter<'_> {
         self.end([subject, predicate, object, graph])
     }
 
-    /// Adds a triple of canonical bytes.
+    /// Adds a triple whose terms are canonical bytes.
     pub(crate) fn terms(
         &mut self,
         subject: &[u8],
@@ -111,8 +111,8 @@ impl QuadEmitter<'_> {
         self.end([subject, predicate, object, graph])
     }
 
-    /// Adds a quad whose subject, object and graph are canonical bytes; without a graph, one of the document's default
-    /// graph.
+    /// Adds a quad whose subject, object and graph are canonical bytes. Without a graph, it is added to the graph for
+    /// statements that name none.
     pub(crate) fn quad_of_bytes(
         &mut self,
         subject: &[u8],
@@ -134,7 +134,7 @@ impl QuadEmitter<'_> {
         self.end([subject, predicate, object, graph])
     }
 
-    /// Counts bytes of a term, whether the batch copies them or has them already.
+    /// Counts the bytes of a term, whether they are copied to the batch or already in it.
     #[inline]
     fn work(&mut self, bytes: usize) -> Result<()> {
         self.worked += bytes;
@@ -157,7 +157,7 @@ impl QuadEmitter<'_> {
         Ok(self.batch.push_term(bytes))
     }
 
-    /// Span of the graph for statements without a graph name.
+    /// Span of the graph for statements that name none.
     fn graph_of_all(&mut self) -> Span {
         if self.graph.is_empty() {
             return Span::default();
@@ -168,7 +168,7 @@ impl QuadEmitter<'_> {
             .get_or_insert_with(|| batch.push_term(graph))
     }
 
-    /// Adds a quad whose terms are in the batch.
+    /// Adds a quad whose terms are in the batch already.
     fn end(&mut self, quad: [Span; 4]) -> Result<bool> {
         self.last = quad;
         self.batch.quads.push(quad);
@@ -178,7 +178,7 @@ impl QuadEmitter<'_> {
         Ok(true)
     }
 
-    /// Appends a term, or reuses the one of the previous quad if it is the same in this position.
+    /// Appends a term, unless it equals the previous quad's term in this position, whose span is then reused.
     fn put(
         &mut self,
         position: usize,

@@ -1,4 +1,4 @@
-//! Sources of documents that requests name.
+//! Access to documents that requests or other documents refer to by IRI.
 
 use crate::Format;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
@@ -6,22 +6,23 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A document that a request names.
+/// A document that was fetched by its IRI.
 #[derive(Clone, Debug)]
 pub enum Document {
     /// A file; its name determines its syntax.
     File(PathBuf),
-    /// Its bytes, plain or compressed, their syntax, and the encoding declared with them ([`Format::charset`]).
+    /// The bytes, plain or compressed; their syntax; and the encoding that was declared with them
+    /// ([`Format::charset`]).
     Text(Arc<[u8]>, Format, Option<String>),
 }
 
-/// Fetches the documents that requests name. The source decides which may be read, since requests may come from any
-/// client.
+/// Fetches documents that requests refer to. The implementation decides which documents may be read, since requests may
+/// come from any client.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
     /// Fetches the document of an IRI.
     ///
-    /// # Errors
-    /// [`Error::Document`] when it may not be read, cannot be reached, or is not RDF; [`Error::Limit`] when the budget has no
+    /// [`Error::Document`] if the document may not be read, cannot be reached, or is not RDF; [`Error::Limit`] if it
+    /// does not fit in the budget; [`Error::Timeout`], [`Error::Cancelled`].
     /// room for it; [`Error::Timeout`], [`Error::Cancelled`].
     ///
     /// [`Error::Document`]: jindou_model::Error::Document
@@ -31,14 +32,15 @@ pub trait DocumentSource: Send + Sync + fmt::Debug {
     fn fetch(&self, iri: &str, cancel: &CancelToken, memory: &MemoryBudget) -> Result<Document>;
 }
 
-/// Contexts of JSON-LD for the documents of a command line: files named for their IRIs, and any file by its own IRI.
+/// Contexts of JSON-LD for documents given on a command line: copies in files, by the IRI of the original, and any file
+/// by its own IRI.
 #[derive(Clone, Debug, Default)]
 pub struct ContextFiles {
     named: Vec<(String, PathBuf)>,
 }
 
 impl ContextFiles {
-    /// Names the copies of contexts.
+    /// Uses these files as copies of the contexts with these IRIs.
     #[must_use]
     pub fn new(named: &[(String, PathBuf)]) -> Self {
         Self {
@@ -65,7 +67,8 @@ fn no_context(message: String) -> Error {
     Error::Unsupported(message)
 }
 
-/// The path of a `file:` IRI without its scheme: `///path`, `//localhost/path` or `/path`, percent-encoded.
+/// The path of a `file:` IRI, given what follows the colon: `///path`, `//localhost/path` or `/path`, percent-encoded.
+/// `None` for other forms.
 #[must_use]
 pub fn file_path(rest: &str) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;

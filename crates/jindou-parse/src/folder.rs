@@ -1,4 +1,4 @@
-//! The files of a folder: which of them are RDF, and how many of the others are skipped.
+//! Finds the RDF files of a folder, and counts the files that are skipped.
 
 use crate::format::{Compression, Format, from_name};
 use crate::input::{self, Origin};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 pub(crate) type Found = (Origin, Format, Option<Compression>, Vec<u8>);
 
-/// The files of a folder and its subfolders, by name.
+/// Adds the RDF files of a folder and its subfolders to `found`, ordered by name; describes skipped files in
+/// `warnings`.
 pub(crate) fn folder(
     path: &Path,
     graph: &[u8],
@@ -19,7 +20,7 @@ pub(crate) fn folder(
 ) -> Result<()> {
     let mut pending = vec![path.to_path_buf()];
     let top = path;
-    // By the problem with their names: their number, and the first of them.
+    // Skipped files by reason: their number, and the first one.
     let mut foreign: BTreeMap<String, (u64, PathBuf)> = BTreeMap::new();
     let mut pass_over = |why: String, path: PathBuf| {
         foreign.entry(why).or_insert((0, path)).0 += 1;
@@ -73,10 +74,10 @@ pub(crate) fn folder(
     Ok(())
 }
 
-/// Bytes at the beginning of a file in which the RDF namespace is searched for.
+/// Number of bytes at the beginning of a file in which the RDF namespace is searched for.
 const SNIFFED: usize = 64 << 10;
 
-/// True for a file called `.xml`, which may have any content, whose beginning does not mention RDF's namespace. False
+/// True for a file called `.xml` that does not look like RDF/XML: its beginning does not contain RDF's namespace. False
 /// for files that cannot be read or are not UTF-8.
 fn is_other_xml(path: &Path, compression: Option<Compression>) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();

@@ -48,8 +48,8 @@ impl Format {
         })
     }
 
-    /// The format of a media type such as `text/turtle; charset=utf-8`. Only XML may be in other encodings
-    /// ([`Format::charset`]).
+    /// The format of a media type such as `text/turtle; charset=utf-8`. `None` also for an encoding other than UTF-8,
+    /// except for XML ([`Format::charset`]).
     #[must_use]
     pub fn from_media_type(media_type: &str) -> Option<Self> {
         let bare = media_type.split(';').next().unwrap_or_default();
@@ -67,8 +67,9 @@ impl Format {
         })
     }
 
-    /// The format of a document with a media type and a name. The media type decides, unless it is one that servers use
-    /// for any text (`text/plain`, `application/json`, `application/xml`, `text/xml`) and the name is more specific.
+    /// The format of a document, given its media type and the format that its name suggests. The media type decides,
+    /// unless it is one that servers use for any text (`text/plain`, `application/json`, `application/xml`, `text/xml`)
+    /// and the name is more specific.
     #[must_use]
     pub fn of_document(media_type: &str, by_name: Option<Self>) -> Option<Self> {
         let bare = media_type.split(';').next().unwrap_or_default().trim();
@@ -99,7 +100,7 @@ impl Format {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
-    /// The name under which people know it.
+    /// The name of the format in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -148,7 +149,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// Bytes of the head that [`Self::from_magic`] needs.
+    /// Number of bytes at the beginning of an input that [`Self::from_magic`] needs.
     pub(crate) const MAGIC_LEN: usize = 6;
 
     pub(crate) fn from_extension(extension: &str) -> Option<Self> {
@@ -161,7 +162,7 @@ impl Compression {
         })
     }
 
-    /// Compression determined by the first bytes. None of the signatures is the beginning of valid RDF text.
+    /// The compression indicated by the first bytes of an input. Valid RDF text begins with none of these signatures.
     pub(crate) fn from_magic(head: &[u8]) -> Option<Self> {
         match head {
             [0x1F, 0x8B, ..] => Some(Self::Gzip),
@@ -182,7 +183,7 @@ impl Compression {
     }
 }
 
-/// Format and compression indicated by a file's name.
+/// The format and the compression that a file's name suggests.
 pub(crate) fn from_name(path: &Path) -> (Option<Format>, Option<Compression>) {
     let name = path
         .file_name()

@@ -1,4 +1,4 @@
-//! Bytes of a document: from a file, standard input or memory; decompressed; counted.
+//! Reading a document's bytes: from a file, standard input, memory or a stream; decompressed and counted.
 
 use crate::format::Compression;
 use crate::limits::Limits;
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Origin of a document's bytes.
+/// Where a document's bytes come from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     File(PathBuf),
     Stdin,
-    /// A name for messages, and the text.
+    /// A name for messages, and the bytes.
     Memory(String, Arc<[u8]>),
-    /// A name, and a stream that is read once.
+    /// A name for messages, and a stream, which can be read once.
     Stream(String, InputStream),
 }
 
-/// A reader that the first run of a source takes, and its number of bytes, if known.
+/// A reader, which the first run of a source takes, and the number of its bytes, if known.
 #[derive(Clone)]
 pub(crate) struct InputStream {
     reader: Arc<Mutex<Option<Box<dyn Read + Send>>>>,
@@ -64,7 +64,7 @@ impl Origin {
         }
     }
 
-    /// Number of stored bytes (compressed ones for a compressed file), if known.
+    /// Number of bytes as stored (compressed, if the input is compressed), if known.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Self::File(path) => std::fs::metadata(path)
@@ -77,7 +77,8 @@ impl Origin {
         }
     }
 
-    /// The error of a reader of this document: a fault of the text if its compression is broken, otherwise of the disk.
+    /// Converts an error of a reader of this document: damaged compressed data is a mistake in the document, anything
+    /// else an I/O error.
     pub(crate) fn error(&self, e: io::Error) -> Error {
         match e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
             Some(damaged) => Error::Syntax {
@@ -124,8 +125,9 @@ pub(crate) struct OpenedDocument {
     pub(crate) plain: bool,
 }
 
-/// Opens a document; its first bytes decide about decompression. `named` is the compression according to its name: a
-/// file called `.gz` that is not gzip is an error. Every raw byte read is added to `counter`.
+/// Opens a document. Its first bytes decide whether it is decompressed, and how. `named` is the compression that its
+/// name suggests; if the content disagrees (a file called `.gz` that is not gzip), that is an error. Every raw byte
+/// read is added to `counter`.
 pub(crate) fn open(
     origin: &Origin,
     named: Option<Compression>,
@@ -180,7 +182,7 @@ pub(crate) fn blank_mark(start: &mut [u8]) {
     }
 }
 
-/// The same for a document's reader.
+/// As [`blank_mark`], for a reader.
 pub(crate) fn unmarked(mut reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut head = Vec::with_capacity(MARK.len());
     (&mut reader)
@@ -213,7 +215,7 @@ fn decompress(
     compression: Compression,
     limits: &Limits,
 ) -> io::Result<Box<dyn Read + Send>> {
-    // A window may take an eighth of the memory.
+    // The window of a decompressor may take an eighth of the memory.
     let window = limits.memory.limit() / 8;
     let reader = BufReader::with_capacity(1 << 18, reader);
     Ok(match compression {
@@ -233,19 +235,19 @@ fn decompress(
     })
 }
 
-/// A text that does not match its compression.
+/// The error of data that cannot be decompressed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Damaged(String);
 
-/// A document's raw bytes: how many were read, and whether reading them failed.
+/// State of the raw bytes below a decompressor: how many were read, and whether reading failed.
 #[derive(Default)]
 struct RawSource {
     read: AtomicU64,
     failed: AtomicBool,
 }
 
-/// Counts the bytes that are read.
+/// A reader that counts bytes.
 struct Counting<R> {
     inner: R,
     counter: Arc<AtomicU64>,
@@ -265,7 +267,7 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
-/// A decompressed document. Distinguishes errors of the decompressor from those of a failing disk.
+/// A decompressing reader. Distinguishes errors of the decompressor from I/O errors.
 struct Compressed {
     inner: Box<dyn Read + Send>,
     compression: Compression,
@@ -296,7 +298,7 @@ impl Read for Compressed {
     }
 }
 
-/// Reads until `buf` has `want` more bytes or the input ends; returns the number of bytes read.
+/// Appends `want` bytes to `buf`, or fewer if the input ends; returns their number.
 pub(crate) fn read_more(
     reader: &mut dyn Read,
     buf: &mut Vec<u8>,

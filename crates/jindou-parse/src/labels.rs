@@ -1,12 +1,12 @@
-//! Labels of blank nodes: distinct between documents, the same each time a document is read.
+//! Labels of blank nodes: distinct between documents, and the same each time that a document is read.
 //!
-//! A label's scope is its document, so equal labels in two documents of one load are two nodes.
-//! With `N` the document's number:
+//! A label's scope is its document, so equal labels in two documents of one load denote two nodes. With `N` the number
+//! of the document:
 //!
 //! | in the text | one document | several documents |
 //! |---|---|---|
 //! | `_:label` | `_:label` | `_:dN.label` |
-//! | `_:dK.rest` (looks like ours) | `_:dN.dK.rest` | `_:dN.dK.rest` |
+//! | `_:dK.rest` (looks like a generated one) | `_:dN.dK.rest` | `_:dN.dK.rest` |
 //! | a node without label (`[]`, lists, …) | `_:dN..C` | `_:dN..C` |
 //!
 //! `C` counts the document's unlabelled nodes in the order of their first use. Labels cannot clash: a label never
@@ -16,13 +16,13 @@
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// The labels of a document that are kept unchanged.
+/// The labels of a document that are used unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeptLabels {
     None,
-    /// Labels that do not look like generated ones: the document is the only one.
+    /// Labels that do not look like generated ones. For the only document of a load.
     Unlike,
-    /// All labels: the document's number cannot be guessed.
+    /// All labels, since the document's number is random, so that no label can look like a generated one.
     All,
 }
 
@@ -30,9 +30,10 @@ pub(crate) enum KeptLabels {
 pub(crate) struct LabelScope {
     prefix: Vec<u8>,
     keep: KeptLabels,
-    /// Unlabelled nodes: the parser's random number → this counter.
+    /// Unlabelled nodes: the number that identifies the node to the parser → the counter.
     anonymous: FxHashMap<u128, u32>,
-    /// Labels not allowed in any RDF text, which a lenient parser accepted.
+    /// Labels that the syntax does not allow but a lenient parser accepted, and XML names that are not valid labels →
+    /// the counter.
     odd: FxHashMap<String, u32>,
     next: u32,
 }
@@ -49,7 +50,7 @@ impl LabelScope {
         }
     }
 
-    /// True when the label can be kept unchanged.
+    /// True if a label is used unchanged.
     pub(crate) fn keeps(&self, label: &[u8]) -> bool {
         match self.keep {
             KeptLabels::None => false,
@@ -68,10 +69,10 @@ impl LabelScope {
         out.extend_from_slice(label);
     }
 
-    /// Appends the canonical bytes of a parsed node, which may be unlabelled.
+    /// Appends the canonical bytes of a node from a parser, which may be unlabelled.
     ///
-    /// The parsers name unlabelled nodes with random 128-bit numbers in hexadecimal that start with a letter. A label
-    /// of the text that looks the same is numbered as well; it is still one node.
+    /// The parsers name unlabelled nodes by random 128-bit numbers in hexadecimal that start with a letter. A label in
+    /// the text that has this form gets a number as well, and still denotes one node.
     pub(crate) fn push_parsed(&mut self, node: &oxrdf::BlankNode, out: &mut Vec<u8>) {
         let label = node.as_str();
         let first = label.as_bytes().first().copied().unwrap_or(b'.');

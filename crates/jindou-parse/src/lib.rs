@@ -1,10 +1,10 @@
-//! RDF text in, batches of canonical term bytes out: the `parse` stop of the load journey.
+//! Parsers of RDF: text in, batches of terms in canonical bytes out. The first stage of loading.
 //!
 //! [`Sources`] takes files, folders, standard input and text in six syntaxes, plain or compressed, and is a
-//! [`jindou_model::QuadSource`]. N-Triples and N-Quads are read by this crate's own tokeniser, on all workers at once
-//! and mostly without copying; RDF/XML by its own reader on top of [`crate::xml`], JSON-LD by its own algorithms; Turtle
-//! and TriG by the `oxttl` parsers, protected by a guard against absurd nesting. In these, one worker reads a whole
-//! document.
+//! [`jindou_model::QuadSource`]. N-Triples and N-Quads are read by this crate's tokeniser, on all workers at once and
+//! mostly without copying. Documents in the other syntaxes are read by one worker each: RDF/XML by a reader on top of
+//! [`crate::xml`], JSON-LD by the algorithms of its specification, Turtle and TriG by the `oxttl` parsers behind a
+//! guard that refuses excessive nesting.
 //!
 //! ```
 //! use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};

@@ -1,4 +1,4 @@
-//! Limits on reading a document: time, and memory for what parsers hold between two statements.
+//! Limits on reading a document: time, and memory for the text that parsers hold between two statements.
 
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use std::cell::{Cell, RefCell};
@@ -7,9 +7,9 @@ use std::io;
 /// Limits of a source. There are none by default.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Token that ends the reading.
+    /// Token that ends the reading when it is cancelled.
     pub cancel: CancelToken,
-    /// Budget to which tokens, lines and windows of decompressors are charged, as long as they are held.
+    /// Budget to which tokens, lines and windows of decompressors are charged while they are in memory.
     pub memory: MemoryBudget,
 }
 
@@ -24,16 +24,16 @@ impl Default for Limits {
 
 /// Bytes of text that a statement may have without a charge.
 const FREE: u64 = 1 << 20;
-/// Factor for a token's bytes, which are in a buffer that doubles, in a string, and in a batch of quads.
+/// Number of copies of a token in memory: in a buffer that doubles, in a string, and in a batch of quads.
 const COPIES: u64 = 4;
 
-/// Levels of brackets that a document may have without a charge.
+/// Number of nested brackets that a document may have without a charge.
 const FREE_LEVELS: u64 = 1 << 10;
-/// Bytes that a parser keeps for each level.
+/// Bytes that a parser keeps per level of brackets.
 const LEVEL: u64 = 1000;
 
-/// Counts the text read since the last statement. No parser holds more text than that; one that reads a literal or a
-/// comment of gibibytes holds all of it. Open brackets are held regardless of statements.
+/// Bounds the memory of a parser by counting the text since the last statement, which is the most that the parser can
+/// hold: all of it, if it is one long literal or comment. Open brackets take memory regardless of statements.
 pub(crate) struct Meter {
     limits: Limits,
     since: Cell<u64>,
@@ -53,7 +53,7 @@ impl Meter {
         }
     }
 
-    /// Counts bytes that were read.
+    /// Counts bytes that were read. Fails if a limit is exceeded.
     pub(crate) fn read(&self, bytes: usize) -> io::Result<()> {
         let since = self.since.get() + bytes as u64;
         self.since.set(since);
@@ -94,13 +94,13 @@ impl Meter {
         }
     }
 
-    /// Reason why reading failed, if that was a limit.
+    /// The reason why reading failed, if that was a limit. Returned once.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.failed.borrow_mut().take()
     }
 }
 
-/// The budget's error, naming the text that was too long.
+/// The error of an exceeded budget, with a note on the text that was too long.
 pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
     let long = format!(
         "a literal, comment, line or name has {} MiB and has not ended yet",
@@ -109,7 +109,7 @@ pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
     because(error, long)
 }
 
-/// The budget's error, naming the data that did not fit.
+/// The error of an exceeded budget, with a note on what did not fit.
 fn because(error: Error, what: String) -> Error {
     match error {
         Error::Limit(why) => Error::Limit(why.told(|why| format!("{what}: {why}"))),
@@ -117,12 +117,12 @@ fn because(error: Error, what: String) -> Error {
     }
 }
 
-/// `n` if it exceeds the free amount, otherwise 0.
+/// `n` if it exceeds what is free of charge, otherwise 0.
 fn beyond(n: u64, free: u64) -> u64 {
     if n > free { n } else { 0 }
 }
 
-/// The error of a reader, which may be that of a limit.
+/// The error inside of a reader's error, if a limit caused it.
 pub(crate) fn unwrapped(error: io::Error) -> Result<Error, io::Error> {
     error.downcast::<Error>()
 }

@@ -1,4 +1,4 @@
-//! Documents that take the place of what is stored, when malformed statements are skipped.
+//! Documents that replace stored data while malformed statements are skipped.
 
 use crate::Sources;
 use jindou_model::{
@@ -6,21 +6,21 @@ use jindou_model::{
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Documents that replace the content of a graph or of a whole store. If statements were skipped and none is left,
-/// reading them ends with an error: a document in another format than declared must not empty the stored data. An empty
-/// document may.
+/// Documents that replace the content of a graph or of a store. Reading them fails if statements were skipped and no
+/// statement is left: a document in a different format than declared must not delete the stored data. An empty document
+/// may.
 pub struct Replacement<'s> {
     source: &'s dyn QuadSource,
     documents: &'s Sources,
-    /// Name of the thing replaced, for errors.
+    /// Name of the replaced data for errors: "the graph" or "the store".
     replaced: &'static str,
     quads: AtomicU64,
-    /// Number of workers that have read their share.
+    /// Number of workers that have read their part.
     ended: AtomicUsize,
 }
 
 impl<'s> Replacement<'s> {
-    /// Documents that are read once, through `source`, to replace `replaced`: "the graph", "the store".
+    /// The `documents`, which are read once, through `source`. `replaced` is "the graph" or "the store".
     pub fn new(source: &'s dyn QuadSource, documents: &'s Sources, replaced: &'static str) -> Self {
         Self {
             source,
@@ -44,7 +44,7 @@ impl<'s> Replacement<'s> {
             line => format!(" (line {line}, column {})", first.at.column),
         };
         Err(Error::Syntax {
-            // With a line, skipping would be recommended.
+            // The line is omitted, because an error with a line advises to skip bad statements.
             at: Location {
                 line: 0,
                 column: 0,
@@ -83,7 +83,7 @@ impl QuadSource for Replacement<'_> {
     }
 }
 
-/// A sink that counts the quads that pass it.
+/// A sink that counts the quads that pass through it.
 struct Counting<'a> {
     sink: &'a mut dyn QuadSink,
     quads: &'a AtomicU64,

@@ -1,4 +1,4 @@
-//! Errors with their places, and the statements that a lenient load skipped.
+//! Errors with their positions, and the statements that a lenient load skipped.
 
 use jindou_model::sync;
 use jindou_model::{Error, Location};
@@ -6,14 +6,14 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of skipped statements that are remembered.
+/// Number of skipped statements of which the details are kept.
 const REMEMBERED: usize = 10;
-/// Characters of a message that is remembered: it may quote a term of megabytes.
+/// Number of characters of a message that are kept, since it may quote a term of megabytes.
 const LONGEST: usize = 1000;
-/// Characters of an excerpt on each side of the place.
+/// Number of characters of an excerpt on each side of the error's position.
 const AROUND: usize = 60;
 
-/// Choice between reading a file again for the number of a line and leaving it out.
+/// Choice between reading a file again for the line number of an error, and omitting an unknown number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineNumbers {
     Wanted,
@@ -24,11 +24,11 @@ pub(crate) enum LineNumbers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadStatement {
-    /// Place of the statement.
+    /// Position of the error.
     pub at: Location,
     /// Description of the error, and of the expected syntax.
     pub message: String,
-    /// Its line, shortened to about 120 characters around the place.
+    /// The line of the error, shortened to about 120 characters around its position; `None` if it is not known.
     pub text: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl BadStatement {
         Self { at, message, text }
     }
 
-    /// A bad statement from a line's bytes and a byte position in it.
+    /// A bad statement, given the bytes of its line and the byte position in it.
     pub(crate) fn in_line(
         file: String,
         line: u64,
@@ -73,7 +73,8 @@ impl BadStatement {
     }
 }
 
-/// Characters of a stretch of a line; only the end of a long one is shown, but its columns count.
+/// Characters of a part of a line. The caller shows only the end of a long part, but needs all characters for the
+/// column.
 fn chars(bytes: &[u8]) -> Vec<char> {
     String::from_utf8_lossy(bytes)
         .chars()
@@ -107,14 +108,15 @@ impl std::fmt::Display for BadStatement {
     }
 }
 
-/// The unread rest of the documents that a lenient load had to abandon at an error.
+/// Unread parts of documents that a lenient load had to abandon at an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     /// Number of documents.
     pub documents: u64,
-    /// Bytes after the error, decompressed.
+    /// Decompressed bytes after the errors.
     pub bytes: u64,
-    /// XML elements that begin in those bytes, for documents in RDF/XML: each is a vertex or a statement.
+    /// For documents in RDF/XML, the number of elements that begin in those bytes, each of which is a node or a
+    /// property.
     pub elements: u64,
 }
 
@@ -124,14 +126,14 @@ pub struct Rest {
 pub struct SkipReport {
     /// Number of bad statements.
     pub statements: u64,
-    /// The first of them, up to ten, in the order of the input.
+    /// The first ten bad statements, in the order of the input.
     pub first: Vec<BadStatement>,
-    /// The rest of the documents that were given up.
+    /// Unread parts of abandoned documents.
     pub rest: Rest,
 }
 
 impl SkipReport {
-    /// Adds what was skipped later.
+    /// Adds the report of a later run.
     pub fn add(&mut self, later: Self) {
         self.statements += later.statements;
         self.first.extend(later.first);
@@ -142,20 +144,20 @@ impl SkipReport {
     }
 }
 
-/// Statements skipped so far: their number, and the first ones in the order of the input.
+/// The statements that were skipped so far.
 #[derive(Default)]
 pub(crate) struct Skipped {
     total: AtomicU64,
     first: Mutex<Vec<(u64, u64, BadStatement)>>,
     rest: Mutex<Rest>,
-    /// Destination to which all of them are written as they occur.
+    /// Where all skipped statements are written when they occur, if anywhere.
     all: Mutex<Option<Box<dyn Write + Send>>>,
 }
 
 impl Skipped {
-    /// Counts one at a document and byte offset. `describe` is called only when it is among the first, or when all are
-    /// written; in the latter case without its line, if finding that would mean reading the file again for each of
-    /// them.
+    /// Records a skipped statement, at a byte offset of a document. Calls `describe` only if it is among the first ten,
+    /// or if all are written. In the latter case the line number is omitted if it could only be found by reading the
+    /// file again for each statement.
     pub(crate) fn add(
         &self,
         document: u64,
@@ -206,7 +208,7 @@ impl Skipped {
         first.iter().map(|(_, _, bad)| bad.clone()).collect()
     }
 
-    /// Counts the rest of a document that is abandoned.
+    /// Records what was left unread of an abandoned document.
     pub(crate) fn add_rest(&self, bytes: u64, elements: u64) {
         let mut rest = sync::lock(&self.rest);
         rest.documents += 1;
@@ -218,12 +220,12 @@ impl Skipped {
         *sync::lock(&self.rest)
     }
 
-    /// Writes all further ones to this destination.
+    /// Writes all skipped statements from now on to `out`.
     pub(crate) fn write_to(&self, out: Box<dyn Write + Send>) {
         *sync::lock(&self.all) = Some(out);
     }
 
-    /// Flushes the output.
+    /// Ends the writing started by [`Self::write_to`].
     pub(crate) fn flush(&self) -> std::io::Result<()> {
         match sync::lock(&self.all).take() {
             Some(mut out) => out.flush(),

@@ -1,4 +1,4 @@
-//! Continuing after a bad Turtle statement.
+//! Continuing to parse a Turtle document after a bad statement.
 
 use crate::input::{self, LineCounter, OpenedDocument, Origin};
 use crate::limits::{Limits, unwrapped};
@@ -6,12 +6,12 @@ use jindou_model::{Charge, Error, Holder, Result};
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-/// Lets a lenient Turtle load start again in the middle of its document. Input that does not support seeking
-/// (compressed, standard input) is held in memory as a whole.
+/// Lets a lenient run parse a document again from a position in it. Input in which it cannot seek (compressed input and
+/// standard input) is held in memory as a whole.
 pub(crate) struct Restart {
     document: Whole,
     limits: Limits,
-    /// The charge for a document that is held here.
+    /// Charges the memory of a document that is held here.
     _held: Charge,
 }
 
@@ -20,14 +20,14 @@ enum Whole {
     Memory(Arc<[u8]>),
 }
 
-/// Bytes that are read at a time.
+/// Number of bytes that are read at a time.
 const PIECE: usize = 1 << 16;
-/// Factor for the bytes of a document while it is read: a vector doubles, and is copied once.
+/// Memory needed to read a document into memory, as a multiple of its size: a vector doubles, and is copied once.
 const COPIES: u64 = 3;
 
 impl Restart {
     /// # Errors
-    /// The limits' own, and those of reading.
+    /// Exceeded limits, and errors of reading.
     pub(crate) fn new(origin: &Origin, opened: OpenedDocument, limits: &Limits) -> Result<Self> {
         let mut held = Charge::new(Holder::Text, &limits.memory);
         let document = match origin {
@@ -75,10 +75,10 @@ impl Restart {
         })
     }
 
-    /// The position right after the first line end, at `offset` or later, that follows a dot: the probable end of the
-    /// statement that is bad at `offset`.
+    /// The position after the first line end, at `offset` or later, that follows a dot: the probable end of the
+    /// statement that is bad at `offset`. `None` if there is none.
     pub(crate) fn after_statement(&mut self, offset: u64) -> Result<Option<u64>> {
-        // The error may be the line end itself, as for an unclosed string: look at the text before it.
+        // The error may be the line end itself, as for an unclosed string, so the text before it is examined, too.
         let mut at = offset.saturating_sub(256);
         let mut dot = false;
         let mut found = None;
@@ -100,9 +100,9 @@ impl Restart {
         Ok(found)
     }
 
-    /// The position after the line in which an unterminated string began, if the error at `offset` is one. The text
-    /// after it consists of statements; if it only looks like statements, parsing it reports an error. `at_end` is true
-    /// if the document ended in the string.
+    /// If the error at `offset` is a string that was not closed: the position after the line in which it began. What
+    /// follows is then parsed as statements; if it is not, the parser reports another error. `at_end` is true if the
+    /// document ended inside the string.
     pub(crate) fn after_open_string(&mut self, offset: u64, at_end: bool) -> Result<Option<u64>> {
         let (mut first, mut at, mut found) = (None, offset, None);
         self.scan(offset, u64::MAX, &mut |bytes| {
@@ -133,7 +133,7 @@ impl Restart {
         })
     }
 
-    /// Passes the bytes of a range to `each`, piece by piece, until it has seen enough.
+    /// Passes the bytes of a range to `each`, piece by piece, until `each` returns false.
     fn scan(&mut self, from: u64, to: u64, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
         if let Whole::Memory(text) = &self.document {
             let place = |at: u64| usize::try_from(at).map_or(text.len(), |at| at.min(text.len()));

@@ -1,5 +1,5 @@
-//! Writing: batches as N-Triples, or N-Quads where a quad has a graph: one statement a line, in the canonical
-//! layout (one space between terms, only the escapes that are needed), UTF-8.
+//! Writes batches as N-Triples or, if a quad has a graph, N-Quads: one statement per line, in the canonical layout (one
+//! space between terms, only necessary escapes), in UTF-8.
 
 use jindou_model::term::{
     BLANK, DATATYPES, FIRST_DATATYPE, IRI, LANG, STRING, TRIPLE, TYPED, parts,
@@ -9,26 +9,26 @@ use std::io::Write;
 
 const XSD: &[u8] = b"http://www.w3.org/2001/XMLSchema#";
 
-/// How language tags are spelt. They mean the same in any case, and the canonical bytes keep them
-/// in lower case; real files do not.
+/// The case of language tags in the output. Their meaning does not depend on it. Canonical bytes contain them in lower
+/// case, while real files often do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagCase {
-    /// As the canonical bytes have them.
+    /// Lower case, as in canonical bytes.
     #[default]
     Lower,
-    /// `en-us`, `en-US` or `EN-US`, decided by the literal's text, so that output is repeatable.
+    /// `en-us`, `en-US` or `EN-US`, chosen by the literal's text, so that the output is repeatable.
     Mixed,
 }
 
-/// Appends every quad of a batch, a line each. O(bytes).
+/// Appends all quads of a batch, one per line. O(bytes).
 ///
 /// # Errors
-/// [`Error::Internal`] when a span does not hold canonical bytes; `out` then ends in half a line.
+/// [`Error::Internal`] if a span does not contain canonical bytes; `out` may then end in an incomplete line.
 pub fn write_batch(batch: &QuadBatch, out: &mut Vec<u8>) -> Result<()> {
     write_batch_as(batch, TagCase::Lower, out)
 }
 
-/// [`write_batch`] with a choice of how language tags are spelt.
+/// As [`write_batch`], with a choice of the case of language tags.
 ///
 /// # Errors
 /// As [`write_batch`].
@@ -47,11 +47,11 @@ pub fn write_batch_as(batch: &QuadBatch, tags: TagCase, out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// Appends one term, from its canonical bytes, as N-Triples and SPARQL write it.
+/// Appends a term, given its canonical bytes, in the form of N-Triples and SPARQL.
 ///
 /// # Errors
-/// [`Error::Internal`] when the bytes are not canonical ones, or hold triple terms nested deeper
-/// than 64, which no parser delivers.
+/// [`Error::Internal`] if the bytes are not canonical, or contain triple terms nested more than 64 deep, which no
+/// parser produces.
 pub fn write_term(canonical: &[u8], tags: TagCase, out: &mut Vec<u8>) -> Result<()> {
     write_nested(canonical, tags, 64, out)
 }
@@ -117,7 +117,7 @@ fn write_iri(text: &[u8], out: &mut Vec<u8>) {
             )
     };
     out.push(b'<');
-    // No early exit: a loop without branches over 50 bytes is faster than one that may stop.
+    // The loop does not stop early: without branches, it is faster for the usual 50 bytes.
     if text.iter().fold(false, |any, &b| any | escaped(b)) {
         for &b in text {
             if escaped(b) {
@@ -161,14 +161,14 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// `\u00XX`.
+/// Appends the escape `\u00XX`.
 fn write_code(b: u8, out: &mut Vec<u8>) {
     let hex = |n: u8| b"0123456789ABCDEF"[usize::from(n & 15)];
     out.extend_from_slice(&[b'\\', b'u', b'0', b'0', hex(b >> 4), hex(b)]);
 }
 
 fn write_tag(tag: &[u8], lexical: &[u8], case: TagCase, out: &mut Vec<u8>) {
-    // A base direction, unlike the tag, is lower case by the grammar.
+    // A base direction, unlike the tag, must be in lower case.
     let end = tag.windows(2).position(|w| w == b"--").unwrap_or(tag.len());
     let (tag, direction) = tag.split_at(end);
     let style = match case {
@@ -181,7 +181,7 @@ fn write_tag(tag: &[u8], lexical: &[u8], case: TagCase, out: &mut Vec<u8>) {
         }
     };
     match style {
-        // As BCP 47 recommends: scripts `Hant`, regions `US`.
+        // The case that BCP 47 recommends: scripts as in `Hant`, regions as in `US`.
         1 | 2 => {
             for (i, part) in tag.split(|b| *b == b'-').enumerate() {
                 if i > 0 {
@@ -225,12 +225,12 @@ fn output_error(e: std::io::Error) -> Error {
     }
 }
 
-/// Writes everything that a source has, on the calling thread, and flushes `out`. Returns the number
-/// of statements. Memory: one batch and its text.
+/// Writes all quads of a source, on the calling thread, and flushes `out`. Returns the number of statements. Needs
+/// memory for one batch and its text.
 ///
 /// # Errors
-/// The source's; [`Error::SinkClosed`] when `out` is a pipe whose reader is gone; [`Error::Io`] when
-/// it cannot be written.
+/// Errors of the source; [`Error::SinkClosed`] if `out` is a pipe whose reader has closed it; [`Error::Io`] if writing
+/// fails.
 pub fn write_source(source: &dyn QuadSource, tags: TagCase, out: &mut dyn Write) -> Result<u64> {
     let progress = Progress::default();
     let mut sink = TextSink {

@@ -1,4 +1,4 @@
-//! Backups of stores, stores of backups, and whether a store is whole. Reports are classes of `python/jindou/_reports.py`.
+//! Backups, restoring, and checking of stores. Reports are instances of the classes in `python/jindou/_reports.py`.
 
 use crate::errors::exception;
 use crate::options::token;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use std::path::{Path, PathBuf};
 
-/// A report of a class, with these attributes.
+/// An instance of a report class with these attributes.
 fn report<'py>(
     py: Python<'py>,
     class: &str,
@@ -50,7 +50,7 @@ fn cancelled_by(cancel: Option<&Bound<'_, PyAny>>) -> PyResult<CancelToken> {
     cancel.map_or_else(|| Ok(CancelToken::new()), token)
 }
 
-/// Backs a database up, or the files of its store if it cannot be changed.
+/// Backs up a database; if it cannot be changed, copies the files of its store.
 pub fn take<'py>(
     py: Python<'py>,
     db: &Database,
@@ -101,10 +101,11 @@ pub fn backups(py: Python<'_>, folder: PathBuf) -> PyResult<Bound<'_, PyList>> {
     Ok(out)
 }
 
-/// Makes a store directory of a backup, all or nothing; every byte is compared with its checksum.
+/// Restores a backup to a new store directory, all or nothing. Every byte is compared with its checksum.
 ///
-/// The newest backup in the folder is restored, or the one that `backup` names. With `snapshot` the store is as it was at that snapshot; with
-/// `at` (a `datetime` with a zone, or text such as `"2026-11-22T07:42:15Z"`) it has all that was committed up to then.
+/// Restores the newest backup in the folder, or the one that `backup` names. With `snapshot`, the store is restored as
+/// of that snapshot; with `at` (a `datetime` with a time zone, or text such as `"2026-11-22T07:42:15Z"`), as of that
+/// time.
 #[pyfunction]
 #[pyo3(signature = (folder, store, *, backup = None, snapshot = None, at = None, cancel = None))]
 pub fn restore<'py>(
@@ -149,8 +150,8 @@ pub fn restore<'py>(
     report(py, "RestoreReport", &of)
 }
 
-/// Compares every byte of a store directory with its checksums, and reads every record of its log. Damage is not an exception, but in the
-/// report. Other processes may have the store open.
+/// Compares every byte of a store directory with its checksums, and reads all records of its log. Damage is not raised
+/// as an exception but part of the report. Other processes may have the store open.
 #[pyfunction]
 pub fn check(py: Python<'_>, store: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     let found = interruptible(py, &CancelToken::new(), || Database::check(&store))?;

@@ -1,4 +1,4 @@
-//! `Database`: what it can do.
+//! The class `Database`.
 
 use crate::backups;
 use crate::errors::{exception, named};
@@ -32,14 +32,14 @@ use std::thread::ThreadId;
 
 /// A database: a store directory (`jindou.open`) or one in memory (`jindou.memory`). Any number of threads may use it.
 ///
-/// A query sees the data as it was when the query began.
+/// A query sees the data as of the moment when the query began.
 #[pyclass(frozen, name = "Database", module = "jindou")]
 pub struct PyDatabase {
     pub home: Home,
-    /// `None` once closed.
+    /// `None` after `close`.
     db: Mutex<Option<Database>>,
     kept: Kept,
-    /// The thread that has a transaction open.
+    /// The thread that has an open transaction, if there is one.
     owner: Mutex<Option<ThreadId>>,
     path: Option<PathBuf>,
 }
@@ -57,7 +57,8 @@ impl PyDatabase {
     }
 
     pub fn get(&self, py: Python<'_>) -> PyResult<Database> {
-        // First of all: another thread of the parent may have held the lock at the fork.
+        // Checked first: another thread of the parent may have held the lock when this process was forked, so the lock
+        // may never be released here.
         self.home.check()?;
         let db = self
             .db
@@ -67,7 +68,8 @@ impl PyDatabase {
             .ok_or_else(|| named("ClosedError", "the database is closed"))
     }
 
-    /// The database, for a thread that has no transaction open.
+    /// The database, for changing it; an error if this thread has an open transaction, for whose end it would wait for
+    /// ever.
     pub fn writable(&self, py: Python<'_>) -> PyResult<Database> {
         self.home.check()?;
         let owner = *self
@@ -78,7 +80,7 @@ impl PyDatabase {
         self.get(py)
     }
 
-    /// Notes which thread has a transaction open.
+    /// Records which thread has an open transaction.
     pub fn set_owner(&self, py: Python<'_>, owner: Option<ThreadId>) {
         *self
             .owner
@@ -112,12 +114,12 @@ impl PyDatabase {
     }
 }
 
-/// The argument `...`.
+/// The default of arguments that stand for any graph: `...`.
 fn any_graph() -> Py<PyAny> {
     Python::attach(|py| py.Ellipsis())
 }
 
-/// The graph of a pattern: any for `...`.
+/// The graph in a pattern; `None` (any graph) for `...`.
 fn graph_pattern(name: &Bound<'_, PyAny>) -> PyResult<Option<GraphName>> {
     match name.is(name.py().Ellipsis()) {
         true => Ok(None),
@@ -129,12 +131,12 @@ fn graph_pattern(name: &Bound<'_, PyAny>) -> PyResult<Option<GraphName>> {
 impl PyDatabase {
     /// Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
     ///
-    /// `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`. A variable with a list, a
-    /// tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause.
-    /// Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
-    /// `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `store_prefixes` (those of `prefixes()`
-    /// without a PREFIX; true by default), `cancel` (a
-    /// `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
+    /// `bindings` replaces variables by terms (or plain values): `db.query(text, {"planet": IRI(…)})`. A variable with
+    /// a list, a tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause.
+    /// Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of
+    /// FROM), `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … need no PREFIX; true by default),
+    /// `store_prefixes` (those of `prefixes()` need no PREFIX; true by default), `cancel` (a `CancelToken`), `keep` (if
+    /// false, rows are dropped after they were read, so that memory does not grow with the answer).
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
         text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
@@ -194,8 +196,8 @@ impl PyDatabase {
         self.asked(py, Asked::Construct, text, bindings, keywords)
     }
 
-    /// As `query`, to be awaited: other tasks of the event loop go on meanwhile. Gives the answer when all of it is there. Cancelling the task
-    /// cancels the query, and with it the token that is given as `cancel`.
+    /// As `query`, to be awaited: other tasks of the event loop continue in the meantime. Returns when the whole answer
+    /// is there. Cancelling the task cancels the query, and with it the token that is given as `cancel`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
         text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
@@ -213,8 +215,9 @@ impl PyDatabase {
 
     /// Runs a SPARQL update: all of its operations, or none.
     ///
-    /// Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
-    /// names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `store_prefixes`, `load_from` (the folder that LOAD may read `file:` IRIs of), `cancel`.
+    /// Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the only graph that the update may change, and the
+    /// one that it uses where it names none), `using_graphs`, `using_named_graphs`, `union_default_graph`,
+    /// `common_prefixes`, `store_prefixes`, `load_from` (the folder from which LOAD may read `file:` IRIs), `cancel`.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
         text_signature = "($self, text, *, timeout=None, memory=None, threads=None, base=None, graph=None, using_graphs=None, using_named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, load_from=None, cancel=None)"
@@ -230,7 +233,8 @@ impl PyDatabase {
         interruptible(py, &options.cancel, || db.update(text, &options)).map(Report)
     }
 
-    /// Opens a transaction of several calls; waits while another one is open. Keywords: `timeout`, `memory`, `cancel`.
+    /// Opens a transaction of several calls. Waits while another transaction is open. Keywords: `timeout`, `memory`,
+    /// `cancel`.
     #[pyo3(signature = (**keywords))]
     #[pyo3(text_signature = "($self, *, timeout=None, memory=None, cancel=None)")]
     fn transaction(
@@ -240,10 +244,10 @@ impl PyDatabase {
         Transaction::begin(this.py(), this.clone().unbind(), &of_update(keywords)?)
     }
 
-    /// Adds the quads of files or of a text, in one transaction; blank nodes are new ones.
+    /// Adds the quads of files or of a text in one transaction. Their blank nodes are new ones.
     ///
-    /// Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as of `jindou.load`; and `timeout`, `memory`,
-    /// `threads`, `cancel`.
+    /// Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as for `jindou.load`; and `timeout`,
+    /// `memory`, `threads`, `cancel`.
     #[pyo3(signature = (*files, **keywords))]
     #[pyo3(
         text_signature = "($self, *files, format=None, graph=None, base=None, text=None, lenient=False, progress=None, timeout=None, memory=None, threads=None, cancel=None)"
@@ -274,15 +278,17 @@ impl PyDatabase {
         self.apply(py, quads, true)
     }
 
-    /// Adds the rows of a DataFrame (pandas, polars) or of an Arrow table as triples, in one transaction. Needs pyarrow for a frame of pandas.
+    /// Adds the rows of a DataFrame (pandas, polars) or of an Arrow table as triples, in one transaction. A pandas
+    /// DataFrame needs pyarrow.
     ///
-    /// Without `columns` each row is a triple, of the columns that `subject`, `predicate` and `object` name. With `columns`, a dict of
-    /// names of columns and predicates, each of these cells is the object of a triple, whose subject is in the row's column `subject`. An
-    /// empty cell (null, NaN, NaT) makes no triple.
+    /// Without `columns`, each row is a triple, from the columns that `subject`, `predicate` and `object` name. With
+    /// `columns`, a dict from names of columns to predicates, each cell of these columns is the object of a triple,
+    /// whose subject is in the row's column `subject`. An empty cell (null, NaN, NaT) makes no triple.
     ///
-    /// Text is an IRI, or a blank node as `_:label`, in subjects, predicates and the columns that `iris` lists, and a plain literal in other
-    /// objects; with `syntax="ntriples"` it is N-Triples everywhere. Integers, floats, decimals, truth values, dates and times become
-    /// literals of their datatypes. Other keywords: `graph_name`, `timeout`, `memory`, `threads`, `cancel`.
+    /// In subjects, predicates and the columns that `iris` lists, text is an IRI or, as `_:label`, a blank node; in
+    /// other objects it is a plain literal. With `syntax="ntriples"`, all text is in N-Triples syntax. Integers,
+    /// floats, decimals, truth values, dates and times become literals of their datatypes. Other keywords:
+    /// `graph_name`, `timeout`, `memory`, `threads`, `cancel`.
     #[pyo3(signature = (frame, columns = None, **keywords))]
     #[pyo3(
         text_signature = "($self, frame, columns=None, *, subject='subject', predicate='predicate', object='object', iris=(), graph_name=None, syntax='plain', timeout=None, memory=None, threads=None, cancel=None)"
@@ -313,8 +319,8 @@ impl PyDatabase {
         self.apply(py, quads, false)
     }
 
-    /// The quads with these terms: `None` is any term; `graph_name=None` is the default graph, `...` any graph. They are those of the
-    /// moment of the call; a blank node is the one that the store has under that label.
+    /// The quads with these terms, as of the moment of the call. `None` stands for any term; `graph_name=None` is the
+    /// default graph, `...` any graph. A blank node is the one with that label in the store.
     #[pyo3(signature = (subject = None, predicate = None, object = None, graph_name = any_graph()))]
     #[pyo3(text_signature = "($self, subject=None, predicate=None, object=None, graph_name=...)")]
     fn quads(
@@ -344,7 +350,7 @@ impl PyDatabase {
         Ok(!self.matching(py, &pattern)?.is_empty())
     }
 
-    /// Number of quads, those of named graphs included.
+    /// Number of quads, including those of named graphs.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.get(py)?.quads() as usize)
     }
@@ -353,7 +359,7 @@ impl PyDatabase {
         true
     }
 
-    /// Names of the named graphs that have a quad.
+    /// Names of the named graphs that contain a quad.
     fn graphs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let db = self.get(py)?;
         let options = QueryOptions::default();
@@ -367,14 +373,15 @@ impl PyDatabase {
         Ok(out)
     }
 
-    /// The prefixes that queries need not declare, besides the common ones: those that loaded documents declare, and those that are set
-    /// here. Works as a dict: `db.prefixes()["ex"]`; setting and deleting one changes the database.
+    /// The prefixes that queries need not declare, in addition to the common ones: those that loaded documents declare,
+    /// and those that are set here. Works as a dict: `db.prefixes()["ex"]`. Setting or deleting a prefix changes the
+    /// database.
     fn prefixes(this: &Bound<'_, Self>) -> PyResult<Prefixes> {
         this.get().get(this.py())?;
         Ok(Prefixes::new(this.clone().unbind()))
     }
 
-    /// The plan of a query, step by step, with estimates; the query is not run. Keywords as of `query`.
+    /// The plan of a query, step by step, with estimates. The query is not run. Keywords as for `query`.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
         text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
@@ -390,8 +397,9 @@ impl PyDatabase {
         interruptible(py, &options.cancel, || db.explain(text, &options))
     }
 
-    /// Reasons why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`, `column`
-    /// (`None` where it has no place) and `suggestions`. An empty list for a query that has rows. Keywords as of `query`.
+    /// Reasons why a query has no answer, for a query that returned no rows: a dict for each reason, with `kind`,
+    /// `message`, `line`, `column` (both `None` if the reason has no position) and `suggestions`. An empty list for a
+    /// query that has rows. Keywords as for `query`.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
         text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
@@ -408,8 +416,8 @@ impl PyDatabase {
         facts::reasons(py, reasons)
     }
 
-    /// Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten. Keywords as of
-    /// `query`.
+    /// Runs a query and reports what each of its steps did: rows, time, bytes. The rows are only counted. Keywords as
+    /// for `query`.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
         text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
@@ -429,8 +437,9 @@ impl PyDatabase {
         .map(Profile::new)
     }
 
-    /// Answers a query as text: `format` is `"json"`, `"xml"`, `"csv"`, `"tsv"`, `"ndjson"`, `"table"`; for triples `"turtle"`, `"ntriples"`
-    /// and others. Gives the bytes, or writes them to the file `to` and gives the number of rows. Other keywords as of `query`.
+    /// Answers a query as text: `format` is `"json"`, `"xml"`, `"csv"`, `"tsv"`, `"ndjson"` or `"table"`; for triples
+    /// `"turtle"`, `"ntriples"` and others. Returns the bytes, or writes them to the file `to` and returns the number
+    /// of rows. Other keywords as for `query`.
     #[pyo3(signature = (text, format = "json", *, to = None, **keywords))]
     #[pyo3(
         text_signature = "($self, text, format='json', *, to=None, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
@@ -468,9 +477,9 @@ impl PyDatabase {
         Ok(report.rows.into_pyobject(py)?.into_any())
     }
 
-    /// Writes all quads, or those of one graph, as N-Quads: gives the bytes, or writes them to the file `to` and gives the number of
-    /// quads. `graph_name=None` is the default graph, `...` all graphs. For many millions of quads use the command `jindou dump`, which
-    /// also writes the other formats.
+    /// Writes all quads, or those of one graph, as N-Quads. Returns the bytes, or writes them to the file `to` and
+    /// returns the number of quads. `graph_name=None` is the default graph, `...` all graphs. For many millions of
+    /// quads, use the command `jindou dump`, which can also write other formats.
     #[pyo3(signature = (to = None, *, graph_name = any_graph()))]
     #[pyo3(text_signature = "($self, to=None, *, graph_name=...)")]
     fn dump<'py>(
@@ -505,8 +514,8 @@ impl PyDatabase {
         facts::summary(py, py.detach(|| db.summary()))
     }
 
-    /// Merges what updates changed into the files of the store, so that it opens and answers as if loaded. Gives the number of
-    /// edits that were merged.
+    /// Merges the changes by updates into the files of the store, so that it opens and answers as fast as after a load.
+    /// Returns the number of edits that were merged.
     fn merge(&self, py: Python<'_>) -> PyResult<u64> {
         let db = self.writable(py)?;
         let options = MergeOptions::default();
@@ -515,8 +524,9 @@ impl PyDatabase {
             .map_err(exception)
     }
 
-    /// Backs the store up to a folder, while it is used; only files that the folder does not have yet are copied. `keep` is the number of
-    /// backups that are kept there: older ones are removed. `jindou.restore` makes a store of a backup.
+    /// Backs up the store to a folder; the store can be used meanwhile. Only files that the folder does not have yet
+    /// are copied. `keep` is the number of backups to keep there; older ones are removed. `jindou.restore` makes a
+    /// store from a backup.
     #[pyo3(signature = (to, *, keep = None, cancel = None))]
     fn backup<'py>(
         &self,
@@ -529,32 +539,32 @@ impl PyDatabase {
         backups::take(py, &db, self.path.as_deref(), &to, keep, cancel)
     }
 
-    /// Shows what another process has changed in the store, for a database that is open read-only; queries see the store as it was when
-    /// it was opened or refreshed last. True if there was something new.
+    /// For a database that is open read-only: shows what another process has changed in the store since. Queries see
+    /// the store as of the time when it was opened or last refreshed. Returns true if there was something new.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         let db = self.get(py)?;
         interruptible(py, &CancelToken::new(), || db.refresh())
     }
 
-    /// Number of the current snapshot: each update that changes something makes one.
+    /// Number of the current snapshot. Each update that changes something makes a new one.
     #[getter]
     fn snapshot(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.get(py)?.snapshot_number())
     }
 
-    /// The store's directory; `None` in memory.
+    /// The store's directory; `None` for a database in memory.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
         self.path.clone()
     }
 
-    /// True if it can be changed.
+    /// True if the database can be changed.
     #[getter(writable)]
     fn is_writable(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.get(py)?.is_writable().is_ok())
     }
 
-    /// Closes the database. Answers that are still read keep what they read until they end.
+    /// Closes the database. Answers that are still being read can be read to their end.
     fn close(&self, py: Python<'_>) {
         if !self.home.is_here() {
             return;

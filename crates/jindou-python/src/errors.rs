@@ -1,16 +1,16 @@
-//! Errors of the library as Python's exceptions, with what they know as attributes.
+//! Converts errors of the library to Python exceptions, with details as attributes.
 
 use jindou::{Diagnostics, Error, Limit};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The exception of an error: its class is in `jindou.errors`.
+/// The exception for an error. Its class is in `jindou.errors`.
 pub fn exception(error: Error) -> PyErr {
     Python::attach(|py| made(py, &error).unwrap_or_else(|e| e))
 }
 
-/// An exception of a class in `jindou.errors`, with a message.
+/// An exception of this class in `jindou.errors` with a message.
 pub fn named(class: &str, message: &str) -> PyErr {
     Python::attach(|py| build(py, class, message, &PyDict::new(py)).unwrap_or_else(|e| e))
 }
@@ -134,7 +134,7 @@ fn diagnostics<'py>(py: Python<'py>, found: &Diagnostics) -> PyResult<Bound<'py,
     Ok(out)
 }
 
-/// `MissingDot` as `missing-dot`, as the server's JSON says it.
+/// Converts a name like `MissingDot` to `missing-dot`, as in the server's JSON.
 fn words(name: &str) -> String {
     let mut out = String::new();
     for (i, c) in name.chars().enumerate() {
@@ -146,7 +146,7 @@ fn words(name: &str) -> String {
     out
 }
 
-/// The exception for what a thread that broke off leaves.
+/// The exception if the thread that was to compute a result has panicked.
 pub fn lost() -> PyErr {
     PyRuntimeError::new_err("the thread that computed ended without an answer")
 }

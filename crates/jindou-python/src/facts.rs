@@ -4,7 +4,7 @@ use jindou::{Reason, Summary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// A dict for each reason.
+/// Reasons why a query has no answer, as a list of dicts.
 pub fn reasons(py: Python<'_>, reasons: Vec<Reason>) -> PyResult<Bound<'_, PyList>> {
     let out = PyList::empty(py);
     for reason in reasons {
@@ -20,7 +20,7 @@ pub fn reasons(py: Python<'_>, reasons: Vec<Reason>) -> PyResult<Bound<'_, PyLis
     Ok(out)
 }
 
-/// Counts of a store.
+/// Counts of a store, as a dict.
 pub fn summary(py: Python<'_>, summary: Summary) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("triples", summary.triples)?;

@@ -1,4 +1,4 @@
-//! DataFrames and Arrow tables as quads.
+//! DataFrames and Arrow tables as sources of quads.
 //!
 //! ```text
 //! Arrow C stream ─► record batches ─► slices, a thread each ─► each distinct text of a column once ─► canonical terms ─► quads
@@ -24,17 +24,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyString};
 use std::sync::atomic::Ordering;
 
-/// Rows that are made quads at a time.
+/// Number of rows that are converted to quads at a time.
 const ROWS: usize = 1 << 14;
 
-/// Most bytes of terms of several rows, and of a single row: spans count up to 4 GiB.
+/// Largest number of bytes of terms in a batch of several rows, and in a batch of a single row. Spans can address 4
+/// GiB.
 const BYTES: usize = 1 << 24;
 const BYTES_OF_ROW: usize = 1 << 30;
 
-/// The columns of a table that make triples.
+/// The columns of a table from which triples are made.
 struct Columns {
     subject: usize,
-    /// The predicate, and the column of the object.
+    /// For each object column: the predicate, the column, and how its text is interpreted.
     objects: Vec<(Predicate, usize, Role)>,
 }
 
@@ -44,7 +45,7 @@ enum Predicate {
 }
 
 impl Columns {
-    /// Takes the arguments of `add_frame` that name columns.
+    /// Interprets the arguments of `add_frame` that name columns.
     fn new(
         names: &[String],
         columns: Option<&Bound<'_, PyDict>>,
@@ -96,18 +97,18 @@ impl Columns {
     }
 }
 
-/// A table, and the quads that its rows mean.
+/// A table, and how its rows become quads.
 pub struct Frame {
     batches: Vec<RecordBatch>,
     names: Vec<String>,
     columns: Columns,
-    /// Canonical name of the graph, empty for the default graph.
+    /// Canonical bytes of the graph's name; empty for the default graph.
     graph: Vec<u8>,
     ntriples: bool,
 }
 
 impl Frame {
-    /// Takes the arguments of `add_frame`; gives the options of the update, too.
+    /// Interprets the arguments of `add_frame`; also returns the options of the update.
     pub fn new(
         frame: &Bound<'_, PyAny>,
         columns: Option<&Bound<'_, PyDict>>,
@@ -135,7 +136,7 @@ impl Frame {
         Ok((frame, of_update(keywords.rest())?))
     }
 
-    /// Hands the quads over to an insertion, without the interpreter's lock.
+    /// Passes the quads to `insert`, without the interpreter's lock.
     pub fn run(
         &self,
         py: Python<'_>,
@@ -150,7 +151,7 @@ impl Frame {
         self.names.get(column).map_or("?", String::as_str)
     }
 
-    /// The quads of some rows; `first` is the number of the first one.
+    /// Converts some rows to quads; `first` is the number of the first row.
     fn quads(&self, rows: &RecordBatch, first: usize, out: &mut QuadBatch) -> Result<()> {
         let graph = out.push_term(&self.graph);
         let mut spans = |column: usize, role: Role| -> Result<Vec<Span>> {
@@ -206,7 +207,7 @@ impl Frame {
 }
 
 impl Frame {
-    /// Hands over the quads of some rows, of fewer at a time if their text is long.
+    /// Passes the quads of some rows to the sink; divides the rows if their terms are too long for one batch.
     fn deliver(
         &self,
         rows: &RecordBatch,
@@ -267,8 +268,8 @@ fn read(frame: &Bound<'_, PyAny>) -> PyResult<(Vec<RecordBatch>, Vec<String>)> {
     let failed = |e: arrow_schema::ArrowError| {
         named("UsageError", &format!("the table cannot be read: {e}"))
     };
-    // SAFETY: By the Arrow PyCapsule interface, a capsule with this name holds a stream of the C data interface. It is moved out, and an
-    // empty one is left in its place, while the interpreter's lock is held.
+    // SAFETY: By the Arrow PyCapsule interface, a capsule with this name contains a stream of the C data interface. It
+    // is moved out, and an empty one is left in its place, while the interpreter's lock is held.
     let stream =
         unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
     let reader = RecordBatchStreamReader::try_new(stream).map_err(failed)?;

@@ -1,4 +1,5 @@
-//! The Python module `jindou._jindou`: Jindou's engine inside a Python process. What people see is `python/jindou/`.
+//! The Python module `jindou._jindou`: Jindou's engine in a Python process. The package in `python/jindou/` exports it
+//! to users.
 //!
 //! | module | job |
 //! |---|---|
@@ -21,7 +22,8 @@
 //! | `frame` | DataFrames and Arrow tables as quads |
 //! | `arrow` | columns of an answer as Arrow arrays, and the stream that hands them over |
 //!
-//! No lock is held while Python code runs, but for those taken with `MutexExt`, which lets go of the interpreter while it waits.
+//! No lock is held while Python code runs, except for those taken with `MutexExt`, which releases the interpreter's
+//! lock while it waits.
 
 mod arrow;
 mod backups;
@@ -48,7 +50,8 @@ mod wait;
 
 use pyo3::prelude::*;
 
-/// Counts what reading and planning a query take. Of this library alone: Python's objects have an allocator of their own.
+/// Tracks the memory for parsing and planning a query. It is the allocator of this library only; Python's objects have
+/// their own.
 #[global_allocator]
 static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
 

@@ -1,4 +1,4 @@
-//! `Literal`.
+//! The class `Literal`.
 
 use crate::terms::{Iri, iri, quoted, term_of};
 use jindou::TermParts;
@@ -13,13 +13,15 @@ const INTEGER: u8 = 0x80;
 
 /// A literal: its lexical form and its datatype, or its language.
 ///
-/// `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`; without a datatype, numbers, truth values,
-/// dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`. `int()` and `float()` take
-/// literals of numbers. A literal is equal to the same literal only, never to its text: compare `value` with text.
+/// `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`. Without a datatype,
+/// Python's numbers, truth values, dates and times get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an
+/// `xsd:double`. `int()` and `float()` accept literals that are numbers. A literal is equal only to the same literal,
+/// never to text: compare its `value` with text.
 #[pyclass(frozen, eq, hash, name = "Literal", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct Lit {
-    /// Canonical bytes: equal ones are equal literals. Most literals of an answer are read as text only, or not at all.
+    /// Canonical bytes, which are equal exactly if the literals are equal. They are decoded only when needed, since
+    /// most literals of an answer are only read as text, or not at all.
     canonical: Box<[u8]>,
 }
 
@@ -108,14 +110,15 @@ impl Lit {
         }
     }
 
-    /// The datatype, `rdf:langString` of a text with a language.
+    /// The datatype; `rdf:langString` for a text with a language.
     #[getter]
     fn datatype(&self) -> Iri {
         Iri(self.literal().datatype().into_owned())
     }
 
-    /// The value as a Python object: `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, `timedelta`, `bytes`; the lexical form
-    /// where Python has no such value, or the lexical form is not the datatype's.
+    /// The value as a Python object: `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, `timedelta`,
+    /// `bytes`. Returns the lexical form if Python has no such type, or if the lexical form is invalid for the
+    /// datatype.
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let plain = match self.parts() {
             Some(TermParts::String(text) | TermParts::Lang(text, _)) => Some(text),
@@ -186,7 +189,7 @@ impl Lit {
 }
 
 impl Lit {
-    /// The value as another type of number, by a method of Python's.
+    /// The value converted by a method of Python's numbers, such as `__float__`.
     fn number<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let value = self.to_python(py)?;
         if !value.hasattr(method)? {
@@ -198,7 +201,7 @@ impl Lit {
         value.call_method0(method)
     }
 
-    /// The language with its direction, as `language=` takes it.
+    /// The language tag with the base direction, in the form that `language=` accepts.
     fn tag(&self) -> Option<&str> {
         match self.parts() {
             Some(TermParts::Lang(_, tag)) => Some(tag),
@@ -206,7 +209,7 @@ impl Lit {
         }
     }
 
-    /// Takes a literal.
+    /// Wraps a literal.
     pub fn new(literal: Literal) -> Self {
         Self::of_canonical(&jindou::encode_term(&literal.into()))
     }
@@ -226,13 +229,13 @@ impl Lit {
     pub fn literal(&self) -> Literal {
         match jindou::decode_term(&self.canonical) {
             Some(Term::Literal(literal)) => literal,
-            // The bytes are a literal's.
+            // The bytes are always those of a literal.
             _ => Literal::new_simple_literal(""),
         }
     }
 }
 
-/// The lexical form of a Python value, and the datatype that it has by itself.
+/// The lexical form of a Python value, and the datatype that follows from its type; `None` for text.
 fn lexical(value: &Bound<'_, PyAny>) -> PyResult<(String, Option<String>)> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok((text.to_cow()?.into_owned(), None));

@@ -1,4 +1,4 @@
-//! RDF files and text: into a new store directory, or into a database.
+//! Loading of RDF files and text into a new store directory or into a database.
 
 use crate::errors::exception;
 use crate::options::{graph_iri, token};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Documents to read, and how to go on about it.
+/// The documents of a load, and how to report progress.
 pub struct Reading {
     pub sources: Sources,
     pub cancel: CancelToken,
@@ -23,7 +23,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Takes the arguments of a call to `load`. With `numbered`, which is for a store that is there, each document has blank nodes of its own.
+    /// Interprets the arguments of a call to `load`. `numbered` is for loads into an existing store: each document then
+    /// gets blank nodes of its own.
     pub fn new(
         files: &Bound<'_, PyTuple>,
         keywords: &mut Keywords<'_>,
@@ -76,7 +77,7 @@ impl Reading {
                     "nothing to load: name files, or pass text=",
                 ));
             }
-            // A new store may begin empty.
+            // A new store may be empty.
             builder = builder.text("<nothing>", Vec::<u8>::new(), Format::NTriples);
         }
         let cancel = match keywords.take("cancel")? {
@@ -99,7 +100,7 @@ impl Reading {
         })
     }
 
-    /// Runs a load of it, with progress reported.
+    /// Runs a load of these documents, with progress reports.
     pub fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -122,7 +123,7 @@ impl Reading {
         Ok(done)
     }
 
-    /// Statements that were skipped, how many and the first of them with place and reason.
+    /// Number of skipped statements, and descriptions of the first ones, with position and reason.
     pub fn skipped(&self) -> (u64, Vec<String>) {
         let first = self.sources.first_skipped();
         let told = first
@@ -157,7 +158,7 @@ fn told(
     Ok(())
 }
 
-/// Paths that an argument names: one, or a list of them.
+/// The paths in an argument: a single one, or a list.
 fn paths(value: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         return value.try_iter()?.map(|p| p?.extract()).collect();
@@ -179,7 +180,7 @@ pub fn format_of(name: &str) -> PyResult<Format> {
         })
 }
 
-/// Keyword arguments, taken one by one; what is left over in the end is refused.
+/// The keyword arguments of a call, which are taken one by one. At the end, the remaining ones are refused.
 pub struct Keywords<'py>(Option<Bound<'py, PyDict>>);
 
 impl<'py> Keywords<'py> {
@@ -188,7 +189,7 @@ impl<'py> Keywords<'py> {
         Ok(Self(keywords.map(|k| k.copy()).transpose()?))
     }
 
-    /// The value of a keyword, `None` if it was not given or is Python's `None`.
+    /// Removes a keyword; returns its value, or `None` if it was not given or is Python's `None`.
     pub fn take(&mut self, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(all) = &self.0 else {
             return Ok(None);
@@ -200,7 +201,7 @@ impl<'py> Keywords<'py> {
         Ok((!value.is_none()).then_some(value))
     }
 
-    /// A truth value, false if it was not given.
+    /// Removes a truth value; returns false if it was not given.
     pub fn flag(&mut self, key: &str) -> PyResult<bool> {
         match self.take(key)? {
             Some(value) => value.extract(),
@@ -208,12 +209,12 @@ impl<'py> Keywords<'py> {
         }
     }
 
-    /// The keywords that are left.
+    /// The keywords that were not taken, if there are any.
     pub fn rest(&self) -> Option<&Bound<'py, PyDict>> {
         self.0.as_ref().filter(|k| !k.is_empty())
     }
 
-    /// Refuses what is left over.
+    /// Returns an error if there are keywords that were not taken.
     pub fn end(&self) -> PyResult<()> {
         match self.rest() {
             None => Ok(()),
@@ -234,25 +235,25 @@ pub struct Loaded {
 
 #[pymethods]
 impl Loaded {
-    /// Quads read, duplicates included.
+    /// Number of quads that were read, duplicates included.
     #[getter]
     fn quads_read(&self) -> u64 {
         self.report.quads_read
     }
 
-    /// Distinct quads in the store.
+    /// Number of distinct quads in the store.
     #[getter]
     fn quads(&self) -> u64 {
         self.report.quads_stored
     }
 
-    /// Distinct terms.
+    /// Number of distinct terms.
     #[getter]
     fn terms(&self) -> u64 {
         self.report.terms
     }
 
-    /// Seconds of each phase, by its name.
+    /// Duration of each phase in seconds, by its name.
     #[getter]
     fn phases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
@@ -262,25 +263,25 @@ impl Loaded {
         Ok(out)
     }
 
-    /// Seconds altogether.
+    /// Total time in seconds.
     #[getter]
     fn seconds(&self) -> f64 {
         self.report.seconds.iter().map(|(_, s)| s).sum()
     }
 
-    /// Bytes of the store's files.
+    /// Total size of the store's files in bytes.
     #[getter]
     fn store_bytes(&self) -> u64 {
         self.report.store_bytes
     }
 
-    /// Most bytes that the load held at once.
+    /// Largest number of bytes that the load had in memory at any time.
     #[getter]
     fn peak_bytes(&self) -> u64 {
         self.report.peak_bytes
     }
 
-    /// Statements that were skipped, with `lenient=True`.
+    /// Number of statements that were skipped (with `lenient=True`).
     #[getter]
     fn skipped(&self) -> u64 {
         self.skipped.0
@@ -303,12 +304,14 @@ impl Loaded {
     }
 }
 
-/// Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it. Without files and text the store is empty.
+/// Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it. Without files and text, the
+/// store is empty.
 ///
-/// Files may be folders, and compressed (gzip, bzip2, xz, zstd). Keywords: `format` (for all files, instead of what their names
-/// say), `graph` (for statements that name none), `base`, `text` (a document in place of files), `lenient` (skip bad
-/// statements), `replace` (a store that is there), `union_default_graph`, `threads`, `memory` (bytes),
-/// `progress` (`True` for a line on standard error, or a function that gets a `Progress` some times a second), `cancel`.
+/// Files may be folders, and may be compressed (gzip, bzip2, xz, zstd). Keywords: `format` (of all files, whatever
+/// their names suggest), `graph` (for statements that name none), `base`, `text` (a document in place of files),
+/// `lenient` (skip bad statements), `replace` (an existing store), `union_default_graph`, `threads`, `memory` (bytes),
+/// `progress` (`True` for a line on standard error, or a function that gets a `Progress` a few times per second),
+/// `cancel`.
 #[pyfunction]
 #[pyo3(signature = (store, *files, **keywords))]
 #[pyo3(

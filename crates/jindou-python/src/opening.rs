@@ -1,4 +1,4 @@
-//! Databases: a store directory that is opened, or memory.
+//! Opening of databases: store directories, or in memory.
 
 use crate::database::PyDatabase;
 use crate::wait::interruptible;
@@ -7,13 +7,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
-/// directory is touched, with `read_only=False` it is an error if it cannot be changed.
+/// Opens a store directory. The database can be changed if no other process is changing the store. With
+/// `read_only=True` nothing in the directory is changed; with `read_only=False` it is an error if the database cannot
+/// be changed.
 ///
-/// `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
-/// `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
-/// `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
-/// `threads` and `memory` (bytes) limit all queries together. With `create=True` an empty store is made where there is nothing yet.
+/// `verify` tells when the store's files are compared with their checksums: `"eager"` (before this returns; some 3 GB
+/// per second if they are in memory), `"background"` (afterwards; answers that were given before damage is found may be
+/// wrong) or `"off"` (damage may lead to wrong answers). `durability`: `"batch"` (an update that has returned is never
+/// lost), or `"none"` (a power failure may lose it). `threads` and `memory` (bytes) limit all queries together. With
+/// `create=True`, an empty store is created if there is none.
 #[pyfunction]
 #[allow(
     clippy::too_many_arguments,
@@ -68,7 +70,7 @@ pub fn open(
     Ok(PyDatabase::new(db, Some(path)))
 }
 
-/// An empty database in memory, which ends with the object. For many millions of quads load a store.
+/// An empty database in memory, which is lost with the object. For many millions of quads, load a store.
 #[pyfunction]
 pub fn memory() -> PyDatabase {
     PyDatabase::new(Database::in_memory(), None)

@@ -1,4 +1,4 @@
-//! Keyword arguments as the library's options.
+//! Conversion of keyword arguments to the library's options.
 
 use crate::errors::{exception, named};
 use crate::terms;
@@ -12,9 +12,9 @@ use pyo3::types::PyDict;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Cancels calls from another thread: give the same token to a call as `cancel=`.
+/// Cancels calls from another thread: pass the same token to the calls as `cancel=`.
 ///
-/// A token that was cancelled stays so: what gets it then ends at once.
+/// A cancelled token stays cancelled, so later calls with it end at once.
 #[pyclass(frozen, name = "CancelToken", module = "jindou")]
 #[derive(Default)]
 pub struct Cancel {
@@ -28,7 +28,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// Ends all calls that have this token, at their next batch of rows.
+    /// Ends all calls that were given this token, at their next batch of rows.
     fn cancel(&self) {
         self.token.cancel();
     }
@@ -40,14 +40,14 @@ impl Cancel {
     }
 }
 
-/// A time limit in seconds.
+/// A time limit, given in seconds.
 fn seconds(limit: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(limit).map_err(|e| {
         PyValueError::new_err(format!("timeout={limit} is not a time in seconds: {e}"))
     })
 }
 
-/// The keywords of queries: taken out of `keywords`, of which those that are left over are refused.
+/// The options of a query from its keywords; unknown keywords are refused.
 pub fn of_query(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<QueryOptions> {
     let mut options = QueryOptions::default();
     let mut dataset: Option<DatasetChoice> = None;
@@ -73,7 +73,7 @@ pub fn of_query(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<QueryOptions> 
     Ok(options)
 }
 
-/// The keywords of updates.
+/// The options of an update from its keywords; unknown keywords are refused.
 pub fn of_update(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<UpdateOptions> {
     let mut options = UpdateOptions::default();
     let mut using: Option<DatasetChoice> = None;
@@ -110,7 +110,7 @@ fn unknown(key: &str) -> PyErr {
     PyTypeError::new_err(format!("'{key}' is not a keyword argument of this call"))
 }
 
-/// A token, or a fresh one for `None`.
+/// The token in an argument, or a new one for `None`.
 pub fn token(value: &Bound<'_, PyAny>) -> PyResult<CancelToken> {
     if value.is_none() {
         return Ok(CancelToken::new());
@@ -129,7 +129,7 @@ fn graphs(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         .collect::<PyResult<Vec<_>>>()
 }
 
-/// The IRI of a graph: text, or a term of any library.
+/// The IRI of a graph, given as text, or as a term of this or another RDF library.
 pub fn graph_iri(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value
         .get_type()

@@ -1,4 +1,4 @@
-//! The prefixes of a database, as Python sees them: a dict that changes the database.
+//! The class `Prefixes`: a dict of a database's prefixes, which changes the database.
 
 use crate::database::PyDatabase;
 use crate::wait::interruptible;
@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
 use std::sync::Arc;
 
-/// The prefixes of a database with their IRIs, without the common ones. A name has no colon.
+/// The prefixes of a database with their IRIs, without the common ones. Names are without the colon.
 ///
-/// Reads what the database has at the moment of each call. A prefix that is set wins over one that the data declares, which is
-/// there again once the other is deleted.
+/// Each call reads the current state of the database. A prefix that is set takes precedence over one that the data
+/// declares, which is effective again once the former is deleted.
 #[pyclass(frozen, module = "jindou")]
 pub struct Prefixes {
     db: Py<PyDatabase>,
@@ -29,7 +29,7 @@ impl Prefixes {
 
 #[pymethods]
 impl Prefixes {
-    /// A dict of names and IRIs, as they are now.
+    /// A dict of names and IRIs, as of now.
     fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for (name, iri, _) in self.table(py)?.iter() {
@@ -38,7 +38,7 @@ impl Prefixes {
         Ok(out)
     }
 
-    /// Where a prefix is from: `"data"` or `"set"`; `None` if there is none.
+    /// The origin of a prefix: `"data"` or `"set"`; `None` if there is no such prefix.
     fn origin(&self, py: Python<'_>, name: &str) -> PyResult<Option<&'static str>> {
         let table = self.table(py)?;
         let found = table.iter().find(|p| p.0 == name);

@@ -1,24 +1,25 @@
-//! Queries with terms for some of their variables. Their plans are kept: programs ask the same text with other terms again and again.
+//! Queries with bindings for some variables. Their plans are cached, since programs often run the same text with
+//! different terms.
 
 use jindou::oxrdf::Term;
 use jindou::{Database, Error, PlannedQuery, PreparedQuery, QueryOptions, Result, Value, VertexId};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Prepared queries that are kept at most.
+/// Largest number of prepared queries in the cache.
 const KEPT: usize = 256;
 
-/// Variables and the terms that stand in their places.
+/// Variables, and the terms that replace them.
 pub type Bindings = Vec<(String, Term)>;
 
-/// Prepared queries of one database, by text, variables and options.
+/// Cache of the prepared queries of one database, by text, variables and options.
 #[derive(Default)]
 pub struct Kept {
     queries: Mutex<FxHashMap<String, PreparedQuery>>,
 }
 
 impl Kept {
-    /// Forgets all queries, and so releases the database.
+    /// Empties the cache, so that it no longer keeps the database open.
     pub fn clear(&self) {
         self.queries
             .lock()
@@ -56,11 +57,11 @@ impl Kept {
     }
 }
 
-/// Plans a query with terms for some variables.
+/// Plans a query in which some variables are replaced by terms.
 ///
 /// # Errors
-/// As [`Database::prepare`]; [`Error::Query`] for a blank node where only a plan with its label in the text would do, since there it
-/// would be a variable.
+/// As [`Database::prepare`]; [`Error::Query`] for a blank node if the term would have to be written into the query's
+/// text, where a blank node means a variable.
 pub fn plan(
     db: &Database,
     kept: Option<&Kept>,
@@ -82,7 +83,7 @@ pub fn plan(
     for (name, term) in bindings {
         values.push(match term {
             Term::BlankNode(_) if prepared.is_planned() => {
-                // A vertex that no store has matches nothing.
+                // Id 0 matches nothing, which is right for a blank node that the store does not have.
                 Value::Id(db.vertex(term).unwrap_or(VertexId(0)))
             }
             Term::BlankNode(_) => {

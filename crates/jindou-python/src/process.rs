@@ -1,14 +1,14 @@
-//! The process that an object belongs to. After a fork the engine's threads exist in the parent only: the child's calls would wait for
-//! them for ever.
+//! The process to which an object belongs. After a fork, the engine's threads exist only in the parent, so calls in the
+//! child would wait for them for ever.
 
 use crate::errors::named;
 use pyo3::prelude::*;
 
-/// The process in which an object was made.
+/// The process in which an object was created.
 pub struct Home(u32);
 
 impl Home {
-    /// The present process.
+    /// The current process.
     pub fn here() -> Self {
         Self(std::process::id())
     }
@@ -33,7 +33,8 @@ impl Home {
         Err(named("UsageError", &why))
     }
 
-    /// Drops a value. A child process leaks it instead, since dropping may wait for threads, and close what the parent still uses.
+    /// Drops a value. In a child process it is leaked instead, since dropping it might wait for threads, or close what
+    /// the parent still uses.
     pub fn drop<T>(&self, value: T) {
         if self.is_here() {
             drop(value);

@@ -4,7 +4,7 @@ use jindou::{ProfileNode, QueryReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The profile of a query that was run: `print` it, or walk its `tree`.
+/// The profile of a query that was run: `print` it, or walk through its `tree`.
 #[pyclass(frozen, name = "Profile", module = "jindou")]
 pub struct Profile {
     report: QueryReport,
@@ -25,13 +25,13 @@ impl Profile {
         self.report.rows
     }
 
-    /// Seconds of parsing and planning.
+    /// Seconds for parsing and planning.
     #[getter]
     fn plan_seconds(&self) -> f64 {
         self.report.plan_time.as_secs_f64()
     }
 
-    /// Seconds of running, decoding and writing.
+    /// Seconds for running the plan, and for decoding and writing its rows.
     #[getter]
     fn run_seconds(&self) -> f64 {
         self.report.run_time.as_secs_f64()
@@ -50,7 +50,7 @@ impl Profile {
         tree.map(|node| as_dict(py, node, 0)).transpose()
     }
 
-    /// The steps as a table for people.
+    /// The steps as a readable table.
     #[getter]
     fn text(&self) -> &str {
         &self.report.profile
@@ -69,7 +69,7 @@ impl Profile {
     }
 }
 
-/// Levels of a profile's tree that are shown: Python's own printing of nested dicts recurses.
+/// Largest depth of `tree`, since Python recurses when it prints nested dicts.
 const LEVELS: usize = 100;
 
 fn as_dict<'py>(py: Python<'py>, node: &ProfileNode, level: usize) -> PyResult<Bound<'py, PyDict>> {

@@ -1,4 +1,4 @@
-//! Quads by their terms.
+//! Quads that match a pattern.
 
 use crate::errors::exception;
 use crate::terms::PyQuad;
@@ -10,13 +10,13 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Quads that are decoded at a time.
+/// Number of quads that are decoded at a time.
 const GROUP: usize = 256;
 
-/// Quads that are written between two looks at a cancellation.
+/// Number of quads that are written between two checks for cancellation.
 const WRITTEN: usize = 4096;
 
-/// Writes quads as N-Quads to what has this name in errors.
+/// Writes quads as N-Quads to `out`; `name` is its name in error messages.
 pub fn write_quads(
     found: &QuadMatches,
     out: &mut dyn Write,
@@ -35,7 +35,7 @@ pub fn write_quads(
     Ok(())
 }
 
-/// The quads that match a pattern, as they were when it was asked for: iterate over them, or take their number.
+/// The quads that match a pattern, as of the moment of the call. They can be iterated over, counted and indexed.
 #[pyclass(frozen, sequence, name = "Quads", module = "jindou")]
 pub struct Quads {
     found: Arc<QuadMatches>,

@@ -1,4 +1,4 @@
-//! Queries of a database or a transaction.
+//! Queries on a database or in a transaction.
 
 use crate::errors::{exception, named};
 use crate::loading::Keywords;
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyTuple};
 use std::sync::Arc;
 
-/// The prefixes that a graph is written with: none in tables, whose IRIs stay whole.
+/// The prefixes with which a graph is written. There are none for tables, in which IRIs are not abbreviated.
 pub fn names(db: &Database, text: &str, options: &QueryOptions, format: ResultFormat) -> Names {
     if !matches!(format, ResultFormat::Rdf(_)) {
         return Names::new();
@@ -32,10 +32,10 @@ pub fn names(db: &Database, text: &str, options: &QueryOptions, format: ResultFo
     names
 }
 
-/// Texts up to this length are planned at once, on the thread that calls.
+/// Texts up to this length in bytes are planned on the calling thread.
 const SHORT: usize = 1 << 14;
 
-/// The forms of queries that a method takes.
+/// The query forms that a method accepts.
 #[derive(Clone, Copy)]
 pub enum Asked {
     Any,
@@ -64,7 +64,7 @@ impl Asked {
 /// Variables, each with the terms that it may take.
 type Lists = Vec<(String, Vec<Term>)>;
 
-/// The variables of a call that stand for one term each, and those that stand for any of a list.
+/// Sorts a call's bindings: variables with a single term, and variables with a list of terms.
 fn bound(bindings: Option<&Bound<'_, PyDict>>) -> PyResult<(Bindings, Lists)> {
     let (mut one, mut many) = (Bindings::new(), Lists::new());
     for (name, value) in bindings.into_iter().flatten() {
@@ -95,7 +95,7 @@ fn bound(bindings: Option<&Bound<'_, PyDict>>) -> PyResult<(Bindings, Lists)> {
     Ok((one, many))
 }
 
-/// Answers a query; `keep` is the one keyword that is not the library's.
+/// Answers a query. The keyword `keep` is handled here, the others by the library.
 pub fn run_query<'py>(
     py: Python<'py>,
     db: &Database,
@@ -111,7 +111,7 @@ pub fn run_query<'py>(
         None => true,
     };
     let (bound, lists) = bound(bindings)?;
-    // What is prepared for a list is of no use for the next one.
+    // A query with lists is not cached, since the lists are part of the plan.
     let kept = kept.filter(|_| lists.is_empty());
     let options = of_query(keywords.rest())?.with_values(lists);
     let plan = || prepared::plan(db, kept, text, &bound, &options);

@@ -1,4 +1,4 @@
-//! Rows as Python objects. The terms of some rows are decoded together, each distinct one once.
+//! Rows as Python objects. The terms of several rows are decoded together, each distinct one once.
 
 use crate::errors::exception;
 use crate::solutions::Solutions;
@@ -12,22 +12,24 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Terms after which a generation of Python objects ends. Two generations are kept, since the same id comes again and again.
+/// Number of terms in a generation of Python objects. Two generations are cached, since the same ids recur.
 const OBJECTS: usize = 1 << 13;
 
-/// Rows that are decoded first. Each time there are [`GROWTH`] times as many, so that the first row does not wait for many others.
+/// Number of rows that are decoded first. Each time it grows by the factor [`GROWTH`], so that the first row does not
+/// wait for many others.
 const FIRST: usize = 16;
 const GROWTH: usize = 4;
 
-/// Most cells that are decoded together.
+/// Largest number of cells that are decoded together.
 const CELLS: usize = 1 << 11;
 
-/// Names of an answer's columns.
+/// Names of an answer's columns, without `?`.
 pub struct Names {
     pub texts: Vec<String>,
-    /// The same, interned, as names and constants of a program are: most keys are found by their identity.
+    /// The same as interned strings. Names and constants in a program are interned, too, so most keys are found by
+    /// identity.
     interned: Vec<Py<PyString>>,
-    /// True for a name that `Row` itself has as an attribute.
+    /// True for names that are also attributes of the class `Row`.
     hidden: Vec<bool>,
 }
 
@@ -56,18 +58,18 @@ impl Names {
     }
 }
 
-/// Python objects of terms by their ids.
+/// Cache of the Python objects of terms, by id.
 #[derive(Default)]
 pub struct Objects {
     of: FxHashMap<u32, Py<PyAny>>,
-    /// The generation before, from which what is used again moves over.
+    /// The previous generation. Objects of it that are used again are moved to the current one.
     older: FxHashMap<u32, Py<PyAny>>,
-    /// True for plain values (`to_python`) in place of terms.
+    /// True to make plain Python values (`to_python`) rather than terms.
     values: bool,
 }
 
 impl Objects {
-    /// The cells of some rows of a batch, row after row; `None` where unbound.
+    /// The cells of some rows of a batch, row by row; `None` for unbound cells.
     pub fn cells(
         &mut self,
         py: Python<'_>,
@@ -130,14 +132,14 @@ impl Objects {
     }
 }
 
-/// Reads the rows of an answer, some at a time.
+/// Reads the rows of an answer in chunks.
 struct Chunks {
     batch: Option<Arc<RowBatch>>,
-    /// Number of the batch after that one.
+    /// Number of the batch that follows `batch`.
     next: usize,
-    /// The first row of the batch that was not read yet.
+    /// The first row of `batch` that was not read yet.
     row: usize,
-    /// Most rows that are read next.
+    /// Largest number of rows of the next chunk.
     rows: usize,
     objects: Objects,
 }
@@ -156,7 +158,7 @@ impl Chunks {
         }
     }
 
-    /// The next rows: their number, and their cells. `None` after the last.
+    /// The next rows: their number, and their cells. `None` after the last row.
     fn next(
         &mut self,
         py: Python<'_>,
@@ -185,19 +187,19 @@ impl Chunks {
     }
 }
 
-/// An iterator over `Row`s.
+/// An iterator over the rows of an answer.
 #[pyclass(name = "Rows", module = "jindou")]
 pub struct Rows {
     solutions: Py<Solutions>,
     names: Arc<Names>,
     chunks: Chunks,
-    /// Rows of the present chunk that were not given out yet, and their cells.
+    /// Number of rows of the current chunk that were not returned yet, and their cells.
     left: usize,
     cells: std::vec::IntoIter<Py<PyAny>>,
 }
 
 impl Rows {
-    /// Reads an answer from its beginning.
+    /// An iterator that starts at the first row.
     pub fn new(solutions: Py<Solutions>, names: Arc<Names>) -> Self {
         Self {
             solutions,
@@ -232,7 +234,7 @@ impl Rows {
     }
 }
 
-/// All rows of an answer as tuples of Python values.
+/// Passes all rows of an answer to `take`, as tuples of Python values.
 pub fn tuples<'py>(
     py: Python<'py>,
     solutions: &Solutions,
@@ -250,7 +252,7 @@ pub fn tuples<'py>(
     Ok(())
 }
 
-/// A row: a sequence of terms (`None` where unbound), which also has them by name: `row["x"]`, `row.x`.
+/// A row: a sequence of terms (`None` for unbound variables), which can also be accessed by name: `row["x"]`, `row.x`.
 #[pyclass(frozen, sequence, name = "Row", module = "jindou")]
 pub struct Row {
     names: Arc<Names>,
@@ -258,7 +260,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Takes a cell for each name.
+    /// Takes one cell for each name.
     pub fn new(names: &Arc<Names>, cells: Vec<Py<PyAny>>) -> Self {
         Self {
             names: Arc::clone(names),
@@ -291,12 +293,12 @@ impl Row {
         self.names.texts.clone()
     }
 
-    /// Names of the columns, which makes `dict(row)` work: its values are terms, and `None` where unbound.
+    /// Names of the columns, so that `dict(row)` works. Its values are terms, or `None` for unbound variables.
     fn keys(&self) -> Vec<String> {
         self.names.texts.clone()
     }
 
-    /// The terms by their names; what is unbound is left out.
+    /// The terms by name, without unbound variables.
     fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for (name, cell) in self.pairs(py).filter(|(_, cell)| !cell.is_none()) {
@@ -314,7 +316,7 @@ impl Row {
         PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The term of a variable, or `default` where it is unbound or there is no such column.
+    /// The term of a variable, or `default` if it is unbound or there is no such column.
     #[pyo3(signature = (name, default = None))]
     fn get(
         &self,
@@ -349,7 +351,7 @@ impl Row {
             .ok_or_else(|| PyIndexError::new_err("no such column"))
     }
 
-    /// A column by its name, without the search for an attribute that comes before `__getattr__`.
+    /// Finds a column by its name first, which avoids the search for an attribute that would precede `__getattr__`.
     fn __getattribute__<'py>(
         this: &Bound<'py, Self>,
         name: &Bound<'py, PyString>,

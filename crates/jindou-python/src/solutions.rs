@@ -1,4 +1,4 @@
-//! The rows of a SELECT: pulled from a cursor as they are read, as Python objects or as Arrow.
+//! The rows of a SELECT, as Python objects or as Arrow. They are fetched from a cursor when they are read.
 
 use crate::arrow;
 use crate::errors::{exception, named};
@@ -12,11 +12,11 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyCapsule, PyList, PySlice};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The rows of a SELECT: iterate over it for `Row`s, take one as `solutions[0]`, or all as `arrow()`, `pandas()`, `polars()`. `print`
-/// shows the first twenty as a table.
+/// The rows of a SELECT: iterate over them to get `Row`s, take one as `solutions[0]`, or all as `arrow()`, `pandas()`,
+/// `polars()`. `print` shows the first twenty as a table.
 ///
-/// The query runs while rows are read, a little ahead. What was read is kept (four bytes a cell, and terms are decoded when they are asked for), so it
-/// can be read again, unless `keep=False` was asked for.
+/// The query runs while rows are read, a little ahead. Rows that were read are kept (four bytes per cell; terms are
+/// decoded when they are accessed), so they can be read again, unless `keep=False` was given.
 #[pyclass(frozen, name = "Solutions", module = "jindou")]
 pub struct Solutions {
     names: Arc<Names>,
@@ -27,19 +27,19 @@ pub struct Solutions {
 }
 
 struct SolutionsState {
-    /// `None` once the query is over.
+    /// `None` after the query has ended.
     cursor: Option<Cursor>,
-    /// Batches that were read; without `keep` only the last one.
+    /// The batches that were read; without `keep`, only the last one.
     batches: Vec<Arc<RowBatch>>,
     /// Number of batches that were read.
     read: usize,
     rows: usize,
-    /// The reason why there are no more rows, although there should be.
+    /// The reason why reading stopped before the last row, if it did.
     broken: Option<String>,
 }
 
 impl Solutions {
-    /// Wraps the cursor of a running query; `cancel` is the token that the query was given.
+    /// Wraps the cursor of a running query; `cancel` is the token that was passed to the query.
     pub fn new(py: Python<'_>, cursor: Cursor, cancel: CancelToken, keep: bool) -> PyResult<Self> {
         Ok(Self {
             names: Arc::new(Names::new(py, cursor.variables())?),
@@ -56,7 +56,7 @@ impl Solutions {
         })
     }
 
-    /// A batch of rows by its number; `None` after the last. Signals are handled while it is not there yet.
+    /// The batch of rows with this number; `None` after the last one. Handles signals while waiting for it.
     pub fn batch(&self, py: Python<'_>, number: usize) -> PyResult<Option<Arc<RowBatch>>> {
         self.home.check()?;
         let mut state = self
@@ -123,7 +123,7 @@ impl Solutions {
         })
     }
 
-    /// A row by its number; `None` if there are fewer. Waits for the rows up to it.
+    /// The row with this number; `None` if there are fewer rows. Waits for the rows up to it.
     fn row(&self, py: Python<'_>, number: usize) -> PyResult<Option<Row>> {
         let (mut place, mut batches) = (number, 0);
         while let Some(batch) = self.batch(py, batches)? {
@@ -148,7 +148,7 @@ impl SolutionsState {
     fn end(&mut self, py: Python<'_>, broken: Option<String>) {
         self.broken = broken;
         let cursor = self.cursor.take();
-        // It waits for the query's thread.
+        // Dropping the cursor waits for the query's thread.
         py.detach(|| drop(cursor));
     }
 }
@@ -166,7 +166,7 @@ impl Solutions {
         Rows::new(this.unbind(), names)
     }
 
-    /// Number of rows: waits for the query's end.
+    /// Number of rows. Waits for the end of the query.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         if !self.keep {
             return Err(PyTypeError::new_err(
@@ -181,7 +181,7 @@ impl Solutions {
             .rows)
     }
 
-    /// The row with this number, from the end if it is negative, or for a slice a list of rows.
+    /// The row with this number, counted from the end if it is negative; for a slice, a list of rows.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -226,12 +226,14 @@ impl Solutions {
         Ok(self.keep && self.batch(py, 0)?.is_some())
     }
 
-    /// The answer as a `pyarrow.Table`, handed over without a copy. Waits for the query's end.
+    /// The answer as a `pyarrow.Table`, passed on without a copy. Waits for the end of the query.
     ///
-    /// A column of which all values are integers is `int64`, numbers `float64`, truth values `bool`, `xsd:dateTime` a `timestamp[us]`
-    /// (with the zone UTC if all values have a zone, without if none has), `xsd:date` a `date32`. All other columns are
-    /// dictionary-encoded text: each distinct term once, and an `int32` for each row; with `typed=False` all columns are plain text. With `syntax="plain"` that text is the
-    /// IRI, the lexical form of a literal, `_:label`; with `syntax="ntriples"` it is N-Triples, where literals keep language and datatype.
+    /// A column in which all values are integers is an `int64`, one of numbers a `float64`, of truth values a `bool`,
+    /// of `xsd:dateTime` a `timestamp[us]` (with time zone UTC if all values have a time zone, without one if none
+    /// has), of `xsd:date` a `date32`. All other columns are dictionary-encoded text: each distinct term once, and an
+    /// `int32` per row. With `typed=False`, all columns are plain text. With `syntax="plain"`, the text is the IRI, the
+    /// lexical form of a literal, or `_:label`; with `syntax="ntriples"` it is in N-Triples syntax, in which literals
+    /// keep language and datatype.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn arrow<'py>(
         &self,
@@ -242,8 +244,9 @@ impl Solutions {
         arrow::pyarrow(py, self.stream(py, typed, syntax)?)
     }
 
-    /// The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories, with `typed=False` plain text. Columns of
-    /// integers or truth values with unbound cells have the types `Int64` and `boolean`. See `arrow`.
+    /// The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories, or plain text with
+    /// `typed=False`. Columns of integers or truth values with unbound cells have the types `Int64` and `boolean`. See
+    /// `arrow`.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn pandas<'py>(
         &self,
@@ -254,7 +257,8 @@ impl Solutions {
         arrow::pandas(py, self.stream(py, typed, syntax)?)
     }
 
-    /// The answer as a `polars.DataFrame`; needs polars. Text columns are categories, with `typed=False` plain text. See `arrow`.
+    /// The answer as a `polars.DataFrame`; needs polars. Text columns are categories, or plain text with `typed=False`.
+    /// See `arrow`.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn polars<'py>(
         &self,
@@ -299,21 +303,22 @@ impl Solutions {
         self.pandas(py, typed, syntax)
     }
 
-    /// All rows as tuples of Python values, `None` where unbound: a list of what `Row.to_python` gives. Waits for the query's end.
+    /// All rows as a list of tuples of Python values, as `Row.to_python` returns them; `None` for unbound variables.
+    /// Waits for the end of the query.
     fn fetchall<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
         let all = PyList::empty(this.py());
         rows::tuples(this.py(), this.get(), |row| all.append(row))?;
         Ok(all)
     }
 
-    /// The Arrow C stream, for every library that knows the PyCapsule interface: `pyarrow.table(solutions)`.
+    /// The Arrow C stream, for all libraries that support the PyCapsule interface: `pyarrow.table(solutions)`.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Another schema is a wish that the interface lets one pass over.
+        // The interface allows ignoring a requested schema.
         let _ = requested_schema;
         arrow::capsule(py, self.table(py, arrow::How::default())?)
     }
@@ -324,7 +329,7 @@ impl Solutions {
             .call_method1("of_solutions", (this,))
     }
 
-    /// The first rows as a table, unless they would be lost by being shown.
+    /// The first rows as a table. With `keep=False` no rows are shown, since that would consume them.
     fn __str__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();
         if !this.get().keep {

@@ -1,4 +1,5 @@
-//! Terms as Python objects: small, immutable, hashable, picklable; and terms of other libraries as ours.
+//! Terms as Python objects, which are small, immutable, hashable and picklable; and conversion of other libraries'
+//! terms.
 
 use crate::errors::named;
 use crate::literal::Lit;
@@ -54,7 +55,7 @@ impl Iri {
     }
 }
 
-/// A blank node. Without a label it gets a random one, which is unique.
+/// A blank node. Without a label, it gets a random, unique one.
 #[pyclass(frozen, eq, hash, name = "BlankNode", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct Blank(pub BlankNode);
@@ -76,7 +77,7 @@ impl Blank {
         self.0.as_str()
     }
 
-    /// N-Triples syntax, which also is what a Python value of it is.
+    /// N-Triples syntax, since Python has no other value for a blank node.
     fn to_python(&self) -> String {
         self.0.to_string()
     }
@@ -104,7 +105,7 @@ impl Blank {
     }
 }
 
-/// A triple: `subject`, `predicate`, `object`, which it can be unpacked into. It is a term, too (RDF 1.2).
+/// A triple: `subject`, `predicate`, `object`, into which it can be unpacked. It is also a term (RDF 1.2).
 #[pyclass(frozen, eq, hash, name = "Triple", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct PyTriple(pub Triple);
@@ -140,7 +141,7 @@ impl PyTriple {
         object(py, self.0.object.clone())
     }
 
-    /// N-Triples syntax of RDF 1.2's triple terms.
+    /// N-Triples syntax of a triple term (RDF 1.2).
     fn n3(&self) -> String {
         Term::from(self.0.clone()).to_string()
     }
@@ -181,7 +182,7 @@ impl PyTriple {
     }
 }
 
-/// A quad: `subject`, `predicate`, `object` and `graph_name`, which is `None` in the default graph.
+/// A quad: `subject`, `predicate`, `object` and `graph_name`, which is `None` for the default graph.
 #[pyclass(frozen, eq, hash, name = "Quad", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct PyQuad(pub Quad);
@@ -298,7 +299,7 @@ pub fn object(py: Python<'_>, term: Term) -> PyResult<Bound<'_, PyAny>> {
     })
 }
 
-/// The Python object of a term's canonical bytes.
+/// The Python object of a term, given its canonical bytes.
 pub fn decoded<'py>(py: Python<'py>, canonical: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let damaged = || named("StoreError", "the store is damaged: a term cannot be read");
     match jindou::term_parts(canonical).ok_or_else(damaged)? {
@@ -310,7 +311,7 @@ pub fn decoded<'py>(py: Python<'py>, canonical: &[u8]) -> PyResult<Bound<'py, Py
     }
 }
 
-/// A graph's name as a Python object, `None` for the default graph.
+/// The name of a graph as a Python object; `None` for the default graph.
 pub fn graph_object<'py>(
     py: Python<'py>,
     graph: &GraphName,
@@ -322,7 +323,8 @@ pub fn graph_object<'py>(
     }
 }
 
-/// The term of a Python object: ours, RDFLib's or pyoxigraph's terms, and plain values as literals.
+/// The term of a Python object: a term of this package, of RDFLib or of pyoxigraph; or a plain value, which becomes a
+/// literal.
 pub fn term_of(value: &Bound<'_, PyAny>) -> PyResult<Term> {
     if let Some(term) = ours(value) {
         return Ok(term);
@@ -374,7 +376,7 @@ pub fn predicate_of(value: &Bound<'_, PyAny>) -> PyResult<NamedNode> {
     }
 }
 
-/// The name of a graph; `None` is the default graph.
+/// The name of a graph; `None` stands for the default graph.
 pub fn graph_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<GraphName> {
     let Some(value) = value.filter(|v| !v.is_none()) else {
         return Ok(GraphName::DefaultGraph);
@@ -388,7 +390,7 @@ pub fn graph_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<GraphName> {
     }
 }
 
-/// The quad of a `Quad`, a `Triple`, or a sequence of three or four terms.
+/// Converts a `Quad`, a `Triple`, or a sequence of three or four terms to a quad.
 pub fn quad_of(value: &Bound<'_, PyAny>) -> PyResult<Quad> {
     if let Ok(quad) = value.cast::<PyQuad>() {
         return Ok(quad.get().0.clone());
@@ -414,7 +416,7 @@ pub fn quad_of(value: &Bound<'_, PyAny>) -> PyResult<Quad> {
     ))
 }
 
-/// An IRI of a text.
+/// The IRI that a text denotes.
 pub fn iri(text: &str) -> PyResult<NamedNode> {
     NamedNode::new(text).map_err(|e| named("TermError", &format!("<{text}> is not an IRI: {e}")))
 }
@@ -428,7 +430,7 @@ fn blank(label: &str) -> PyResult<BlankNode> {
     })
 }
 
-/// A text as Python writes it in quotes.
+/// A text in quotes, as Python writes it.
 pub fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(PyString::new(py, text).repr()?.to_string())
 }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 use std::sync::Arc;
 
-/// The triples that CONSTRUCT or DESCRIBE gave: a sequence of `Triple`.
+/// The triples that a CONSTRUCT or DESCRIBE returns: a sequence of `Triple`.
 #[pyclass(frozen, sequence, name = "Triples", module = "jindou")]
 pub struct Triples {
     pub triples: Arc<Vec<Triple>>,
@@ -43,7 +43,7 @@ impl Triples {
     #[pyo3(signature = (format = "ntriples"))]
     fn serialize<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = crate::loading::format_of(format)?;
-        // Turtle's statements may be written as N-Triples writes them.
+        // N-Triples is a subset of Turtle, so both are written in the same way.
         if !matches!(format, Format::NTriples | Format::Turtle) {
             return Err(PyValueError::new_err(
                 "triples can be written as ntriples or turtle; Database.serialize has more formats",
@@ -79,7 +79,7 @@ impl Triples {
         arrow::pyarrow(this.py(), stream)
     }
 
-    /// A `pandas.DataFrame` of the same.
+    /// A `pandas.DataFrame` with the columns `subject`, `predicate`, `object`; see `Solutions.pandas`.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn pandas<'py>(
         this: &Bound<'py, Self>,
@@ -90,7 +90,7 @@ impl Triples {
         arrow::pandas(this.py(), stream)
     }
 
-    /// A `polars.DataFrame` of the same.
+    /// A `polars.DataFrame` with the columns `subject`, `predicate`, `object`; see `Solutions.polars`.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn polars<'py>(
         this: &Bound<'py, Self>,
@@ -172,7 +172,7 @@ impl Triples {
     }
 }
 
-/// The exception of an answer that is of another form than it was planned for, which is a fault of ours.
+/// The exception for an answer of another form than was planned, which is a bug in this library.
 pub fn unexpected() -> PyErr {
     exception(jindou::Error::Internal(
         "an answer of another form than the query's".into(),

@@ -15,13 +15,13 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// Report on an update: what it changed, and the seconds that it took.
+/// Report on an update: its changes, and its duration.
 #[pyclass(frozen, name = "UpdateReport", module = "jindou")]
 pub struct Report(pub UpdateReport);
 
 #[pymethods]
 impl Report {
-    /// Number of the snapshot that shows it.
+    /// Number of the snapshot that contains the changes.
     #[getter]
     fn snapshot(&self) -> u64 {
         self.0.snapshot
@@ -33,19 +33,19 @@ impl Report {
         self.0.operations
     }
 
-    /// Quads that came.
+    /// Number of quads that were added.
     #[getter]
     fn added(&self) -> u64 {
         self.0.added
     }
 
-    /// Quads that went.
+    /// Number of quads that were removed.
     #[getter]
     fn removed(&self) -> u64 {
         self.0.removed
     }
 
-    /// Seconds altogether: reading the request, waiting for other updates, running, and making it last.
+    /// Total time in seconds: parsing the request, waiting for other updates, running, and making the changes durable.
     #[getter]
     fn seconds(&self) -> f64 {
         let r = &self.0;
@@ -60,7 +60,7 @@ impl Report {
     }
 }
 
-/// A batch of quads that Python gave, all to be inserted or all to be removed.
+/// A batch of quads from Python, all to be inserted or all to be removed.
 pub fn batch(quads: &Bound<'_, PyAny>, insert: bool) -> PyResult<Batch> {
     let mut batch = Batch::new();
     for quad in quads.try_iter()? {
@@ -74,8 +74,8 @@ pub fn batch(quads: &Bound<'_, PyAny>, insert: bool) -> PyResult<Batch> {
     Ok(batch)
 }
 
-/// A transaction of several calls: what they change is seen by its own queries, and by everyone after `commit`, at once. In a
-/// `with` statement it is committed at the end, and rolled back if an exception leaves it.
+/// A transaction of several calls. Its changes are visible to its own queries at once, and to others after `commit`,
+/// all together. In a `with` statement, it is committed at the end, or rolled back if an exception is raised.
 ///
 /// While it is open, other updates of the database wait.
 #[pyclass(frozen, name = "Transaction", module = "jindou")]
@@ -85,7 +85,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Opens one; waits for others.
+    /// Opens a transaction; waits while another one is open.
     pub fn begin(py: Python<'_>, db: Py<PyDatabase>, options: &UpdateOptions) -> PyResult<Self> {
         let database = db.get().writable(py)?;
         let open = interruptible(py, &options.cancel, || database.begin(options))?;
@@ -107,7 +107,7 @@ impl Transaction {
         interruptible(py, &options.cancel, || work(open))
     }
 
-    /// The transaction, in the process that opened it.
+    /// The transaction; an error in a process that did not open it.
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<OpenTransaction>>> {
         self.db.get().home.check()?;
         let open = self.open.lock_py_attached(py);
@@ -131,7 +131,8 @@ fn over() -> PyErr {
 
 #[pymethods]
 impl Transaction {
-    /// Runs a SPARQL update over what the calls before made. If it fails, it has changed nothing, and the transaction goes on.
+    /// Runs a SPARQL update on top of the transaction's earlier changes. If it fails, it has changed nothing, and the
+    /// transaction can continue.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
         text_signature = "($self, text, *, timeout=None, memory=None, threads=None, base=None, graph=None, using_graphs=None, using_named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, load_from=None, cancel=None)"
@@ -213,7 +214,7 @@ impl Transaction {
             .map(Report)
     }
 
-    /// Answers a query over what the transaction made so far; see `Database.query`.
+    /// Answers a query over the database with the transaction's changes so far; see `Database.query`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
         text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
@@ -229,21 +230,21 @@ impl Transaction {
         run_query(py, &view, None, Asked::Any, text, bindings, keywords)
     }
 
-    /// Makes all of it last, and visible.
+    /// Makes all changes durable and visible.
     fn commit(&self, py: Python<'_>) -> PyResult<Report> {
         let open = self.take(py)?;
-        // From here on nothing can take it back, so nothing interrupts it either.
+        // From here on the changes cannot be undone, so nothing may interrupt the call.
         py.detach(|| open.commit()).map(Report).map_err(exception)
     }
 
-    /// Forgets all of it.
+    /// Discards all changes.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         let open = self.take(py)?;
         py.detach(|| drop(open));
         Ok(())
     }
 
-    /// True if it was neither committed nor rolled back.
+    /// True if the transaction was neither committed nor rolled back.
     #[getter]
     fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.open(py)?.is_some())
@@ -288,7 +289,8 @@ impl Drop for Transaction {
         };
         Python::attach(|py| {
             let db = self.db.get();
-            // Before it ends, since another thread's may begin then.
+            // The owner is reset before the transaction ends, since another thread's transaction may begin as soon as
+            // it does.
             if db.home.is_here() {
                 db.set_owner(py, None);
             }
@@ -297,7 +299,7 @@ impl Drop for Transaction {
     }
 }
 
-/// The thread that has a transaction open, if it is this one, must not wait for itself.
+/// Returns an error if this thread has an open transaction, for whose end the call would wait for ever.
 pub fn not_within(owner: Option<ThreadId>) -> PyResult<()> {
     if owner == Some(std::thread::current().id()) {
         let why = "this thread has an open transaction: another update would wait for it for ever; call the transaction's own methods";

@@ -1,4 +1,4 @@
-//! Work without the interpreter's lock, in such a way that Ctrl-C and exceptions of callbacks cancel it.
+//! Runs work without the interpreter's lock, so that Ctrl-C and exceptions in callbacks can cancel it.
 
 use crate::errors::{exception, lost};
 use jindou::{CancelToken, Error, Resource, Result};
@@ -10,10 +10,10 @@ use std::time::Duration;
 /// Interval at which signals are checked.
 pub const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs work on a thread of its own and waits for it; signals are handled meanwhile.
+/// Runs work on another thread and waits for it. Handles signals meanwhile.
 ///
 /// # Errors
-/// The work's; what a handler of a signal raised (such as `KeyboardInterrupt`), once the work has ended.
+/// Errors of the work; what a signal handler raised (such as `KeyboardInterrupt`), after the work has ended.
 pub fn interruptible<T: Send>(
     py: Python<'_>,
     cancel: &CancelToken,
@@ -22,10 +22,10 @@ pub fn interruptible<T: Send>(
     ticking(py, cancel, work, |_| Ok(()))
 }
 
-/// [`interruptible`] with a callback every [`LOOK`], whose exception cancels, too.
+/// As [`interruptible`], with a callback every [`LOOK`], whose exceptions also cancel the work.
 ///
 /// # Errors
-/// As [`interruptible`], and the callback's.
+/// As [`interruptible`], and exceptions of the callback.
 pub fn ticking<T: Send>(
     py: Python<'_>,
     cancel: &CancelToken,
@@ -38,7 +38,7 @@ pub fn ticking<T: Send>(
             let started = thread::Builder::new()
                 .name("jindou-python".into())
                 .spawn_scoped(scope, move || {
-                    // Who waits is always there.
+                    // The receiver exists until this thread has ended.
                     let _ = tell.send(work());
                 });
             if let Err(e) = started {

@@ -67,7 +67,7 @@ def test_text_columns(db, values, expected):
     found = column(db, *values)
     assert found.type == pa.dictionary(pa.int32(), pa.string())
     assert found.to_pylist() == expected
-    # pandas wants each category once.
+    # pandas needs each category exactly once.
     dictionary = found.chunk(0).dictionary.to_pylist()
     assert len(dictionary) == len(set(dictionary))
     pytest.importorskip("pandas")
@@ -94,7 +94,7 @@ def test_shapes(db):
     assert sorted(table.column("object").to_pylist()) == [1, 2]
     assert pa.table(triples).equals(table)
     answer = db.query("SELECT ?s ?o { ?s ?p ?o }")
-    # Any library that knows the interface, as often as one likes.
+    # Any library that supports the interface can read the answer, several times.
     assert pa.table(answer).equals(pa.table(answer)) and pa.table(answer).equals(answer.arrow())
     reader = pa.RecordBatchReader.from_stream(answer)
     assert sum(batch.num_rows for batch in reader) == 2
@@ -128,7 +128,7 @@ def test_pandas_and_polars(db):
     assert other["n"].sum() == 499_500 and other["v"].dtype == polars.Categorical
     assert other.filter(polars.col("v") == EX + "v7")["n"].to_list() == [7]
     assert list(answer.polars(typed=False)["n"].cast(polars.String)[:3]) == ["0", "1", "2"]
-    # DuckDB's names.
+    # The names of these methods in DuckDB.
     assert answer.df().equals(frame) and answer.pl().equals(other)
     graph = db.query(f"CONSTRUCT WHERE {{ ?s <{EX}p> ?o }} LIMIT 3")
     assert graph.df().equals(graph.pandas()) and graph.pl().equals(graph.polars())
@@ -147,7 +147,7 @@ def test_a_million_rows(db):
     table = answer.arrow()
     assert table.num_rows == len(answer) == 1_000_000
     a = table.column("a")
-    # A thousand distinct terms, each once.
+    # A thousand distinct terms, each of which is stored once.
     assert len(a.chunk(0).dictionary) == 1000 and a.combine_chunks().nbytes < 5_000_000
     import pyarrow.compute as pc
 

@@ -56,6 +56,6 @@ def test_a_cancelled_task_cancels_its_query(db):
             await asyncio.wait_for(db.query_async(ENDLESS), 0.2)
         ticking.cancel()
 
-    # Ends only when the queries' threads do.
+    # This returns only after the queries' threads have ended.
     asyncio.run(main())
     assert token.cancelled

@@ -31,7 +31,7 @@ def test_backups_and_restores(tmp_path):
         jindou.restore(folder, tmp_path / "newest")
     with pytest.raises(TypeError):
         jindou.restore(folder, tmp_path / "x", snapshot=1, at=between)
-    # A store that another handle has open is backed up by its files; older backups go.
+    # A store that is open elsewhere is backed up by copying its files; older backups are removed.
     with jindou.open(store) as db, jindou.open(store, read_only=True) as reader:
         db.add((iri("a"), iri("p"), 3))
         third = reader.backup(folder, keep=1)

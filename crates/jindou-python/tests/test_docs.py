@@ -15,7 +15,7 @@ README = Path(__file__).parents[1] / "README.md"
 def test_the_examples_run(tmp_path, monkeypatch):
     import rdflib
 
-    # What the entry point does where the package is installed.
+    # Does what the entry point does if the package is installed.
     rdflib.plugin.register("Jindou", rdflib.store.Store, "jindou.rdflib_store", "JindouStore")
     text = DOCUMENT.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)

@@ -51,7 +51,7 @@ def test_every_type_of_column(db):
         found = objects(db, name)
         assert [found[EX + str(i)] for i in (0, 2) if EX + str(i) in found] == expected, name
         assert EX + "1" not in found
-    # Dictionaries, and a type that has no literals.
+    # Dictionary-encoded columns, and a type for which there are no literals.
     words = pa.array(["a", "b", "a"]).dictionary_encode()
     db.add_frame(pa.table({"id": table["id"], "word": words}), {"word": iri("word")}, subject="id")
     assert objects(db, "word")[EX + "2"] == Literal("a")
@@ -144,7 +144,7 @@ def test_integers_with_missing_cells_stay_integers(db):
     assert str(frame["n"].dtype) == "Int64" and str(frame["b"].dtype) == "boolean"
     assert frame["n"].dropna().tolist() == [9007199254740993, 9223372036854775807]
     assert frame["n"].isna().sum() == frame["b"].isna().sum() == frame["t"].isna().sum() == 1
-    # Without missing cells the types are numpy's, and a frame of such columns alone has all its rows.
+    # Without missing cells, columns have numpy's types. A frame that has only a column with missing cells has all rows.
     assert db.query("SELECT ?n { VALUES ?n { 1 2 } }").pandas()["n"].dtype == "int64"
     alone = db.query("SELECT ?n { VALUES ?n { 1 UNDEF } }").pandas()
     assert len(alone) == 2 and alone["n"].sum() == 1 and isinstance(alone, pandas.DataFrame)
@@ -161,6 +161,6 @@ def test_untyped_columns_are_plain_strings(db):
     assert [None if v != v else v for v in frame["x"]] == expected
     assert answer.polars(typed=False)["x"].dtype == polars.String and answer.polars(typed=False)["x"].to_list() == expected
     assert answer.arrow(typed=False, syntax="ntriples")["x"].to_pylist()[:2] == ['"a"', f'"1"^^<{XSD}integer>']
-    # A dictionary unless typed=False.
+    # Text is dictionary-encoded unless typed=False.
     assert pa.types.is_dictionary(answer.arrow(syntax="ntriples")["x"].type)
     assert db.query("SELECT ?x { VALUES ?x { UNDEF } }").arrow(typed=False)["x"].to_pylist() == [None]

@@ -127,11 +127,11 @@ def test_drawings(shell):
     shown = shell.run_cell_magic("sparql", "", "CONSTRUCT WHERE { ?s ?p ?o }").data
     seen = harmless(shown)
     assert seen.tags.count("circle") == 12 and seen.tags.count("line") == 12
-    # Inside of the picture, and apart from each other.
+    # All nodes are inside of the picture, and apart from each other.
     places = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', shown)]
     assert all(0 <= x <= 720 and 0 <= y <= 480 for x, y in places)
     assert min(abs(a[0] - b[0]) + abs(a[1] - b[1]) for i, a in enumerate(places) for b in places[:i]) > 10
-    # Too many for a picture: a table alone. One node, no node.
+    # Too many nodes for a picture, so there is only a table. Then one node, and none.
     db.add_all((iri(f"n{i}"), iri("next"), iri(f"m{i}")) for i in range(100))
     shown = shell.run_cell_magic("sparql", "", "CONSTRUCT WHERE { ?s ?p ?o }").data
     assert "<svg" not in shown and "the first 100 of 112 triples" in shown

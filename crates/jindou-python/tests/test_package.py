@@ -15,9 +15,9 @@ def test_a_clone_has_what_maturin_reads():
         pytest.skip("no checkout of git")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=CRATE, capture_output=True, check=True).stdout.decode().split("\0")
     project = (CRATE / "pyproject.toml").read_text(encoding="utf-8")
-    # maturin refuses to build where a folder that it is to read is missing, and git has no empty folders.
+    # maturin does not build if a folder that it must read is missing, and git does not store empty folders.
     for key in ("data", "python-source", "readme"):
         named = re.search(rf'^{key} = "(.*)"$', project, re.MULTILINE).group(1)
         assert any(name == named or name.startswith(named + "/") for name in listed), named
-    # A link that git has as a file would be the package's licence, as a path.
+    # If git stored this as a link, the package's licence file might contain only a path.
     assert (CRATE / "LICENSE").read_text(encoding="utf-8") == (CRATE.parents[1] / "LICENSE").read_text(encoding="utf-8")

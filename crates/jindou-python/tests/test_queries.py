@@ -19,7 +19,7 @@ QUERIES = [
     "SELECT ?c (COUNT(*) AS ?n) { ?s a ?c } GROUP BY ?c",
     "SELECT (SUM(?o) AS ?sum) { ?s ex:p1 ?o FILTER(isNumeric(?o)) }",
     "SELECT ?s (STRLEN(STR(?o)) AS ?l) { ?s ex:p3 ?o FILTER(isLiteral(?o)) }",
-    # Not p0|p4, of which pyoxigraph gives each pair once, and the specification one for each way.
+    # p0|p4 is left out: for it, pyoxigraph returns each pair once, while the specification requires one per path.
     "SELECT ?s ?o { { ?s ex:p0 ?o } UNION { ?s ex:p4 ?o } MINUS { ?s a ex:Class2 } }",
     "SELECT ?s { ?s a ex:Nothing }",
 ]
@@ -83,7 +83,7 @@ def test_rows(db):
             row[bad]
     with pytest.raises(AttributeError):
         row.x
-    # Read again, and while another iterator is half way.
+    # The rows can be read again, also while another iterator is half way through.
     one, two = iter(answer), iter(answer)
     assert next(one) == next(two) and len(answer) == 1 and bool(answer)
     assert not db.query("SELECT ?x { ?x ?y 5 }")
@@ -109,10 +109,10 @@ def test_rows_by_number_and_as_dicts(db):
 def test_names_that_rows_have_themselves(db):
     db.update("INSERT DATA { <http://e/a> <http://e/p> 1 }")
     (row,) = db.query("SELECT (?s AS ?get) (?p AS ?keys) ?o (1 AS ?x2) { ?s ?p ?o }")
-    # Attributes of the class win; keys are columns.
+    # Attributes of the class take precedence over columns; keys always are columns.
     assert callable(row.get) and row.keys() == ["get", "keys", "o", "x2"] and row["get"] == IRI("http://e/a")
     assert row.get("keys") == IRI("http://e/p") and row.o == Literal(1)
-    # A name that the program has put together is another object than the same name in its text.
+    # A name built at run time is a different object from the same name in the source.
     for name in ("".join(["x", "2"]), "?" + "x2"):
         assert row[name] == row.get(name) == row.x2 == Literal(1)
     assert getattr(row, "".join(["x", "2"])) == Literal(1) and not hasattr(row, "x3")
@@ -140,7 +140,7 @@ def test_print_shows_rows(db):
     assert "x" * 59 + "…" in text and "x" * 60 not in text
     assert str(db.query("SELECT ?s { ?s <http://e/none> ?o }")) == "?s\n(0 rows)"
     assert str(db.query("SELECT * { ?s ?p ?o . ?t ?q ?u . ?v ?r ?w }")).endswith("(the first 20 rows)")
-    # What would be lost by being shown is not shown.
+    # Rows that would be consumed by showing them are not shown.
     kept = db.query("SELECT ?s { ?s ?p ?o }", keep=False)
     assert str(kept) == repr(kept) and len(list(kept)) == 4
 
@@ -196,7 +196,7 @@ def test_lists_with_other_bindings(db):
     query = "SELECT ?s ?o { ?s ?p ?o } ORDER BY ?s ?o"
     both = {"s": [IRI("http://e/a"), IRI("http://e/b")], "?o": [2, 3], "p": IRI("http://e/p")}
     assert [row.to_python() for row in db.query(query, both)] == [("http://e/a", 2), ("http://e/b", 2), ("http://e/b", 3)]
-    # The same text with another list, and with none, since plans are kept.
+    # The same text with another list, and without one, since the cached plan must not be reused.
     assert len(db.query(query, {**both, "?o": [3]})) == 1 and len(db.query(query, {"p": IRI("http://e/p")})) == 4 and len(db.query(query)) == 5
     with db.transaction() as tx:
         tx.add((IRI("http://e/d"), IRI("http://e/p"), 3))
@@ -208,7 +208,7 @@ def test_lists_with_other_bindings(db):
             db.query(query, bad)
     with pytest.raises(errors.QueryError):
         db.query("SELECT ?s { BIND(1 AS ?s) }", {"s": [1]})
-    # Text in a term is text.
+    # The text of a term is never parsed as an update.
     hostile = 'x" } } DROP ALL #'
     db.add((IRI("http://e/h"), IRI("http://e/p"), hostile))
     assert [row.s.value for row in db.query("SELECT ?s { ?s ?p ?o }", {"o": [hostile]})] == ["http://e/h"]
@@ -236,16 +236,16 @@ def test_bindings(db):
     assert asked(by_subject, {"s": IRI("http://e/a")}) == [1, 2]
     assert asked(by_subject, {"?s": IRI("http://e/b")}) == [3]
     assert asked(by_subject, {"s": IRI("http://e/nobody")}) == []
-    # A blank node is the store's own, not a variable.
+    # A blank node is the one in the store, not a variable.
     (blank,) = [q.subject for q in db.quads(None, None, 4)]
     assert asked(by_subject, {"s": blank}) == [4]
     assert asked(by_subject, {"s": jindou.BlankNode("nobody")}) == []
     with pytest.raises(errors.QueryError):
         db.query("SELECT ?o { ?s <http://e/p> ?o FILTER(?s != <http://e/a>) }", {"s": blank})
-    # In expressions, and in the place of a predicate. Values of Python are literals.
+    # In expressions, and as a predicate. Python values become literals.
     assert asked("SELECT ?o { ?s <http://e/p> ?o FILTER(?o > ?least) } ORDER BY ?o", {"least": 2}) == [3, 4]
     assert asked("SELECT ?o { <http://e/a> ?p ?o } ORDER BY ?o", {"p": IRI("http://e/p")}) == [1, 2]
-    # What looks like SPARQL is a term all the same.
+    # Text that looks like SPARQL is still only a term.
     assert asked("SELECT ?o { ?s <http://e/p> ?o FILTER(STR(?o) = ?t) }", {"t": '" || true || "'}) == []
     with pytest.raises(errors.QueryError):
         db.query(by_subject, {"other": 1})
@@ -273,7 +273,7 @@ def test_graphs(db):
 def test_quads_by_pattern_are_pyoxigraph_s(turtle):
     pyoxigraph = pytest.importorskip("pyoxigraph")
     theirs = pyoxigraph.Store()
-    # N-Quads in which blank nodes have labels that both keep.
+    # N-Quads in which both implementations keep the labels of blank nodes.
     db = jindou.memory()
     db.load(text=turtle, format="turtle")
     quads = db.quads()
@@ -353,7 +353,7 @@ def test_limits(numbered):
 def test_rows_come_before_the_query_ends(numbered):
     rows = iter(numbered.query(PRODUCT, keep=False))
     assert [next(rows) for _ in range(20_000)][-1].a is not None
-    # A reader that goes cancels the query.
+    # Dropping the iterator cancels the query.
     begun = time.monotonic()
     del rows
     assert time.monotonic() - begun < 10
@@ -397,7 +397,7 @@ def test_other_threads_go_on(numbered):
     finally:
         stop.set()
         thread.join()
-    # A query that keeps the interpreter for itself leaves it none, or one.
+    # If a query did not release the interpreter's lock, this would be 0 or 1.
     assert beside > 1 + alone / 20, (beside, alone)
 
 
@@ -421,7 +421,7 @@ def test_ctrl_c(numbered, kind):
         "ask": lambda: numbered.query("ASK " + pattern),
         "update": lambda: numbered.update(f"INSERT {{ <a:a> <a:a> <a:a> }} WHERE {pattern}"),
     }[kind]
-    # A shell's background jobs ignore the signal, and Python leaves it so.
+    # A shell starts background jobs with SIGINT ignored, and Python leaves it so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -430,7 +430,7 @@ def test_ctrl_c(numbered, kind):
         run()
     assert time.monotonic() - begun < 10
     timer.join()
-    # The database is as it was, and goes on.
+    # The database is unchanged and still works.
     assert numbered.query("ASK { <a:a> ?p ?o }") is False and len(numbered) == 1000
 
 
@@ -464,7 +464,7 @@ def test_one_iterator_read_by_several_threads(numbered):
             except StopIteration:
                 return
             except RuntimeError as e:
-                # Already borrowed: another thread is reading this moment.
+                # "Already borrowed": another thread is reading at this moment.
                 failed.append(e)
                 time.sleep(0)
 

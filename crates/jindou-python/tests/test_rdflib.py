@@ -96,7 +96,7 @@ def test_bindings_and_prefixes():
         assert [r.o for r in graph.query(text, initBindings={"s": EX.b, "unused": EX.c})] == [Literal(2)]
     prepared = prepareQuery("SELECT ?o { ?s ns:p ?o }", initNs={"ns": EX})
     assert {r.o.toPython() for r in graph.query(prepared)} == {1, 2}
-    # A prefix in a text is none.
+    # Text that looks like a prefixed name inside a string is not expanded.
     assert len(graph.query('SELECT ?s { ?s ex:p ?o FILTER(STR(?o) != "xsd:x") }')) == 2
     with pytest.raises(jindou.errors.SparqlSyntaxError) as e:
         graph.query("SELECT ?s\n{ ?s ex:p ?o FILTR }")

@@ -93,7 +93,7 @@ def test_transactions_rolled_back(db):
     tx = db.transaction()
     tx.update("CLEAR ALL")
     tx.rollback()
-    # Forgotten without a word.
+    # A transaction that is dropped without commit changes nothing.
     db.transaction().update("CLEAR ALL")
     assert values(db) == [0] and db.snapshot == 1
     assert db.update("CLEAR ALL").removed == 1
@@ -158,7 +158,7 @@ def test_stores(tmp_path):
         with db.transaction() as tx:
             tx.update(f"INSERT DATA {{ <{EX}a> <{EX}p> 1 }}")
             tx.update(f"INSERT DATA {{ <{EX}a> <{EX}p> 2 }}")
-        # Another process cannot change it, and can read it.
+        # Another process can read the store but not change it.
         code = f"import jindou; db = jindou.open({str(store)!r}); print(len(db), db.writable)"
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         assert out.split() == ["20002", "False"]
@@ -190,7 +190,7 @@ def test_damage_is_found_on_opening(tmp_path):
     with pytest.raises(errors.DamagedError) as e:
         jindou.open(store)
     assert isinstance(e.value, errors.StoreError) and "strings" in str(e.value.filename)
-    # For those who want what is left.
+    # A damaged store can still be opened without verification, to rescue what is left.
     jindou.open(store, verify="off").close()
 
 

@@ -10,7 +10,7 @@ use jindou_workloads::ugly::Ugly;
 use std::path::Path;
 use std::time::Instant;
 
-/// Takes batches and does nothing: the cost of generating.
+/// Discards batches, to measure the cost of generating alone.
 struct Nowhere;
 
 impl QuadSink for Nowhere {
@@ -19,7 +19,7 @@ impl QuadSink for Nowhere {
     }
 }
 
-/// Makes a source; one delivers only once.
+/// Makes a source. Called for each pass, since a source delivers its data once.
 type Make = Box<dyn Fn() -> Box<dyn QuadSource>>;
 
 fn source(name: &str) -> Option<Make> {

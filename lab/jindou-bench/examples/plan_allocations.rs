@@ -1,5 +1,5 @@
-//! Allocations that the queries of LUBM, WatDiv and BSBM take to be parsed and planned, over a small graph of each: how many, and their
-//! bytes.
+//! Counts the allocations, and their bytes, that parsing and planning take for the queries of LUBM, WatDiv and BSBM,
+//! over a small graph of each.
 //!
 //! `plan_allocations [ROUNDS]` plans each query `ROUNDS` times more, for `valgrind --tool=callgrind`.
 
@@ -43,7 +43,7 @@ fn measure_set(name: &str, data: &dyn QuadSource, texts: &[String], rounds: usiz
     let options = PlanOptions::default();
     let (mut parsing, mut planning) = ([0; 2], [0; 2]);
     for text in texts {
-        // The first time something is read that stays.
+        // The first time fills caches, which must not count.
         plan(&parse(text)?, &snapshot, &options)?;
         let (query, parsed) = counted(|| parse(text));
         let query = query?;

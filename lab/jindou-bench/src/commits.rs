@@ -1,8 +1,9 @@
-//! `jindou bench commits`: what updates over HTTP cost on a disk whose sync takes a known time. Small transactions of
-//! several clients, each answered before it sends the next; then N-Triples text in a few large ones.
+//! `jindou bench commits`: the cost of updates over HTTP on a disk whose sync takes a known time. First several clients
+//! send small transactions, each waiting for the answer before it sends the next; then a few large transactions load
+//! N-Triples.
 //!
-//! Server and clients share the machine's cores. The log is the store's own, over a file layer that makes every sync
-//! last as long as asked.
+//! Server and clients share the machine's cores. The log is the store's own, but over a file layer in which every sync
+//! takes at least the time asked for.
 
 use super::measure::Times;
 use crate::args::BenchCommits;
@@ -115,7 +116,7 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The universities behind those of the store as N-Triples, some megabytes a piece, cut between lines.
+/// The universities that follow those of the store, as N-Triples in bodies of some megabytes, cut between lines.
 fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<Vec<u8>>> {
     let (mut old, mut all) = (vec![], vec![]);
     write_source(lubm, TagCase::Lower, &mut old)?;
@@ -134,7 +135,7 @@ fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<Vec<u8>>> {
     Ok(out)
 }
 
-/// One client: sends, waits for the answer, sends the next.
+/// One client, which sends a small transaction, waits for the answer, and sends the next, until `end`.
 fn small(address: SocketAddr, client: usize, end: Instant) -> Result<Vec<Duration>> {
     let mut connection = Client::new(address)?;
     let mut times = vec![];
@@ -152,7 +153,7 @@ fn small(address: SocketAddr, client: usize, end: Instant) -> Result<Vec<Duratio
     Ok(times)
 }
 
-/// A kept connection.
+/// An HTTP client with one connection that it keeps open.
 struct Client {
     from: BufReader<TcpStream>,
     to: TcpStream,
@@ -182,7 +183,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and reads the answer; gives what the server said, if that was not success.
+    /// Sends a request and reads the answer. Returns the server's message unless the status is a success.
     fn exchange(&mut self, path: &str, kind: &str, body: &[u8]) -> io::Result<Option<String>> {
         self.message.clear();
         write!(
@@ -217,7 +218,7 @@ impl Client {
     }
 }
 
-/// The log as a journal.
+/// The log as a [`Journal`].
 struct Kept(Log);
 
 struct Acknowledged(jindou_log::Ticket);
@@ -238,7 +239,7 @@ impl Ticket for Acknowledged {
     }
 }
 
-/// A directory whose syncs take a known time, or what the disk takes if that is longer.
+/// A directory whose syncs take the time `sync`, or the disk's own time if that is longer.
 struct Slow {
     inner: Directory,
     sync: Duration,
@@ -261,7 +262,7 @@ impl Slow {
     }
 }
 
-/// Does it, and waits until `sync` is over.
+/// Calls `f`, and waits until `sync` has passed since the beginning.
 fn at_least<T>(sync: Duration, f: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = f();

@@ -1,5 +1,5 @@
-//! `jindou bench complete`: completion at places of real queries. Each place is the beginning of a predicate or an object, and the
-//! text ends there; what the query has there is the token that should have been offered.
+//! `jindou bench complete`: measures completion at positions of real queries. At each position a predicate or an object
+//! begins and the text is cut off; the token that the original query has there should be among the items offered.
 
 use crate::args::BenchComplete;
 use crate::lookup::Random;
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The first items, which people see without scrolling.
+/// Number of items that users see without scrolling.
 const FIRST: usize = 10;
 
-/// A place in a query, and the token that the query has there.
+/// A position in a query, and the token that the query has there.
 struct Position {
     query: String,
     at: usize,
@@ -25,7 +25,7 @@ struct Position {
     kind: &'static str,
 }
 
-/// Places of one kind: how many, and how often the token was among the first.
+/// For positions of one kind: how many there are, and how often the token was among the first [`FIRST`] items.
 #[derive(Default)]
 struct Tally {
     places: u64,
@@ -114,7 +114,7 @@ fn texts(name: &str, a: &BenchComplete) -> Result<Vec<String>> {
     })
 }
 
-/// Draws places from all predicates and objects of the queries, each at most once.
+/// Draws positions from all predicates and objects of the queries, each at most once.
 fn draw(queries: Vec<String>, n: usize, seed: u64) -> Vec<Position> {
     let mut all: Vec<Position> = queries.into_iter().flat_map(positions).collect();
     let mut random = Random(seed);
@@ -126,7 +126,7 @@ fn draw(queries: Vec<String>, n: usize, seed: u64) -> Vec<Position> {
     drawn
 }
 
-/// The beginnings of predicates and objects: where a token begins after white space.
+/// Positions at which a predicate or an object begins after white space.
 fn positions(query: String) -> Vec<Position> {
     let mut out = Vec::new();
     let mut space = true;
@@ -162,7 +162,7 @@ fn positions(query: String) -> Vec<Position> {
     out
 }
 
-/// The term that a text begins with; `None` for a sign.
+/// The term with which a text begins; `None` for punctuation.
 fn token(text: &str) -> Option<&str> {
     let first = text.as_bytes().first()?;
     let end = match first {
@@ -177,7 +177,7 @@ fn token(text: &str) -> Option<&str> {
     token.starts_with(word).then_some(token)
 }
 
-/// The token as items may write it.
+/// The expected token, in the forms in which an item may write it.
 struct Wanted {
     text: String,
     iri: Option<String>,
@@ -219,7 +219,7 @@ fn ms(d: Duration) -> f64 {
     d.as_secs_f64() * 1e3
 }
 
-/// Prints times and shares, and gives them as JSON.
+/// Prints times and shares, and returns them as JSON.
 fn report(times: &mut [Duration], tallies: &BTreeMap<&str, Tally>) -> serde_json::Value {
     times.sort_unstable();
     let at = |share: f64| {

@@ -11,7 +11,7 @@ pub fn run(a: Peers) -> Result<ExitCode> {
     match a {
         Peers::Install { names, engines } => {
             let into = engines.unwrap_or_else(default_folder);
-            // A misspelt name must not end a list half way.
+            // Resolves all names first, so that a misspelt one does not stop the installation half way.
             let peers: Vec<Peer> = names
                 .iter()
                 .map(|n| Peer::named(n))

@@ -1,4 +1,4 @@
-//! `jindou bench files`: any data, any queries.
+//! `jindou bench files`: runs the user's own queries over the user's own data.
 
 use super::peers::{PeerWork, Workload, run as run_peers};
 use crate::args::peers::BenchFiles;
@@ -24,7 +24,7 @@ pub fn run(a: &BenchFiles) -> Result<ExitCode> {
                 .map_or_else(|| d.display().to_string(), |n| n.to_string_lossy().into())
         })
         .collect();
-    // Folders of many data sets often have one name.
+    // Data folders often contain files of the same name.
     names.dedup();
     run_peers(
         &Workload {
@@ -68,7 +68,7 @@ pub fn queries(dir: &Path) -> Result<Vec<Named>> {
     Ok(out)
 }
 
-/// Runs of digits padded, so that text order is the order people expect.
+/// Pads numbers with zeros, so that text order sorts them by value.
 fn natural(name: &str) -> String {
     let mut out = String::new();
     let mut digits = String::new();
@@ -86,15 +86,17 @@ fn natural(name: &str) -> String {
     out
 }
 
-/// One file of N-Triples in the canonical layout, since not every engine reads every syntax and compression, and all
-/// must load the same statements, spelt alike. Blank nodes of different files stay different; graphs are merged.
+/// Writes all data as one file of N-Triples in the canonical layout, since not every engine reads every syntax and
+/// compression, and all must load the same statements in the same spelling. Blank nodes of different files stay
+/// different; named graphs are merged into the default graph.
 fn data(a: &BenchFiles, work: &PeerWork) -> Result<(PathBuf, u64)> {
     let mut sources = Sources::builder().lenient(a.lenient);
     for path in &a.data {
         sources = sources.path(path);
     }
     let sources = sources.build()?;
-    // Always rebuilt: the inputs may have changed. The stores alongside it are recognised by its content.
+    // Always rebuilt, since the inputs may have changed. The engines' stores next to it are reused only if its content
+    // is the same.
     let path = work.dir.join("data.nt");
     let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
     let mut sink = Flat {
@@ -124,7 +126,7 @@ fn data(a: &BenchFiles, work: &PeerWork) -> Result<(PathBuf, u64)> {
     Ok((path, statements))
 }
 
-/// Writes statements without their graphs.
+/// Writes quads as triples, without their graphs.
 struct Flat<'a> {
     out: BufWriter<File>,
     path: &'a Path,

@@ -1,8 +1,9 @@
-//! `jindou bench gpu choose`: the decisions of `--gpu auto` by a card's speeds, judged by recorded runs.
+//! `jindou bench gpu choose`: the decisions of `--gpu auto` for a GPU of given speeds, judged by recorded runs.
 //!
-//! Each prediction is made five times, knowing more and more: the calibration alone; the recorded runs of all other
-//! queries; those of the same query at another scale too; all but those of this query on the card, as when the CPU has
-//! answered so far; all. Only the last is a replay for both sides: the others are of runs that the model has not seen.
+//! Each prediction is made five times, with growing knowledge: the calibration alone; also the recorded runs of all
+//! other queries; also those of the same query at another scale; all but those of this query on the GPU, as if only the
+//! CPU had answered it so far; all. Only the last repeats known runs on both sides; the others predict runs that the
+//! model has not seen.
 
 use crate::args::gpu::{BenchChoose, BenchGpu};
 use crate::set::load;
@@ -19,11 +20,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The recorded runs, and where they come from.
+/// Runs recorded on an H200.
 const RECORDED: &str = include_str!("../../../crates/jindou-gpu/tests/recorded/h200.jsonl");
-/// Factor within which a prediction is taken for right.
+/// Factor within which a prediction counts as right.
 const RIGHT: f64 = 2.0;
-/// Shape of a query in the table, at most.
+/// Characters of a query's shape that the table shows at most.
 const SHAPE: usize = 60;
 
 pub fn run(bench: &BenchGpu) -> Result<ExitCode> {
@@ -32,7 +33,7 @@ pub fn run(bench: &BenchGpu) -> Result<ExitCode> {
     }
 }
 
-/// The speeds in a file, of the first card with plausible ones.
+/// The speeds in a file. If it has those of several GPUs, the first plausible ones.
 fn speeds(file: &Path) -> Result<Calibration> {
     let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
     let all: Value = serde_json::from_str(&text)
@@ -81,7 +82,7 @@ fn choose(a: &BenchChoose) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The predictions of recorded runs, and the choices between them.
+/// Prints the predictions for recorded runs, and the choices that follow from them.
 fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
     let predicted = Knowledge::ALL.map(|k| records.predict(speeds, k));
     println!("predicted over recorded times, by what was known");
@@ -131,7 +132,7 @@ fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
     print_choices(records, speeds);
 }
 
-/// How near the predictions with some knowledge are to the recorded times, and which choices are wrong.
+/// Prints how near the predictions with this knowledge are to the recorded times, and which choices are wrong.
 fn accuracy(
     records: &Records,
     speeds: &Calibration,
@@ -204,7 +205,7 @@ fn print_choices(records: &Records, speeds: &Calibration) {
     }
 }
 
-/// Queries of which no time on a card was recorded: predictions by the calibration alone, and choices.
+/// Prints predictions and choices for queries that have no recorded time on a GPU; the calibration alone predicts them.
 fn unrecorded(
     a: &BenchChoose,
     speeds: &Calibration,

@@ -1,4 +1,4 @@
-//! Light queries over random constants: L4, L5, L6 on one thread, hot and with cold processor caches.
+//! Measures light queries with random constants: L4, L5, L6 on one thread, with hot and with cold processor caches.
 
 use super::measure::{Times, run};
 use jindou::{Database, Error, PlannedQuery, QueryOptions, Result};
@@ -13,21 +13,21 @@ pub struct Light {
     pub rows: u64,
     /// The second run of each query.
     pub hot: Times,
-    /// The first run after the plans of all were made.
+    /// The first run of each query, when the plans of all have been made.
     pub first: Times,
-    /// Runs after the processor's caches were swept, and one query with another constant: the data is cold, the
-    /// program is not, as in a server (fewer constants: a sweep takes long).
+    /// Runs after the processor's caches were swept and one query with another constant was run. The data is cold, the
+    /// program's code is not, as in a server. Fewer constants are measured, since a sweep takes long.
     pub cold: Times,
-    /// Runs straight after the sweep: data, program and page tables are cold.
+    /// Runs straight after the sweep, when data, code and page tables are cold.
     pub all_cold: Times,
 }
 
-/// Constants whose cold run is measured.
+/// Number of constants with which cold runs are measured.
 const COLD: usize = 200;
-/// Bytes read between cold runs: beyond any last-level cache that this process has to itself.
+/// Bytes read between cold runs, more than any last-level cache holds.
 const SWEEP: usize = 512 << 20;
 
-/// Runs each template with `n` constants of its type. Plans are made (and so cached) before.
+/// Runs each template with `n` constants of its type. Plans are made, and so cached, before.
 pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>> {
     let options = QueryOptions::default().with_threads(1);
     let mut sweep = vec![1u64; SWEEP / 8];
@@ -63,7 +63,7 @@ pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>>
             sweep_caches(&mut sweep);
             all_cold.push(timed(db, p, &options)?);
             sweep_caches(&mut sweep);
-            // Half of all constants away: another university.
+            // A run with a constant half of the list away, which is of another university and so shares no data.
             run(db, &plans[(i + n / 2) % plans.len()], &options)?;
             cold.push(timed(db, p, &options)?);
         }
@@ -80,7 +80,7 @@ pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>>
     Ok(out)
 }
 
-/// Microseconds of one run, in the unit of milliseconds that [`Times`] keeps.
+/// The time of one run, multiplied by 1000, since [`Times`] holds milliseconds and [`Light`] wants microseconds.
 fn timed(db: &Database, plan: &PlannedQuery, options: &QueryOptions) -> Result<Duration> {
     let start = Instant::now();
     run(db, plan, options)?;

@@ -1,5 +1,6 @@
-//! `jindou bench live`: queries while the graph grows (OSDI '16 §7.5, Table 4). Parsed batches arrive at a steady rate, and
-//! L1 to L7 run meanwhile; compared with their times before, on the same store merged, and on one loaded from all that came.
+//! `jindou bench live`: queries while the graph grows (OSDI '16 §7.5, Table 4). Parsed batches arrive at a steady rate
+//! while L1 to L7 run. Their times are compared with those before the stream, those on the same store after a merge,
+//! and those on a store loaded from all of the data.
 
 use super::measure::{Times, run as run_query};
 use super::merge;
@@ -17,14 +18,14 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A stream that is so far behind its rate did not keep it.
+/// A stream that falls this far behind its rate has failed to hold it.
 const LATE: Duration = Duration::from_secs(1);
 
 pub fn run(a: &BenchLive) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
     let folder = tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?;
     let store = folder.path().join("live");
-    // Before it is copied: the copy's name would not tell users which one is meant.
+    // Checked before the copy is made, since an error about the copy would name a path that users do not know.
     jindou_store::directory::current(&a.store)?;
     merge::copy(&a.store, &store)?;
     let live = merge::open(&store)?.0;
@@ -98,16 +99,16 @@ pub fn run(a: &BenchLive) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The queries' times at each stage.
+/// Times of the queries at each stage.
 struct Passes {
     /// Before the stream.
     idle: Vec<One>,
     /// While the stream came.
     busy: Vec<One>,
-    /// After it, in the store that was merged, and in one that was loaded from all data.
+    /// After the stream: in the store when merged, and (`loaded`) in a store that was loaded from all data.
     merged: Vec<One>,
     loaded: Vec<One>,
-    /// After it, before the merge.
+    /// After the stream, before the merge.
     last: Vec<One>,
 }
 
@@ -165,7 +166,7 @@ impl Passes {
     }
 }
 
-/// One query on this many threads.
+/// A query's results with this number of threads.
 struct One {
     name: &'static str,
     threads: usize,
@@ -174,7 +175,7 @@ struct One {
     rows: u64,
 }
 
-/// Runs each query for its share of the time, while `goes_on`; all take turns, so that each meets all stages of the stream.
+/// Runs the queries in turn while `goes_on` returns true, so that each query meets all stages of the stream.
 fn pass(
     a: &BenchLive,
     db: &Database,
@@ -195,7 +196,7 @@ fn pass(
                 let seen = run_query(db, &plan, &options)?;
                 let took = start.elapsed();
                 rows[i * counts.len() + j] = seen.rows;
-                // The first round brings pages and caches.
+                // The first round fills the caches and is not counted.
                 if !first {
                     times[i * counts.len() + j].push(took);
                 }
@@ -223,7 +224,7 @@ struct Streamed {
     times: Times,
 }
 
-/// Applies the batches, each a transaction, at the rate.
+/// Applies the batches, each in one transaction, at the rate asked for.
 fn feed(a: &BenchLive, db: &Database, batches: &[QuadBatch]) -> Result<Streamed> {
     let options = UpdateOptions::default().with_threads(1);
     let start = Instant::now();
@@ -249,7 +250,7 @@ fn feed(a: &BenchLive, db: &Database, batches: &[QuadBatch]) -> Result<Streamed>
     })
 }
 
-/// The universities behind those of the store, as many as the time needs, in batches.
+/// Batches of the universities that follow those of the store, as many as the stream's time needs.
 fn batches(a: &BenchLive) -> Result<Vec<QuadBatch>> {
     struct Cut {
         skip: usize,

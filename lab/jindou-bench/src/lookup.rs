@@ -1,4 +1,4 @@
-//! Cost of reading one neighbour list: random vertices, random predicates that they have.
+//! Measures the cost of reading one neighbour list, for random vertices and random predicates that they have.
 
 use jindou::{Database, Result};
 use jindou_graph::segment::GraphScope;
@@ -6,25 +6,25 @@ use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
 use std::time::Instant;
 
-/// Nanoseconds a list, by direction, and how many lists were read.
+/// Nanoseconds per list for each direction, and the number of lists that were read.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     pub out_ns: f64,
     pub in_ns: f64,
     pub lists: usize,
-    /// Both directions together, by the shape of the segment that a list lies in.
+    /// Costs of both directions together, for each shape of the segment that holds the list.
     pub shapes: Vec<Shape>,
 }
 
 /// Cost of lists in segments of one shape. Only the default graph's clean segments have a shape.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// How keys are found, and whether there are offsets.
+    /// The kind of the index that finds keys, and whether there are offsets.
     pub name: String,
     pub lists: usize,
-    /// Addresses that do not depend on the list before: a step of a plan.
+    /// Nanoseconds per list when no lookup depends on the result of the one before, as in a step of a plan.
     pub apart_ns: f64,
-    /// Each key known only when the list before is there: following a chain.
+    /// Nanoseconds per list when each key depends on the list before, as when a chain is followed.
     pub chained_ns: f64,
 }
 
@@ -43,7 +43,7 @@ impl Lookup {
     }
 }
 
-/// Random numbers, the same in each run.
+/// Pseudorandom numbers; a seed always gives the same sequence.
 pub struct Random(pub u64);
 
 impl Random {
@@ -52,8 +52,8 @@ impl Random {
     }
 }
 
-/// Reads `lists` lists each way, grouped by predicate as a step of a plan reads them: one view, many keys, one
-/// after the other (each lookup's address does not depend on the one before).
+/// Reads `lists` lists in each direction, grouped by predicate as a step of a plan reads them: many keys of one
+/// segment, one after the other. No lookup's address depends on the lookup before.
 pub fn measure(db: &Database, scope: GraphScope<'_>, lists: usize) -> Result<Lookup> {
     let snapshot = db.snapshot();
     let n = u64::from(snapshot.base().vertices());
@@ -116,7 +116,8 @@ pub fn measure(db: &Database, scope: GraphScope<'_>, lists: usize) -> Result<Loo
     })
 }
 
-/// Reads the same lists again, twice: as before, and so that each waits for the one before. `keys` is by predicate.
+/// Reads the same lists twice more: once as before, and once so that each lookup waits for the list before. `keys` is
+/// sorted by predicate.
 fn by_shape(
     snapshot: &Snapshot,
     direction: Direction,
@@ -160,7 +161,7 @@ fn by_shape(
         }
         std::hint::black_box(sum);
         seconds[0] += start.elapsed().as_secs_f64();
-        // Zero, which the compiler cannot know: the next key waits for this list.
+        // Zero, which the compiler cannot know, so that the next key waits for this list.
         let zero = std::hint::black_box(0);
         let start = Instant::now();
         let mut last = 0;

@@ -1,4 +1,4 @@
-//! `jindou bench lubm`: the papers' queries on data that this process generates, answers checked.
+//! `jindou bench lubm`: the papers' LUBM queries over data that this process generates, with checked answers.
 
 use super::measure::{Measured, measure, peak_memory, resident_memory};
 use super::peers::{PeerWork, Workload, run as run_peers};
@@ -101,7 +101,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     }
 }
 
-/// The queries of these names; without names all.
+/// The queries of these names; all queries if there are no names.
 fn wanted(names: &[String]) -> Result<Vec<&'static LubmQuery>> {
     let is = |q: &LubmQuery, name: &String| name.eq_ignore_ascii_case(q.name);
     for name in names {
@@ -117,7 +117,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static LubmQuery>> {
     Ok(wanted.collect())
 }
 
-/// Refuses a store that does not have the data of this many universities.
+/// Returns an error if the store's triples are not as many as this many universities have.
 fn check_size(store: &Path, quads: u64, universities: u32) -> Result<()> {
     match known::totals(universities) {
         Some(t) if quads != t.distinct => Err(Error::external(format!(
@@ -129,8 +129,8 @@ fn check_size(store: &Path, quads: u64, universities: u32) -> Result<()> {
     }
 }
 
-/// The same data and queries given to other engines too. Their times hold what a client waits for, so `--repeat`,
-/// `--light` and `--gpu` do not apply.
+/// Runs the queries on other engines, too. All are timed at the client, so `--repeat`, `--light` and `--gpu` do not
+/// apply.
 fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery], threads: usize) -> Result<ExitCode> {
     let work = PeerWork::new(&a.peers)?;
     let data = work.file(&format!("lubm-{}.nt", a.universities), |part| {
@@ -162,7 +162,7 @@ fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery], threads: usize) -> Result<
     )
 }
 
-/// The store's folder; a temporary one goes when this does.
+/// The store's folder. A temporary one is removed when this value is dropped.
 struct StoreFolder {
     dir: PathBuf,
     temporary: Option<PathBuf>,
@@ -196,7 +196,7 @@ impl Drop for StoreFolder {
 struct Loaded {
     report: LoadReport,
     seconds: f64,
-    /// The same generator into nothing.
+    /// Time of the generator alone, with its output discarded.
     generate_seconds: f64,
 }
 
@@ -305,7 +305,7 @@ fn print_table(
     }
 }
 
-/// The remark that the figures of a line must be read with.
+/// Remarks on one line of the table: how the GPU was used, and that an answer was not checked.
 fn remark(gpu: GpuChoice, checked: bool, m: &Measured) -> String {
     let mut out = String::new();
     if gpu != GpuChoice::Off {

@@ -1,5 +1,5 @@
-//! The program `jindou-bench`: measurements that check their answers, their data, and comparisons with other engines. `jindou bench …`,
-//! `jindou generate …` and `jindou peers …` start it.
+//! The program `jindou-bench`: measurements with checked answers, generators of their data, and comparisons with other
+//! engines. `jindou bench …`, `jindou generate …` and `jindou peers …` start it.
 
 mod args;
 mod cluster;
@@ -85,7 +85,7 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
     }
 }
 
-/// The command `jindou`, which lies next to this program (in tests, in the folder above that of the tests).
+/// Path of the program `jindou`, which is in the same folder as this program (in tests, one folder above).
 fn jindou_program() -> Result<PathBuf> {
     let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
     let name = format!("jindou{}", std::env::consts::EXE_SUFFIX);

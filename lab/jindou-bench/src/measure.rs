@@ -1,4 +1,4 @@
-//! Running one query many times, and saying how long it took.
+//! Runs one query many times and measures how long it takes.
 
 use jindou::{Checksum, Database, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ impl Times {
         Self(v)
     }
 
-    /// The middle one; the mean of two middles.
+    /// The median; with an even number of times, the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
@@ -30,7 +30,7 @@ impl Times {
         self.0.last().copied().unwrap_or(f64::NAN)
     }
 
-    /// Linear between ranks.
+    /// The quantile `q`, interpolated linearly between neighbouring ranks; NaN without times.
     pub fn quantile(&self, q: f64) -> f64 {
         let Some(last) = self.0.len().checked_sub(1) else {
             return f64::NAN;
@@ -45,16 +45,16 @@ impl Times {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub seen: Checksum,
-    /// Parsing and planning, nothing cached.
+    /// Parsing and planning without caches.
     pub plan: Times,
-    /// Every binding written to a batch and folded into the checksum.
+    /// Execution alone: every row is written to a batch and added to the checksum.
     pub exec: Times,
-    /// From text to the last byte of TSV, plan cached.
+    /// Everything from the query's text to the last byte of TSV, with the plan cached.
     pub total: Times,
 }
 
-/// Plans, runs and serialises a query `repeat` times each, after one warm-up. The runs of the three kinds
-/// alternate, so that the machine's moods hit all alike.
+/// Measures planning, execution and serialisation of a query `repeat` times each, after one warm-up. The three kinds of
+/// runs alternate, so that changes in the machine's speed affect all alike.
 pub fn measure(
     db: &Database,
     text: &str,
@@ -89,7 +89,8 @@ pub fn measure(
     })
 }
 
-/// Workers add in no fixed order, and the last digits of sums of floats depend on it.
+/// True if the query casts to floats. Workers add in no fixed order, and the last digits of sums of floats depend on
+/// it.
 fn casts_to_floats(text: &str) -> bool {
     ["xsd:float(", "xsd:double("]
         .iter()
@@ -101,7 +102,7 @@ pub fn run(db: &Database, query: &PlannedQuery, options: &QueryOptions) -> Resul
     db.checksum(query, options)
 }
 
-/// Counts bytes and forgets them: what a reader that keeps up costs.
+/// Counts the bytes written to it and discards them, like a reader that is never the bottleneck.
 #[derive(Default)]
 pub struct Null(pub u64);
 
@@ -116,7 +117,7 @@ impl std::io::Write for Null {
     }
 }
 
-/// Runs a query to the last byte of TSV, its plan cached if it can be; gives the bytes.
+/// Runs a query to the last byte of TSV and returns the number of bytes. The plan is taken from the cache if possible.
 pub fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u64> {
     let mut out = Null(0);
     let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
@@ -125,14 +126,14 @@ pub fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u6
     Ok(out.0)
 }
 
-/// Processor time that this process has taken, all threads together: what a query costs whatever else the machine does.
-/// Zero where the system does not say.
+/// Processor time that all threads of this process have used so far. Unlike the elapsed time, it hardly depends on
+/// other processes. Zero if the system does not tell.
 pub fn cpu_time() -> Duration {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `now` is a valid place for the answer, and the call keeps no pointer to it.
+    // SAFETY: `now` is valid for writes, and the call does not keep the pointer.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
     if failed != 0 {
         return Duration::ZERO;
@@ -154,7 +155,7 @@ pub fn peak_memory() -> u64 {
         << 10
 }
 
-/// Memory resident now: (own, mapped from files), in bytes.
+/// Memory resident now, in bytes: (anonymous, mapped from files).
 pub fn resident_memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -168,7 +169,7 @@ pub fn resident_memory() -> (u64, u64) {
     (field("RssAnon:"), field("RssFile:"))
 }
 
-/// Number of threads that was asked for, or one per core.
+/// The number of threads asked for, or one per core if `None`.
 pub fn threads_or_all(asked: Option<usize>) -> usize {
     asked
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))

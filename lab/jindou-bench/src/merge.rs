@@ -1,4 +1,5 @@
-//! Costs and gains of merging: a copy of a store is changed, merged, and opened again, with queries asked in between.
+//! `jindou bench merge`: costs and gains of merging. A copy of a store is changed, merged and opened again, and queries
+//! are timed at each stage.
 
 use super::measure::{Times, cpu_time, run as run_query};
 use super::updates::Draw;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     let folder = tempfile::tempdir().map_err(|e| Error::io(std::env::temp_dir(), e))?;
     let store = folder.path().join("store");
-    // Before it is copied: the copy's name would not tell users which one is meant.
+    // Checked before the copy is made, since an error about the copy would name a path that users do not know.
     jindou_store::directory::current(&a.store)?;
     copy(&a.store, &store)?;
     let options = UpdateOptions::default().with_threads(threads_or_all(a.threads));
@@ -95,7 +96,7 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
             .iter()
             .map(|c| format!("{:>14.3}", c.1[i].2))
             .collect();
-        // What was edited has other answers than what was loaded, and the same ones in all states.
+        // The changes change the answers; merging and opening again must not.
         let edited = columns[1].1[i].1;
         if columns[2..].iter().any(|c| c.1[i].1 != edited) {
             return Err(Error::Internal(format!("{name}: other rows after merging")));
@@ -105,7 +106,7 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies a store directory that has no log.
+/// Copies the files of a store directory that has no log.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir(to).map_err(|e| Error::io(to, e))?;
     for entry in std::fs::read_dir(from).map_err(|e| Error::io(from, e))? {
@@ -117,7 +118,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens a store directory to change it, and says how long that took.
+/// Opens a store directory for writing, and returns how long that took.
 pub(super) fn open(store: &Path) -> Result<(Database, Duration)> {
     let begun = Instant::now();
     let options = OpenOptions::default()
@@ -127,7 +128,7 @@ pub(super) fn open(store: &Path) -> Result<(Database, Duration)> {
     Ok((db, begun.elapsed()))
 }
 
-/// Asks for one drawn change.
+/// Adds one random change to the batch.
 fn push(draw: &mut Draw, plain: &Snapshot, batch: &mut Batch) {
     let Some(drawn) = draw.next(plain) else {
         return;

@@ -1,5 +1,5 @@
-//! `jindou bench bsbm`, `sp2b` and `lubm --official`: a set of queries over data that is generated, alone or
-//! alongside other engines.
+//! `jindou bench bsbm`, `sp2b` and `lubm --official`: runs a set of queries over generated data, on Jindou alone or on
+//! other engines as well.
 
 use super::measure::measure;
 use super::peers::{PeerWork, Workload, run as run_peers};
@@ -19,12 +19,12 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Data, and what to ask of it.
+/// A benchmark: its data and queries.
 struct Mix<'a> {
     title: String,
-    /// Name of the file that other engines are given.
+    /// Name of the data file that other engines load.
     file: String,
-    /// Makes the data; called once a run.
+    /// Makes the data's source; called for each load.
     source: &'a dyn Fn() -> Box<dyn QuadSource>,
     queries: Vec<Named>,
 }
@@ -157,8 +157,8 @@ fn run(mut mix: Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
     outcome
 }
 
-/// The same data and queries given to other engines too. Their times hold what a client waits for, so `--repeat`
-/// does not apply, and the store is made from the file that all load, so `--store` does not either.
+/// Runs the queries on other engines, too. All are timed at the client, so `--repeat` does not apply. All engines load
+/// the same file, so `--store` does not apply either.
 fn beside_peers(mix: &Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
     let work = PeerWork::new(&a.peers)?;
     let data = work.file(&mix.file, |part| {

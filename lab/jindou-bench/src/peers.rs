@@ -1,4 +1,4 @@
-//! `--peers`: a workload's data and queries given to Jindou and to other engines alike.
+//! `--peers`: runs a workload on Jindou and on other engines.
 
 use super::measure::serialise;
 use crate::args::peers::{PeersArgs, Reach};
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// An error of the comparison in this command's terms: a sentence as it is.
+/// Converts an error of `jindou-peers`; its text is already a sentence.
 pub fn wrong(e: jindou_peers::Error) -> Error {
     Error::external(e.to_string())
 }
 
-/// The folder for data and stores; a temporary one goes when this does.
+/// Folder for data and stores. A temporary one is removed when this value is dropped.
 pub struct PeerWork {
     pub dir: PathBuf,
     temporary: bool,
@@ -35,13 +35,13 @@ impl PeerWork {
             ),
         };
         std::fs::create_dir_all(&dir).map_err(|e| Error::io(&dir, e))?;
-        // Servers have other working folders.
+        // An absolute path, since the engines' servers run in other working directories.
         let dir = std::path::absolute(&dir).map_err(|e| Error::io(&dir, e))?;
         Ok(Self { dir, temporary })
     }
 
-    /// The file `name` in it, written by `write` unless it is there whole: `write` fills another file, which is
-    /// then renamed.
+    /// Path of the file `name` in the folder. If it does not exist, `write` fills a file of another name, which is then
+    /// renamed, so that an existing file is always complete.
     pub fn file(&self, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let file = self.dir.join(name);
         if !file.exists() {
@@ -61,17 +61,18 @@ impl Drop for PeerWork {
     }
 }
 
-/// A workload to compare on.
+/// Data and queries on which engines are compared.
 pub struct Workload<'a> {
     pub title: String,
-    /// A file of N-Triples in the canonical layout.
+    /// File of N-Triples in the canonical layout.
     pub data: &'a Path,
     pub statements: Option<u64>,
     pub queries: Vec<Named>,
     pub threads: usize,
 }
 
-/// Compares, prints the table, writes what was asked for. Status 3 when Jindou's own answer is wrong.
+/// Runs the comparison, prints the table, and writes the outputs asked for. The exit status is 3 if Jindou's own answer
+/// is wrong.
 pub fn run(
     w: &Workload<'_>,
     a: &PeersArgs,
@@ -160,7 +161,7 @@ fn engines(a: &PeersArgs, work: &Path, threads: usize) -> Result<Vec<Box<dyn Eng
     Ok(all)
 }
 
-/// Jindou inside this process: loaded by its command like the others, asked through the library.
+/// Jindou as a library in this process. Data is loaded by the command, as for the other engines.
 struct InProcess {
     command: Jindou,
     options: QueryOptions,
@@ -219,7 +220,7 @@ impl Engine for InProcess {
     fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen> {
         let (db, options) = self.open(limit)?;
         let mut text = Vec::new();
-        // For CONSTRUCT and DESCRIBE, TSV means N-Triples.
+        // For CONSTRUCT and DESCRIBE, the writer's TSV is N-Triples.
         let graph = gives_graph(query);
         let format = if graph {
             ResultFormat::Tsv

@@ -1,4 +1,4 @@
-//! Servers as processes, which are stopped, ended and killed.
+//! Server processes that the benchmarks suspend, terminate and kill.
 
 use jindou::{Error, Result};
 use std::process::{Child, ChildStdout, Command};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Process(Child);
 
 impl Process {
-    /// Starts it.
+    /// Starts a process.
     pub fn start(command: &mut Command) -> Result<Self> {
         let child = command.spawn();
         child
@@ -16,50 +16,50 @@ impl Process {
             .map_err(|e| Error::io(command.get_program(), e))
     }
 
-    /// Its number.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// Its standard output, if that was piped.
+    /// Takes its standard output, if that was piped.
     pub fn output(&mut self) -> Option<ChildStdout> {
         self.0.stdout.take()
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: the call takes no memory, and a child that was not waited for keeps its number.
+        // SAFETY: the call accesses no memory. The process id stays valid, since the child has not been waited for.
         unsafe {
             libc::kill(self.0.id() as libc::pid_t, signal);
         }
     }
 
-    /// Stops it until [`Self::go_on`].
+    /// Suspends the process until [`Self::go_on`].
     pub fn stop(&self) {
         self.signal(libc::SIGSTOP);
     }
 
-    /// Lets it go on.
+    /// Continues a suspended process.
     pub fn go_on(&self) {
         self.signal(libc::SIGCONT);
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub fn terminate(&self) {
         self.signal(libc::SIGTERM);
     }
 
-    /// True once it has ended.
+    /// True if the process has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     pub fn wait(&mut self) -> Result<()> {
         let ended = self.0.wait();
         ended.map(drop).map_err(|e| Error::io("a process", e))
     }
 
-    /// Waits for its end for at most so long; true if it has ended.
+    /// Waits at most `patience` for the process to end; true if it has.
     pub fn ends_within(&mut self, patience: Duration) -> bool {
         let begun = Instant::now();
         while !self.has_ended() {
@@ -71,7 +71,7 @@ impl Process {
         true
     }
 
-    /// Kills it.
+    /// Kills the process, and waits for its end.
     pub fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

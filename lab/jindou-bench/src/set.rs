@@ -1,5 +1,5 @@
-//! A set of queries on one store, as `bsbm`, `sp2b`, `watdiv` and `lubm --official` measure it: the load, a row for each query or
-//! template, their table and JSON.
+//! A set of queries on one store, as in `bsbm`, `sp2b`, `watdiv` and `lubm --official`: loads the data, collects a row
+//! for each query or template, and prints them as a table or JSON.
 
 use crate::measure::{Measured, Times, peak_memory};
 use jindou::{Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, Result};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A load that this run made.
+/// Report of a load.
 pub struct Loaded {
     report: LoadReport,
     seconds: f64,
 }
 
-/// Loads a store; `memory` in bytes.
+/// Loads a store with at most `memory` bytes.
 pub fn load(
     dir: &Path,
     source: &dyn QuadSource,
@@ -32,26 +32,26 @@ pub fn load(
     })
 }
 
-/// All instances of a query or template, measured.
+/// Measurements of all instances of a query or template.
 struct Row {
     name: String,
     measured: Vec<Measured>,
 }
 
 impl Row {
-    /// Over the instances: medians of what `time` takes from each.
+    /// The value of `time` for each instance; `time` returns milliseconds.
     fn times(&self, time: impl Fn(&Measured) -> f64) -> Times {
         let each = self.measured.iter().map(time);
         Times::new(each.map(|ms| Duration::from_secs_f64(ms / 1e3)))
     }
 }
 
-/// The rows, in the order of their first instances.
+/// The rows of a report, in the order of their first instances.
 #[derive(Default)]
 pub struct Rows(Vec<Row>);
 
 impl Rows {
-    /// Adds an instance to the last row if that has its name, else a row.
+    /// Adds an instance to the last row if that has this name, otherwise to a new row.
     pub fn add(&mut self, name: &str, measured: Measured) {
         match self.0.last_mut() {
             Some(row) if row.name == name => row.measured.push(measured),
@@ -62,7 +62,7 @@ impl Rows {
         }
     }
 
-    /// Prints the table. `heading` says what is measured, `each` what a row stands for: a query or a template.
+    /// Prints the table. `heading` names the measurement, `each` says if a row is a query or a template.
     pub fn print(&self, heading: &str, each: &str, loaded: Option<&Loaded>, info: &InfoReport) {
         println!("{heading}");
         match loaded {
@@ -107,8 +107,9 @@ impl Rows {
         println!("peak memory of this process {} MiB", peak_memory() >> 20);
     }
 
-    /// Writes the figures as JSON, to standard output where `to` is `-`. `head` is what the whole is of, `named` what tells an instance
-    /// from the others: its row's name and its number in that. Both are objects.
+    /// Writes the figures as JSON to the file `to`, to standard output if that is `-`. `head` is an object with fields
+    /// of the whole report. `named` returns an object with fields that identify an instance, given the name of its row
+    /// and its index there.
     pub fn write_json(
         &self,
         to: &Path,
@@ -145,7 +146,7 @@ impl Rows {
     }
 }
 
-/// The members of two objects in one.
+/// An object with the members of both.
 fn both(mut a: Value, b: Value) -> Value {
     if let (Value::Object(a), Value::Object(b)) = (&mut a, b) {
         a.extend(b);

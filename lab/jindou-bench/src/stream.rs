@@ -1,7 +1,7 @@
-//! `jindou bench stream`: how fast a large answer leaves a server, and what memory the server takes meanwhile.
+//! `jindou bench stream`: measures how fast a server sends a large answer, and its memory meanwhile.
 //!
-//! The server is a process of its own, as users run it; the client does nothing but read its socket, so that the figures are
-//! the server's. On a machine of few cores the client's copies out of the kernel take their share all the same.
+//! The server is a process of its own, as users run it. The client only reads its socket, so that the figures are the
+//! server's; still, on a machine with few cores the client's reads compete with the server.
 
 use super::measure::Times;
 use crate::args::BenchStream;
@@ -13,11 +13,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the server's memory.
+/// Interval between two samples of the server's memory.
 const LOOK: Duration = Duration::from_millis(100);
-/// Bytes taken from the socket at once.
+/// Bytes that are read from the socket at once.
 const PIECE: usize = 1 << 20;
-/// The longest any answer may take.
+/// Query parameter with the timeout of an answer in seconds.
 const LIMIT: &str = "timeout=3600";
 
 pub fn run(a: &BenchStream) -> Result<ExitCode> {
@@ -27,7 +27,7 @@ pub fn run(a: &BenchStream) -> Result<ExitCode> {
     };
     let mut results = Vec::new();
     for format in &a.formats {
-        // A server for each, so that none has the memory of another.
+        // A new server for each format, so that its memory does not include that of earlier ones.
         let server = Server::start(a)?;
         let one = measure(&server, &query, format, a.encoding.as_deref())?;
         if a.json.is_none() {
@@ -47,14 +47,14 @@ pub fn run(a: &BenchStream) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All triples, as often as makes this many rows.
+/// A query that returns all triples, repeated often enough for this many rows.
 fn everything(quads: u64, rows: u64) -> String {
     let times = rows.div_ceil(quads.max(1)).clamp(1, 1000);
     let all = ["{ ?s ?p ?o }"; 1].repeat(times as usize).join(" UNION ");
     format!("SELECT ?s ?p ?o {{ {all} }} LIMIT {rows}")
 }
 
-/// Figures of one stream.
+/// Measurements of one answer.
 struct Stream {
     format: String,
     rows: u64,
@@ -64,7 +64,7 @@ struct Stream {
     memory: Vec<Memory>,
 }
 
-/// A server's resident memory in bytes: its own, and the store's mapped files.
+/// A server's resident memory in bytes: anonymous, and of the store's mapped files.
 #[derive(Clone, Copy, Default)]
 struct Memory {
     own: u64,
@@ -72,13 +72,13 @@ struct Memory {
 }
 
 impl Stream {
-    /// The largest own memory in a part of the samples.
+    /// The largest anonymous memory in a range of the samples.
     fn own(&self, part: std::ops::Range<usize>) -> u64 {
         let samples = self.memory.get(part).unwrap_or(&[]);
         samples.iter().map(|m| m.own).max().unwrap_or(0)
     }
 
-    /// Own memory: the most in the first tenth of the time, the most in the last tenth, the most ever.
+    /// Largest anonymous memory in the first tenth of the time, in the last tenth, and in all of it.
     fn growth(&self) -> (u64, u64, u64) {
         let n = self.memory.len();
         let tenth = n.div_ceil(10);
@@ -120,7 +120,7 @@ fn document(s: &Stream) -> serde_json::Value {
     })
 }
 
-/// A server process; it ends with this.
+/// A server process, which is killed when this value is dropped.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Own and mapped resident memory, where the system tells (Linux).
+    /// Anonymous and mapped resident memory; 0 if the system does not tell (other than Linux).
     fn memory(&self) -> Memory {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
@@ -192,7 +192,8 @@ impl Server {
         }
     }
 
-    /// Rows of all queries, once they are over: the last byte is out before the server has booked it.
+    /// Rows of all queries so far. Waits until the server has finished counting them, which may be after the client has
+    /// read the last byte.
     fn rows(&self) -> Result<u64> {
         let alive = ["running", "queued", "sending"].map(|s| format!("jindou_queries_{s}"));
         let start = Instant::now();
@@ -206,7 +207,7 @@ impl Server {
         self.metric("jindou_result_rows_total")
     }
 
-    /// A number of `/metrics`.
+    /// The value of a counter in `/metrics`.
     fn metric(&self, name: &str) -> Result<u64> {
         let mut text = Vec::new();
         get(self.address, "/metrics", "*/*", None, |piece| {
@@ -266,7 +267,7 @@ fn measure(server: &Server, query: &str, format: &str, encoding: Option<&str>) -
     })
 }
 
-/// Reads an answer of status 200 to its end, piece by piece.
+/// Sends a GET request, and calls `each` with every piece of the answer. An error unless the status is 200.
 fn get(
     to: SocketAddr,
     target: &str,

@@ -1,8 +1,8 @@
-//! Plots as SVG: axes, curves, labels. They follow the reader's light or dark setting.
+//! Draws plots as SVG: axes, curves, labels. The colours follow the viewer's light or dark setting.
 
 use std::fmt::Write as _;
 
-/// Colours that can be told apart in one panel: on white, and on black.
+/// Colours that can be told apart in one panel, each on a white and on a black background.
 const COLOURS: [[&str; 2]; 10] = [
     ["#2563c9", "#7aaeff"],
     ["#c2500a", "#ff9d5c"],
@@ -19,12 +19,12 @@ const COLOURS: [[&str; 2]; 10] = [
 /// Distance between lines of text.
 pub const LINE: f64 = 13.0;
 
-/// A colour, by its number from 0; there are ten.
+/// A colour by number, counted from 0. There are ten; larger numbers repeat them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub usize);
 
 impl Colour {
-    /// The colour of a name, by its place in the legend.
+    /// The colour of a name, by its position in the legend.
     pub fn for_name(legend: &[&str], name: &str) -> Self {
         Self(legend.iter().position(|n| *n == name).unwrap_or(0))
     }
@@ -34,7 +34,7 @@ impl Colour {
     }
 }
 
-/// The kind of a curve.
+/// Style of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stroke {
     /// Solid: the figures are measured.
@@ -43,7 +43,7 @@ pub enum Stroke {
     Projected,
 }
 
-/// The end of a text that its place means.
+/// The point of a text that its coordinates refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -61,11 +61,11 @@ impl Anchor {
     }
 }
 
-/// A drawing; lengths are pixels, from the upper left corner.
+/// A drawing. Coordinates are pixels from the upper left corner.
 pub struct Canvas(String);
 
 impl Canvas {
-    /// An empty drawing; `title` is for those who do not see it.
+    /// An empty drawing; screen readers read `title`.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
@@ -126,7 +126,7 @@ impl Canvas {
         self.text((x, y), anchor, &class, text);
     }
 
-    /// A line of the grid with its label below.
+    /// A vertical grid line with its label below.
     pub fn vertical(&mut self, x: f64, top: f64, height: f64, label: &str) {
         let _ = writeln!(
             self.0,
@@ -135,7 +135,7 @@ impl Canvas {
         self.note(x, top + height + 14.0, Anchor::Middle, label);
     }
 
-    /// A line of the grid with its label on the left.
+    /// A horizontal grid line with its label on the left.
     pub fn horizontal(&mut self, left: f64, y: f64, width: f64, label: &str) {
         let _ = writeln!(
             self.0,
@@ -144,7 +144,7 @@ impl Canvas {
         self.note(left - 5.0, y + 4.0, Anchor::End, label);
     }
 
-    /// A line that helps reading and stands for no figures.
+    /// A dotted guide line, which is not data.
     pub fn guide(&mut self, from: (f64, f64), to: (f64, f64)) {
         let _ = writeln!(
             self.0,
@@ -174,7 +174,7 @@ impl Canvas {
         );
     }
 
-    /// The area inside points.
+    /// The area of a polygon.
     pub fn area(&mut self, points: impl Iterator<Item = (f64, f64)>, colour: Colour) {
         let _ = writeln!(
             self.0,
@@ -193,7 +193,7 @@ impl Canvas {
         );
     }
 
-    /// Names with their colours, side by side.
+    /// A legend of names with their colours, side by side.
     pub fn legend(&mut self, names: &[&str], left: f64, y: f64, step: f64) {
         for (i, name) in names.iter().enumerate() {
             let at = left + step * i as f64;
@@ -203,7 +203,7 @@ impl Canvas {
         }
     }
 
-    /// The document.
+    /// The finished SVG document.
     pub fn finish(self) -> String {
         self.0 + "</svg>\n"
     }
@@ -221,8 +221,8 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// Heights of labels, moved apart so that no two are nearer than [`LINE`], none above `top` and, while there is room, none
-/// below `bottom`. The order stays; a label moves no further than it must.
+/// Moves labels apart vertically, so that no two are nearer than [`LINE`], none is above `top`, and none below `bottom`
+/// if they fit. Their order stays, and each moves as little as possible. `heights` and the result are y coordinates.
 pub fn apart(heights: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     order.sort_by(|a, b| heights[*a].total_cmp(&heights[*b]));

@@ -1,4 +1,4 @@
-//! `jindou bench ugly`: loading, planning and looking up where nothing is tidy.
+//! `jindou bench ugly`: loading, planning and lookups on data with the irregularities of real graphs.
 
 use super::lookup;
 use super::measure::Times;
@@ -65,7 +65,8 @@ fn bench(a: &BenchUgly, threads: usize, dir: &std::path::Path) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plan times of random queries, over both kinds of default graph; and how many of them finish in a second.
+/// Measures the planning time of random queries, over both kinds of default graph, and how many of them finish in a
+/// second.
 fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()> {
     let mut worst = (Duration::ZERO, String::new());
     let mut times = Vec::new();
@@ -107,7 +108,7 @@ fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()
     Ok(())
 }
 
-/// `<s> ?p ?o` and `?s ?p <o>` as whole queries on one thread, plans made before.
+/// Measures `<s> ?p ?o` and `?s ?p <o>` as whole queries on one thread, planned before.
 fn lookups(db: &Database, graph: &Ugly, count: usize) -> Result<()> {
     let options = QueryOptions::default()
         .with_threads(1)

@@ -1,7 +1,7 @@
-//! `jindou bench updates`: what changes of a live store cost, and what they cost its readers.
+//! `jindou bench updates`: measures the cost of changes to a live store, and how they slow its readers.
 //!
-//! Nothing is written: transactions make snapshots in memory, no log after them. The edited store is measured alongside
-//! one that was loaded from its quads, in turn, so that the machine's moods hit both alike.
+//! Transactions make snapshots in memory, and no log is written. Queries run on the edited store and, in turn, on a
+//! store that was loaded from the edited store's quads, so that changes in the machine's speed affect both alike.
 
 use super::lookup::Random;
 use super::measure::{Times, cpu_time, run as run_query};
@@ -18,9 +18,9 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Single changes a transaction while the many are made.
+/// Changes per transaction while the store is edited.
 const BATCH: usize = 1_000;
-/// Transactions of one quad that are timed.
+/// Number of transactions of one quad that are timed.
 const SINGLE: usize = 5_000;
 
 pub fn run(a: &BenchUpdates) -> Result<ExitCode> {
@@ -53,7 +53,7 @@ pub fn run(a: &BenchUpdates) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Keeps the batches after the first `skip`.
+/// A sink that keeps the batches after the first `skip`.
 struct Keep {
     skip: usize,
     batches: Vec<QuadBatch>,
@@ -82,7 +82,7 @@ struct Ingested {
     record_bytes: f64,
 }
 
-/// Universities behind those of the store, from parsed batches.
+/// Adds the universities that follow those of the store, from parsed batches.
 fn ingest(
     plain: &Snapshot,
     universities: u32,
@@ -104,7 +104,7 @@ fn ingest(
     let (start, cpu) = (Instant::now(), cpu_time());
     std::thread::scope(|scope| -> Result<()> {
         let batches = &keep.batches;
-        // One thread collects what the other applies.
+        // One thread collects the changes that the other applies.
         let (send, ready) = std::sync::mpsc::sync_channel::<Changes>(1);
         scope.spawn(move || {
             let mut changes = Changes::new();
@@ -114,7 +114,7 @@ fn ingest(
                     changes.insert(s, p, o, (q[3].len > 0).then_some(g));
                 }
                 if changes.len() >= size || i + 1 == batches.len() {
-                    // The other end only goes away with an error of its own.
+                    // The receiver is dropped only after an error, which it reports.
                     let _ = send.send(std::mem::take(&mut changes));
                 }
             }
@@ -142,8 +142,8 @@ fn ingest(
     })
 }
 
-/// Draws random changes: half inserts, half removals; half of them of `rdf:type` and of predicates with one value a
-/// subject; a tenth of all with a new subject.
+/// Draws random changes: half of them inserts, half removals. Half concern `rdf:type` and predicates with one value per
+/// subject; a tenth have a new subject.
 pub(super) struct Draw {
     random: Random,
     one_valued: Vec<u32>,
@@ -153,7 +153,7 @@ pub(super) struct Draw {
 
 /// One change.
 pub(super) struct Drawn {
-    /// The name of a new subject, which counts in place of `subject`.
+    /// The name of a new subject, used instead of `subject`.
     pub new: Option<String>,
     pub subject: u32,
     pub predicate: u32,
@@ -169,7 +169,7 @@ impl Draw {
             let edges = plain.edges(PredicateId(p), Direction::Out);
             edges.here().map_or(0, |view| view.default.edge_count())
         };
-        // Each predicate as often as it has edges, about.
+        // Each predicate occurs about in proportion to its edges.
         let weighted = |list: Vec<u32>| -> Vec<u32> {
             let sum: u64 = list.iter().map(|&p| edges(p)).sum();
             list.into_iter()
@@ -193,7 +193,7 @@ impl Draw {
         }
     }
 
-    /// A random edge of the base.
+    /// A random edge of the predicate `p` in the base store.
     fn edge(&mut self, plain: &Snapshot, p: u32) -> Option<(u32, u32)> {
         let edges = plain.edges(PredicateId(p), Direction::Out);
         let segment = edges.here()?.default;
@@ -341,7 +341,7 @@ fn compare(
                 (&base, &of_base),
             ];
             for (i, (db, plan)) in dbs.into_iter().enumerate() {
-                // Processor time: other work on the machine counts as little as can be.
+                // Processor time, since other processes affect it least.
                 let start = cpu_time();
                 let seen = run_query(db, plan, &options)?;
                 times[i].push(cpu_time().saturating_sub(start));

@@ -1,5 +1,5 @@
-//! `jindou bench warm`: light queries on a store that is not in the page cache, second by second, with its files being read in the
-//! background and without.
+//! `jindou bench warm`: answers per second of light queries on a store that is not in the page cache, with and without
+//! its files being read in the background.
 
 use crate::args::BenchWarm;
 use crate::measure::run as run_query;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The files of a folder and of those below it.
+/// Adds the files of a folder and its subfolders.
 fn files(folder: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
     let entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
     for entry in entries {
@@ -26,7 +26,7 @@ fn files(folder: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Takes a store's files out of the page cache. Nothing may have them mapped.
+/// Drops a store's files from the page cache. They must not be mapped by any process.
 fn forget(files: &[PathBuf]) -> Result<()> {
     for path in files {
         let file = File::open(path).map_err(|e| Error::io(path, e))?;
@@ -41,7 +41,7 @@ fn forget(files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Reads all files, one after another, to their ends. Gives their bytes.
+/// Reads all files to their ends, one after another. Returns their total bytes.
 fn read(files: &[PathBuf]) -> Result<u64> {
     let (mut buffer, mut bytes) = (vec![0; 4 << 20], 0);
     for path in files {
@@ -56,7 +56,7 @@ fn read(files: &[PathBuf]) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Sends light queries with random constants from several threads. Gives the number that was answered in each second.
+/// Sends light queries with random constants from several threads. Returns the number answered in each second.
 fn ask(db: &Database, a: &BenchWarm, seconds: u64, seed: u64) -> Result<Vec<u64>> {
     let counts: Vec<AtomicU64> = (0..seconds).map(|_| AtomicU64::new(0)).collect();
     let (begun, failed) = (Instant::now(), AtomicBool::new(false));
@@ -109,7 +109,7 @@ pub fn run(a: &BenchWarm) -> Result<ExitCode> {
     let mut all = Vec::new();
     files(&a.store, &mut all)?;
     let failed = |failure: &Error| eprintln!("jindou-bench: {failure}");
-    // What queries use is kept for the next start, as a server's last run does.
+    // Records which parts of the files queries use for the next start, as a server does.
     let warm_rate = {
         let db = Database::open(&a.store)?;
         read(&all)?;

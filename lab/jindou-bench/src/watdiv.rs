@@ -1,4 +1,4 @@
-//! `jindou bench watdiv`: the 20 basic templates on data that this process generates.
+//! `jindou bench watdiv`: WatDiv's 20 basic templates, over data that this process generates.
 
 use super::measure::measure;
 use super::peers::{PeerWork, Workload as Compared, run as run_peers};
@@ -17,16 +17,16 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A workload that any engine can be given: a file of N-Triples, and queries.
+/// A workload for any engine: a file of N-Triples, and queries.
 pub struct Workload {
     pub data: PathBuf,
     pub queries: Vec<Instance>,
 }
 
-/// Writes the data of a scale to `data`, unless the file is there, and draws the queries.
+/// Writes the data of a scale to the file `data`, unless it exists, and draws the queries.
 pub fn workload(data: &Path, scale: u32, seed: u64, instances_each: u32) -> Result<Workload> {
     if !data.exists() {
-        // Under another name until it is whole: what is there is taken as it is.
+        // Written under another name and then renamed, since an existing file is taken as complete.
         let part = data.with_extension("part");
         let write = || {
             let file = File::create(&part).map_err(|e| Error::io(&part, e))?;
@@ -68,8 +68,8 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
     outcome
 }
 
-/// The same data and instances given to other engines too. Their times hold what a client waits for, so `--repeat`
-/// does not apply, and the store is made from the file that all load, so `--store` does not either.
+/// Runs the same instances on other engines, too. All are timed at the client, so `--repeat` does not apply. All
+/// engines load the same file, so `--store` does not apply either.
 fn beside_peers(a: &BenchWatdiv, is_wanted: &dyn Fn(&str) -> bool) -> Result<ExitCode> {
     let work = PeerWork::new(&a.peers)?;
     let name = format!("watdiv-{}-{}.nt", a.scale, a.seed);
@@ -131,7 +131,7 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
         }
     };
     let info = Database::info(dir)?;
-    // Some 104,500 different triples a scale; at scale 1 that varies by 2 %.
+    // A scale has some 104,500 distinct triples; at scale 1 that varies by 2 %.
     let about = 104_500.0 * f64::from(a.scale);
     if (info.quads as f64 - about).abs() > 0.1 * about {
         return Err(Error::external(format!(

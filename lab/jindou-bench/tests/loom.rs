@@ -1,11 +1,9 @@
-//! A program of its own, since files of the library and the laboratory are compiled into it again.
+//! Checks the worker-obliger's hand-made synchronisation under loom. This is a separate test program, since it compiles
+//! files of the library and the laboratory once more, with loom's atomics and locks, and tries every interleaving (with
+//! at most three preemptions if there are three threads). A lost wake-up shows as a deadlock, since no thread wakes by
+//! a timeout.
 //!
-//! The worker-obliger's hand-made synchronisation under loom: the files that the laboratory is made of, with loom's atomics and locks,
-//! in every interleaving (of at most three preemptions where there are three threads). A lost wake-up is a deadlock here,
-//! since nothing wakes by time.
-//!
-//! The woken thread sleeps on a thread of its own that waits for nothing else: loom takes `unpark` for the end of any
-//! wait.
+//! The thread that is woken waits for nothing but its wake-up, since loom takes `unpark` for the end of any wait.
 
 #![cfg(not(sanitized))]
 
@@ -54,7 +52,8 @@ fn job(n: usize) -> Job<usize> {
     Job::new(n, WorkClass::Light, 0)
 }
 
-/// A worker's turns until `find` finds something; `own` is its queue, and `is_there` its last look before it sleeps.
+/// The loop of a worker until `find` returns something. `own` is its queue, and `is_there` its last check before it
+/// sleeps.
 fn serve<T>(own: &Queue<usize>, find: impl Fn() -> Option<T>, is_there: impl Fn() -> bool) -> T {
     own.set_thread(thread::current());
     loop {
@@ -97,7 +96,7 @@ fn who_watches_is_woken_for_its_own_queue() {
                     }
                     own.lie_down();
                     if own.is_empty() {
-                        // Something waits elsewhere, for which it would wake by time.
+                        // A job waits elsewhere, for which a real worker would wake after some time.
                         own.watch();
                         thread::park();
                     }
@@ -173,7 +172,7 @@ fn a_heavy_job_waits_no_longer_than_for_a_place() {
                 }
             })
         };
-        // The end of a worker's turn.
+        // The last steps of a worker's job.
         heavy.leave();
         if !jobs.is_empty() {
             own.wake();

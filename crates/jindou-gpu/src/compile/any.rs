@@ -1,8 +1,10 @@
-//! Steps with a predicate variable, as two or three parts: the first part produces a row for each predicate of a vertex
-//! (or for each predicate of the graph), then each row reads the segment of its own predicate.
+//! Compilation of steps with a predicate variable. Each becomes two or three device steps: the first produces a row for
+//! each predicate of a vertex (or each predicate of the graph); after it, each row reads the segment of its own
+//! predicate.
 //!
-//! Characteristic sets are exact for vertices that no update touched. So each row of the first part produces at least
-//! one row of the second, unless its far end is known: there are no more intermediate rows than result rows.
+//! Characteristic sets are exact for vertices that no update touched. So each row of the first device step leads to at
+//! least one result row, unless the edge's far end is already bound: there are no more intermediate rows than result
+//! rows.
 
 use super::{
     CompiledStep, DeviceList, DeviceSource, DeviceWithin, Owner, StepCompiler, StepWork, scope_of,
@@ -12,7 +14,7 @@ use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef, Slot, Step, StepKind}
 use std::sync::Arc;
 
 impl<'a> StepCompiler<'a> {
-    /// Returns the last part of an `ExpandAny` or `ScanAll`; the parts before it are appended to `parts`.
+    /// Appends the device steps of an `ExpandAny` or `ScanAll` to `parts`, except the last one, which is returned.
     pub(super) fn any(
         &mut self,
         step: &Step,
@@ -43,7 +45,7 @@ impl<'a> StepCompiler<'a> {
         }
     }
 
-    /// Along the edges of all predicates of a vertex, or of a known one.
+    /// Expands the edges of all predicates of a vertex; or of one predicate, if an earlier step has bound the variable.
     fn expand_any(
         &mut self,
         anchor: Operand,
@@ -105,7 +107,7 @@ impl<'a> StepCompiler<'a> {
         })
     }
 
-    /// All edges of the graph.
+    /// All edges of the graph, of any predicate.
     fn scan_all(
         &mut self,
         subject: Slot,

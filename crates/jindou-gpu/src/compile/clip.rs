@@ -1,8 +1,10 @@
-//! Clipping of lists to the intervals that contain a step's results, so that ids outside are neither counted nor read.
+//! Clipping of neighbour lists to the intervals that a step's results must lie in, so that ids outside are neither
+//! counted nor read.
 //!
 //! A list is sorted, so its ids within the hull of the intervals (from the start of the first one to the end of the
-//! last one) are contiguous. A constant's list is clipped here. Lists of columns are clipped on the device while they
-//! are measured, if that pays off. With a single interval no further test is needed.
+//! last one) are contiguous. The list of a constant is clipped here on the host; lists of keys in a column are clipped
+//! on the device when they are measured, if that is estimated to be faster. With a single interval, ids of a clipped
+//! list need no further test.
 
 use super::{DeviceList, DeviceWithin, StepCompiler, intervals_of, scope_of};
 use crate::params;
@@ -12,27 +14,28 @@ use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{EdgeList, IdFilter, Operand};
 
-/// A list is clipped if it has on average at least this many ids outside. Clipping costs four to six sectors (for the
-/// ends of the list and a search for one), as the test `cutting_lists_pays_where_they_are_long` counts. An id that is
-/// read without need costs as much as half a sector on an H200.
+/// A list is clipped if on average at least this many of its ids lie outside. Clipping reads four to six sectors of 32
+/// bytes (both ends of the list, and a binary search for one bound), as the test
+/// `cutting_lists_pays_where_they_are_long` counts. Reading one unneeded id costs as much as half a sector on an H200.
 const LEAST_OUTSIDE: f64 = 12.0;
-/// The same limit for rows in the order of keys, which share sectors.
+/// As above, if rows come in the order of their keys, so that adjacent rows share sectors.
 const LEAST_IN_ORDER: f64 = 2.0;
-/// A list is not clipped if it is more than this many times as long as the shortest one.
+/// A list whose clipped length is more than this many times that of the shortest one is not clipped, since it is
+/// searched rather than read.
 const LONGER: f64 = 8.0;
-/// Assumed share of a list's neighbours that clipping removes, if it is unknown.
+/// Assumed share of a list's neighbours that lie in the intervals, if it is unknown.
 const UNKNOWN: f64 = 0.5;
 
-/// The share of a segment's neighbours that lie in intervals, and whether all of them always do.
+/// How many of a segment's neighbours lie in given intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FarShare {
-    /// Share of the distinct neighbours that lie inside.
+    /// Share of the distinct neighbours that lie inside, from 0 to 1.
     pub inside: f64,
     /// True if no neighbour lies outside.
     pub is_all: bool,
 }
 
-/// Number of keys below an id; `None` for finders where that would require reading all of them.
+/// Number of a segment's keys below an id; `None` for finders in which counting would read all keys.
 fn keys_below(segment: &Segment<'_>, id: u32) -> Option<u32> {
     Some(match segment.finder {
         KeyFinder::Empty => 0,
@@ -52,8 +55,8 @@ fn keys_below(segment: &Segment<'_>, id: u32) -> Option<u32> {
     })
 }
 
-/// The share of a segment's neighbours in intervals, computed from the keys of the other direction. `None` if that
-/// would require reading many of them. O(intervals log keys).
+/// The share of a segment's neighbours that lie in intervals, computed from the keys of the opposite direction (which
+/// are the same vertices). `None` if that would read many of them. O(intervals log keys).
 pub(crate) fn far_share(
     predicate: PredicateId,
     direction: Direction,
@@ -76,7 +79,8 @@ pub(crate) fn far_share(
 }
 
 impl FarShare {
-    /// True if lists of this mean length are to be clipped; `in_order` if rows come in the order of their keys.
+    /// True if lists of mean length `degree` are to be clipped. `this` is the share of ids inside, if known; `in_order`
+    /// is true if rows come in the order of their keys.
     pub fn pays(this: Option<Self>, degree: f64, in_order: bool) -> bool {
         let outside = this.map_or(UNKNOWN, |s| 1.0 - s.inside);
         degree * outside
@@ -95,10 +99,11 @@ fn cut(ids: &[u32], hull: [u32; 2]) -> (u32, u32) {
 }
 
 impl DeviceWithin {
-    /// The test that remains for the candidates: none for a single interval if all lists are clipped to it.
+    /// The test that candidates must still pass: none if there is a single interval and all lists are clipped to it.
     pub fn left(&self, lists: &[DeviceList]) -> params::Within {
         let is_cut = |l: &DeviceList| match l.constant {
-            // A constant's list that is the only one is measured for each row.
+            // The only list of an expansion is measured for each row even if its key is a constant, so `clips` applies
+            // to it.
             Some(_) if lists.len() > 1 => l.cut,
             _ => l.clips,
         };
@@ -110,7 +115,8 @@ impl DeviceWithin {
 }
 
 impl StepCompiler<'_> {
-    /// The lists of an expansion and the remaining part of its condition: none if all neighbours satisfy it anyway.
+    /// The lists of an expansion, marked for clipping, and the part of the condition `within` that must still be
+    /// tested: none if all neighbours of some list satisfy it.
     pub(super) fn clipped(
         &mut self,
         lists: &[EdgeList],
@@ -127,14 +133,14 @@ impl StepCompiler<'_> {
             }));
             made.push(self.list(list)?);
         }
-        // Every result is in all lists, so one list that satisfies the condition is enough.
+        // Every result is in all lists, so the condition is void if all ids of one list satisfy it.
         if shares.iter().flatten().any(|s| s.is_all) {
             intervals = None;
         }
         let within = DeviceWithin::new(self.device, intervals.as_deref(), false)?;
         if intervals.is_some() {
-            // Mean number of ids inside. Lists much longer than the shortest are searched and hardly ever read
-            // sequentially.
+            // Mean number of ids inside the intervals. Lists much longer than the shortest are searched for its ids and
+            // hardly ever read sequentially.
             let inside = |(to, share): (&DeviceList, &Option<FarShare>)| {
                 let p = &to.segment.params;
                 let degree = match to.constant {
@@ -160,7 +166,7 @@ impl StepCompiler<'_> {
         Ok((made, within))
     }
 
-    /// Clips a constant's list.
+    /// Clips the list of the constant `v` to `hull` by changing its start and length.
     fn cut_constant(
         &self,
         to: &mut DeviceList,
@@ -205,7 +211,7 @@ mod tests {
         assert_eq!(cut(&[], [1, 9]), (0, 0));
     }
 
-    /// Compared to counting one by one, for each kind of finder.
+    /// Compares `keys_below` with counting one by one, for each kind of finder.
     #[test]
     fn keys_below_an_id_are_counted() {
         for (step, runs) in [(1, 40), (3, 1), (700, 1)] {

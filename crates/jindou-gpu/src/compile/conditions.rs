@@ -1,15 +1,15 @@
-//! Conditions that can be decided by ids alone, as parts of a step: `sameTerm`, its negation, and any combination of
-//! tests of one slot against constants, which is a set of intervals. Comparisons with numbers are decided by value
-//! rank. Kinds of terms, expressions, and comparisons inside OR and NOT are left to the CPU.
+//! Compilation of conditions that ids or value ranks decide: `sameTerm`, its negation, and any combination of tests of
+//! one slot against constants, which becomes a set of intervals of ids. Comparisons with numbers become intervals of
+//! value ranks. Tests of a term's kind, expressions, and comparisons inside OR and NOT are left to the CPU.
 
 use super::{CompiledStep, DeviceWithin, StepCompiler, StepWork};
 use crate::ranks::{DeviceRanks, is_by_rank};
 use jindou_model::{Error, Result};
 use jindou_plan::{Condition, Intervals, Operand, Slot};
 
-/// Most intervals in a set of ids.
+/// Largest number of intervals in a set of ids.
 const MOST_INTERVALS: usize = 4096;
-/// All ids. Slots of an exploration are bound, so id 0 does not occur.
+/// Every id but 0, which stands for unbound: slots of an exploration are always bound.
 const ALL: [u32; 2] = [1, u32::MAX];
 
 /// True for conditions that the device can test.
@@ -28,7 +28,7 @@ pub(crate) fn is_decided_by_ids(c: &Condition) -> bool {
 }
 
 impl<'a> StepCompiler<'a> {
-    /// Appends the parts that keep the rows for which a condition is true.
+    /// Appends device steps that keep the rows for which a condition is true.
     pub(super) fn condition(
         &mut self,
         c: &Condition,
@@ -86,8 +86,8 @@ fn same<'a>(left: Operand, right: Operand, negate: bool) -> CompiledStep<'a> {
     (work, if negate { "not same" } else { "same" }.into())
 }
 
-/// The ids of `slot` for which a condition that reads no other slot is true; `slot` is set by the first test. These
-/// tests are never an error for a bound slot, so two-valued logic applies.
+/// The ids of one slot for which a condition is true, as intervals; `None` if it reads several slots. `slot` is set to
+/// the slot that the first test reads. Tests of a bound slot never raise an error, so two-valued logic applies.
 fn ids(c: &Condition, slot: &mut Option<Slot>) -> Option<Intervals> {
     match c {
         Condition::Same(Operand::Slot(s), Operand::Const(v))
@@ -100,7 +100,7 @@ fn ids(c: &Condition, slot: &mut Option<Slot>) -> Option<Intervals> {
         Condition::Bound(s) => (*slot.get_or_insert(*s) == *s).then(|| vec![ALL]),
         Condition::Not(c) => Some(complement(&ids(c, slot)?)),
         Condition::Or(list) => union(list, slot),
-        // The conjunction, by De Morgan.
+        // A conjunction is the complement of the union of the complements (De Morgan).
         Condition::And(list) => {
             let not: Vec<Condition> = list
                 .iter()

@@ -1,5 +1,5 @@
-//! GROUP BY and COUNT as the last step of a program: equal rows of some columns are counted, and only the distinct
-//! combinations are copied back, each with its count.
+//! Compilation of GROUP BY and COUNT as the last device step: the device counts the rows of each distinct combination
+//! of some columns, and only the combinations with their counts are copied back.
 
 use super::hull::hull;
 use super::tree::of_operator;
@@ -12,43 +12,45 @@ use jindou_plan::{Operator, Slot};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Slots of the rows that are copied back: a combination's number, and the words of its counter.
+/// Slots of the rows that are copied back, above all slots of plans. `LOW` and `HIGH` are the two words of a
+/// combination's count.
 pub(crate) const NUMBER: Slot = Slot::MAX;
 pub(crate) const LOW: Slot = Slot::MAX - 1;
 pub(crate) const HIGH: Slot = Slot::MAX - 2;
-/// The slots of a combination's smallest and largest values.
+/// The ids with the smallest and the largest value of [`GroupPlan::best`] in a combination.
 pub(crate) const FIRST: Slot = Slot::MAX - 5;
 pub(crate) const LAST: Slot = Slot::MAX - 6;
 
-/// A GROUP BY as a device runs it.
+/// A GROUP BY, compiled for a device.
 pub(crate) struct GroupPlan {
-    /// Columns whose ids form the combinations, with the numbering of their ids; without addresses.
+    /// Columns whose ids form the combinations, and how ids are numbered; the addresses are filled in at run time.
     pub columns: Vec<(Slot, GroupColumnParams)>,
-    /// Columns for which only bound or unbound matters, if they may be unbound.
+    /// Columns that may be unbound, of which only whether they are bound matters.
     pub tested: Vec<Slot>,
-    /// Columns that are always bound and whose values do not matter.
+    /// Columns that are always bound and whose ids do not matter.
     pub sure: Vec<Slot>,
-    /// The column of which only the smallest and largest values are needed, and the ranks of numbers.
+    /// The column of which only the smallest and largest values are needed, and the ranks by which numbers are
+    /// compared.
     pub best: Option<(Slot, Arc<RankTable>)>,
-    /// True if that column had a term without a rank in the last attempt.
+    /// True if the last attempt met a term without a rank in that column.
     pub unranked: Cell<bool>,
-    /// Approximate number of rows.
+    /// Estimated number of rows to be grouped.
     pub rows: f64,
-    /// Number of slots of a hash table, as a power of two, at the next attempt.
+    /// Number of slots of each hash table at the next attempt, as a power of two.
     pub log_slots: Cell<u32>,
-    /// True if the last attempt needed more slots than it had.
+    /// True if the last attempt filled a hash table. The run is then repeated with more slots.
     pub full: Cell<bool>,
 }
 
 impl GroupPlan {
-    /// Number of possible combinations.
+    /// Number of possible combinations, saturating.
     pub fn combinations(&self) -> u64 {
         let widths = self.columns.iter().map(|(_, c)| width(c));
         let ids = widths.fold(1u64, u64::saturating_mul);
         ids.saturating_mul(1 << self.tested.len())
     }
 
-    /// Slots of the rows that are copied back.
+    /// Slots of the rows that are copied back, in this order.
     pub fn output(&self) -> Vec<Slot> {
         let ids = self.columns.iter().map(|c| c.0);
         let tested = self.tested.iter().copied();
@@ -57,12 +59,12 @@ impl GroupPlan {
     }
 }
 
-/// Number of different values of a column.
+/// Number of different values of a column, unbound included.
 pub(crate) fn width(c: &GroupColumnParams) -> u64 {
     1 + u64::from(c.dense) + u64::from(c.tail)
 }
 
-/// The numbering of a slot's ids in the rows of an operator.
+/// How the ids of a slot are numbered: by an interval of the base's ids that contains all of them, and the tail's ids.
 fn column(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> GroupColumnParams {
     let [first, end] = hull(op, slot, snapshot);
     GroupColumnParams {
@@ -74,13 +76,13 @@ fn column(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> GroupColumnParams 
     }
 }
 
-/// Number of combinations that rows of an operator can have in these slots.
+/// Upper bound on the number of combinations of ids that the rows of an operator can have in these slots.
 pub(crate) fn combinations(op: &Operator, ids: &[Slot], snapshot: &dyn Graph) -> f64 {
     let widths = ids.iter().map(|s| width(&column(op, *s, snapshot)) as f64);
     widths.product()
 }
 
-/// Approximate number of rows of an operator.
+/// Estimated number of rows of an operator.
 fn rows_of(op: &Operator) -> f64 {
     let mut at = op;
     loop {
@@ -100,7 +102,7 @@ fn rows_of(op: &Operator) -> f64 {
 }
 
 impl<'a> StepCompiler<'a> {
-    /// Appends the step that counts the rows of an operator, whose slots are `rows`.
+    /// Appends the step that counts the rows of `op` by combination. `rows` are the slots that `op` binds.
     pub(super) fn groups(
         &mut self,
         op: &Operator,
@@ -151,7 +153,7 @@ impl<'a> StepCompiler<'a> {
     }
 }
 
-/// A column of numbers from 0 on, which are used as they are.
+/// The numbering of a column that contains numbers from 0 to `numbers - 1` rather than ids; they are used unchanged.
 pub(crate) fn plain(operand: params::OperandParams, numbers: u64) -> GroupColumnParams {
     GroupColumnParams {
         operand,

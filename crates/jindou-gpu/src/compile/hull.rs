@@ -1,4 +1,5 @@
-//! Ranges of ids that contain all values of a variable, derived from a plan.
+//! Ranges of ids that contain all values of a variable, derived from a plan. They bound the size of tables that are
+//! indexed by id.
 
 use crate::resident::alone;
 use jindou_dictionary::NO_RANK;
@@ -7,10 +8,10 @@ use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{EdgeList, GraphRef, IdFilter, Operator, Slot, StartSource, Step, StepKind};
 
-/// Largest number of changed keys of a patch that are read.
+/// Largest number of a patch's changed keys that are read to widen a range.
 const MOST_TOUCHED: usize = 1 << 20;
 
-/// The first id, and the id after the last one, without ids of updates and the id of unbound values.
+/// The first id and the id after the last one. Covers ids of the base only: neither the tail nor 0 (unbound).
 pub(crate) type Hull = [u32; 2];
 
 fn meet(a: Hull, b: Hull) -> Hull {
@@ -22,7 +23,8 @@ fn all(snapshot: &dyn Graph) -> Hull {
     [1, snapshot.dense_ids().saturating_add(1)]
 }
 
-/// The range of a slot's ids in the rows of an operator. O(operators and steps), and touched keys.
+/// A range that contains the base's ids of a slot in the rows of an operator. O(operators + steps + changed keys of
+/// patches).
 pub(crate) fn hull(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> Hull {
     let mut out = all(snapshot);
     let mut open = vec![(op, false)];
@@ -33,7 +35,7 @@ pub(crate) fn hull(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> Hull {
             _ => &[],
         };
         for step in steps {
-            // The conditions of an inner part do not apply to outer rows without inner rows.
+            // Conditions inside an OPTIONAL do not restrict the outer rows that have no inner rows.
             if inner && matches!(step.kind, StepKind::Restrict { .. }) {
                 continue;
             }
@@ -41,16 +43,16 @@ pub(crate) fn hull(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> Hull {
                 out = meet(out, found);
             }
         }
-        // A variable is bound in one place, or its values in both places agree.
+        // If several operators bind a variable, its values agree, so all of their ranges hold.
         op.each_input(&mut |role, input| open.push((input, inner || role.is_dependent())));
     }
     out
 }
 
-/// Number of ids sampled to estimate the share of numbers.
+/// Number of ids that are sampled to estimate the share of numbers.
 const SAMPLE: u32 = 64;
 
-/// The approximate share of numbers among the values of a slot in the rows of an operator.
+/// The approximate share of numeric literals, from 0 to 1, among a slot's values in the rows of an operator.
 pub(crate) fn number_share(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> f64 {
     let [first, end] = hull(op, slot, snapshot);
     let Some(dictionary) = snapshot.vocabulary().ranks().filter(|_| first < end) else {
@@ -64,7 +66,7 @@ pub(crate) fn number_share(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> f
     numbers as f64 / ids.len().max(1) as f64
 }
 
-/// The range of ids that a step gives to a slot; `None` if it does not bind the slot, or the range is unknown.
+/// A range that contains the ids that a step binds to a slot; `None` if the step does not bind it or no range is known.
 fn of_step(step: &Step, slot: Slot, snapshot: &dyn Graph) -> Option<Hull> {
     let filtered = |within: Option<&IdFilter>| within.and_then(|w| of_filter(w, snapshot));
     match &step.kind {
@@ -114,7 +116,7 @@ fn of_source(source: &StartSource, snapshot: &dyn Graph) -> Option<Hull> {
     }
 }
 
-/// Neighbours along a list are keys in the other direction.
+/// A range that contains all neighbours of a segment, which are the keys of the opposite direction.
 fn of_far_end(list: &EdgeList, snapshot: &dyn Graph) -> Option<Hull> {
     let back = match list.direction {
         Direction::Out => Direction::In,

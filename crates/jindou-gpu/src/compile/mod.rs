@@ -1,4 +1,5 @@
-//! Compilation of a plan for the device: uploads segments, looks up constants, and assigns columns.
+//! Compilation of a plan to device steps: uploads segments, looks up constants' lists, and decides which columns each
+//! step keeps.
 
 mod any;
 mod clip;
@@ -32,23 +33,23 @@ pub(crate) use program::{
 };
 pub(crate) use tree::{WantedRows, compile_tree, may_run};
 
-/// A part of a plan's step, and its name for the profile.
+/// The work of a device step, and its name for the profile. A step of a plan becomes one or several of these.
 type CompiledStep<'a> = (StepWork<'a>, String);
 
 struct StepCompiler<'a> {
     device: &'a Arc<Device>,
     cache: &'a SegmentCache,
     snapshot: &'a dyn Graph,
-    /// The pager, if segments are paged.
+    /// Uploads segments block by block; `None` if segments are uploaded as a whole.
     pager: Option<&'a Pager>,
     segments: Vec<Arc<ResidentSegment>>,
-    /// The slot that the rows start from; its ids ascend from row to row.
+    /// The slot that the first step binds; its ids ascend from row to row, so lookups by it are sequential.
     first: Option<Slot>,
-    /// Slots that some step so far binds.
+    /// Slots that the steps compiled so far bind.
     bound: Vec<Slot>,
-    /// Slots of `bound` that are unbound in some rows.
+    /// Slots of `bound` that are unbound in some rows, because an OPTIONAL bound them.
     maybe: Vec<Slot>,
-    /// Sets of ids that steps fill.
+    /// Bitmaps over ids that steps fill at run time, by number.
     sets: Vec<params::Bits>,
 }
 
@@ -61,7 +62,7 @@ fn scope_of(graph: &GraphRef) -> Result<GraphScope<'_>> {
 }
 
 impl<'a> StepCompiler<'a> {
-    /// The segment of a predicate: uploaded as a whole, or only its addresses.
+    /// The segment of a predicate. Uploads it unless there is a pager, which then only reserves its addresses.
     fn segment(
         &mut self,
         predicate: PredicateId,
@@ -103,7 +104,7 @@ impl<'a> StepCompiler<'a> {
         })
     }
 
-    /// Returns an error if the blocks that a step reads do not fit together.
+    /// Returns an error if the paged segments that one step reads do not fit into the device's memory together.
     fn fits(&self, steps: &[DeviceStep<'_>]) -> Result<()> {
         let fits = |pager: &Pager| steps.iter().all(|s| pager.fit(&pages_of(s)));
         if self.pager.is_none_or(fits) {
@@ -115,7 +116,8 @@ impl<'a> StepCompiler<'a> {
         ))
     }
 
-    /// The condition in device memory.
+    /// A condition's intervals in device memory. With `start`, also the number of ids before each, for a step that
+    /// produces rows from them.
     fn within(&self, within: Option<&IdFilter>, start: bool) -> Result<DeviceWithin> {
         let ids = within.map(|w| intervals_of(w, self.snapshot));
         DeviceWithin::new(self.device, ids.as_deref(), start)
@@ -170,7 +172,7 @@ impl<'a> StepCompiler<'a> {
                     },
                     KeyFinder::Intervals(_) => DeviceSource::Runs { segment },
                     KeyFinder::Bitmap { blocks, .. } => DeviceSource::Bits { segment, blocks },
-                    // The device has a directory for folded ones.
+                    // The device gets folded directories and bitmaps converted to directories.
                     KeyFinder::Directory { .. }
                     | KeyFinder::FoldedBitmap { .. }
                     | KeyFinder::FoldedDirectory { .. } => DeviceSource::Column {
@@ -186,8 +188,8 @@ impl<'a> StepCompiler<'a> {
         })
     }
 
-    /// Appends the parts of the plan's step with this number. Columns that only its conditions read stay if
-    /// `keep_tested`, as they do on the CPU.
+    /// Appends the device steps of the plan's step `number`. If `keep_tested`, columns that only its conditions read
+    /// are kept, as the CPU keeps them.
     fn step(
         &mut self,
         step: &Step,
@@ -216,7 +218,7 @@ impl<'a> StepCompiler<'a> {
         append_parts(works, keep, number, out)
     }
 
-    /// Appends the parts of a step without its conditions.
+    /// Appends the device steps of a step without its conditions.
     fn compile_kind(&mut self, step: &Step, works: &mut Vec<CompiledStep<'a>>) -> Result<()> {
         let mut extra = None;
         let (work, name) = match &step.kind {
@@ -293,8 +295,8 @@ impl<'a> StepCompiler<'a> {
     }
 }
 
-/// Appends the parts of the plan's step with this number. Each part keeps the columns in `keep`, and those that later
-/// parts read.
+/// Appends device steps that belong to the plan's step `number`. Each keeps the columns in `keep`, and those that later
+/// ones among them read.
 fn append_parts<'a>(
     works: Vec<CompiledStep<'a>>,
     mut keep: Vec<Slot>,
@@ -325,7 +327,7 @@ fn append_parts<'a>(
     Ok(())
 }
 
-/// The exact intervals of a condition, regardless of updates.
+/// The exact intervals of a condition, whether or not updates added terms.
 fn intervals_of(within: &IdFilter, snapshot: &dyn Graph) -> Vec<[u32; 2]> {
     if within.is_exact() {
         within.of_terms(snapshot).into_owned()
@@ -334,7 +336,7 @@ fn intervals_of(within: &IdFilter, snapshot: &dyn Graph) -> Vec<[u32; 2]> {
     }
 }
 
-/// The paged segments of a step, without duplicates.
+/// The paged segments that a step reads, without duplicates.
 fn pages_of(step: &DeviceStep<'_>) -> Vec<Arc<PagedSegment>> {
     let mut pages: Vec<Arc<PagedSegment>> = step
         .work
@@ -357,11 +359,13 @@ fn source_name(source: &StartSource) -> &'static str {
     }
 }
 
-/// Uploads the data for the first steps and assigns columns, for as many steps as the device can execute, possibly
-/// none. The first step must be a start. With a pager, segments are uploaded in blocks before each step instead.
+/// Compiles as many of the first steps as the device can execute, possibly none, and uploads the data that they read.
+/// The first step must be a start. With a pager, nothing is uploaded here; segments are uploaded in blocks before each
+/// step runs.
 ///
 /// # Errors
-/// Errors that keep the device from executing anything, such as those of a broken driver; `Internal` for a malformed
+/// Errors for which the device cannot execute anything, such as those of a broken driver; `Internal` for a malformed
+/// plan.
 /// plan.
 pub(crate) fn compile<'a>(
     (device, cache): (&'a Arc<Device>, &'a SegmentCache),
@@ -391,7 +395,7 @@ pub(crate) fn compile<'a>(
             Err(why @ (Error::Unsupported(_) | Error::Limit(_))) => {
                 steps.truncate(before);
                 is_short = matches!(why, Error::Limit(_));
-                // Segments that do not fit are a reason to leave the plan to the CPU, not to fail.
+                // If segments do not fit, the plan is left to the CPU rather than failed.
                 stopped = Some(match why {
                     Error::Limit(why) => Error::Unsupported(format!(
                         "segments larger than the GPU's memory (step {number}: {why})"

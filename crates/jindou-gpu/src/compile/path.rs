@@ -1,4 +1,4 @@
-//! Property paths `p+` and `p*` that begin or end at one node.
+//! Compilation of property paths `p+` and `p*` of which one end is a constant.
 
 use super::tree::of_operator;
 use super::{DeviceList, DeviceStep, StepCompiler, StepWork, scope_of};
@@ -9,21 +9,22 @@ use jindou_plan::{FarEnd, Operand, Slot};
 
 /// A path with one known end.
 pub(crate) struct DevicePath {
-    /// The known node.
+    /// The constant end.
     pub from: u32,
-    /// The edges of one step of the path.
+    /// The edges that one repetition of the path may follow.
     pub lists: Vec<DeviceList>,
-    /// True if the path of length zero counts (`p*`).
+    /// True if the empty path counts (`p*`).
     pub zero: bool,
-    /// The column for the nodes, or the column with the nodes to test.
+    /// The column of the other end: added with the reachable nodes, or existing and tested.
     pub slot: Slot,
-    /// True if the column exists already, so that its nodes are tested.
+    /// True if the column exists already, so that its nodes are tested for being reachable.
     pub is_test: bool,
-    /// The set of the nodes that were reached.
+    /// Number of the bitmap of the nodes reached so far.
     pub set: usize,
 }
 
-/// The node, the variable end, whether that is bound, and whether the path is followed backwards.
+/// The constant end's id, the slot of the other end, whether that slot is already bound, and whether the path is
+/// followed backwards. `None` if neither end is a constant.
 fn ends(p: &FollowPath) -> Option<(u32, Slot, bool, bool)> {
     let (from, to, back) = match (p.subject, p.object) {
         (FarEnd::Known(Operand::Const(v)), to) => (v, to, false),
@@ -37,13 +38,14 @@ fn ends(p: &FollowPath) -> Option<(u32, Slot, bool, bool)> {
     }
 }
 
-/// The edges of one step of a path, each with its direction; `None` if a step is more than one edge.
+/// Collects the edges that one repetition of a path may follow, each with its direction; `None` if a repetition can be
+/// longer than one edge.
 fn edges(path: &Path, back: bool, out: &mut Vec<(PredicateId, Direction)>) -> Option<()> {
     let (mut open, direction) = (vec![(path, back)], [Direction::Out, Direction::In]);
     while let Some((path, back)) = open.pop() {
         match path {
             Path::Predicate(Some(p)) => out.push((*p, direction[usize::from(back)])),
-            // A predicate that the store does not have.
+            // A predicate that the store does not have: no edges.
             Path::Predicate(None) => {}
             Path::Inverse(p) => open.push((p, !back)),
             Path::Alternative(all) => open.extend(all.iter().map(|p| (p, back))),
@@ -53,7 +55,7 @@ fn edges(path: &Path, back: bool, out: &mut Vec<(PredicateId, Direction)>) -> Op
     Some(())
 }
 
-/// The repeated step of a path, and whether a path of length zero counts.
+/// The repeated part of a path, and whether the empty path counts; `None` for paths without a repetition at the top.
 fn repeated(path: &Path) -> Option<(&Path, bool)> {
     match path {
         Path::OneOrMore(p) => Some((p, false)),
@@ -62,13 +64,13 @@ fn repeated(path: &Path) -> Option<(&Path, bool)> {
     }
 }
 
-/// True for paths that the device may be able to follow.
+/// True for paths that the device may be able to follow, judged without a snapshot.
 pub(crate) fn may_follow(p: &FollowPath) -> bool {
     let one = repeated(&p.path).and_then(|(path, _)| edges(path, false, &mut Vec::new()));
     !p.nodes && ends(p).is_some() && one.is_some()
 }
 
-/// The edges of one step, each with its direction from the known node on.
+/// The edges of one repetition of the path, each with the direction in which it leaves the constant end.
 pub(crate) fn step_edges(p: &FollowPath) -> Vec<(PredicateId, Direction)> {
     let mut out = Vec::new();
     if let (Some((path, _)), Some((.., back))) = (repeated(&p.path), ends(p)) {
@@ -78,7 +80,7 @@ pub(crate) fn step_edges(p: &FollowPath) -> Vec<(PredicateId, Direction)> {
 }
 
 impl<'a> StepCompiler<'a> {
-    /// Appends the step that follows a path from each row of its input.
+    /// Appends the step that follows a path for each row of its input.
     pub(super) fn path(&mut self, p: &FollowPath, out: &mut Vec<DeviceStep<'a>>) -> Result<()> {
         let unsupported = |what: &str| Error::Unsupported(format!("{what} on the GPU"));
         let found = repeated(&p.path).zip(ends(p)).filter(|_| !p.nodes);

@@ -1,4 +1,4 @@
-//! Programs: plans in the form that a device executes, as steps with their segments, columns and constants.
+//! The compiled form of a plan: device steps with their segments, columns and constants.
 
 use super::{DevicePath, GroupPlan};
 use crate::buffer::{DeviceBuffer, Packer};
@@ -15,31 +15,33 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// One list of an expansion or check.
+/// One neighbour list of an expansion or check.
 pub(crate) struct DeviceList {
     pub segment: Arc<ResidentSegment>,
     pub anchor: Operand,
-    /// Start and length in the device's neighbours, if the anchor is a constant.
+    /// If the anchor is a constant: where its list starts in the segment's neighbours on the device, and its length.
     pub constant: Option<(u32, u32)>,
-    /// Length of the longest list, if it is known.
+    /// Upper bound on the list's length, if it is known: the segment's longest list, or this list if its key is
+    /// constant.
     pub most: Option<u32>,
-    /// True if it is clipped to the hull of the step's intervals while it is measured.
+    /// True if the device clips the list to the hull of the step's intervals when it measures it.
     pub clips: bool,
-    /// True if it is a constant's list that was clipped to the hull.
+    /// True if this is a constant's list that was clipped to the hull on the host.
     pub cut: bool,
 }
 
-/// The start rows of a table.
+/// The rows that a `Start` or `Cross` step produces.
 pub(crate) enum DeviceSource<'a> {
     /// One row without columns.
     Unit,
     /// A column in device memory.
     Column { at: u64, rows: u64, owner: Owner },
-    /// The ids of intervals.
+    /// All ids of these intervals.
     Intervals(DeviceWithin),
-    /// Keys in intervals.
+    /// The keys of a segment whose finder is a list of intervals.
     Runs { segment: Arc<ResidentSegment> },
-    /// Keys in a bitmap, with the host's copy of its blocks for dividing it into parts.
+    /// The keys of a segment whose finder is a bitmap; `blocks` is the host's copy, by which the keys are divided into
+    /// parts.
     Bits {
         segment: Arc<ResidentSegment>,
         blocks: &'a [RankBlock],
@@ -60,18 +62,18 @@ impl DeviceSource<'_> {
     }
 }
 
-/// Owner that keeps a column's memory alive.
+/// The owner of a column's memory, referenced to keep it alive.
 #[derive(Clone)]
 pub(crate) enum Owner {
     Segment(#[allow(dead_code)] Arc<ResidentSegment>),
     Buffer(#[allow(dead_code)] Arc<DeviceBuffer>),
 }
 
-/// Intervals in device memory.
+/// A set of ids as intervals in device memory.
 #[derive(Clone)]
 pub(crate) struct DeviceWithin {
     pub params: crate::params::Within,
-    /// Number of ids before each interval, for starts.
+    /// Address of the number of ids before each interval, for steps that produce rows from them; 0 otherwise.
     pub before: u64,
     pub ids: u64,
     /// The beginning of the first interval and the end of the last one.
@@ -80,12 +82,12 @@ pub(crate) struct DeviceWithin {
 }
 
 impl DeviceWithin {
-    /// Every id.
+    /// The set of all ids.
     pub fn every(device: &Arc<Device>) -> Result<Self> {
         Self::new(device, None, false)
     }
 
-    /// An empty list of intervals means "no id", a missing one "every id".
+    /// `None` stands for all ids, an empty list for no id. With `start`, the intervals can also produce rows.
     pub(super) fn new(
         device: &Arc<Device>,
         intervals: Option<&[[u32; 2]]>,
@@ -95,7 +97,7 @@ impl DeviceWithin {
         let (mut before, mut ids, mut owner) = (0, 0, None);
         let mut hull = [0, u32::MAX];
         if let Some(list) = intervals {
-            // Kernels need at least one interval to reject everything.
+            // Kernels take zero intervals to mean "every id", so "no id" is one empty interval.
             let list: &[[u32; 2]] = if list.is_empty() { &[[0, 0]] } else { list };
             let mut starts: Vec<u64> = Vec::with_capacity(list.len());
             for &[a, b] in list {
@@ -106,7 +108,7 @@ impl DeviceWithin {
             hull = [list[0][0], list[list.len() - 1][1]];
             params.start = list[0][0];
             params.end = list[0][1];
-            // A test of one interval only needs the parameters.
+            // A test of one interval needs only the kernel's parameters, no table.
             if list.len() > 1 || start {
                 let mut packed = Packer::default();
                 let (table, firsts) = (packed.add(list), packed.add(&starts));
@@ -126,7 +128,7 @@ impl DeviceWithin {
     }
 }
 
-/// The work of one device step.
+/// The kind of a device step, with its operands.
 pub(crate) enum StepWork<'a> {
     Start {
         to: Option<Slot>,
@@ -149,56 +151,58 @@ pub(crate) enum StepWork<'a> {
         slot: Slot,
         within: DeviceWithin,
     },
-    /// Keeps rows whose operands are the same id, or are not.
+    /// Keeps rows in which both operands are the same id; with `negate`, those in which they differ.
     Same {
         left: Operand,
         right: Operand,
         negate: bool,
     },
-    /// As `Expand` along one list, for the predicate in a column.
+    /// As `Expand` along one list, except that each row reads the segment of the predicate in its column `predicate`.
     ExpandAny {
         to: Slot,
         anchor: Operand,
         predicate: Slot,
         catalog: Arc<Catalog>,
     },
-    /// As `Check`, for the predicate in a column.
+    /// As `Check`, except that each row reads the segment of the predicate in its column `predicate`.
     CheckAny {
         anchor: Operand,
         predicate: Slot,
         other: Operand,
         catalog: Arc<Catalog>,
     },
-    /// Keeps rows whose number satisfies a comparison.
+    /// Keeps rows in which the number in a column satisfies a comparison.
     Compare {
         slot: Slot,
         ranks: DeviceRanks,
     },
-    /// Keeps rows whose id occurs in no earlier row, according to the set with this number.
+    /// Keeps rows whose id in `slot` no earlier row had. The bitmap `set` records the ids so far.
     Distinct {
         slot: Slot,
         set: usize,
     },
-    /// Executes the steps up to `end` for each row, and treats the row according to the outcome.
+    /// Executes the steps up to the `EndApply` at `end` on all rows together, and keeps, drops or extends each row
+    /// depending on whether it led to any row there (EXISTS, OPTIONAL, …).
     Apply {
         kind: ApplyKind,
         end: usize,
-        /// The column for the rows' numbers, and the interval of all numbers.
+        /// The column that numbers the outer rows, and the interval of all numbers.
         number: Slot,
         numbers: DeviceWithin,
-        /// The columns that these steps read, and those that they add.
+        /// The columns that the inner steps read, and those that they add.
         reads: Vec<Slot>,
         new: Vec<Slot>,
     },
-    /// The end of such steps.
+    /// The end of the inner steps of the `Apply` at `begin`.
     EndApply {
         begin: usize,
     },
-    /// Combines rows with the nodes that a path from one node leads to, or keeps those whose node is one.
+    /// Follows a property path from its constant end: extends each row by every reachable node, or keeps the rows whose
+    /// node is reachable.
     Path(DevicePath),
-    /// Keeps the rows that may be among the first ones in an order.
+    /// Keeps the rows that may be among the first ones of an ORDER BY with LIMIT.
     Top(DeviceTop),
-    /// Counts equal rows; always the last step.
+    /// Counts rows by combination of columns; always the last step.
     Group {
         ids: Vec<Slot>,
         tested: Vec<Slot>,
@@ -206,7 +210,7 @@ pub(crate) enum StepWork<'a> {
 }
 
 impl StepWork<'_> {
-    /// The slot that it binds.
+    /// The slot that the step binds, if it binds one.
     pub(super) fn binds(&self) -> Option<Slot> {
         match self {
             Self::Start { to, .. } => *to,
@@ -218,7 +222,7 @@ impl StepWork<'_> {
         }
     }
 
-    /// The segments that it reads.
+    /// The segments that the step reads.
     pub fn segments(&self) -> Vec<&Arc<ResidentSegment>> {
         match self {
             Self::Start { source, .. } | Self::Cross { source, .. } => match source {
@@ -237,7 +241,7 @@ impl StepWork<'_> {
         }
     }
 
-    /// Slots that it reads besides those that it carries.
+    /// Slots that the step reads, apart from the columns that it merely copies to its output.
     pub(super) fn needs(&self) -> Vec<Slot> {
         let mut out = Vec::new();
         let mut operand = |o: &Operand| {
@@ -279,51 +283,52 @@ impl StepWork<'_> {
     }
 }
 
-/// An ORDER BY with LIMIT.
+/// The first rows of an ORDER BY.
 pub(crate) struct DeviceTop {
     pub slot: Slot,
     pub is_descending: bool,
-    /// Number of rows needed.
+    /// Number of rows needed: offset plus limit.
     pub most: u64,
-    /// The first number above all ranks.
+    /// One more than the largest rank of a number.
     pub last: u32,
     pub ranks: Arc<RankTable>,
 }
 
-/// A device step and the slots that it keeps.
+/// A device step, and the slots whose columns it keeps.
 pub(crate) struct DeviceStep<'a> {
     pub work: StepWork<'a>,
     pub keep: Vec<Slot>,
     pub name: String,
-    /// Number of the plan's step of which it is a part.
+    /// Number of the plan's step that it belongs to; `usize::MAX` if it belongs to an operator above the exploration.
     pub plan_step: usize,
 }
 
-/// The first steps of an exploration, compiled.
+/// A compiled plan, or the first steps of it that the device can execute.
 pub(crate) struct StepProgram<'a> {
     pub steps: Vec<DeviceStep<'a>>,
     pub segment_bytes: u64,
-    /// Number of plan steps that it covers.
+    /// Number of the plan's steps that it covers.
     pub covered: usize,
-    /// Reason why it ends before the plan does.
+    /// Reason why it ends before the plan does; `None` if it covers all of it.
     pub stopped: Option<Error>,
-    /// True if the program ends because segments do not fit in the memory.
+    /// True if it ends early because segments do not fit in the device's memory.
     pub is_short: bool,
-    /// The blocks that steps read, if segments are paged.
+    /// The segments that each step reads, if they are uploaded in blocks.
     pub paging: Option<Paging<'a>>,
-    /// Sets of ids that steps fill, without their memory.
+    /// Bitmaps over ids that steps fill, whose memory each run allocates.
     pub sets: Vec<params::Bits>,
-    /// Number of result rows to skip, and most rows to return.
+    /// Number of result rows to skip, and the largest number to return (`None`: all).
     pub slice: (u64, Option<u64>),
-    /// The combinations that its last step counts.
+    /// If its last step is a GROUP BY: the combinations that it counts.
     pub groups: Option<GroupPlan>,
 }
 
 impl StepProgram<'_> {
-    /// All result rows: no offset and no limit.
+    /// All result rows: nothing skipped, no limit.
     pub const ALL: (u64, Option<u64>) = (0, None);
 
-    /// A hash that programs with the same steps over the same segments share, whatever their constants.
+    /// A hash of the steps and the segments that they read, without constants. Programs with the same hash are expected
+    /// to have similar row counts.
     pub fn likeness(&self) -> u64 {
         let mut hash = FxHasher::default();
         for step in &self.steps {

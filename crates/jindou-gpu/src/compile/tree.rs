@@ -1,5 +1,5 @@
-//! Operators above patterns as steps: a chain of them down to one exploration, each continuing with the rows of the one
-//! below.
+//! Compilation of a chain of operators down to one exploration. The device steps of each operator continue with the
+//! rows of the operator below it.
 //!
 //! ```text
 //! operator            steps
@@ -12,7 +12,7 @@
 //! Path                each row with each node that the path leads to
 //! ```
 //!
-//! The columns that a step keeps are those that later steps and the result read.
+//! A step keeps only the columns that later steps or the result read.
 
 use super::{
     CompiledStep, DeviceStep, DeviceTop, DeviceWithin, GroupPlan, StepCompiler, StepProgram,
@@ -32,19 +32,19 @@ use std::sync::Arc;
 
 /// Largest depth of nested operators.
 const MAX_DEPTH: usize = 64;
-/// Plan step of parts that belong to operators: none.
+/// Number of the plan's step for device steps that belong to an operator instead.
 const NO_STEP: usize = usize::MAX;
-/// All ids except that of an unbound value.
+/// The interval of all ids but 0, which stands for unbound.
 const BOUND: [u32; 2] = [1, u32::MAX];
-/// The id of an unbound value.
+/// The interval that contains only 0, the id of an unbound value.
 const UNBOUND: [u32; 2] = [0, 1];
 
 fn unsupported(what: &str) -> Error {
     Error::Unsupported(format!("{what} on the GPU"))
 }
 
-/// True if the device may be able to execute an operator together with everything below it; false for a plain
-/// exploration. Only considers the shape. O(operators), of which there are few.
+/// True if the device may be able to execute an operator together with everything below it, judged by the kinds of
+/// operators alone. False for a plain exploration. O(operators).
 pub(crate) fn may_run(op: &Operator) -> bool {
     let mut open = vec![(op, false, 0)];
     let mut explores = false;
@@ -84,7 +84,7 @@ fn is_decided(c: &Condition) -> bool {
     }
 }
 
-/// True if a condition anywhere tests if a slot is bound.
+/// True if any part of a condition is `BOUND(?x)`.
 fn asks_for_bound(c: &Condition) -> bool {
     match c {
         Condition::Bound(_) => true,
@@ -94,31 +94,32 @@ fn asks_for_bound(c: &Condition) -> bool {
     }
 }
 
-/// The part of an operator's rows that is needed.
+/// The part of an operator's rows that the caller needs.
 #[derive(Clone, Copy)]
 pub(crate) enum WantedRows<'a> {
-    /// Columns of the rows.
+    /// Some columns of all rows.
     Columns(&'a [Slot]),
-    /// Columns of the rows that may be among the first ones in an order.
+    /// Some columns of rows that include the first ones in an order.
     First(&'a [Slot], Top),
     /// The number of rows.
     Number,
     /// The number of rows in which a slot is bound.
     Bound(Slot),
-    /// The number of distinct ids in a slot.
+    /// The number of distinct ids in a slot, unbound not counted.
     Different(Slot),
-    /// Each combination of ids in some slots, and of others being bound or not, with the number of its rows.
+    /// Each combination of ids in the slots `ids`, and of the slots `tested` being bound or not, with the number of its
+    /// rows.
     Groups {
         ids: &'a [Slot],
         tested: &'a [Slot],
-        /// The slot of which only the smallest and largest values are needed, for each combination of the others.
+        /// A slot of which only the smallest and largest values in each combination are needed.
         best: Option<Slot>,
     },
 }
 
 impl<'a> StepCompiler<'a> {
-    /// Appends the steps of an operator and of everything below it; returns the slots of its rows. `outer` has the
-    /// slots of the outer rows of an enclosing `Apply`.
+    /// Appends the steps of an operator and of everything below it; returns the slots of its rows. `outer` are the
+    /// slots of the outer rows if the operator is the inner part of an `Apply`.
     fn operator(
         &mut self,
         op: &Operator,
@@ -186,7 +187,7 @@ impl<'a> StepCompiler<'a> {
         Ok(op.layout(outer.unwrap_or_default()))
     }
 
-    /// Adds a set of ids; returns its number.
+    /// Adds a bitmap over all ids; returns its number.
     pub(super) fn set(&mut self) -> usize {
         self.sets.push(params::Bits {
             words: 0,
@@ -198,7 +199,7 @@ impl<'a> StepCompiler<'a> {
         self.sets.len() - 1
     }
 
-    /// The step of a DISTINCT.
+    /// The step of a DISTINCT of one variable.
     fn distinct(&mut self, slot: Slot) -> DeviceStep<'a> {
         let set = self.set();
         of_operator((
@@ -264,7 +265,8 @@ impl<'a> StepCompiler<'a> {
         Ok(())
     }
 
-    /// The parts of a FILTER above an exploration, whose slots may be unbound.
+    /// Appends the device steps of a FILTER above an exploration. Its slots may be unbound, unlike those of conditions
+    /// inside an exploration.
     fn filter(&mut self, c: &Condition, out: &mut Vec<CompiledStep<'a>>) -> Result<()> {
         if let Condition::And(all) = c {
             return all.iter().try_for_each(|c| self.filter(c, out));
@@ -300,7 +302,7 @@ impl<'a> StepCompiler<'a> {
         self.condition(c, out)
     }
 
-    /// The order in the form that kernels need.
+    /// Compiles an ORDER BY; an error if the store has no numbers.
     fn top(&self, top: Top) -> Result<DeviceTop> {
         let ranks = (self.cache).ranks_of(self.device, self.snapshot)?;
         let last = ranks.last();
@@ -324,7 +326,7 @@ impl<'a> StepCompiler<'a> {
         ))
     }
 
-    /// Appends the steps for the needed part of the rows; returns the columns that are copied back.
+    /// Appends the steps that reduce the rows to the part that is wanted; returns the columns that are copied back.
     fn wanted(
         &mut self,
         wanted: WantedRows<'_>,
@@ -375,11 +377,11 @@ fn add(to: &mut Vec<Slot>, slots: impl IntoIterator<Item = Slot>) {
     }
 }
 
-/// Sets the columns that each step keeps: those that later steps or the result read.
+/// Sets the columns that each step keeps: those that later steps or the result read. Goes through the steps backwards.
 fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
     let mut needed: Vec<Slot> = Vec::new();
     add(&mut needed, output.iter().copied());
-    // Slots needed after the applies whose inner parts are being examined.
+    // For each enclosing `Apply` whose inner steps are being visited: the slots needed after it.
     let mut around: Vec<Vec<Slot>> = Vec::new();
     for k in (0..steps.len()).rev() {
         if let StepWork::EndApply { begin } = steps[k].work {
@@ -411,11 +413,11 @@ fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
     }
 }
 
-/// Uploads the data for an operator and everything below it, and assigns columns.
+/// As [`super::compile`], for an operator and everything below it.
 ///
 /// # Errors
-/// `Unsupported` if the device cannot execute all of it; otherwise as [`super::compile`]. If segments do not fit, the
-/// program is marked as short.
+/// `Unsupported` if the device cannot execute all of it; otherwise as [`super::compile`]. If segments do not fit,
+/// returns a program whose `is_short` is true.
 pub(crate) fn compile_tree<'a>(
     (device, cache): (&'a Arc<Device>, &'a SegmentCache),
     pager: Option<&'a Pager>,
@@ -486,7 +488,7 @@ pub(crate) fn compile_tree<'a>(
     Ok((program, output))
 }
 
-/// The name of a kind, for profiles.
+/// The name of an [`Apply`]'s kind, for profiles.
 trait KindName {
     fn kind_name(&self) -> &'static str;
 }

@@ -1,4 +1,4 @@
-//! A device's speeds, measured or from its data sheet.
+//! A device's speeds, measured or from its data sheet, and the file in which they are stored.
 
 use super::learnt::{self, Learnt};
 use serde_json::{Map, Value, json};
@@ -8,8 +8,8 @@ use std::path::Path;
 /// Largest plausible size of a calibration file in bytes; a larger one is considered damaged.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A figure that exceeds its possible maximum by this factor is reported as wrong; below it, the excess is attributed
-/// to noise.
+/// A measured figure that exceeds its physical maximum by more than this factor is reported as wrong; a smaller excess
+/// is attributed to noise.
 pub(super) const DOUBTFUL: f64 = 1.1;
 
 /// A device's speeds, in bytes and seconds.
@@ -17,7 +17,8 @@ pub(super) const DOUBTFUL: f64 = 1.1;
 pub struct Calibration {
     /// Bytes per second that kernels read and write sequentially.
     pub stream: f64,
-    /// Bytes per second for random reads of 32-byte sectors, by the size of the memory read from, ascending.
+    /// Bytes per second for random reads of 32-byte sectors: pairs of the size in bytes of the memory read from,
+    /// ascending, and the speed.
     pub random: Vec<(f64, f64)>,
     /// Seconds per additional kernel in the queue.
     pub launch: f64,
@@ -30,8 +31,9 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Figures of an H200. Sequential speed is measured; the link's speed is that of the data sheet (PCIe 5, reduced by
-    /// staging on one core); random sectors, launches and waits are estimates.
+    /// Figures of an H200. The sequential speed was measured; the link's speed is that of the data sheet (PCIe 5),
+    /// reduced because one core copies to pinned memory; the speed of random reads and the times for launches and waits
+    /// are estimates.
     #[must_use]
     pub fn h200() -> Self {
         Self {
@@ -44,7 +46,8 @@ impl Calibration {
         }
     }
 
-    /// A device without any cost, for which every heavy plan is worth it. For tests of the code after the decision.
+    /// A device that takes no time, so that every heavy plan is predicted to run faster there. For tests of the code
+    /// that follows the decision.
     #[must_use]
     pub fn ideal() -> Self {
         let most = f64::MAX;
@@ -58,7 +61,8 @@ impl Calibration {
         }
     }
 
-    /// Bytes per second for random sectors in this much memory, interpolated linearly over the logarithm of the size.
+    /// Bytes per second for random reads of sectors in `footprint` bytes of memory, interpolated linearly over the
+    /// logarithm of the size.
     #[must_use]
     pub fn random_in(&self, footprint: f64) -> f64 {
         let points = &self.random;
@@ -103,7 +107,7 @@ impl Calibration {
         refused
     }
 
-    /// The document in which it is stored.
+    /// The JSON object in which the speeds are stored.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let random: Vec<Value> = self.random.iter().map(|p| json!([p.0, p.1])).collect();
@@ -113,8 +117,8 @@ impl Calibration {
         })
     }
 
-    /// Parses a document; `None` unless every figure is present and plausible. Impossible figures are lowered, as by
-    /// [`Self::mend`].
+    /// Parses such an object; `None` unless every figure is present and plausible. Impossible figures are lowered, as
+    /// by [`Self::mend`].
     #[must_use]
     pub fn from_json(v: &Value) -> Option<Self> {
         let number = |v: &Value| v.as_f64().filter(|n| n.is_finite());
@@ -141,13 +145,15 @@ impl Calibration {
         Some(speeds)
     }
 
-    /// The calibration of the device with this `identity`, from a file with calibrations by identity.
+    /// Loads the speeds of the device with this `identity` from a file that maps identities to devices' objects; `None`
+    /// if it has none.
     #[must_use]
     pub fn load(file: &Path, identity: &str) -> Option<Self> {
         Self::from_json(read(file).get(identity)?)
     }
 
-    /// Stores it in the file, and keeps the calibrations of other devices and this device's recorded runs.
+    /// Stores the speeds in the file. The other devices' objects in it, and what was learned from this device's runs,
+    /// stay.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -160,7 +166,7 @@ impl Calibration {
     }
 }
 
-/// The ratios learned from runs on the device with this `identity`, from the file; empty if it has none.
+/// Loads the ratios learned from runs on the device with this `identity`; empty if the file has none.
 pub(super) fn load_runs(file: &Path, identity: &str) -> Learnt {
     let all = read(file);
     let runs = all.get(identity).and_then(|d| d.get(learnt::MEMBER));
@@ -172,7 +178,7 @@ pub(super) fn save_runs(file: &Path, identity: &str, runs: &Learnt) -> std::io::
     change(file, identity, |member| learnt::store(member, runs))
 }
 
-/// The documents of a file by device; none if it is absent or damaged.
+/// The devices' objects in a file by identity; empty if the file is absent or damaged.
 fn read(file: &Path) -> Map<String, Value> {
     let mut text = String::new();
     let whole = std::fs::File::open(file)
@@ -184,7 +190,7 @@ fn read(file: &Path) -> Map<String, Value> {
     }
 }
 
-/// Changes one device's document in the file.
+/// Changes one device's object in the file.
 fn change(
     file: &Path,
     identity: &str,
@@ -257,7 +263,8 @@ mod tests {
         }
     }
 
-    /// Measured on an H200 on 26 November 2026: random sectors in 16 GiB appeared faster than sequential reads.
+    /// Figures that were measured on an H200 on 26 November 2026: random reads in 16 GiB appeared to be faster than
+    /// sequential ones.
     #[test]
     fn impossible_speeds_are_lowered() {
         let mut v = Calibration::h200().to_json();
@@ -268,8 +275,8 @@ mod tests {
         assert_eq!(Calibration::from_json(&v).unwrap().random_in(1.0), c.stream);
     }
 
-    /// The figures of the first run on a card. The last one resulted from lookups in a segment whose length, 2^32, is 0
-    /// in 32 bits.
+    /// Figures of the first run on a GPU. The last one was wrong because the lookups went to a segment of 2^32
+    /// neighbours, a length that is 0 in 32 bits.
     #[test]
     fn impossible_speeds_are_refused_and_mended() {
         let mut c = Calibration {

@@ -1,59 +1,63 @@
-//! The decision about one plan, and its description.
+//! The decision whether a plan runs on the CPU or on a device, and its explanation as text.
 
 use super::learnt::Correction;
 use super::work::SegmentName;
 use super::{Shape, milliseconds};
 use std::fmt;
 
-/// Factor by which the device must be faster.
+/// Factor by which the device must be faster than the CPU to be chosen.
 const MARGIN: f64 = 1.3;
-/// A side that never executed such a plan is tried once if it is expected to be slower by less than this factor.
+/// A side (CPU or device) on which no plan of this shape has run is tried once if it is predicted to be slower by less
+/// than this factor.
 const TRIAL: f64 = 1.5;
-/// Number of further runs expected of any heavy plan, in addition to the recent ones.
+/// Number of future runs assumed for any heavy plan, in addition to the number of its recent runs.
 const EXPECTED: f64 = 8.0;
 
-/// The predicted times of a plan on both sides.
+/// The predicted times of a plan on the CPU and on a device, in seconds. Arrays of two are indexed by
+/// [`super::learnt::Side`].
 #[derive(Clone, Debug)]
 pub struct Prediction {
-    /// The device.
+    /// The device's name.
     pub device: String,
-    /// Seconds on the CPU, with this many threads.
+    /// Seconds on the CPU with `threads` threads.
     pub cpu: f64,
-    /// The threads of the CPU.
+    /// Number of CPU threads.
     pub threads: usize,
     /// Seconds of waiting until the device is free.
     pub wait: f64,
-    /// Seconds for transferring missing segments, minus the time lost without them so far.
+    /// Seconds for uploading missing segments, minus the time that earlier runs lost because they were missing. So an
+    /// upload is made at the latest when its absence has cost as much as it would.
     pub bring: f64,
     /// Bytes of the missing segments.
     pub cold: f64,
     /// Seconds in kernels, launches and waits for counts.
     pub compute: f64,
-    /// Seconds for copying rows back and decoding them to terms.
+    /// Seconds for copying rows back, and for decoding them to terms on the CPU.
     pub back: f64,
     /// The missing segments, with the seconds that each takes.
     pub(crate) missing: Vec<(SegmentName, f64)>,
     /// True if the missing segments fit into the device's free memory.
     pub(crate) has_room: bool,
-    /// Seconds of each side without corrections, and without decoding rows to terms.
+    /// Seconds of each side without correction factors, and without decoding rows to terms.
     pub(crate) plain: [f64; 2],
-    /// Seconds of each side for decoding rows to terms, and for passing ids to operators.
+    /// Corrected seconds of each side for decoding rows to terms and for passing ids to operators on the CPU.
     pub(crate) decode: [f64; 2],
     /// Learned correction factor of `decode`.
     pub(crate) terms: f64,
-    /// The uncorrected parts of `decode`: the part that does not depend on the rows, and the seconds per row.
+    /// The uncorrected parts of `decode`: seconds regardless of the number of rows, and seconds per row.
     pub(crate) passed: [f64; 2],
     pub(crate) per_row: [f64; 2],
-    /// The planner's estimate of the rows.
+    /// The planner's estimate of the number of result rows.
     pub(crate) rows: f64,
     /// Learned correction factor of each side.
     pub(crate) corrections: [Correction; 2],
-    /// True for a side that never executed such a plan.
+    /// True for a side on which no plan of this shape has run or was tried.
     pub(crate) untried: [bool; 2],
     pub(crate) shape: Shape,
-    /// The device's count of waits before the run; set by the executor.
+    /// The device's count of queries that waited for it, read before the run to tell whether another one waited during
+    /// it; set by the executor.
     pub(crate) waits: u64,
-    /// Recent uses of the plan.
+    /// Number of recent runs of the plan, decaying with time.
     pub(crate) uses: f64,
 }
 
@@ -62,17 +66,17 @@ pub struct Prediction {
 pub(crate) enum Reason {
     /// The GPU is expected to be faster.
     Faster,
-    /// The GPU is not expected to be faster by the margin.
+    /// The GPU is not expected to be faster by the factor [`MARGIN`].
     NotFaster,
-    /// This side never executed such a plan, and the other one is expected to be only a little faster.
+    /// No plan of this shape has run on the chosen side, and the other side is predicted to be only a little faster.
     Trial,
-    /// This side was slower, but long ago or in few runs, and enough time was saved for another try.
+    /// The chosen side was slower, but long ago or in few runs, and enough time was saved since to afford another try.
     Again,
     /// The GPU would be faster if the plan's segments were in its memory.
     Cold {
         /// Seconds that each run would save.
         saving: f64,
-        /// Number of expected runs.
+        /// Number of future runs assumed.
         runs: f64,
     },
 }
@@ -82,20 +86,20 @@ pub(crate) enum Reason {
 pub struct Decision {
     /// True for the GPU.
     pub gpu: bool,
-    /// True if the missing segments are uploaded while the CPU executes the plan.
+    /// True to upload the missing segments in the background while the CPU executes the plan.
     pub bring: bool,
     pub(crate) reason: Reason,
 }
 
 impl Prediction {
-    /// Predicted seconds on the device, starting now.
+    /// Predicted seconds on the device, including the wait until it is free.
     #[must_use]
     pub fn gpu(&self) -> f64 {
         self.wait + self.bring + self.compute + self.back
     }
 
-    /// Decides where the plan is executed. Terms are decoded on the CPU in either case, so the margin does not apply to
-    /// their time.
+    /// Decides where the plan is executed. Terms are decoded on the CPU in both cases, so the margin is not applied to
+    /// the time for decoding.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let (gpu, warm) = (self.gpu(), self.gpu() - self.bring);
@@ -136,8 +140,8 @@ impl Prediction {
         self.decision().gpu
     }
 
-    /// Seconds that the plan loses because its segments are missing; 0 if that is not the reason, or if they are
-    /// uploaded now.
+    /// Seconds that this run loses because segments are missing on the device; 0 if the CPU is chosen for another
+    /// reason, or if the segments are uploaded now.
     pub(crate) fn lost(&self) -> f64 {
         match self.decision() {
             Decision {
@@ -150,7 +154,7 @@ impl Prediction {
     }
 }
 
-/// Describes a correction.
+/// Writes a correction factor and its origin; nothing if there is none.
 fn corrected(f: &mut fmt::Formatter<'_>, c: Correction) -> fmt::Result {
     match c.runs {
         0 if c.factor == 1.0 => Ok(()),
@@ -199,7 +203,7 @@ impl fmt::Display for Prediction {
                 f.write_str("the GPU, to measure once what such a plan takes there")
             }
             Reason::Trial => f.write_str("the CPU, to measure once what such a plan takes here"),
-            // Never part of a prediction, since this is decided when a plan is executed.
+            // No prediction has this reason; `DeviceModel::decide` sets it when a plan is executed.
             Reason::Again => f.write_str("the other one, to measure again what such a plan takes"),
             Reason::Cold { saving, runs } => {
                 write!(

@@ -1,39 +1,41 @@
-//! Learned correction factors by shape of plan: ratios of measured to predicted times, for the CPU, for the device, and
-//! for decoding terms; and ratios of actual to estimated rows.
+//! Correction factors learned from runs, by shape of plan: ratios of measured to predicted times for the CPU, for the
+//! device, and for decoding terms; and ratios of actual to estimated rows.
 //!
-//! A prediction is multiplied by the mean ratio of the runs with the same shape over the same predicates; if there are
-//! none, with the same shape over other predicates; if there are none, by the median over all shapes. Means are of
+//! A prediction is multiplied by the mean ratio of earlier runs with the same shape over the same predicates; without
+//! such runs, with the same shape over other predicates; without those, by the median over all shapes. Means are of
 //! logarithms. The newest run has at least a fifth of the weight, and no single run changes a mean of three or more
-//! runs by more than a factor of 4. A first run may include one-time costs, so a faster second run replaces it.
+//! runs by more than a factor of 4. A first run may include one-time costs, so the second one replaces it if it was
+//! faster.
 //!
-//! The side on which plans of a shape are not executed is [tried again](Learnt::recheck) from time to time, since its
-//! ratio may come from a bad moment.
+//! The side on which plans of a shape are not executed is [tried again](Learnt::recheck) from time to time, because its
+//! ratio may come from an exceptionally slow run.
 
 use super::shape::Shape;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
-/// Largest number of shapes, with and without predicates; the least recently used are evicted first.
+/// Largest number of entries, where a shape has one with and one without predicates; the least recently used are
+/// evicted first.
 const MOST: usize = 1024;
-/// Weight of the newest run in a mean of many.
+/// Smallest weight of the newest run in a mean.
 const NEWEST: f64 = 0.2;
-/// Largest plausible logarithm of a ratio of times; a larger one has another cause. Estimates of rows may be wrong by
-/// more than that.
+/// Largest plausible absolute logarithm of a ratio of times; larger ones are clamped, since they have other causes than
+/// the estimate. Estimates of rows may be wrong by more.
 const FARTHEST: f64 = 6.0;
 const FARTHEST_ROWS: f64 = 16.0;
-/// Largest change of a mean of three runs or more.
+/// Largest change that one run makes to a logarithmic mean of three runs or more.
 const STEP: f64 = 1.4;
-/// Smallest number of shapes for a median.
+/// A median is used only if at least twice this many shapes have runs.
 const FEW: usize = 3;
-/// Half-life in seconds of a use's weight.
+/// Time in seconds after which a use counts half.
 const HALF_LIFE: f64 = 600.0;
-/// Share of a shape's time that may be spent on trying the other side again, and the largest number of times that this
-/// share is halved while the other side was not faster.
+/// Share of a shape's time that may be spent on trying the other side again. It is halved each time that the other side
+/// turns out not to be faster, at most `MOST_HALVINGS` times.
 const RECHECKED: f64 = 0.05;
 const MOST_HALVINGS: i32 = 6;
-/// Number of runs from which a side's mean is trusted up to a factor of [`DOUBT`]; with fewer runs, the estimate is
-/// used if it is lower.
+/// A side with at least `TRUSTED` runs is assumed to be at best [`DOUBT`] times as fast as its mean says. With fewer
+/// runs, the uncorrected estimate is assumed if that is lower.
 const TRUSTED: u32 = 3;
 const DOUBT: f64 = 2.0;
 
@@ -44,7 +46,8 @@ pub(crate) enum Side {
     Gpu,
 }
 
-/// Indices of the means for rows and for decoding terms, after those of both sides.
+/// Indices of the means for rows and for decoding terms in [`ShapeRuns::means`]; the indices before them are those of
+/// [`Side`].
 const ROWS: usize = 2;
 const TERMS: usize = 3;
 /// Number of means per shape.
@@ -58,7 +61,8 @@ struct Mean {
 }
 
 impl Mean {
-    /// Records a sample, clamped to `-most..=most`. If `quickest` is set, a lower second sample replaces the first.
+    /// Adds a sample to the mean, clamped to `-most..=most`. If `quickest` is set and the second sample is lower than
+    /// the first, it replaces it.
     fn add(&mut self, log: f64, most: f64, quickest: bool) {
         let log = log.clamp(-most, most);
         if self.runs == 1 && quickest && log < self.log {
@@ -73,6 +77,7 @@ impl Mean {
         self.log += step * (1.0 / f64::from(self.runs)).max(NEWEST);
     }
 
+    /// As a JSON array: `[log, runs]`.
     fn to_json(self) -> Value {
         json!([self.log, self.runs])
     }
@@ -85,29 +90,29 @@ impl Mean {
     }
 }
 
-/// Means and uses of one shape.
+/// Everything that was learned about one shape, with or without predicates.
 #[derive(Clone, Debug, Default)]
 struct ShapeRuns {
     means: [Mean; MEANS],
-    /// True once a side without runs was chosen as a trial.
+    /// True once this side was tried although it had no runs.
     tried: [bool; 2],
-    /// Decaying number of recent uses, and when it was updated; not stored.
+    /// Number of recent uses, decaying with time, as of `counted`; not stored.
     uses: f64,
     counted: Option<Instant>,
-    /// The last decision, the seconds saved up for trying the other side again, and the number of such tries that were
-    /// not faster; not stored.
+    /// The side chosen last, the seconds saved up for trying the other side again, and the number of such tries in
+    /// which it was not faster; not stored.
     chosen: Option<Side>,
     saved: f64,
     in_vain: i32,
-    /// Sequence number of the last use.
+    /// Value of [`Learnt::now`] at the last use.
     last: u64,
 }
 
-/// Correction factors by shape.
+/// Everything that was learned from a device's runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learnt {
     shapes: FxHashMap<u64, ShapeRuns>,
-    /// Sequence number of the latest use.
+    /// Number of uses so far, as a logical clock.
     now: u64,
     /// True if something has changed since the last save.
     pub changed: bool,
@@ -117,31 +122,32 @@ pub(crate) struct Learnt {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
     pub factor: f64,
-    /// Number of runs with the same shape; 0 for a median over others.
+    /// Number of runs with this shape; 0 if the factor is a median over other shapes.
     pub runs: u32,
 }
 
 impl Learnt {
-    /// The mean of the runs with the same predicates, otherwise of those with the same shape.
+    /// The mean at index `of` for this shape over the same predicates, or else over any predicates; `None` without
+    /// runs.
     fn mean(&self, shape: &Shape, of: usize) -> Option<Mean> {
         let of_key = |key: u64| self.shapes.get(&key).map(|s| s.means[of]);
         let keys = [shape.exact, shape.general()];
         keys.into_iter().filter_map(of_key).find(|m| m.runs > 0)
     }
 
-    /// The factor for estimated rows; 1 for a shape without runs. The error of an estimate depends on the predicates,
-    /// so runs over other predicates are not used.
+    /// The factor for the estimated number of rows; 1 for a shape without runs. The error of an estimate depends on the
+    /// predicates, so runs over other predicates are not used.
     pub fn rows(&self, shape: &Shape) -> f64 {
         let own = self.shapes.get(&shape.exact).map(|s| s.means[ROWS]);
         own.map_or(1.0, |m| m.log.exp())
     }
 
-    /// The factor for the time of decoding a shape's rows to terms; 1 for a shape without such a run.
+    /// The factor for the time of decoding rows to terms; 1 for a shape without runs that were dominated by decoding.
     pub fn terms(&self, shape: &Shape) -> f64 {
         self.mean(shape, TERMS).map_or(1.0, |m| m.log.exp())
     }
 
-    /// The factor for a prediction of this side.
+    /// The factor for a predicted time on this side.
     pub fn correction(&self, shape: &Shape, side: Side) -> Correction {
         if let Some(mean) = self.mean(shape, side as usize) {
             return Correction {
@@ -182,12 +188,12 @@ impl Learnt {
         self.add(shape, side as usize, measured / predicted);
     }
 
-    /// Records the rows of a run, and their estimate without corrections.
+    /// Records the number of rows that a run returned, and the uncorrected estimate.
     pub fn gave(&mut self, shape: &Shape, rows: f64, estimated: f64) {
         self.add(shape, ROWS, (rows + 1.0) / (estimated + 1.0));
     }
 
-    /// Records the seconds for decoding terms: measured, and predicted without corrections.
+    /// Records the seconds that decoding terms took, and the uncorrected prediction.
     pub fn showed(&mut self, shape: &Shape, measured: f64, predicted: f64) {
         self.add(shape, TERMS, measured / predicted);
     }
@@ -203,7 +209,7 @@ impl Learnt {
         self.changed = true;
     }
 
-    /// Counts a use of a plan; returns the recent ones, including this one.
+    /// Records a use of a plan; returns the number of recent ones, including this one.
     pub fn used(&mut self, shape: &Shape) -> f64 {
         let recent = self.uses(shape) + 1.0;
         let entry = self.entry(shape.exact);
@@ -211,7 +217,7 @@ impl Learnt {
         recent
     }
 
-    /// Decaying number of recent uses of a plan; a use one half-life ago counts as half.
+    /// Number of recent uses of a plan, each weighted by its age.
     pub fn uses(&self, shape: &Shape) -> f64 {
         let Some(entry) = self.shapes.get(&shape.exact) else {
             return 0.0;
@@ -230,9 +236,9 @@ impl Learnt {
         })
     }
 
-    /// True if the side that was not chosen should execute the plan anyway: its ratio comes from few runs or is close,
-    /// and the time for one run has been saved up. `seconds` are those predicted for the chosen side and for the other
-    /// one; `plain` is the other side's estimate without corrections.
+    /// True if the side that was not chosen should execute the plan nevertheless, to measure it again: it may in fact
+    /// be faster (see [`DOUBT`]), and enough time was saved up to pay for one run on it. `seconds` are the predictions
+    /// for the chosen side and for the other one; `plain` is the other side's uncorrected prediction.
     pub fn recheck(&mut self, shape: &Shape, chosen: Side, seconds: [f64; 2], plain: f64) -> bool {
         let other = match chosen {
             Side::Cpu => Side::Gpu,
@@ -260,15 +266,14 @@ impl Learnt {
         true
     }
 
-    /// Records that a side is being tried, so that it is tried only once.
+    /// Records that a side without runs is being tried, so that it is tried only once.
     pub fn trying(&mut self, shape: &Shape, side: Side) {
         for key in [shape.exact, shape.general()] {
             self.entry(key).tried[side as usize] = true;
         }
     }
 
-    /// The document in which it is stored: for each shape its hash and `[log, runs]` for CPU, GPU, rows and terms, most
-    /// recent last.
+    /// JSON form: for each shape its hash and `[log, runs]` for CPU, GPU, rows and terms, the most recently used last.
     pub fn to_json(&self) -> Value {
         let mut all: Vec<_> = self.shapes.iter().collect();
         all.retain(|(_, s)| s.means.iter().any(|m| m.runs > 0));
@@ -281,7 +286,7 @@ impl Learnt {
         Value::Array(lines.collect())
     }
 
-    /// Parses the plausible ratios of a document; everything else in it is ignored.
+    /// Parses the plausible entries of this form and ignores everything else.
     pub fn from_json(v: &Value) -> Self {
         let mut out = Self::default();
         let rows = v.as_array().map_or(&[][..], Vec::as_slice);
@@ -299,10 +304,10 @@ impl Learnt {
     }
 }
 
-/// The member of a device's document that contains the learned ratios.
+/// The key in a device's JSON object under which the learned ratios are stored.
 pub(super) const MEMBER: &str = "runs";
 
-/// Stores the learned ratios in a device's document.
+/// Stores the learned ratios in a device's JSON object.
 pub(super) fn store(into: &mut Map<String, Value>, learnt: &Learnt) {
     into.insert(MEMBER.into(), learnt.to_json());
 }
@@ -330,7 +335,7 @@ mod tests {
         assert!((l.correction(&seen, Side::Cpu).factor - 3.0).abs() < 1e-9);
         assert!((l.correction(&alike, Side::Cpu).factor - 3.0).abs() < 1e-9);
         assert_eq!(l.correction(&seen, Side::Gpu).runs, 0);
-        // Other predicates have their own mean as soon as they have a run.
+        // Plans over other predicates have their own mean as soon as one has run.
         l.ran(&alike, Side::Cpu, 0.5, 1.0);
         assert!((l.correction(&alike, Side::Cpu).factor - 0.5).abs() < 1e-9);
         assert!((l.correction(&seen, Side::Cpu).factor - 3.0).abs() < 1e-9);
@@ -369,7 +374,7 @@ mod tests {
         assert!((l.used(&s) - 2.0).abs() < 0.01);
     }
 
-    /// One bad moment of a side does not decide for ever, and trying a slower side again costs little.
+    /// One slow run of a side must not rule it out for ever, and trying a slower side again must cost little.
     #[test]
     fn the_other_side_is_asked_again() {
         let (mut l, s) = (Learnt::default(), shape(1));
@@ -377,7 +382,7 @@ mod tests {
             let asked = (0..runs).filter(|_| l.recheck(&s, Side::Cpu, [1.0, there], plain));
             asked.count()
         };
-        // A side without runs is not tried here; trials do that.
+        // `recheck` does not choose a side without runs; trials do that.
         assert_eq!(asked(&mut l, 1000, 0.5, 0.5), 0);
         // One run took a hundred times as long as estimated.
         l.ran(&s, Side::Gpu, 50.0, 0.5);
@@ -386,7 +391,7 @@ mod tests {
         // The next one takes the usual time.
         l.ran(&s, Side::Gpu, 0.6, 0.5);
         assert!((l.correction(&s, Side::Gpu).factor - 1.2).abs() < 1e-9);
-        // After a different choice, the saved time is reset.
+        // After the other side was chosen, the saved time starts from zero.
         assert!(!l.recheck(&s, Side::Gpu, [0.6, 1.0], 1.0));
         // A side that is known to be three times slower is not tried; one that is 1.5 times slower is tried more and
         // more rarely.

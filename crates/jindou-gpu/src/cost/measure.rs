@@ -1,4 +1,4 @@
-//! Quick measurement of a device's speeds.
+//! Quick measurement of a device's speeds, in at most some tenths of a second.
 
 use super::Calibration;
 use super::calibration::DOUBTFUL;
@@ -12,18 +12,19 @@ use jindou_model::{CancelToken, Invariant, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Lookups in one measurement of random sectors: enough to keep the largest card busy for some tens of microseconds.
+/// Number of lookups in one measurement of random reads: enough to keep the largest GPU busy for some tens of
+/// microseconds.
 const LOOK_UPS: u32 = 1 << 20;
 /// Number of kernels queued together to time one.
 const QUEUED: u32 = 64;
-/// Sizes of memory in which random sectors are read: within a card's cache, beyond it, and large
-/// enough to show the cost of address translation. Each is an array of as many ids, which have 32 bits.
+/// Sizes in bytes of the memory in which random reads are measured: within a GPU's cache, beyond it, and large enough
+/// to include the cost of address translation. Each is an array of ids, which have 32 bits.
 const FOOTPRINTS: [u64; 3] = [30 << 20, 1 << 30, 15 << 30];
 const _: () = assert!(FOOTPRINTS[2] / 4 < u32::MAX as u64);
 
 impl Calibration {
-    /// Measures a device that is otherwise idle. After `budget` no further measurement begins; missing figures are
-    /// derived from the others.
+    /// Measures a device that must be otherwise idle. No further measurement begins after `budget`; figures missing
+    /// then are derived from the others.
     ///
     /// # Errors
     /// Errors of the device.
@@ -31,7 +32,7 @@ impl Calibration {
         Self::measure_and_say(device, budget, cancel).map(|m| m.0)
     }
 
-    /// As [`Self::measure`]; also returns the sentences of [`Self::mend`].
+    /// As [`Self::measure`]; also returns the warnings of [`Self::mend`].
     ///
     /// # Errors
     /// Errors of the device.
@@ -91,7 +92,7 @@ impl Calibration {
     }
 }
 
-/// The shortest time in seconds of `times` executions of queued work, by the device's clock.
+/// The shortest of `times` executions of the queued `work`, in seconds by the device's clock.
 fn least_of(
     device: &Arc<Device>,
     cancel: &CancelToken,
@@ -118,7 +119,8 @@ fn wait_between(device: &Device, from: &Mark, to: &Mark, cancel: &CancelToken) -
     device.between(from, to)
 }
 
-/// Seconds for one more kernel in the queue, and for reading a number that the last one has written.
+/// Seconds that one more kernel in the queue takes, and seconds until the host has read a number that the last kernel
+/// wrote.
 fn launches(device: &Arc<Device>, cancel: &CancelToken) -> Result<(f64, f64)> {
     let table = DeviceBuffer::with(device, &[[1u32, 2], [0, 0]])?;
     let out = DeviceBuffer::new(device, 256)?;
@@ -154,7 +156,7 @@ fn launches(device: &Arc<Device>, cancel: &CancelToken) -> Result<(f64, f64)> {
     Ok((launch, (one - launch).max(1e-9)))
 }
 
-/// Bytes per second to the device and from it.
+/// Bytes per second of copies to the device and from it, without the time `sync` of a wait.
 fn link(
     device: &Arc<Device>,
     buffer: &DeviceBuffer,
@@ -180,12 +182,12 @@ fn link(
     Ok((rate(there), rate(back)))
 }
 
-/// Bytes per second of the sectors that random lookups read in memory of this size.
+/// Bytes per second of random reads of sectors in `size` bytes of memory.
 fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -> Result<f64> {
     let edges = (size / 4) as u32;
     let neighbours = DeviceBuffer::new(device, size as usize)?;
     neighbours.clear()?;
-    // Consecutive keys with one neighbour each: finding a key reads nothing.
+    // Consecutive keys with one neighbour each, so that finding a key reads nothing and a lookup reads one sector.
     let mut p: params::ExpandOneParams = bytemuck::Zeroable::zeroed();
     p.segment.kind = FinderKind::Intervals as u32;
     p.segment.table_len = 1;
@@ -212,7 +214,7 @@ fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -
         unsafe { device.launch(Kernel::ExpandOne, grid, bytemuck::bytes_of(&p)) }
     })?;
     let looked = f64::from(LOOK_UPS);
-    // Anchors and outputs are accessed sequentially.
+    // Subtract the time for anchors and outputs, which are accessed sequentially.
     let alone = (seconds - 8.0 * looked / stream).max(seconds / 8.0);
     Ok(32.0 * looked / alone)
 }

@@ -1,4 +1,4 @@
-//! Cost model that decides whether a plan is executed on a device: predicted times there and on the CPU.
+//! Cost model that decides whether a plan runs on a device: predicted times there and on the CPU.
 //!
 //! ```text
 //! T_gpu = wait + upload + (Σ steps [ordered / stream + Σ 32 · sectors / random(segment) + launches · t_l + syncs · t_s + host]
@@ -6,16 +6,17 @@
 //! T_cpu = (the planner's nanoseconds for the same steps / speed-up(threads) + overhead per step) · factor_cpu(shape) + decoding
 //! ```
 //!
-//! A plan is executed on the device if `1.3 · T_gpu < T_cpu`. Operators that the CPU executes on either side are not in
-//! these terms, but in the measured times, and therefore in the factors.
+//! A plan is executed on the device if `1.3 · T_gpu < T_cpu`. Operators that the CPU executes in both cases are not
+//! part of the formulas, but they are part of the measured times and therefore of the factors.
 //!
 //! - Speeds are those of a [`Calibration`], measured in the background when the device was opened. If
 //!   `JINDOU_GPU_CALIBRATION` names a file, they are stored there by device, driver and kernels.
 //! - The factors are ratios of measured to predicted times of earlier runs on this machine ([`learnt`]), stored in the
 //!   same file.
 //! - A plan whose segments are not on the device is executed on the CPU, unless the device is faster even with the
-//!   upload. The segments are uploaded meanwhile if that pays off over the expected runs. If other segments would have
-//!   to be evicted for them, that is the case once the time lost without them reaches their transfer time.
+//!   upload. Meanwhile, the segments are uploaded in the background if the runs expected from now on save more time
+//!   than the upload takes. If other segments would have to be evicted for them, they are uploaded only after the time
+//!   lost without them has reached the time for the upload.
 
 mod calibration;
 mod decide;
@@ -45,36 +46,36 @@ use std::time::{Duration, Instant};
 const NEWEST: f64 = 0.2;
 /// Share of the device's free memory that background uploads may use.
 const BACKGROUND: f64 = 0.75;
-/// Host's work per kernel plus the kernel's minimum time, in launches.
+/// Host work per kernel plus the kernel's minimum time, as a multiple of [`Calibration::launch`].
 const LAUNCHES_A_KERNEL: f64 = 2.0;
-/// Host's work per run, in waits.
+/// Host work per run, as a multiple of [`Calibration::sync`].
 const SYNCS_A_RUN: f64 = 1.5;
-/// Seconds for a plan that is known to have no rows, on either side.
+/// Seconds, on either side, for a plan that is known to return no rows.
 const EMPTY: f64 = 1e-7;
-/// Shortest time between two saves.
+/// Shortest time between two saves to the file.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
-/// A device's speeds and its runs so far, from which the costs of future plans are predicted.
+/// A device's speeds and what was learned from its runs, from which the times of plans are predicted.
 pub(crate) struct DeviceModel {
     pub calibration: Calibration,
     state: Mutex<State>,
-    /// The file in which runs are stored, and the device's identity there.
+    /// The file in which learned factors are saved, and the device's identity in it; `None` if they are not saved.
     kept: Option<(PathBuf, String)>,
 }
 
 struct State {
     learnt: Learnt,
-    /// Mean seconds that recent queries occupied the device.
+    /// Mean seconds for which recent queries occupied the device.
     run: f64,
-    /// Seconds that plans lost because a segment was missing, by epoch and segment.
+    /// Seconds that plans lost because a segment was not on the device, by epoch and segment.
     lost: FxHashMap<(u64, SegmentName), f64>,
     saved: Instant,
 }
 
-/// The state of the device that a prediction depends on.
+/// The state of the device on which a prediction depends.
 pub(crate) struct DeviceNow<'a> {
     pub name: String,
-    /// Number of queries that wait or run.
+    /// Number of queries that wait for the device or run on it.
     pub in_line: u64,
     /// Free bytes of the device's memory.
     pub free: &'a dyn Fn() -> f64,
@@ -92,7 +93,7 @@ impl DeviceModel {
         Self::with(calibration, Learnt::default(), None)
     }
 
-    /// A model that loads what earlier processes have learned, and saves what it learns.
+    /// A model that loads what earlier processes have learned from `file`, and saves there what it learns.
     pub fn kept_in(calibration: Calibration, file: PathBuf, identity: String) -> Self {
         let learnt = calibration::load_runs(&file, &identity);
         Self::with(calibration, learnt, Some((file, identity)))
@@ -111,7 +112,7 @@ impl DeviceModel {
         }
     }
 
-    /// Seconds on the device by the calibration alone, with all segments there.
+    /// Uncorrected seconds on the device if all segments have been uploaded.
     fn plain(&self, work: &WorkEstimate) -> f64 {
         let c = &self.calibration;
         if work.is_empty() {
@@ -126,7 +127,7 @@ impl DeviceModel {
         work.ordered / c.stream + sectors.sum::<f64>() + launches * c.launch + waits * c.sync
     }
 
-    /// Seconds for copying the rows back, of which there are `more` times as many as estimated.
+    /// Seconds for copying the rows back, if there are `more` times as many as estimated.
     fn back(&self, work: &WorkEstimate, more: f64) -> f64 {
         if work.leaving > 0.0 {
             let more = if work.rows > 0.0 { more } else { 1.0 };
@@ -135,7 +136,7 @@ impl DeviceModel {
         0.0
     }
 
-    /// The predicted times of work.
+    /// Predicts the times of a plan of this work and shape on the device and on `threads` CPU threads.
     pub fn predict(
         &self,
         work: &WorkEstimate,
@@ -194,9 +195,9 @@ impl DeviceModel {
         p
     }
 
-    /// Decides about a plan and counts its use. If it is executed on the CPU because segments are missing that are not
-    /// being uploaded, the lost time is distributed over these segments in proportion. From time to time, the slower
-    /// side is chosen to measure it again.
+    /// Decides where a plan runs and counts its use. If the CPU is chosen because segments are missing that are not
+    /// being uploaded now, the lost time is added to those segments, in proportion to their upload times. From time to
+    /// time, the side predicted to be slower is chosen to measure it again.
     pub fn decide(&self, p: &Prediction, epoch: u64) -> Decision {
         let mut decision = p.decision();
         let (lost, all) = (p.lost(), p.missing.iter().map(|m| m.1).sum::<f64>());
@@ -222,7 +223,7 @@ impl DeviceModel {
             }
         }
         if lost > 0.0 && all > 0.0 {
-            // Segments of another load have other names.
+            // The ids of predicates have another meaning in another epoch, so those entries are dropped.
             state.lost.retain(|(e, _), _| *e == epoch);
             for &(segment, seconds) in &p.missing {
                 *state.lost.entry((epoch, segment)).or_default() += lost * seconds / all;
@@ -231,9 +232,10 @@ impl DeviceModel {
         decision
     }
 
-    /// Records the time of a plan on one side from its start to its last row, and its rows. If more than half of the
-    /// time must have been spent on decoding terms, the run updates that factor instead of the side's. From runs on the
-    /// device that uploaded segments, or during which another query waited (`is_shared`), only the rows are recorded.
+    /// Records a run on one side: the seconds from its start to its last row, and its rows. If more than half of the
+    /// time was probably spent on decoding terms, the run updates the factor for decoding instead of the side's factor.
+    /// Runs on the device that uploaded segments or shared it with another query (`is_shared`) update only the factor
+    /// for rows.
     pub fn ran(&self, p: &Prediction, side: Side, seconds: f64, rows: u64, is_shared: bool) {
         let at = side as usize;
         let decode = p.passed[at] + p.per_row[at] * rows as f64;
@@ -253,13 +255,13 @@ impl DeviceModel {
         }
     }
 
-    /// Records how long a run occupied the device.
+    /// Records for how many seconds a run occupied the device.
     pub fn occupied(&self, seconds: f64) {
         let mut state = sync::lock(&self.state);
         state.run += NEWEST * (seconds - state.run);
     }
 
-    /// True if something was learned that should be saved now. Then false for some time.
+    /// True if something was learned that should be saved now. After that, returns false for some time.
     pub fn is_due(&self) -> bool {
         let mut state = sync::lock(&self.state);
         let due = self.kept.is_some() && state.learnt.changed && state.saved.elapsed() > SAVE_EVERY;
@@ -269,7 +271,7 @@ impl DeviceModel {
         due
     }
 
-    /// Saves what was learned. If that fails, the next process starts without it.
+    /// Saves what was learned. Errors are ignored: the next process then starts without it.
     pub fn save(&self) {
         let Some((file, identity)) = &self.kept else {
             return;
@@ -300,7 +302,7 @@ mod tests {
     const B: SegmentName = (PredicateId(2), Direction::In);
     const FREE: f64 = 1e11;
 
-    /// A heavy query: 100 MB sequentially, 10 M lookups in a segment of 400 MB, 50 ms on one core.
+    /// A heavy query: 100 MB read sequentially, 10 M lookups in a segment of 400 MB, 50 ms on one core.
     fn heavy() -> WorkEstimate {
         WorkEstimate {
             ordered: 1e8,
@@ -411,8 +413,9 @@ mod tests {
         assert!(text.contains("\nchosen: the CPU, since "), "{text}");
     }
 
-    /// Segments whose upload takes as long as several runs are uploaded in the background at once; if the memory is
-    /// full, once their absence has cost as much time; and never if the upload does not pay off.
+    /// Segments whose upload takes as long as several runs are uploaded in the background at once. If the device's
+    /// memory is full, they are uploaded after their absence has cost as much time as the upload takes; and never if
+    /// the upload does not pay off.
     #[test]
     fn segments_are_brought_by_expected_use() {
         let m = DeviceModel::new(Calibration::h200());
@@ -423,7 +426,7 @@ mod tests {
             p.to_string()
                 .contains("they are being uploaded in the background, since 8 runs")
         );
-        // After two more uses, two more runs are expected.
+        // Each use raises the number of expected runs by one, from eight.
         m.decide(&p, 7);
         let p = predict(&m, &heavy(), 2, false);
         assert!(p.to_string().contains("since 10 runs"), "{p}");
@@ -432,7 +435,7 @@ mod tests {
                 .decision()
                 .bring
         );
-        // 60 GB take six seconds.
+        // Uploading 60 GB takes six seconds, more than the expected runs save.
         let large = WorkEstimate {
             segments: [(A, 60e9)].into_iter().collect(),
             ..heavy()
@@ -445,7 +448,7 @@ mod tests {
             ..heavy()
         };
         assert!(predict(&m, &small, 2, false).is_worth_it());
-        // The memory is full.
+        // The device's memory is full.
         let m = DeviceModel::new(Calibration::h200());
         let (mut refused, mut lost) = (0, 0.0);
         let bring = 4.01e8 / 10e9;
@@ -459,13 +462,13 @@ mod tests {
             refused += 1;
             assert!(refused < 100);
         }
-        // The transfer takes 40 ms, and each query loses some 25 ms: the remainder must become less than the query's
-        // own gain.
+        // The transfer takes 40 ms, and each run on the CPU loses some 25 ms, so the plan moves to the GPU once the
+        // rest of the transfer takes less than a run gains.
         assert!(
             refused >= 1 && lost < bring + 0.026,
             "{refused} refused, {lost} s lost"
         );
-        // Another load's segments start from zero.
+        // Losses of another epoch do not count.
         assert!(!predict_in(&m, &heavy(), 2, &|_| false, (8, 4e8, 0)).is_worth_it());
     }
 
@@ -493,7 +496,7 @@ mod tests {
         let cold = predict(&m, &heavy(), 2, false);
         m.ran(&cold, Side::Gpu, 1.0, 1, false);
         m.ran(&p, Side::Gpu, 1.0, 1, false);
-        // Neither does a run that others waited for.
+        // Runs during which another query waited do not change the factor, either.
         m.ran(&before, Side::Gpu, 1.0, 1, true);
         let terms = WorkEstimate {
             rows: 1e4,
@@ -502,7 +505,7 @@ mod tests {
         };
         let few = predict(&m, &terms, 2, true);
         m.ran(&few, Side::Cpu, 10.0, 1_000_000_000, false);
-        // The number of rows is learned, however: they would have to be copied over the link.
+        // The number of rows is learned, however: copying them over the link takes time.
         let many = predict(&m, &terms, 2, true);
         assert!(many.is_worth_it() != few.is_worth_it(), "{few}\n{many}");
         let again = predict(&m, &heavy(), 2, true);

@@ -1,4 +1,4 @@
-//! Decisions without a device, from a calibration and recorded work.
+//! The cost model without a device: decisions from given speeds and recorded work, for tests and benchmarks.
 
 use super::{Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate};
 use jindou_graph::Graph;
@@ -6,17 +6,17 @@ use jindou_model::{Direction, PredicateId};
 use jindou_plan::Plan;
 use serde_json::{Value, json};
 
-/// The work of a plan on both sides, and its shape.
+/// The estimated work of a plan, and its shape.
 #[derive(Clone, Debug)]
 pub struct PlanWork {
     work: WorkEstimate,
     shape: Shape,
 }
 
-/// How a plan's rows are used.
+/// The use that is made of a plan's result rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsUse {
-    /// Only their number is copied back.
+    /// Only the number of rows is copied back.
     Counted,
     /// As `Counted`, and a checksum is computed on the device.
     Summed,
@@ -36,7 +36,7 @@ impl PlanWork {
         }
     }
 
-    /// The same work with this use of its rows.
+    /// A copy of this work whose rows are used in this way.
     #[must_use]
     pub fn with_use(&self, rows: RowsUse) -> Self {
         let mut out = self.clone();
@@ -56,7 +56,7 @@ impl PlanWork {
         if matches!(rows, RowsUse::Counted | RowsUse::Summed) {
             w.leaving = 0.0;
         }
-        // The checksum is cleared, computed and read.
+        // A checksum takes a launch to clear it, a launch to compute it, and a read by the host.
         if rows == RowsUse::Summed && !w.is_empty() {
             w.launches += 2.0;
             w.kernels += 1.0;
@@ -65,20 +65,20 @@ impl PlanWork {
         out
     }
 
-    /// The same work if this many threads consume the device's rows, in place of all.
+    /// The same work if this many CPU threads process the rows from the device, instead of all threads.
     #[must_use]
     pub fn taken_by(mut self, threads: usize) -> Self {
         self.work.takers = Some(threads);
         self
     }
 
-    /// The shape: operators and steps without constants and predicates.
+    /// The shape as text: operators and steps without constants and predicates.
     #[must_use]
     pub fn shape(&self) -> &str {
         &self.shape.text
     }
 
-    /// The planner's nanoseconds on one core.
+    /// The planner's estimate of the time on one core, in nanoseconds.
     #[must_use]
     pub fn nanoseconds(&self) -> f64 {
         self.work.cpu_ns
@@ -90,7 +90,7 @@ impl PlanWork {
         self.work.segments.values().sum()
     }
 
-    /// The document in which it is recorded.
+    /// JSON form of the work.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let w = &self.work;
@@ -102,7 +102,7 @@ impl PlanWork {
         })
     }
 
-    /// Parses recorded work of the plan with this name; `None` unless every figure is present.
+    /// Parses the JSON form of the work of the query called `name`; `None` unless every figure is present.
     #[must_use]
     pub fn from_json(v: &Value, name: &str) -> Option<Self> {
         let number = |v: &Value| v.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
@@ -134,7 +134,7 @@ impl PlanWork {
     }
 }
 
-/// Decides about plans for a device that need not exist.
+/// Decides about plans for a device that only its speeds describe.
 pub struct Chooser {
     model: DeviceModel,
 }

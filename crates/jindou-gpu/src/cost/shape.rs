@@ -1,4 +1,5 @@
-//! The shape of a plan. Plans of the same shape are expected to have the same ratio of measured to predicted time.
+//! The shape of a plan: its text without constants. Plans of the same shape are expected to have the same ratio of
+//! measured to predicted time.
 
 use jindou_graph::Graph;
 use jindou_plan::{
@@ -9,12 +10,12 @@ use std::fmt::Write;
 /// Largest length of a shape's text in bytes; plans that differ only beyond it have the same shape.
 const LONGEST: usize = 400;
 
-/// A plan's operators and steps without constants, and their hashes.
+/// A plan's operators and steps without constants, with their hashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Operators and steps, such as `count(keys expand expand2)`.
     pub text: String,
-    /// The same with the predicates of one store.
+    /// A hash of the text and of the predicate ids, which are those of one store.
     pub exact: u64,
 }
 
@@ -25,7 +26,7 @@ fn fnv(text: &str, seed: u64) -> u64 {
     })
 }
 
-/// Text that stops growing at its limit.
+/// Text that stops growing at [`LONGEST`]; the predicates are collected separately.
 #[derive(Default)]
 struct ShapeText {
     text: String,
@@ -187,7 +188,7 @@ impl Shape {
         }
     }
 
-    /// A recorded shape, of the plan with this name.
+    /// A shape from recorded text. `name`, that of the query, takes the place of the predicates.
     #[cfg(any(test, feature = "testing"))]
     pub fn recorded(text: &str, name: &str) -> Self {
         Self {
@@ -205,7 +206,7 @@ impl Shape {
         }
     }
 
-    /// The hash of the shape without predicates.
+    /// A hash of the shape without predicates.
     pub fn general(&self) -> u64 {
         fnv(&self.text, 0)
     }

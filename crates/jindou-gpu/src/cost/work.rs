@@ -1,7 +1,7 @@
-//! Estimate of the work of a plan's steps on a device, before anything is transferred, and on the CPU.
+//! Estimate of the work of a plan: what its steps would take on a device with all segments there, and on the CPU.
 //!
-//! The time of kernels beyond moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
-//! `floors`: 21 kernels over 16.8 million rows). It is expressed as additional sequential bytes.
+//! Kernels take longer than moving their bytes. This was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
+//! `floors`: 21 kernels over 16.8 million rows), and is expressed as additional sequential bytes.
 
 mod steps;
 
@@ -18,73 +18,75 @@ use jindou_plan::{
 };
 use rustc_hash::FxHashMap;
 
-/// A segment in any version: predicate and direction.
+/// A segment, in whatever version: predicate and direction.
 pub(crate) type SegmentName = (PredicateId, Direction);
 
-/// The planner's nanoseconds for a hash-table lookup, and for a row that a sub-plan is run for.
+/// CPU nanoseconds, as the planner counts them, for a lookup in a hash table and for a row that enters or leaves a
+/// sub-plan.
 const DISTINCT_NS: f64 = 10.0;
 const APPLY_NS: f64 = 5.0;
-/// The planner's nanoseconds for a node that a path visits, and the assumed length of the longest path.
+/// CPU nanoseconds for a node that a property path visits, and the assumed number of repetitions of a path.
 const PATH_NS: f64 = 20.0;
 const LEVELS: f64 = 10.0;
-/// The planner's nanoseconds for a row that ORDER BY with LIMIT compares.
+/// CPU nanoseconds for a row that ORDER BY with LIMIT compares.
 const SORT_NS: f64 = 4.0;
-/// The planner's nanoseconds for a row that is grouped.
+/// CPU nanoseconds for a row that is grouped.
 const GROUP_NS: f64 = 10.0;
-/// Ratio of the time of filtering kernels to the time for copying the bytes that they move.
+/// Time of filtering kernels relative to copying the bytes that they move.
 const FILTERING: f64 = 1.6;
-/// The same ratio for kernels that measure lists and produce rows from them.
+/// Factor of the same kind for kernels that measure lists and produce rows from them.
 const EXPANDING: f64 = 2.7;
 
-/// Seconds on the CPU per plan, additionally with more than one thread, and per step.
+/// Seconds on the CPU: per plan, per plan with more than one thread, and per step.
 const CPU_PLAN: f64 = 0.3e-6;
 const CPU_THREADS: f64 = 1e-6;
 const CPU_STEP: f64 = 0.5e-6;
-/// Time that each additional thread of a heavy plan adds to all, since they share memory. On 16 cores, LUBM's heavy
-/// queries are 9 to 10 times as fast as on one.
+/// Slow-down of all threads of a heavy plan per additional thread, since they share memory bandwidth. On 16 cores,
+/// LUBM's heavy queries are 9 to 10 times as fast as on one.
 const CONTENTION: f64 = 0.045;
-/// Seconds for decoding an id to a term's text.
+/// CPU seconds for decoding an id to a term's text.
 const CELL: f64 = 40e-9;
-/// Share of that time which operators take for an id of a row that is copied back.
+/// Time for passing an id that is copied back to an operator on the CPU, as a share of [`CELL`].
 const OPERATED: f64 = 0.25;
 
 /// Assumed share of the rows that pass a FILTER above an exploration.
 const UNKNOWN_SHARE: f64 = 0.5;
 
-/// The estimated work of steps.
+/// The estimated work of a plan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkEstimate {
-    /// Bytes read and written sequentially, weighted by the kernels' speed.
+    /// Bytes read and written sequentially, each kernel's weighted by its slow-down ([`FILTERING`], [`EXPANDING`]).
     pub ordered: f64,
-    /// Random sectors of 32 bytes, by the size of the segment that they are in.
+    /// Random reads: pairs of the size in bytes of the segment read from, and the number of sectors of 32 bytes.
     pub sectors: Vec<(f64, f64)>,
-    /// Kernels, and fills with zeros.
+    /// Number of kernels and of fills with zeros.
     pub launches: f64,
-    /// The kernels among them.
+    /// Number of kernels.
     pub kernels: f64,
-    /// Number of times that the host waits for a count.
+    /// Number of times that the host waits for the device.
     pub syncs: f64,
-    /// The segments read, with their bytes.
+    /// The segments that are read, with their sizes in bytes.
     pub segments: FxHashMap<SegmentName, f64>,
     /// Bytes of rows that are copied back.
     pub leaving: f64,
-    /// The plan's rows, if its last operator is executed on the device.
+    /// Number of result rows, if the device executes the plan's last operator; otherwise 0.
     pub rows: f64,
-    /// Number of columns of these rows that are decoded to terms.
+    /// Number of columns of these rows, all of which are decoded to terms.
     pub columns: f64,
-    /// Ids that are copied back for operators on the CPU.
+    /// Number of ids that are copied back for operators on the CPU.
     pub passed: f64,
-    /// Number of threads that consume a device's rows, if not all; for runs recorded when it was one.
+    /// Number of CPU threads that process the rows from the device, if not all: runs that were recorded by older
+    /// versions used one.
     pub takers: Option<usize>,
     /// Number of steps.
     pub steps: f64,
     /// The planner's nanoseconds for the same work on one core.
     pub cpu_ns: f64,
-    /// The column whose ids ascend from row to row.
+    /// The column whose ids ascend from row to row, so that lookups by it are sequential.
     pub in_order: Option<Slot>,
 }
 
-/// True for an expansion of which a COUNT only sums the lengths of lists.
+/// True for an expansion whose rows a COUNT does not need, since it can sum the lengths of the lists.
 fn is_lengths(step: &Step) -> bool {
     let one = match &step.kind {
         StepKind::Expand { lists, within, .. } => lists.len() == 1 && within.is_none(),
@@ -103,8 +105,8 @@ fn scope_of(graph: &GraphRef) -> Option<GraphScope<'_>> {
 }
 
 impl WorkEstimate {
-    /// The work of all explorations of a plan, for the steps that the device can execute, and of the supported
-    /// operators above them.
+    /// The work of all explorations of a plan, as far as the device can execute their steps, and of the operators above
+    /// them that it supports.
     pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
         let mut work = Self::default();
         let mut open = vec![(&plan.root, false, None)];
@@ -154,12 +156,12 @@ impl WorkEstimate {
         work
     }
 
-    /// True if there is nothing to do on either side.
+    /// True for a plan without work on either side.
     pub fn is_empty(&self) -> bool {
         self.launches == 0.0 && self.steps == 0.0
     }
 
-    /// Speed-up of this many threads over one.
+    /// Factor by which this many threads are faster than one; 1 for light plans.
     fn speed_up(&self, threads: usize) -> f64 {
         if self.cpu_ns < LIGHT_COST {
             return 1.0;
@@ -174,16 +176,15 @@ impl WorkEstimate {
         CPU_PLAN + more + CPU_STEP * self.steps + self.cpu_ns * 1e-9 / self.speed_up(threads)
     }
 
-    /// Seconds for processing the resulting ids if there are this many rows, after execution on the CPU and on a
-    /// device. All threads do it, wherever the rows come from.
+    /// Seconds for decoding terms and passing ids on if there are this many rows: after execution on the CPU, and after
+    /// execution on a device.
     pub fn decode(&self, threads: usize, rows: f64) -> [f64; 2] {
         let one = CELL * (rows * self.columns + OPERATED * self.passed);
         let takers = self.takers.unwrap_or(threads);
         [threads, takers].map(|n| one / self.speed_up(n))
     }
 
-    /// This work plus that of an operator which the device executes together with everything below it; `None` for
-    /// others.
+    /// This work plus that of `op` and everything below it, if the device executes all of it; `None` if it does not.
     fn tree(&self, op: &Operator, snapshot: &dyn Graph) -> Option<Self> {
         let mut work = self.clone();
         if let Some(rows) = grouped(op) {
@@ -191,7 +192,7 @@ impl WorkEstimate {
             return Some(work);
         }
         match op {
-            // Only its count is copied back.
+            // Only the count is copied back.
             Operator::Count(c) if c.group.is_empty() && c.counts.len() == 1 => {
                 let is_chain = compile::may_run(&c.input);
                 let is_distinct = c.counts.iter().all(|c| c.distinct && c.of.is_some());
@@ -210,13 +211,13 @@ impl WorkEstimate {
             }
             _ => return None,
         }
-        // The wait for the result's rows.
+        // The host waits once for the result's rows.
         work.syncs += 1.0;
         Some(work)
     }
 
-    /// Adds the work of an operator and of everything below it, which [`compile::may_run`] has found not to be deep.
-    /// Returns the approximate numbers of its rows and columns.
+    /// Adds the work of an operator and of everything below it. [`compile::may_run`] has limited the depth of the
+    /// recursion. Returns the estimated numbers of its rows and columns.
     fn operator(&mut self, op: &Operator, outer: f64, snapshot: &dyn Graph) -> Option<(f64, f64)> {
         match op {
             Operator::Explore(e) => {
@@ -262,7 +263,8 @@ impl WorkEstimate {
                     self.sectors
                         .push((look.bytes, p.visited * (look.sectors + 1.0)));
                 }
-                // The number of levels is unknown. Each one measures and produces rows, and keeps new nodes.
+                // The number of repetitions is unknown. Each one measures and expands lists, and keeps the nodes that
+                // are new.
                 self.ordered += 8.0 * EXPANDING * p.visited;
                 self.launches += 5.0 * LEVELS;
                 self.kernels += 3.0 * LEVELS;
@@ -274,7 +276,7 @@ impl WorkEstimate {
             }
             Operator::Apply(a) => {
                 let (rows, columns) = self.operator(&a.input, outer, snapshot)?;
-                // Row numbers are written, bits cleared.
+                // The outer rows are numbered, and the bitmap of numbers is cleared.
                 self.ordered += 4.0 * rows;
                 self.launches += 2.0;
                 self.kernels += 1.0;
@@ -288,7 +290,7 @@ impl WorkEstimate {
                     ApplyKind::Semi => (found, 0.0),
                     ApplyKind::Anti | ApplyKind::Mark(_) => (rows - found, 0.0),
                 };
-                // Bits are set and read, columns gathered.
+                // The bitmap is filled and read, and outer columns are gathered for the inner rows.
                 self.ordered += 8.0 * inner + joined * (4.0 + 8.0 * columns);
                 self.launches += 2.0;
                 self.kernels += 2.0;
@@ -300,7 +302,7 @@ impl WorkEstimate {
         }
     }
 
-    /// Adds a GROUP BY or COUNT that is counted by combination, and everything below it.
+    /// Adds a GROUP BY or COUNT that the device counts by combination, and everything below it.
     fn groups(&mut self, grouped: &GroupedRows<'_>, snapshot: &dyn Graph) -> Option<()> {
         let (rows, _) = self.operator(grouped.input, 0.0, snapshot)?;
         let columns = grouped.ids.len() as f64;
@@ -311,12 +313,12 @@ impl WorkEstimate {
         self.ordered += FILTERING * 4.0 * rows * (columns + grouped.tested.len() as f64);
         let (counters, tables) = match possible <= dense {
             true => (possible, 0.0),
-            // Slots are written and read again; half of them are in use.
+            // Twice as many hash slots as combinations are written, and read later.
             false => (2.0 * found, (columns - 1.0).max(1.0)),
         };
         self.ordered += FILTERING * 8.0 * rows * tables;
         self.sectors.push((8.0 * counters, rows * (1.0 + tables)));
-        // Counters are cleared and read, and the distinct combinations are written.
+        // Counters are cleared and read, and the combinations found are written.
         self.ordered += 8.0 * counters * (2.0 + tables) + 12.0 * found * (columns + 2.0);
         self.launches += 5.0 + 3.0 * tables;
         self.kernels += 3.0 + 2.0 * tables;
@@ -326,7 +328,8 @@ impl WorkEstimate {
         Some(())
     }
 
-    /// Adds the search for the first rows in an order, and subtracts the bytes of rows that need not be copied back.
+    /// Adds the search for the first rows in an order, and subtracts the bytes of the other rows, which are not copied
+    /// back.
     fn first_rows(
         &mut self,
         op: &Operator,
@@ -352,7 +355,7 @@ impl WorkEstimate {
         self.cpu_ns += SORT_NS * rows;
     }
 
-    /// Adds a DISTINCT of one column: each row tests its bit.
+    /// Adds a DISTINCT of one column, which tests a bit for each row.
     fn distinct(&mut self, rows: f64, columns: f64, snapshot: &dyn Graph) {
         self.compact(rows, 4.0, rows, columns);
         self.launches += 1.0;
@@ -385,14 +388,14 @@ impl WorkEstimate {
             self.cpu_ns += step.cost;
             covered += 1;
         }
-        // A start alone is not executed there, and has no result.
+        // A start without further steps is left to the CPU, so it copies nothing back.
         self.syncs += f64::from(u8::from(covered > 0));
         if covered > 0 && !is_counted {
             self.leaving += 4.0 * rows * columns as f64;
         }
     }
 
-    /// Adds a kernel that filters rows by the data that it reads for each.
+    /// Adds a kernel that filters `rows` rows, reads `read` bytes for each, and keeps `kept` rows of `columns` columns.
     fn compact(&mut self, rows: f64, read: f64, kept: f64, columns: f64) {
         self.ordered += FILTERING * (rows * read + 8.0 * kept * columns);
         self.launches += 1.0;
@@ -400,7 +403,7 @@ impl WorkEstimate {
         self.counted(rows);
     }
 
-    /// Adds the wait for the count of at most this many rows, unless it stays on the device.
+    /// Adds a wait for a row count, unless there are at most [`UNCOUNTED`] rows, whose count stays on the device.
     fn counted(&mut self, rows: f64) {
         self.syncs += f64::from(u8::from(rows > UNCOUNTED as f64));
     }

@@ -1,4 +1,4 @@
-//! Opening a GPU: the driver's library, its functions, and the kernels.
+//! Opening of a GPU: loads the driver's library, checks its version and functions, and loads the kernels.
 
 use super::{Cuda, FATBIN};
 use crate::backend::Kernel;
@@ -8,11 +8,10 @@ use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, OnceLock};
 
-/// The driver interface for which the kernels and the bindings were made, and the first driver that has it.
+/// The CUDA version for which the kernels and the bindings were made, and the first driver version that offers it.
 const NEEDED: (i32, &str) = (13_000, "580");
 
-/// Every driver function that is called here. The bindings panic, which ends the query, if one is missing, so all are
-/// looked up first.
+/// Every driver function that is called here. The bindings would panic if one were missing, so all are looked up first.
 const SYMBOLS: [&str; 43] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -63,15 +62,15 @@ fn says(e: result::DriverError) -> String {
     format!("the NVIDIA driver says {:?}", e.0)
 }
 
-/// The kernels' machine code: built into this program, or from the file that `JINDOU_FATBIN` names, so that kernels can
-/// be tried without rebuilding the program.
+/// The kernels' machine code: that built into this program, or the file that `JINDOU_FATBIN` names, with which kernels
+/// can be tried without rebuilding the program.
 fn kernels() -> Result<Cow<'static, [u8]>, String> {
     let Some(file) = std::env::var_os("JINDOU_FATBIN") else {
         return Ok(Cow::Borrowed(FATBIN));
     };
     let code = std::fs::read(&file)
         .map_err(|e| format!("the kernels in {} cannot be read: {e}", file.display()))?;
-    // The driver takes no length: it trusts the header.
+    // The driver is not told the length: it trusts the length in the header, which is therefore checked here.
     let length = code.get(8..16).and_then(|b| b.try_into().ok());
     let header = code.get(6..8).and_then(|b| b.try_into().ok());
     let whole = header.zip(length).is_some_and(|(h, l)| {
@@ -84,40 +83,40 @@ fn kernels() -> Result<Cow<'static, [u8]>, String> {
     Ok(Cow::Owned(code))
 }
 
-/// Calls the driver, catching panics. The bindings panic if a function is missing; all are looked up first, so this is
-/// a last resort.
+/// Calls the driver and converts a panic to an error. The bindings panic if a function is missing; since all are looked
+/// up first, this is only a second line of defence.
 fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(what))
         .unwrap_or_else(|_| Err("the NVIDIA driver's library (libcuda) cannot be used".to_owned()))
 }
 
 impl Cuda {
-    /// The first GPU, or a sentence that says why there is none.
+    /// Opens the first GPU. The error is a sentence that says why there is none.
     pub fn open() -> Result<Self, String> {
         Self::open_number(0)
     }
 
-    /// The GPU with this number, from 0, or a sentence that says why there is none.
+    /// Opens the GPU with this number, from 0. The error is a sentence that says why there is none.
     pub fn open_number(number: usize) -> Result<Self, String> {
         let opened = guarded(|| Self::look(number));
         opened.map_err(|why| format!("no GPU is used: {why}"))
     }
 
-    /// Number of GPUs that the driver finds; 0 if there is no usable driver.
+    /// Number of GPUs that the driver reports; 0 if there is no usable driver.
     #[must_use]
     pub fn count() -> usize {
         guarded(Self::ready).unwrap_or(0)
     }
 
-    /// The number of GPUs, once the driver is known to be usable.
+    /// Checks that the driver is usable; returns the number of GPUs.
     fn ready() -> Result<usize, String> {
-        // SAFETY: looks for the library and loads it; no other effect.
+        // SAFETY: searches for the library and loads it, without any other effect.
         if !unsafe { sys::is_culib_present() } {
             return Err("the NVIDIA driver (libcuda) is not installed".into());
         }
-        // SAFETY: the library is there.
+        // SAFETY: the library was found.
         let library = unsafe { sys::culib() };
-        // SAFETY: the symbol is looked for, not called.
+        // SAFETY: the symbol is only looked up, not called.
         let there = |name: &&str| unsafe { library.get::<*const c_void>(name.as_bytes()) }.is_ok();
         let too_old = |has: &str| {
             let (major, minor) = (NEEDED.0 / 1000, NEEDED.0 % 1000 / 10);
@@ -130,7 +129,7 @@ impl Cuda {
             return Err(too_old("does not report its version"));
         }
         let mut version = 0;
-        // SAFETY: a place for a number.
+        // SAFETY: a valid pointer for a number.
         unsafe { sys::cuDriverGetVersion(&raw mut version) }
             .result()
             .map_err(says)?;
@@ -163,7 +162,7 @@ impl Cuda {
         let device = result::device::get(ordinal).map_err(says)?;
         let name = result::device::get_name(device).map_err(says)?;
         let mut driver = 0;
-        // SAFETY: a place for a number.
+        // SAFETY: a valid pointer for a number.
         unsafe { sys::cuDriverGetVersion(&raw mut driver) }
             .result()
             .map_err(says)?;
@@ -218,7 +217,7 @@ impl Cuda {
         let pool = unsafe { result::mem_pool::create(&raw const props) };
         self.pool = self.done("make a memory pool", pool)?;
         let pages = self.page_kind();
-        // SAFETY: a place for a number, and complete properties.
+        // SAFETY: a valid pointer for a number, and complete properties.
         let granularity = unsafe {
             sys::cuMemGetAllocationGranularity(
                 &raw mut self.page,
@@ -237,7 +236,8 @@ impl Cuda {
             )
         };
         self.done("set up its memory pool", set)?;
-        // SAFETY: a whole fatbin, copied by the driver; one from a file is as trusted as the program.
+        // SAFETY: a whole fatbin, as checked when it was read; the driver copies it. A file named by the user is
+        // trusted as the program is.
         let module = unsafe { result::module::load_data(kernels.as_ptr().cast()) };
         if let Err(result::DriverError(
             sys::cudaError_enum::CUDA_ERROR_NO_BINARY_FOR_GPU

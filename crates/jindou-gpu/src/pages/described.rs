@@ -1,16 +1,16 @@
-//! A segment's arrays in the device's form.
+//! The arrays of a segment in the form that kernels read.
 
 use crate::device::ALIGN;
 use crate::params;
 
-/// A segment's arrays in the device's form, and their places in the buffers.
+/// The arrays of a segment in the form that kernels read, before they are on the device.
 pub(crate) struct Described<'a> {
-    /// Parameters without addresses.
+    /// The parameters, with addresses 0.
     pub params: params::SegmentParams,
     pub table: &'a [u8],
     pub keys: &'a [u32],
     pub offsets: &'a [u32],
-    /// True if the arrays were computed for the device because the store's have another form.
+    /// True if the arrays were computed, because those of the store have a form that kernels do not read.
     pub is_made: bool,
 }
 
@@ -22,12 +22,12 @@ impl<'a> Described<'a> {
         [0, keys, offsets, end]
     }
 
-    /// Bytes of finder, keys and offsets together.
+    /// Bytes of the index: finder, keys and offsets, each aligned.
     pub fn index_bytes(&self) -> usize {
         self.places()[3]
     }
 
-    /// The arrays of the index with their places.
+    /// The arrays of the index, each with its offset in bytes.
     pub fn parts(&self) -> Vec<(usize, &'a [u8])> {
         let [table, keys, offsets, _] = self.places();
         vec![
@@ -37,7 +37,7 @@ impl<'a> Described<'a> {
         ]
     }
 
-    /// The parameters for arrays at these addresses; 0 for an empty one.
+    /// The parameters if the index and the neighbours are at these addresses. An empty array has address 0.
     pub fn at(&self, index: u64, neighbours: u64) -> params::SegmentParams {
         let mut p = self.params;
         let [table, keys, offsets, _] = self.places();

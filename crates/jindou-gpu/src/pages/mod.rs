@@ -1,5 +1,5 @@
-//! Paging of segments that together exceed the device's memory: each has its own address range, of which only some
-//! pages are backed by memory (ATC '18 §4.1, §4.2).
+//! Paging of segments that do not fit in the device's memory together: each has its own address range, of which only
+//! some pages are backed by memory (ATC '18 §4.1, §4.2).
 //!
 //! ```text
 //! addresses of a segment   | finder, keys, offsets | neighbours |      reserved once, so that kernels see contiguous arrays
@@ -7,13 +7,14 @@
 //! pages                    mapped before a step that reads the segment, unmapped when others need the memory
 //! ```
 //!
-//! Blocks are uploaded in a queue of their own, concurrently with kernels, which wait only for the blocks of their step
-//! (pipelining). While a step computes, blocks of later steps are uploaded, as far as there is memory that no step in
-//! between needs.
+//! Blocks are uploaded in a queue of their own, concurrently with kernels; a kernel waits only for the blocks of its
+//! own step (pipelining). While a step computes, blocks of later steps are uploaded, as far as that evicts no block
+//! that an earlier step needs.
 //!
 //! Paging is used only for plans whose segments do not fit as a whole. Before each step, the missing blocks of its
-//! segments are uploaded; [`policy`] decides which others are evicted. Blocks stay between steps and plans. A step
-//! whose own segments do not fit, a segment with a patch, and predicate variables are left to the CPU.
+//! segments are uploaded, and [`policy`] decides which other blocks are evicted. Blocks stay on the device between
+//! steps and plans. Three cases are left to the CPU: a step whose own segments do not fit, segments with a patch, and
+//! predicate variables.
 
 mod described;
 mod policy;
@@ -36,7 +37,7 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Share of the memory for blocks; the rest is for tables.
+/// Share of the device's free memory for blocks; the rest is for tables.
 const SHARE: f64 = 0.75;
 
 /// The parts of ATC '18 §4 that are enabled, for measuring the effect of each.
@@ -44,9 +45,10 @@ const SHARE: f64 = 0.75;
 pub struct PagingOptions {
     /// True to upload blocks of later steps while one computes.
     pub prefetch: bool,
-    /// True to keep a part of a segment's index and the same part of its neighbours together.
+    /// True if a block has a part of a segment's index and the same part of its neighbours; otherwise blocks have one
+    /// or the other.
     pub pairwise: bool,
-    /// True to keep the blocks that the plan's next steps read; otherwise the most recently used ones are kept.
+    /// True to evict blocks that the plan needs latest; otherwise the least recently used ones.
     pub look_ahead: bool,
 }
 
@@ -60,9 +62,9 @@ impl Default for PagingOptions {
     }
 }
 
-/// Copies of blocks that no step's kernels were ordered after yet.
+/// Queued copies of blocks for which no kernel has been made to wait yet.
 struct Copies {
-    /// Numbers of their segments.
+    /// Numbers of the segments that these blocks belong to.
     segments: Vec<u32>,
     /// Marker after these copies.
     mark: Mark,
@@ -70,17 +72,17 @@ struct Copies {
 
 struct PagingState {
     policy: Policy,
-    /// In the order in which they were queued.
+    /// Queued copies of blocks, in the order of the queue.
     copies: Vec<Copies>,
     segments: FxHashMap<SegmentVersion, Arc<PagedSegment>>,
     by_number: FxHashMap<u32, Arc<PagedSegment>>,
     next: u32,
 }
 
-/// A mapped page, and the parts of its content with their offsets.
+/// The address of a page, and the slices to copy to it with their offsets in it.
 type PagePlace<'g> = (u64, Vec<(usize, &'g [u8])>);
 
-/// Bytes of blocks that were uploaded and evicted.
+/// Bytes of blocks that were uploaded (`come`) and evicted (`gone`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub come: u64,
@@ -89,13 +91,13 @@ pub(crate) struct Moved {
     pub blocks: u64,
 }
 
-/// The blocks of all segments on a device.
+/// The blocks of all paged segments on a device.
 pub(crate) struct Pager {
     device: Arc<Device>,
     page: usize,
     pub options: PagingOptions,
     state: Mutex<PagingState>,
-    /// Number of plans that use blocks.
+    /// Number of running plans that use blocks. Memory is not released meanwhile.
     running: AtomicU64,
 }
 
@@ -117,11 +119,11 @@ impl Pager {
         })
     }
 
-    /// Begins a plan. If no other plan is running, determines how much memory blocks may use from now on.
+    /// Registers a plan. If no other plan is running, also determines how much memory blocks may use from now on.
     pub fn begin(&self) -> Result<RunningPlan<'_>> {
         let mut state = locked(&self.state);
         if self.running.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Decremented if this fails.
+            // The guard decrements the count if the next calls fail.
             let running = RunningPlan(self);
             let (free, _) = self.device.memory()?;
             let all = free + state.policy.pages() * self.page as u64;
@@ -137,17 +139,17 @@ impl Pager {
         Ok(RunningPlan(self))
     }
 
-    /// Memory that blocks may use but do not use yet.
+    /// Bytes of memory that blocks may use but do not use yet.
     pub fn unmapped(&self) -> u64 {
         let state = locked(&self.state);
         (state.policy.capacity() - state.policy.pages()) * self.page as u64
     }
 
-    /// Releases all memory, unless plans are using it.
+    /// Releases all memory of blocks, unless plans are running.
     pub fn clear(&self) {
         let mut state = locked(&self.state);
         if self.running.load(Ordering::Relaxed) == 0 {
-            // If waiting for the device fails, the next query will notice it.
+            // If waiting for the device fails, the next query will report it.
             let _ = self.empty(&mut state);
         }
     }
@@ -168,7 +170,8 @@ impl Pager {
         Ok(())
     }
 
-    /// The addresses of a segment, reserved if it has none. `Unsupported` if it cannot be divided into blocks.
+    /// The paged form of a segment, whose addresses are reserved on first use. `Unsupported` if it has a patch or must
+    /// be merged from several graphs.
     pub fn segment(
         &self,
         snapshot: &dyn Graph,
@@ -226,17 +229,17 @@ impl Pager {
         Ok(paged)
     }
 
-    /// True if all of these segments fit at the same time, for a step that reads them.
+    /// True if all blocks of these segments, which one step reads, fit at the same time.
     pub fn fit(&self, segments: &[Arc<PagedSegment>]) -> bool {
         let pages: u64 = segments.iter().map(|s| s.index + s.neighbours).sum();
         pages <= locked(&self.state).policy.capacity()
     }
 
-    /// Uploads the missing blocks of these segments, and orders later work after their copies. `next` returns the
-    /// number of steps until this plan reads a segment again.
+    /// Uploads the missing blocks of these segments, and orders work that is queued later after the copies. `next`
+    /// returns the number of steps until this plan reads a segment again; `None` if it does not.
     ///
     /// # Errors
-    /// `Limit` if they do not fit, the device's errors, and those of `cancel` while waiting.
+    /// `Limit` if the segments do not fit; errors of the device, and of `cancel` while waiting.
     pub fn page_in(
         &self,
         segments: &[Arc<PagedSegment>],
@@ -265,8 +268,8 @@ impl Pager {
         let mut moved = Moved::default();
         let mut waited = Ok(());
         if !change.gone.is_empty() {
-            // Kernels that read them may still be running. A cancelled query waits for them, too, since the blocks are
-            // unmapped.
+            // Kernels that read the evicted blocks may still be running. Even a cancelled query waits for them before
+            // the blocks are unmapped.
             let all = || self.device.wait_for_all(&CancelToken::new());
             waited = self
                 .device
@@ -283,11 +286,11 @@ impl Pager {
         Ok(moved)
     }
 
-    /// Uploads blocks of segments that a later step reads, concurrently with kernels, as far as there is memory that no
-    /// step needs. Returns true if all of them are on the device afterwards.
+    /// Uploads blocks of segments that a later step reads, concurrently with kernels, as far as no step needs the
+    /// memory. Returns true if all of them are on the device afterwards.
     ///
     /// # Errors
-    /// The device's errors. A lack of memory is not an error.
+    /// Errors of the device, except that a lack of memory only ends the upload.
     fn bring_early(
         &self,
         segments: &[Arc<PagedSegment>],
@@ -301,7 +304,8 @@ impl Pager {
         let next = |number: u32| by_number.get(&number).and_then(|s| next(s));
         let (change, all) = policy.early(&blocks_of(segments), &next);
         let mut moved = Moved::default();
-        // All work that read them is done, but blocks uploaded early for another plan may still be being copied.
+        // Kernels no longer read the evicted blocks, but some may have been uploaded early for another plan, and their
+        // copies may not be done.
         let is_on_its_way =
             |c: &Copies| change.gone.iter().any(|b| c.segments.contains(&b.segment));
         if state.copies.iter().any(is_on_its_way) {
@@ -318,8 +322,8 @@ impl Pager {
         Ok((moved, all))
     }
 
-    /// Uploads blocks; returns their bytes. If one cannot be mapped, it and those after it are not uploaded; if copying
-    /// fails, none is.
+    /// Maps and uploads blocks; returns their bytes. If one cannot be mapped, those before it are uploaded and the
+    /// error is returned; if copying fails, no block is kept.
     fn bring_all(
         &self,
         state: &mut PagingState,
@@ -335,7 +339,7 @@ impl Pager {
         let (came, missing) = blocks.split_at(there);
         forget(state, missing);
         if !came.is_empty() {
-            // SAFETY: the pages are mapped, the slices lie in them, and nothing used them since.
+            // SAFETY: the pages are mapped, the slices lie in them, and no kernel has used them since they were mapped.
             let queued = unsafe { self.device.upload_all(&places, CopyLane::Aside) };
             match queued.and_then(|()| self.device.mark_aside()) {
                 Ok(mark) => {
@@ -344,7 +348,8 @@ impl Pager {
                     state.copies.push(Copies { segments, mark });
                 }
                 Err(e) => {
-                    // Copies may be running without a marker to wait for. A device that does not finish them is lost.
+                    // Copies may be in progress, without a marker to wait for. If the device does not finish them, it
+                    // counts as lost.
                     let _ = self.device.wait_for_all(&CancelToken::new());
                     for &block in came {
                         self.unmap(state, block);
@@ -356,7 +361,7 @@ impl Pager {
         mapped.map(|()| bytes)
     }
 
-    /// Orders work that is queued from here on after the copies of these segments.
+    /// Orders work that is queued from now on after the copies of these segments' blocks.
     fn wait_for_copies(
         &self,
         state: &mut PagingState,
@@ -366,7 +371,7 @@ impl Pager {
         let Some(last) = state.copies.iter().rposition(is_of) else {
             return Ok(());
         };
-        // Copies complete in order.
+        // Copies complete in order, so the last relevant marker is enough.
         self.device.after(&state.copies[last].mark)?;
         for copies in state.copies.drain(..=last) {
             self.device.unmark(copies.mark);
@@ -374,12 +379,12 @@ impl Pager {
         Ok(())
     }
 
-    /// Records that all kernels that read blocks so far are done.
+    /// Records that all kernels queued so far, which may read blocks, are done.
     pub fn done(&self) {
         locked(&self.state).policy.done();
     }
 
-    /// Unmaps a block; returns its bytes. The policy may have removed it already.
+    /// Unmaps a block; returns its bytes. The policy may have dropped the block already.
     fn unmap(&self, state: &mut PagingState, block: Block) -> u64 {
         state.policy.forget(block);
         let Some(s) = state.by_number.get(&block.segment) else {
@@ -388,15 +393,16 @@ impl Pager {
         let mut bytes = 0;
         for page in s.pages_of(block.number).into_iter().flatten() {
             let at = s.addresses.at + page * self.page as u64;
-            // SAFETY: mapped when the block came, with this length; all work that reads it was waited for, or the device failed.
+            // SAFETY: mapped with this length when the block was uploaded; all work that reads it was waited for, or
+            // the device failed.
             unsafe { self.device.unmap_page(at, self.page) };
             bytes += self.page as u64;
         }
         bytes
     }
 
-    /// Maps a block, and adds its pages with their content to `places`; returns its bytes. If that fails, nothing is
-    /// mapped or added.
+    /// Maps the pages of a block and adds them, with the slices to copy to them, to `places`; returns their bytes. On
+    /// an error, nothing is mapped or added.
     fn map<'g>(
         &self,
         state: &PagingState,
@@ -422,7 +428,7 @@ impl Pager {
             .try_for_each(|page| {
                 let (from, to) = (page as usize * self.page, (page as usize + 1) * self.page);
                 let at = s.addresses.at + from as u64;
-                // SAFETY: reserved addresses, of which this page is not mapped.
+                // SAFETY: reserved addresses, and this page of them is not mapped.
                 unsafe { self.device.map_page(at, self.page)? };
                 let slices = parts
                     .iter()
@@ -436,7 +442,7 @@ impl Pager {
             });
         if let Err(e) = done {
             for (at, _) in places.drain(before..) {
-                // SAFETY: just mapped, and nothing was copied there.
+                // SAFETY: just mapped, and nothing was copied to it.
                 unsafe { self.device.unmap_page(at, self.page) };
             }
             return Err(e);
@@ -460,7 +466,7 @@ impl Drop for Pager {
     }
 }
 
-/// The blocks of segments, with their pages.
+/// All blocks of these segments, each with its number of pages.
 fn blocks_of(segments: &[Arc<PagedSegment>]) -> Vec<(Block, u64)> {
     let of = |s: &Arc<PagedSegment>| {
         let s = Arc::clone(s);
@@ -475,14 +481,14 @@ fn blocks_of(segments: &[Arc<PagedSegment>]) -> Vec<(Block, u64)> {
     segments.iter().flat_map(of).collect()
 }
 
-/// Removes blocks from the policy that could not be uploaded.
+/// Tells the policy that blocks could not be uploaded.
 fn forget(state: &mut PagingState, blocks: &[Block]) {
     for &block in blocks {
         state.policy.forget(block);
     }
 }
 
-/// A plan that uses blocks.
+/// Guard of a running plan that uses blocks.
 pub(crate) struct RunningPlan<'p>(&'p Pager);
 
 impl Drop for RunningPlan<'_> {
@@ -491,7 +497,7 @@ impl Drop for RunningPlan<'_> {
     }
 }
 
-/// The segments of each step of a program, which are uploaded before it runs.
+/// The paged segments that each step of a program reads.
 pub(crate) struct Paging<'a> {
     pub pager: &'a Pager,
     pub snapshot: &'a dyn Graph,
@@ -500,13 +506,13 @@ pub(crate) struct Paging<'a> {
 }
 
 impl Paging<'_> {
-    /// Number of steps after `step` until a segment is read again.
+    /// Number of steps that follow `step` before one that reads the segment; `None` if no such step follows.
     fn next(&self, step: usize, of: &PagedSegment) -> Option<usize> {
         let reads = |s: &Vec<Arc<PagedSegment>>| s.iter().any(|o| o.number == of.number);
         self.steps.get(step + 1..)?.iter().position(reads)
     }
 
-    /// Uploads the blocks that a step reads.
+    /// Uploads the missing blocks that a step reads.
     pub fn page_in(&self, step: usize, cancel: &CancelToken) -> Result<Moved> {
         let Some(segments) = self.steps.get(step).filter(|s| !s.is_empty()) else {
             return Ok(Moved::default());
@@ -515,7 +521,7 @@ impl Paging<'_> {
         self.pager.page_in(segments, &next, self.snapshot, cancel)
     }
 
-    /// Uploads blocks for the steps after this one, while its kernels run.
+    /// Uploads blocks that the steps after this one read, while its kernels run.
     pub fn ahead(&self, step: usize) -> Result<Moved> {
         let mut moved = Moved::default();
         if !self.pager.options.prefetch {
@@ -523,7 +529,7 @@ impl Paging<'_> {
         }
         let after = self.steps.get(step + 1..).unwrap_or_default();
         for segments in after.iter().filter(|s| !s.is_empty()) {
-            // The current step may be executed again for the next strip.
+            // The current step will run again if there are more strips, so its own blocks count as needed next.
             let here = |s: &PagedSegment| self.steps[step].iter().any(|o| o.number == s.number);
             let next = |s: &PagedSegment| match here(s) {
                 true => Some(0),

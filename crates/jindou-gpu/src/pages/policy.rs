@@ -1,40 +1,40 @@
-//! Replacement policy: the blocks in the device's memory, and those that are evicted for others (ATC '18 §4.2).
+//! Replacement policy for blocks in the device's memory: which blocks are evicted for others (ATC '18 §4.2).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A block: a part of a segment's index and the same part of its neighbours, which are uploaded and evicted together
-/// (pairwise caching).
+/// A block: a part of a segment's index and the same part of its neighbours, which are always uploaded and evicted
+/// together (pairwise caching).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Block {
     /// The segment's number.
     pub segment: u32,
-    /// The block's index in it.
+    /// The block's number in its segment.
     pub number: u32,
 }
 
 #[derive(Clone, Copy)]
 struct HeldBlock {
     pages: u64,
-    /// Logical time of the last step that needed it.
+    /// Value of [`Policy::clock`] at the last step that needed it.
     used: u64,
 }
 
-/// Blocks that are evicted and uploaded for a step.
+/// The blocks to evict and to upload for a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockChange {
-    /// Blocks to evict, in this order.
+    /// Blocks to evict, in the order in which they were chosen.
     pub gone: Vec<Block>,
     /// Blocks to upload, in the order in which they are needed.
     pub come: Vec<Block>,
 }
 
-/// The blocks on the device, with a limit on their pages.
+/// The blocks on the device, with a limit on the number of their pages.
 pub(crate) struct Policy {
     capacity: u64,
     pages: u64,
     there: FxHashMap<Block, HeldBlock>,
     clock: u64,
-    /// Blocks last used at or before this logical time are no longer read by any kernel.
+    /// Value of `clock` at the last call of [`Self::done`]: no kernel reads blocks last used at or before it.
     done: u64,
 }
 
@@ -64,11 +64,11 @@ impl Policy {
         self.there.keys().copied()
     }
 
-    /// Requests the blocks that a step needs, with their pages. `next` returns the number of steps until the same plan
-    /// needs a segment again.
+    /// Requests the blocks that a step needs, given with their numbers of pages. `next` returns the number of steps
+    /// until the same plan needs a segment again; `None` if it does not.
     ///
     /// Free pages are used first. Then blocks are evicted that no following step needs, the least recently used first;
-    /// then those of the farthest step (look-ahead). Returns `None`, without any change, if the step needs more than
+    /// then those that are needed latest (look-ahead). Returns `None` and changes nothing if the step needs more than
     /// the capacity. O(wanted), and O(n log n) in the number of blocks if some must be evicted.
     pub fn want(
         &mut self,
@@ -120,14 +120,14 @@ impl Policy {
         Some(change)
     }
 
-    /// Records that kernels no longer read the blocks requested so far.
+    /// Records that kernels are done with all blocks requested so far.
     pub fn done(&mut self) {
         self.done = self.clock;
     }
 
-    /// Requests blocks that a later step needs, without evicting a block that any step needs or that may still be read.
-    /// So early uploads move no byte that late ones would not. `next` as in [`Self::want`]. Also returns true if all of
-    /// the blocks are on the device afterwards.
+    /// Requests blocks that a later step needs, but evicts only blocks that no step of the plan needs and no kernel may
+    /// still read. So an early upload causes no transfer that a late one would not cause. `next` as in [`Self::want`].
+    /// The flag is true if all of the blocks are on the device afterwards.
     pub fn early(
         &mut self,
         wanted: &[(Block, u64)],
@@ -175,7 +175,7 @@ impl Policy {
         (change, all)
     }
 
-    /// Removes a block that could not be uploaded.
+    /// Removes a block that was evicted or could not be uploaded.
     pub fn forget(&mut self, block: Block) {
         if let Some(held) = self.there.remove(&block) {
             self.pages -= held.pages;
@@ -191,9 +191,9 @@ mod tests {
     /// The segments that each step of a plan reads.
     type Steps = Vec<Vec<u32>>;
 
-    /// The paper's policy in its own terms, one victim at a time: a free block, otherwise the block with the highest
-    /// LRU score that no following step uses, otherwise one of the farthest step. Returns the blocks uploaded by each
-    /// step.
+    /// The paper's policy, written as in the paper, one victim at a time: free memory if there is some, otherwise the
+    /// least recently used block that no following step uses, otherwise a block of the farthest step. Returns the
+    /// blocks that each step uploads.
     struct Simulator {
         capacity: usize,
         /// Ordered from the least to the most recently used.
@@ -233,7 +233,7 @@ mod tests {
                 }
                 moved.push(b);
             }
-            // A new block makes room for itself at most.
+            // No more was evicted than the new blocks need.
             assert!(self.cache.len() + wanted.len() <= self.capacity);
             self.cache.extend(wanted);
             Some(moved)
@@ -241,7 +241,7 @@ mod tests {
     }
 
     proptest! {
-        /// The policy moves the same blocks as the simulator, plan after plan, and never exceeds the capacity.
+        /// The policy uploads the same blocks as the simulator, plan after plan, and never exceeds the capacity.
         #[test]
         fn the_policy_moves_what_a_simulator_moves(
             sizes in prop::collection::vec(1u32..6, 1..6),
@@ -288,7 +288,7 @@ mod tests {
                 .collect()
         };
         let none = |_: u32| None;
-        // The current step reads 0; 1 was read before.
+        // The current step reads segment 0; segment 1 was read before.
         p.want(&all(1, 2), &none).unwrap();
         p.done();
         p.want(&all(0, 2), &none).unwrap();
@@ -297,14 +297,15 @@ mod tests {
             2 => Some(1),
             _ => None,
         };
-        // Kernels may be reading 0, whose step is not done; 1 is no longer needed.
+        // Kernels may be reading segment 0, since its step is not done; no step needs segment 1.
         let (change, there) = p.early(&all(2, 3), &next);
         let gone: Vec<u32> = change.gone.iter().map(|b| b.segment).collect();
         assert_eq!(
             (gone.as_slice(), change.come.len(), there),
             (&[1, 1][..], 2, false)
         );
-        // Blocks uploaded early are on the device when they are needed, and the rest replaces 0.
+        // When segment 2 is needed, the blocks that were uploaded early are on the device, and the missing one replaces
+        // a block of segment 0.
         p.done();
         let change = p.want(&all(2, 3), &none).unwrap();
         assert_eq!((change.gone.len(), change.come.len()), (1, 1));
@@ -324,7 +325,7 @@ mod tests {
         for segment in 0..4 {
             assert_eq!(p.want(&all(segment, 1), &none).unwrap().gone, vec![]);
         }
-        // 3 is needed in two steps, 0 in one, the others never; 1 is older than 2.
+        // Segment 3 is needed two steps later, 0 in the next step, the others never; 1 was used before 2.
         let next = |s: u32| match s {
             3 => Some(1),
             0 => Some(0),

@@ -1,4 +1,4 @@
-//! A paged segment: its addresses, and which pages belong to each of its blocks.
+//! A paged segment: its address range, and which pages belong to each of its blocks.
 
 use crate::device::Device;
 use crate::params;
@@ -7,7 +7,7 @@ use jindou_model::{Direction, PredicateId};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The segment, at one generation, to which blocks belong.
+/// Key of a paged segment. It changes with the segment's file, so a merge makes a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SegmentVersion {
     pub(super) epoch: u64,
@@ -27,7 +27,7 @@ impl SegmentVersion {
     }
 }
 
-/// Reserved addresses. No page may be mapped in them when they are released.
+/// A reserved address range. It is released on drop, when no page may be mapped in it.
 pub(super) struct Addresses {
     pub(super) device: Arc<Device>,
     pub(super) at: u64,
@@ -36,19 +36,19 @@ pub(super) struct Addresses {
 
 impl Drop for Addresses {
     fn drop(&mut self) {
-        // SAFETY: reserved with this length, once; all mapped pages were unmapped.
+        // SAFETY: reserved with this length, once; all of its pages were unmapped.
         unsafe { self.device.unreserve(self.at, self.bytes) };
     }
 }
 
-/// A segment of which some blocks are in the device's memory.
+/// A segment of which some or all blocks may be in the device's memory.
 pub(crate) struct PagedSegment {
     pub(super) number: u32,
     pub(super) name: SegmentVersion,
     /// The segment in the form of kernel parameters.
     pub params: params::SegmentParams,
     pub(super) addresses: Addresses,
-    /// Number of pages of the index, which come first, and of the neighbours.
+    /// Numbers of pages of the index, which comes first, and of the neighbours.
     pub(super) index: u64,
     pub(super) neighbours: u64,
     pub(super) page: usize,
@@ -64,7 +64,7 @@ impl PagedSegment {
         }
     }
 
-    /// The pages of a block: of the index, and of the neighbours.
+    /// The pages of a block, as two ranges: in the index, and in the neighbours.
     pub(super) fn pages_of(&self, number: u32) -> [Range<u64>; 2] {
         let (n, all) = (u64::from(number), self.blocks());
         if !self.pairwise {
@@ -82,7 +82,7 @@ impl PagedSegment {
         self.pages_of(number).map(|r| r.end - r.start).iter().sum()
     }
 
-    /// Addresses of its blocks, mapped or not.
+    /// Bytes of its pages, mapped or not.
     pub fn bytes(&self) -> u64 {
         (self.index + self.neighbours) * self.page as u64
     }

@@ -1,5 +1,5 @@
-//! The bytes that plans transfer, computed without executing kernels: blocks are moved as they would be before and
-//! during each step.
+//! Computes how many bytes plans transfer when segments are paged, without executing kernels: blocks are uploaded and
+//! evicted as they would be before and during each step.
 
 use super::{PagedSegment, describe};
 use crate::compile::compile;
@@ -11,19 +11,19 @@ use jindou_model::{CancelToken, Direction, Error, PredicateId, Result};
 use jindou_plan::Plan;
 use std::sync::Arc;
 
-/// Bytes of segments that a plan needs, and that its runs transfer.
+/// Bytes of the segments that a plan reads, and how many bytes its runs transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
-    /// All segments that the plan reads, without duplicates.
+    /// Bytes of all segments that the plan reads, each counted once.
     pub query: u64,
-    /// By step of the device.
+    /// Bytes of the segments that each device step reads.
     pub steps: Vec<u64>,
-    /// Bytes and number of blocks uploaded in each run; empty if a step does not fit, so that the CPU executes the
-    /// plan.
+    /// Bytes and number of blocks uploaded in each run. Empty if a step's segments do not fit, since the CPU then
+    /// executes the plan.
     pub runs: Vec<(u64, u64)>,
 }
 
-/// The bytes of segments, without duplicates.
+/// Bytes of segments, each counted once.
 fn bytes_of<'s>(segments: impl Iterator<Item = &'s Arc<PagedSegment>>) -> u64 {
     let mut all: Vec<(u32, u64)> = segments.map(|s| (s.number, s.bytes())).collect();
     all.sort_unstable();
@@ -35,7 +35,7 @@ impl GpuExecutor {
     /// The bytes of all segments of the default graph, in both directions.
     ///
     /// # Errors
-    /// `Store` for a segment that no device holds.
+    /// `Store` for a segment that cannot be on a device.
     pub fn graph_bytes(&self, snapshot: &dyn Graph) -> Result<u64> {
         let mut bytes = 0;
         for p in 0..snapshot.predicate_count() {
@@ -49,8 +49,8 @@ impl GpuExecutor {
         Ok(bytes)
     }
 
-    /// The bytes that a plan of one exploration needs, and those that this many consecutive runs of it transfer,
-    /// assuming that each step processes one table.
+    /// Bytes that a plan of one exploration reads, and bytes that `runs` consecutive runs of it transfer, assuming that
+    /// each step processes one table.
     ///
     /// # Errors
     /// `Unsupported` for other plans and for devices that cannot map pages; the device's errors.
@@ -76,7 +76,8 @@ impl GpuExecutor {
             let (mut bytes, mut blocks) = (0, 0);
             for k in 0..paging.steps.len() {
                 let came = paging.page_in(k, &CancelToken::new())?;
-                // Kernels would run meanwhile. Nothing waits for the start rows.
+                // In a real run, kernels would run at this point. The first step's kernels are not waited for before
+                // the next step.
                 let early = paging.ahead(k)?;
                 if k > 0 {
                     paging.pager.done();

@@ -1,4 +1,5 @@
-//! Checks for predicate variables: characteristic sets as a segment, and rows that name their own segment.
+//! Checks of the kernels for predicate variables: characteristic sets in the form of a segment, and rows that name
+//! their own segment.
 
 use super::expansion::{Expansion, Outputs};
 use super::model::{Model, Shape};
@@ -11,12 +12,12 @@ use jindou_graph::segment::GraphScope;
 use jindou_model::Result;
 
 impl Checker {
-    /// Tickets and tile states of a scan of `rows` rows.
+    /// Allocates the state of a prefix sum over `rows` rows: a ticket and a state for each tile.
     fn scan(&self, rows: u32) -> Result<DeviceBuffer> {
         self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)
     }
 
-    /// Checks runs of ids with one set each, measured and expanded.
+    /// Checks that characteristic sets are looked up and expanded correctly, for several numbers of runs of vertices.
     pub(super) fn sets(&mut self, rows: u32) -> Result<()> {
         for runs in [1u32, 2, 45] {
             let sets: Vec<Vec<u32>> = (0..9)
@@ -97,7 +98,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Checks segments of every shape, where a column of predicates determines each row's segment.
+    /// Checks expansions and tests whose predicate is in a column, over segments of every shape.
     pub(super) fn any(&mut self, rows: u32) -> Result<()> {
         for gaps in [false, true] {
             let models = [
@@ -127,7 +128,7 @@ impl Checker {
                 count: terms.len() as u32,
                 pad: 0,
             };
-            // Some terms are not predicates.
+            // Some rows name a term that is not a predicate.
             let predicates: Vec<u32> = (0..rows)
                 .map(|_| match self.random.below(8) {
                     0 => 35 + self.random.below(40),
@@ -140,7 +141,7 @@ impl Checker {
             };
             let anchors: Vec<u32> = (0..rows as usize)
                 .map(|row| match model_of(row) {
-                    // Keys of long lists now and then.
+                    // Some rows look up the key with the longest list.
                     Some(m) if self.random.below(90) == 0 => {
                         m.lists.iter().max_by_key(|l| l.1.len()).map_or(1, |l| *l.0)
                     }

@@ -1,4 +1,4 @@
-//! Checks of measuring, expansion and intersection, whole and in strips.
+//! Checks of the kernels that measure, expand and intersect lists, in one piece and in strips.
 
 use super::model::{Model, Shape};
 use super::rows::Carried;
@@ -10,27 +10,29 @@ use crate::resident::ResidentSegment;
 use jindou_graph::segment::GraphScope;
 use jindou_model::Result;
 
-/// A row's candidates in the order of its driving list, before any test.
+/// The rows and ids that an expansion considers, before conditions are tested; within a row in the order of its
+/// shortest list.
 pub(super) type Outputs = Vec<(usize, u32)>;
 
-/// The expansion that `Checker::expand` checks, without its carried columns and candidates.
+/// An expansion that `Checker::expand` checks. The columns to be copied and the outputs are passed separately.
 pub(super) struct Expansion<'a> {
     pub kernel: Kernel,
     pub rows: u32,
     pub prefix: u64,
-    /// For [`Kernel::ExpandAny`]: the lists' addresses.
+    /// The addresses of the rows' lists, for [`Kernel::ExpandAny`].
     pub starts: u64,
     pub neighbours: u64,
     pub lists: u32,
     pub ranges: [ListRange; params::MAX_LISTS],
     pub intervals: &'a [[u32; 2]],
-    /// Bytes per row besides carried columns, and of the tests of a candidate.
+    /// Bytes that are read per row besides the copied columns, and bytes that the tests of one output read.
     pub row_bytes: u64,
     pub test_bytes: &'a dyn Fn(usize, u32) -> u64,
+    /// True for outputs that pass the conditions.
     pub keep: &'a dyn Fn(usize, u32) -> bool,
 }
 
-/// The cutting of these lists, numbered by bits, to a hull.
+/// The parameters that clip lists to a hull; bit i of `lists` is set if list i is clipped.
 fn clip_of(hull: Option<[u32; 2]>, lists: u32) -> params::Clip {
     let [start, end] = hull.unwrap_or_default();
     let lists = if hull.is_some() { lists } else { 0 };
@@ -42,7 +44,8 @@ fn clip_of(hull: Option<[u32; 2]>, lists: u32) -> params::Clip {
     }
 }
 
-/// The units of an expansion in order: each row's outputs, then its end.
+/// The units of an expansion in the order in which kernels number them: the outputs of each row, then the row's end
+/// (`None`).
 fn units_of(rows: u32, outputs: &Outputs) -> Vec<Option<(usize, u32)>> {
     let mut order = Vec::with_capacity(rows as usize + outputs.len());
     let mut at = 0;
@@ -56,7 +59,7 @@ fn units_of(rows: u32, outputs: &Outputs) -> Vec<Option<(usize, u32)>> {
     order
 }
 
-/// True if the columns that an expansion wrote have these outputs, in this order or in any.
+/// True if the columns that an expansion wrote contain these outputs, in the same order if `ordered`.
 fn same_rows(carried: &Carried, out: &DeviceBuffer, want: &Outputs, ordered: bool) -> Result<bool> {
     let mut got = carried.read(want.len())?;
     got.push(out.read(want.len())?);
@@ -73,7 +76,7 @@ fn same_rows(carried: &Carried, out: &DeviceBuffer, want: &Outputs, ordered: boo
 }
 
 impl Checker {
-    /// Runs an expansion over `strips` strips and compares with `outputs`.
+    /// Runs an expansion in `strips` strips and compares the result with `outputs`.
     pub(super) fn expand(
         &mut self,
         e: &Expansion<'_>,
@@ -98,7 +101,7 @@ impl Checker {
                 .copied()
                 .filter(|&(r, v)| (e.keep)(r, v))
                 .collect();
-            // A row is read in the strip of its first unit, whether that is an output or its end.
+            // A row is read in the strip that contains its first unit, which is an output or its end.
             let mut begun = 0;
             for i in begin as usize..end as usize {
                 if i == 0 || order[i - 1].is_none() {
@@ -113,7 +116,7 @@ impl Checker {
                     .map(|&(r, v)| 4 + (e.test_bytes)(r, v))
                     .sum::<u64>()
                 + 4 * (1 + width as u64) * want.len() as u64;
-            // One strip is all of it, however long.
+            // A single strip takes everything, even if the number of rows is known only on the device.
             let (most, count) = match strips {
                 1 => self.rows(e.rows)?,
                 _ => (e.rows, 0),
@@ -170,7 +173,7 @@ impl Checker {
         Ok(())
     }
 
-    /// With room for one output less than there are, an expansion must write nothing.
+    /// Checks that an expansion writes nothing if its bound is one less than the number of outputs.
     fn check_no_room(
         &mut self,
         kernel: Kernel,
@@ -190,7 +193,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Runs an expansion over all of its units; one along segments of many predicates has its lists' addresses in `starts`.
+    /// Runs an expansion over all of its units. For [`Kernel::ExpandAny`], the lists' addresses are in `starts`.
     fn launch_expansion(
         &mut self,
         kernel: Kernel,
@@ -260,17 +263,17 @@ impl Checker {
             let m = Model::new(&mut self.random, shape, rows / 4 + 9, one, patched)?;
             let segment = ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default)?;
             let mut anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
-            // Long stretches without neighbours: tiles with row ends only.
+            // A long stretch of rows without neighbours, so that some tiles consist of row ends only.
             let empty = anchors.len() / 3..anchors.len() / 3 * 2;
             anchors[empty].fill(0);
-            // Also one list longer than a tile.
+            // Also one row with a list longer than a tile.
             if let Some(hub) = m.lists.iter().max_by_key(|l| l.1.len()) {
                 anchors[0] = *hub.0;
             }
             let column = self.upload(&anchors)?;
             let (starts, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
             let extra = self.column(rows, 1 << 30);
-            // Whole lists, those inside of a hull, of one that is empty, and of one that holds all of them.
+            // Whole lists, and lists clipped to a hull; also to an empty hull, and to one that contains everything.
             for hull in [None, Some([900, 2900]), Some([77, 77]), Some([0, 5000])] {
                 let all = |a: u32| (m.list(a), 0);
                 let list = |a: u32| hull.map_or(all(a), |hull| cut(m.list(a), hull));
@@ -347,7 +350,7 @@ impl Checker {
     }
 
     pub(super) fn intersections(&mut self, rows: u32) -> Result<()> {
-        // Lists that are cut, by number.
+        // The last member is a bit mask of the lists that are clipped.
         for (count, fixed, restricted, clips) in [
             (2, false, false, 0),
             (3, true, false, 0),
@@ -415,8 +418,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Lists of `count` segments. Some rows have the largest, so that intersections are not empty; with `fixed` all rows
-    /// have that of the last segment.
+    /// Makes random lists of `count` segments. Some rows have the longest list of each segment, so that intersections
+    /// are not empty; if `fixed`, all rows have the longest list of the last segment.
     fn random_lists(&mut self, rows: u32, count: usize, fixed: bool) -> Result<Lists> {
         let shapes = [Shape::Bitmap, Shape::Directory, Shape::Intervals];
         let models = (0..count)
@@ -454,7 +457,7 @@ impl Checker {
         })
     }
 
-    /// Measures lists on the device and compares their lengths.
+    /// Measures lists on the device and compares the lengths with the expected ones.
     fn measure_lists(&mut self, rows: u32, lists: &Lists) -> Result<MeasuredLists> {
         let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
         p.clip = clip_of(lists.hull, lists.clips);
@@ -506,21 +509,21 @@ impl Checker {
     }
 }
 
-/// Lists to be intersected: one of each segment in each row.
+/// Lists to be intersected: each row has one list of each segment.
 struct Lists {
     models: Vec<Model>,
     segments: Vec<ResidentSegment>,
-    /// The lists' keys, by segment and row.
+    /// The key of each list, by segment and row.
     anchors: Vec<Vec<u32>>,
     /// True if all rows have the same list of the last segment.
     fixed: bool,
-    /// The interval to which lists are cut, and which lists are, numbered by bits.
+    /// The hull to which lists are clipped, and a bit mask of the lists that are.
     hull: Option<[u32; 2]>,
     clips: u32,
 }
 
 impl Lists {
-    /// A row's list as it is measured, and the bytes of cutting it.
+    /// A row's list of segment `i` after clipping, and the bytes that clipping reads.
     fn measured(&self, i: usize, row: usize) -> (&[u32], u64) {
         let list = self.models[i].list(self.anchors[i][row]);
         match self.hull {
@@ -529,7 +532,8 @@ impl Lists {
         }
     }
 
-    /// The first of a row's shortest lists, which drives.
+    /// Number of the segment with the shortest list of a row, the first one if there are several. Kernels read this
+    /// list and search the others.
     fn driver(&self, row: usize) -> usize {
         (0..self.models.len())
             .min_by_key(|&i| self.measured(i, row).0.len())
@@ -537,11 +541,11 @@ impl Lists {
     }
 }
 
-/// Lists on the device that were measured.
+/// Arrays on the device that describe measured lists.
 struct MeasuredLists {
     ranges: [ListRange; params::MAX_LISTS],
     prefix: DeviceBuffer,
-    /// Number of segments with a column of keys.
+    /// Number of lists whose keys are in a column.
     columns: u64,
     _owned: Vec<DeviceBuffer>,
 }

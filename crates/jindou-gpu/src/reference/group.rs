@@ -1,4 +1,4 @@
-//! Checks of the kernels of GROUP BY: counters by number, hash tables of pairs, and combinations as rows.
+//! Checks of the GROUP BY kernels: counters by number, hash tables of pairs, and the conversion of counters to rows.
 
 use super::{Checker, sorted_rows, wrong};
 use crate::backend::Kernel;
@@ -10,7 +10,7 @@ use bytemuck::Zeroable;
 use jindou_model::{FIRST_TAIL_ID, Result};
 use std::collections::BTreeMap;
 
-/// The number of an id, computed plainly.
+/// The number of an id in a column's numbering; `None` for an id outside of it.
 fn number(c: &GroupColumnParams, id: u32) -> Option<u64> {
     if id == 0 {
         return Some(0);
@@ -26,7 +26,7 @@ fn width(c: &GroupColumnParams) -> u64 {
     u64::from(1 + c.dense + c.tail)
 }
 
-/// Columns of a GROUP BY, on both sides.
+/// The columns of a GROUP BY, on the device and on the host.
 struct GroupInput {
     by: Vec<GroupColumnParams>,
     ids: Vec<Vec<u32>>,
@@ -36,7 +36,7 @@ struct GroupInput {
 }
 
 impl GroupInput {
-    /// The number of a row's combination.
+    /// The number of a row's combination; `None` if an id is outside of its column's numbering.
     fn number(&self, row: usize) -> Option<u64> {
         let ids = self.by.iter().zip(&self.ids);
         let of_ids = ids
@@ -59,7 +59,7 @@ impl GroupInput {
 }
 
 impl Checker {
-    /// Random columns, a few ids of them outside of the range if `misses`.
+    /// Makes random columns. If `misses`, a few ids are outside of the numbering.
     fn group_input(
         &mut self,
         rows: u32,
@@ -134,7 +134,7 @@ impl Checker {
                 prefix.push(prefix[prefix.len() - 1].wrapping_add(n));
             }
             let prefix = self.upload(&prefix)?;
-            // Counters count on from what they have.
+            // Counters do not start at 0, since the kernel must add to them.
             let mut counts: Vec<u64> = (0..input.combinations())
                 .map(|_| u64::from(self.random.below(2)) << 31)
                 .collect();
@@ -184,7 +184,7 @@ impl Checker {
             for &n in &lengths {
                 prefix.push(prefix[prefix.len() - 1].wrapping_add(n));
             }
-            // One page of ids has numbers, some of them equal.
+            // One page of ids has numbers, and some of these are equal.
             let ranks: Vec<u32> = (0..1 << RANK_SHIFT)
                 .map(|_| self.random.below(400))
                 .collect();

@@ -1,7 +1,7 @@
-//! Tests every kernel against plain Rust on random data: on the shim in tests, on a GPU in `bench/gpu.sh`.
+//! Checks every kernel against plain Rust code on random data: on the shim in tests, on a GPU in `bench/gpu.sh`.
 //!
-//! Each launch is recorded with the bytes that the kernel's comment states, so that a test can compare them with those
-//! counted by the shim.
+//! Each launch is recorded with the bytes that the kernel's comment says it moves, and a test compares these with the
+//! bytes that the shim counts.
 
 mod any;
 mod expansion;
@@ -22,18 +22,19 @@ use crate::params::STRIP_TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
-/// Runs kernels and records the bytes that they should have moved.
+/// Runs kernels, compares their results, and records the bytes that they should move.
 pub struct Checker {
     device: Arc<Device>,
     random: XorShift,
-    /// Launches so far with their documented bytes.
+    /// The launches so far, each with the bytes that its kernel's comment states.
     pub launches: Vec<(Kernel, u64)>,
-    /// Number of rows that the host believes a table to have in addition; kernels read the true count on the device.
+    /// Number by which the row count passed by the host exceeds the true one, which kernels read on the device.
+    /// Simulates a host that only knows an upper bound; 0 for exact counts.
     pub spare: u32,
     counts: Vec<DeviceBuffer>,
 }
 
-/// The groups of checks: kernels that belong together.
+/// The names of the groups of checks.
 pub const GROUPS: [&str; 12] = [
     "starts",
     "filters",
@@ -73,7 +74,7 @@ impl Checker {
         GROUPS.into_iter().try_for_each(|g| self.group(g, rows))
     }
 
-    /// The checks of one of [`GROUPS`].
+    /// Runs the checks of one of [`GROUPS`].
     pub fn group(&mut self, group: &str, rows: u32) -> Result<()> {
         match group {
             "starts" => self.starts(rows),
@@ -106,7 +107,8 @@ impl Checker {
         Ok(b)
     }
 
-    /// The row count that the host passes for a table of `rows`, and the address of the true count, if they differ.
+    /// The row count that the host passes for a table of `rows` rows, and the address of the true count (0 if they are
+    /// equal).
     fn rows(&mut self, rows: u32) -> Result<(u32, u64)> {
         if self.spare == 0 {
             return Ok((rows, 0));
@@ -117,7 +119,7 @@ impl Checker {
         Ok((rows + self.spare, at))
     }
 
-    /// Executes a kernel over `units` to its end. Does nothing for 0 units, as for empty strips, since a GPU rejects an
+    /// Runs a kernel over `units` and waits for it. Does nothing for 0 units (an empty strip), since a GPU rejects an
     /// empty grid.
     fn launch<P: bytemuck::NoUninit>(
         &mut self,
@@ -126,7 +128,7 @@ impl Checker {
         p: &P,
         bytes: u64,
     ) -> Result<()> {
-        // Kernels of starts and groups know their row count.
+        // The host always knows the exact row count of these kernels.
         let begins = matches!(
             kernel,
             Kernel::StartIntervals
@@ -156,7 +158,7 @@ impl Checker {
     }
 }
 
-/// Rows of several columns, sorted: equal for equal multisets.
+/// The rows of several columns, sorted, so that equal multisets of rows compare equal.
 fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let n = columns.first().map_or(0, Vec::len);
     let mut rows: Vec<Vec<u32>> = (0..n)
@@ -166,7 +168,7 @@ fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
     rows
 }
 
-/// The ids of an ascending list inside a hull, and the bytes read for clipping it.
+/// The ids of an ascending list that lie in a hull, and the bytes that clipping the list to it reads.
 fn cut(list: &[u32], hull: [u32; 2]) -> (&[u32], u64) {
     let ([first, ..], [.., last]) = (list, list) else {
         return (list, 0);
@@ -182,7 +184,7 @@ fn cut(list: &[u32], hull: [u32; 2]) -> (&[u32], u64) {
     )
 }
 
-/// Bytes of the probes of a search in a list of `n`.
+/// Bytes that a binary search in a list of `n` ids reads.
 fn search_bytes(n: usize) -> u64 {
     if n == 0 {
         0

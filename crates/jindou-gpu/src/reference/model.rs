@@ -1,4 +1,4 @@
-//! Random segments and their content, kept apart from the segment's own code.
+//! Random segments, and their expected content, which is recorded without the segment's code.
 
 use super::search_bytes;
 use crate::random::XorShift;
@@ -9,31 +9,32 @@ use jindou_graph::segment::{
 use jindou_model::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The distribution of keys.
+/// The distribution of a segment's keys, which determines its finder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A few runs.
     Intervals,
     /// About every third id.
     Bitmap,
-    /// Far apart.
+    /// Keys far apart.
     Directory,
 }
 
-/// A segment, its patch, and its true lists.
+/// A segment with its patch, and the lists that reading it must return.
 pub struct Model {
-    /// Its shape.
+    /// The distribution of its keys.
     pub shape: Shape,
     arrays: SegmentArrays,
     patch: Option<Patch>,
     /// Neighbours by key, after the patch.
     pub lists: BTreeMap<u32, Vec<u32>>,
-    /// One past the largest key.
+    /// One more than the largest key.
     pub end: u32,
 }
 
 impl Model {
-    /// A model with `keys` keys; `one` neighbour each or several, with one long list; with or without a patch.
+    /// A model with `keys` keys. If `one`, each has one neighbour; otherwise several, and one has many. With a patch if
+    /// `patched`.
     pub fn new(
         r: &mut XorShift,
         shape: Shape,
@@ -82,7 +83,7 @@ impl Model {
         })
     }
 
-    /// Makes random edits, and applies them to `truth`.
+    /// Makes a patch of random edits, and applies them to `truth`.
     fn edit(r: &mut XorShift, truth: &mut BTreeMap<u32, BTreeSet<u32>>, end: u32) -> Patch {
         let mut b = PatchBuilder::default();
         let mut touched = BTreeSet::new();
@@ -99,7 +100,7 @@ impl Model {
                 Some(&n) if i % 3 != 0 => (n, false),
                 _ => (1 + r.below(4000), true),
             };
-            // A patch has at most one edit per edge: a second one is left out.
+            // A patch has at most one edit per edge, so a second one is skipped.
             if added == list.contains(&neighbour) || !touched.insert((key, neighbour)) {
                 continue;
             }
@@ -113,7 +114,7 @@ impl Model {
         b.finish()
     }
 
-    /// The store's view of it.
+    /// The edges as the store shows them.
     #[must_use]
     pub fn view(&self) -> Edges<'_> {
         EdgeView::new(self.arrays.view(), NamedSegment::EMPTY, self.patch.as_ref()).into()
@@ -140,18 +141,18 @@ impl Model {
         self.lists.get(&v).map_or(&[], Vec::as_slice)
     }
 
-    /// A vertex, usually a key.
+    /// A random vertex, usually a key.
     pub fn probe(&self, r: &mut XorShift) -> u32 {
         r.below(self.end)
     }
 
-    /// Bytes read for finding the key of `v`, and its number if it is a key of the base.
+    /// The bytes read to find the key `v`, and its number if it is a key of the segment without its patch.
     pub fn find_bytes(&self, v: u32) -> (u64, Option<u32>) {
         let s = self.arrays.view();
         let k = s.finder.find(v);
         let bytes = match s.finder {
             KeyFinder::Empty | KeyFinder::Intervals(_) => 0,
-            // The device has them as directories; this model makes none.
+            // The device gets them converted to directories; this model makes none.
             KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => 0,
             KeyFinder::Bitmap { first, blocks } => {
                 16 * u64::from(v >= first && ((v - first) / 64) < blocks.len() as u32)
@@ -173,7 +174,7 @@ impl Model {
         (bytes, (k < s.key_count).then_some(k))
     }
 
-    /// Bytes read for looking up the list of `v`.
+    /// The bytes read to look up the list of `v`.
     pub fn lookup_bytes(&self, v: u32) -> u64 {
         let mut bytes = 0;
         if let Some(p) = &self.patch {

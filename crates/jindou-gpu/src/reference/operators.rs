@@ -1,4 +1,5 @@
-//! Checks of kernels for operators above patterns: comparisons by rank, sets of ids and of rows, columns by row number.
+//! Checks of the kernels for operators above patterns: comparisons by rank, bitmaps of ids and of rows, and gathering
+//! of columns by row number.
 
 use super::{Checker, wrong};
 use crate::backend::Kernel;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 /// Number of ids in a page of ranks.
 const PAGE: u32 = 1 << RANK_SHIFT;
 
-/// The bit of an id, computed plainly.
+/// The bit of an id in a bitmap; `None` for an id outside of it.
 fn bit_of(b: &params::Bits, id: u32) -> Option<usize> {
     if id < b.dense {
         return Some(id as usize);
@@ -23,7 +24,7 @@ fn is_set(words: &[u32], bit: Option<usize>) -> bool {
 }
 
 impl Checker {
-    /// Ids below `dense`, some of updates, and a few that do not exist.
+    /// Random ids: most are below `dense`, some are of the tail, and a few are in neither range.
     fn ids(&mut self, rows: u32, dense: u32, tail: u32) -> Vec<u32> {
         let id = |r: &mut super::XorShift| match r.below(40) {
             0 => dense + r.below(50),
@@ -34,7 +35,7 @@ impl Checker {
         (0..rows).map(|_| id(&mut self.random)).collect()
     }
 
-    /// A set with room for these ids, a third of them members.
+    /// A bitmap for these ids, in which a third of the bits are set.
     fn set(&mut self, dense: u32, tail: u32) -> (params::Bits, Vec<u32>) {
         let words = (dense + tail).div_ceil(32);
         let words = (0..words)
@@ -60,7 +61,7 @@ impl Checker {
 
     fn comparisons(&mut self, rows: u32) -> Result<()> {
         for (start, end, pages) in [(10, 200, 4), (0, 300, 1), (250, 251, 6), (7, 7, 3)] {
-            // Every other page has numbers, for half of its ids.
+            // Every other page has numbers: half of its ids.
             let (mut table, mut ranks): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
             for page in 0..pages {
                 if page % 2 == 1 {
@@ -219,7 +220,7 @@ impl Checker {
                 .filter(|&&id| bit_of(&bits, id).is_some())
                 .count() as u64;
             let mut seen = BTreeSet::new();
-            // Of equal ids any may stay; nothing else is carried.
+            // Any one of several equal ids may be kept; only the id is compared.
             let kept: Vec<bool> = ids
                 .iter()
                 .map(|&id| {

@@ -1,4 +1,4 @@
-//! Checks of starts, filters, one-neighbour expansions and checksums.
+//! Checks of the kernels that produce start rows, filter rows, expand rows by one neighbour, and compute checksums.
 
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
@@ -10,7 +10,7 @@ use crate::resident::ResidentSegment;
 use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::Result;
 
-/// Columns on the device that a kernel carries to new ones.
+/// Columns that a kernel copies to new ones.
 pub(super) struct Carried {
     pub from: Vec<Vec<u32>>,
     inputs: Vec<DeviceBuffer>,
@@ -38,7 +38,7 @@ impl Carried {
 }
 
 impl Checker {
-    /// `width` columns with these values, and room for `room` rows of output.
+    /// Uploads these columns, and allocates output columns for `room` rows.
     pub(super) fn carried(&self, from: Vec<Vec<u32>>, room: u64) -> Result<Carried> {
         let inputs = from.iter().map(|c| self.upload(c)).collect::<Result<_>>()?;
         let outputs = from
@@ -66,7 +66,7 @@ impl Checker {
             .collect()
     }
 
-    /// The intervals in device form; the buffer must outlive their use.
+    /// The intervals in the form of kernel parameters, and their buffer, which must outlive the use of the parameters.
     pub(super) fn within(&self, intervals: &[[u32; 2]]) -> Result<(params::Within, DeviceBuffer)> {
         let table = self.upload(intervals)?;
         let first = intervals.first().copied().unwrap_or_default();
@@ -119,7 +119,7 @@ impl Checker {
             (Shape::Intervals, Kernel::StartRuns),
             (Shape::Bitmap, Kernel::StartBits),
         ] {
-            // With fewer keys the finder would be intervals.
+            // With fewer keys, the finder would be a list of intervals whatever the shape.
             let m = Model::new(&mut self.random, shape, rows.max(200), true, false)?;
             let keys = m.base_keys();
             let segment = ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default)?;
@@ -158,7 +158,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Runs a compacting kernel and compares with the rows for which `keep` is true.
+    /// Runs a kernel that filters rows, and compares the result with the rows for which `keep` is true.
     pub(super) fn compacts(
         &mut self,
         kernel: Kernel,
@@ -283,7 +283,7 @@ impl Checker {
                 let anchors: Vec<u32> = (0..rows)
                     .map(|_| fixed.unwrap_or_else(|| m.probe(&mut self.random)))
                     .collect();
-                // Half of the tests succeed: with first, last and other entries of the list.
+                // About half of the tests succeed: they look for the first, the last or another id of the list.
                 let others: Vec<u32> = anchors
                     .iter()
                     .map(|&a| match (m.list(a), self.random.below(4)) {

@@ -75,14 +75,14 @@ impl Checker {
         Ok(())
     }
 
-    /// A radix search over keys, a bound that an earlier table left, and the rows that stay.
+    /// Checks the radix search over keys, with a bound from an earlier table, and which rows are then kept.
     fn sort_picks(&mut self, rows: u32) -> Result<()> {
         for (bits, most, bound, unranked) in [
             (5, rows / 3 + 1, NO_KEY, 9),
             (11, 1, NO_KEY, 3),
             (20, rows / 9 + 1, 1 << 19, 4),
             (23, 5, NO_KEY, 50),
-            // Digits of all threads.
+            // From here on, the digits are spread over all threads.
             (11, rows / 5 * 3 + 1, NO_KEY, 9),
             (22, rows / 3 * 2 + 1, NO_KEY, 40),
             (12, rows, NO_KEY, 2),
@@ -90,7 +90,7 @@ impl Checker {
         ] {
             let key = |r: &mut super::XorShift| match r.below(unranked) {
                 0 => NO_KEY,
-                // The same digits often.
+                // Some keys are small, so that digits repeat.
                 1 => r.below(40),
                 _ => r.below(1 << bits),
             };

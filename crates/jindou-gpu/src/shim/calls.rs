@@ -6,8 +6,8 @@ use crate::backend::{Backend, Kernel, Mark};
 use jindou_model::{Error, Resource, Result};
 use std::ptr::NonNull;
 
-// SAFETY: memory of both kinds comes from the process' allocator, with the layout's size (at least one byte) and
-// alignment, and goes back there only when it is given back.
+// SAFETY: memory of both kinds comes from the process's allocator, with the layout's size (at least one byte) and
+// alignment, and is freed only when the caller releases it.
 unsafe impl Backend for Shim {
     fn name(&self) -> String {
         "the CPU, through the shim".into()
@@ -37,7 +37,7 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Filled with garbage, so that reads of unwritten memory show.
+        // Filled with garbage, so that a read of memory that was not written to becomes visible.
         // SAFETY: just allocated with this size.
         unsafe { at.write_bytes(0xA5, layout.size()) };
         state.held.device = used;
@@ -50,7 +50,7 @@ unsafe impl Backend for Shim {
 
     unsafe fn free(&self, at: u64, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
-            // The address may be allocated again at once, for work that is queued after this.
+            // The bytes count as free at once, since work that is queued after this may use them.
             self.state().held.device -= layout.size() as u64;
             if self.lost.get().is_some() || self.queue(DeviceWork::Free { at, bytes }).is_err() {
                 self.release(at, bytes);
@@ -77,7 +77,7 @@ unsafe impl Backend for Shim {
 
     unsafe fn unreserve(&self, at: u64, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
-            // SAFETY: from `reserve` with this size, and given back once.
+            // SAFETY: allocated by `reserve` with this size, and freed once.
             unsafe { std::alloc::dealloc(at as *mut u8, layout) };
         }
     }
@@ -92,8 +92,8 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Filled with garbage, so that reads of unwritten memory show.
-        // SAFETY: reserved, so it is this process' memory.
+        // Filled with garbage, so that a read of memory that was not written to becomes visible.
+        // SAFETY: the address is reserved, so it is memory of this process.
         unsafe { (at as *mut u8).write_bytes(0xA5, bytes) };
         state.held.device = used;
         state.held.reserved = state.held.reserved.max(used);
@@ -143,7 +143,7 @@ unsafe impl Backend for Shim {
 
     fn after(&self, mark: &Mark) -> Result<()> {
         let mut state = self.state();
-        // Work that is done need not be waited for.
+        // Without `delay`, or if the work before the marker is done, there is nothing to order.
         if !self.options.delay || !state.delayed.is_open(mark.0) {
             return Ok(());
         }
@@ -183,7 +183,7 @@ unsafe impl Backend for Shim {
                 kernel.symbol()
             )));
         }
-        // As the CUDA driver does.
+        // The CUDA driver rejects these grids, too.
         if grid == 0 || grid > i32::MAX as u32 {
             return Err(Error::Internal(format!(
                 "the device failed to run {} (a grid of {grid} blocks)",

@@ -1,6 +1,6 @@
-//! Statistics of a shim: bytes that kernels move, requests of the host, and allocated memory.
+//! Statistics of a shim: bytes that kernels move, requests of the host, and memory that is allocated.
 
-/// Bytes that a kernel moved, counted by its own accesses.
+/// Bytes that one launch moved, counted at each access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct KernelCounts {
@@ -8,32 +8,32 @@ pub struct KernelCounts {
     pub streamed: u64,
     /// Bytes read at random.
     pub random: u64,
-    /// Number of the random accesses.
+    /// Number of random accesses.
     pub random_accesses: u64,
     /// Bytes written.
     pub written: u64,
-    /// Accesses of whole warps, by kind (streamed, random, cached, written); with [`ShimOptions::sectors`].
+    /// Number of accesses by whole warps: streamed, random, cached, written. Only with [`ShimOptions::sectors`].
     pub requests: [u64; 4],
-    /// Sectors of 32 bytes that these accesses touched, each counted once per access.
+    /// Number of sectors of 32 bytes that these accesses touched, by the same kinds. A sector counts once per access.
     pub sectors: [u64; 4],
-    /// Ids of lists that were read, before conditions were tested.
+    /// Number of ids of lists that were read, before conditions were tested.
     pub candidates: u64,
 }
 
 impl KernelCounts {
-    /// All bytes.
+    /// Bytes read and written, of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.streamed + self.random + self.written
     }
 }
 
-/// The host's requests so far, which cost microseconds on a GPU, whatever the kernels do.
+/// The host's requests to the device. On a GPU each costs some microseconds, however little it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostTraffic {
     /// Kernels started.
     pub launches: u64,
-    /// Number of times the host waited.
+    /// Number of times that the host waited for the device.
     pub syncs: u64,
     /// Allocations of device memory.
     pub allocations: u64,
@@ -55,16 +55,16 @@ pub struct HostTraffic {
     pub copy_bytes: u64,
     /// Ranges filled with zeros.
     pub fills: u64,
-    /// Number of times that unused memory was returned.
+    /// Number of times that unused memory was returned to the system.
     pub trims: u64,
 }
 
-/// Memory and markers of a shim that are allocated at one time.
+/// Memory and markers of a shim that are allocated at some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     /// Bytes of device memory.
     pub device: u64,
-    /// Bytes of device memory that the pool holds, used or not.
+    /// Bytes of device memory held by the pool, whether in use or not.
     pub reserved: u64,
     /// Bytes of pinned host memory.
     pub pinned: u64,

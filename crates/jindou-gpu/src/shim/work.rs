@@ -1,10 +1,10 @@
-//! Queued work of the shim, executed at once or as late as a device may execute it.
+//! Queued work of the shim, which is executed at once, or as late as a GPU might execute it.
 
 use crate::backend::Kernel;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-/// A piece of work, in the order of its queue.
+/// An entry of a queue.
 pub(super) enum DeviceWork {
     Upload {
         to: u64,
@@ -28,20 +28,20 @@ pub(super) enum DeviceWork {
     Launch {
         kernel: Kernel,
         grid: u32,
-        /// Kernels read their parameters as aligned structs.
+        /// The parameter struct as words, so that it is aligned.
         params: Vec<u64>,
     },
     Free {
         at: u64,
         bytes: usize,
     },
-    /// Marker of the other queue that the following work in this queue waits for.
+    /// The work after this entry waits for a marker of the other queue.
     After {
         moment: u64,
     },
 }
 
-// SAFETY: the pointers are used by one worker at a time.
+// SAFETY: only one thread at a time uses the pointers.
 unsafe impl Send for DeviceWork {}
 
 /// A queue of the device.
@@ -51,7 +51,7 @@ pub(super) enum ShimQueue {
     Aside,
 }
 
-/// The bit of a marker that identifies its queue.
+/// The bit of a marker that says that it belongs to the second queue. The other bits are a position in the queue.
 const ASIDE: u64 = 1 << 63;
 
 /// The queue that a marker belongs to.
@@ -65,20 +65,20 @@ pub(super) fn lane_of(moment: u64) -> ShimQueue {
 
 #[derive(Default)]
 struct WorkQueue {
-    /// Work, and the host's time when it was queued.
+    /// Entries that are yet to be executed, each with the simulated time at which it was queued.
     waiting: VecDeque<(DeviceWork, f64)>,
-    /// Number of pieces of work queued so far, and of those executed.
+    /// Number of entries queued so far, and number of those executed.
     queued: u64,
     taken: u64,
 }
 
-/// Work that is delayed until its completion matters.
+/// Work that is delayed until the host waits for it.
 #[derive(Default)]
 pub(super) struct Delayed {
     queues: [WorkQueue; 2],
-    /// Number of marker queries.
+    /// Number of times that the host asked if a marker was reached.
     pub asked: u64,
-    /// Number of markers that later work was ordered after.
+    /// Number of times that work was ordered after a marker.
     pub ordered: u64,
 }
 
@@ -89,7 +89,7 @@ impl Delayed {
         queue.queued += 1;
     }
 
-    /// The marker after all work of a queue so far.
+    /// The marker after everything that was queued so far in a queue.
     pub fn now(&self, lane: ShimQueue) -> u64 {
         let at = self.queues[lane as usize].queued;
         match lane {
@@ -98,7 +98,7 @@ impl Delayed {
         }
     }
 
-    /// The next piece of a queue's work before this marker, and the time when it was queued.
+    /// Takes the next entry before this marker from the marker's queue; `None` if there is none.
     pub fn next_before(&mut self, moment: u64) -> Option<(DeviceWork, f64)> {
         let queue = &mut self.queues[lane_of(moment) as usize];
         if queue.taken >= moment & !ASIDE {
@@ -109,12 +109,12 @@ impl Delayed {
         Some(work)
     }
 
-    /// True if work before a marker is not done.
+    /// True if some work before a marker is not done.
     pub fn is_open(&self, moment: u64) -> bool {
         self.queues[lane_of(moment) as usize].taken < moment & !ASIDE
     }
 
-    /// The next piece of work of any queue.
+    /// Takes the next entry of any queue.
     pub fn next(&mut self) -> Option<DeviceWork> {
         let [ordered, aside] = &mut self.queues;
         let next = aside
@@ -125,39 +125,40 @@ impl Delayed {
     }
 }
 
-/// Speeds of a simulated device.
+/// Speeds of a simulated device, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speeds {
-    /// Bytes per second over the link.
+    /// Bytes per second over the link between host and device.
     pub link: f64,
-    /// Bytes per second that kernels move.
+    /// Bytes per second that kernels read and write.
     pub memory: f64,
 }
 
-/// Seconds that a launch or a copy takes in addition to its bytes.
+/// Seconds that any launch or copy takes, however few bytes it moves.
 const START: f64 = 3e-6;
 
-/// Times of a simulated device.
+/// Times of a simulated device, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// Seconds in which copies to the device were in progress.
     pub copying: f64,
     /// Seconds in which kernels ran.
     pub computing: f64,
-    /// Seconds in which both were in progress.
+    /// Seconds in which both a copy and a kernel were in progress.
     pub both: f64,
     /// Seconds from the start of the first work to the end of the last.
     pub all: f64,
 }
 
-/// Simulated time of a device: work begins when its queue has reached it and the host has queued it.
+/// The simulated time of a device. An entry starts when the one before it in its queue has ended and the host has
+/// queued it.
 #[derive(Default)]
 pub(super) struct DeviceClock {
-    /// The host's time, which advances when the host waits.
+    /// The host's simulated time, which advances when the host waits.
     pub host: f64,
-    /// For each queue, the time at which its executed work ends.
+    /// The time at which the last executed entry of each queue ends.
     free: [f64; 2],
-    /// Times at which the pieces of the second queue ended, by number.
+    /// The times at which the entries of the second queue ended, by position.
     aside: Vec<f64>,
     copies: Vec<(f64, f64)>,
     kernels: Vec<(f64, f64)>,
@@ -188,7 +189,7 @@ impl DeviceClock {
         self.kernels.push(span);
     }
 
-    /// Orders work of the first queue after this marker of the second.
+    /// Delays the first queue until this marker of the second queue.
     pub fn after(&mut self, moment: u64) {
         let at = self.at(moment);
         let free = &mut self.free[ShimQueue::Ordered as usize];
@@ -210,7 +211,7 @@ impl DeviceClock {
         self.host = self.host.max(self.at(moment));
     }
 
-    /// The times since the last call.
+    /// The times since the last call of this function.
     pub fn times(&mut self) -> Times {
         let (copies, kernels) = (joined(&mut self.copies), joined(&mut self.kernels));
         let sum = |spans: &[(f64, f64)]| spans.iter().map(|s| s.1 - s.0).sum();

@@ -1,4 +1,4 @@
-//! Steps whose predicate is in a column: each row reads the segment of its own predicate.
+//! Execution of steps whose predicate is in a column: each row reads the segment of its own predicate.
 
 use super::MeasuredExpansion;
 use crate::backend::Kernel;
@@ -11,12 +11,12 @@ use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
 use jindou_plan::{Operand, Slot};
 
-/// Mean bytes of the bounds of a list.
+/// Mean number of bytes that reading the bounds of a list takes.
 fn offset_bytes(s: &ResidentSegment) -> f64 {
     if s.params.offsets == 0 { 0.0 } else { 8.0 }
 }
 
-/// Mean bytes of a search in a list.
+/// Mean number of bytes that a binary search in a list takes.
 fn search_bytes(s: &ResidentSegment) -> f64 {
     let degree = f64::from(s.params.edges) / f64::from(s.params.key_count.max(1));
     4.0 * (degree.max(1.0).log2().ceil() + 1.0)
@@ -46,8 +46,8 @@ impl ProgramRun<'_, '_, '_> {
         let columns = operands.iter().filter(|o| o.column != 0).count();
         let a_row = 4.0 * columns as f64
             + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s) + search_bytes(s));
-        // SAFETY: columns hold `rows` ids, outputs have room for as many; the catalog holds its segments, and the
-        // program the catalog.
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; the catalog keeps its segments alive, and the
+        // program keeps the catalog alive.
         unsafe { self.launch_over(Kernel::CheckAny, table, &p, (a_row, 0.0))? };
         Ok(self.finish_compact(new, carried, carried)?)
     }
@@ -79,7 +79,7 @@ impl ProgramRun<'_, '_, '_> {
         let columns = [p.anchor, p.predicate];
         let columns = columns.iter().filter(|o| o.column != 0).count();
         let a_row = 4.0 * columns as f64 + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s));
-        // SAFETY: all arrays have `rows` entries or one more; the program holds the catalog and its segments.
+        // SAFETY: all arrays have `rows` entries or one more; the program keeps the catalog and its segments alive.
         unsafe { self.launch_over(Kernel::MeasureAny, table, &p, (a_row, 12.0))? };
         self.queue.add_bytes(0.0, 12.0);
         let (total, count) = self.counted_or_bound(wanted)?;

@@ -1,4 +1,4 @@
-//! The last step of a query that needs only the number of its rows: lengths of lists are summed, and no row is
+//! The last step of a query that needs only the number of result rows: lengths of lists are added up, and no row is
 //! produced.
 
 use crate::compile::{DeviceStep, StepWork};
@@ -7,7 +7,8 @@ use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
 
 impl ProgramRun<'_, '_, '_> {
-    /// True for the last step of such a query if each input row contributes a fixed number of result rows.
+    /// True if step `k` is the last one of such a query, and each of its input rows contributes the same number of
+    /// result rows.
     pub(crate) fn multiplies(&self, k: usize, step: &DeviceStep<'_>) -> bool {
         k + 1 == self.steps.len()
             && self.wants_number()
@@ -18,8 +19,8 @@ impl ProgramRun<'_, '_, '_> {
             }
     }
 
-    /// Number of rows that the step would produce from a table, if only that is needed and lengths determine it. `None`
-    /// if the step must be executed, because it tests its rows or produces no more than it reads.
+    /// The number of rows that step `k` would produce from a table, if only this is needed and the lengths of lists
+    /// determine it. `None` if the step must be executed, because it tests its outputs, or if that is as cheap.
     pub(crate) fn counted(
         &mut self,
         k: usize,
@@ -29,7 +30,7 @@ impl ProgramRun<'_, '_, '_> {
         if k + 1 != self.steps.len() || !self.wants_number() {
             return Ok(None);
         }
-        // Both factors are less than 2^32.
+        // Both factors are less than 2^32, so their product fits in 64 bits.
         let times = |length: u64| u64::from(table.rows).checked_mul(length);
         match &step.work {
             StepWork::Expand { lists, within, .. } => {

@@ -1,5 +1,5 @@
-//! GROUP BY: counters for combinations of ids. If few combinations are possible, each has a counter; otherwise hash
-//! tables assign counters.
+//! GROUP BY: counts rows by combination of ids. If few combinations are possible, each has a counter of its own;
+//! otherwise hash tables assign counters to those that occur.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory};
@@ -13,25 +13,25 @@ use crate::table::DeviceTable;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand, Slot};
 
-/// Least and most slots of a hash table, as powers of two.
+/// Smallest and largest number of slots of a hash table, as powers of two.
 pub(crate) const LEAST_SLOTS: u32 = 6;
 pub(crate) const MOST_SLOTS: u32 = 30;
-/// Largest number of counters that are converted to rows at a time.
+/// Number of counters that are converted to rows at a time.
 const PART: u64 = 1 << 22;
 
-/// Thresholds for counting rows by combination, for hash tables, and for ORDER BY with LIMIT.
+/// Thresholds for counting rows by combination and for ORDER BY with LIMIT.
 #[derive(Clone, Copy, Debug)]
 pub struct ReduceOptions {
-    /// Largest number of counters if each possible combination has one, and the additional number allowed per expected
-    /// row.
+    /// If at most this many combinations are possible, plus `dense_a_row` per estimated row, each has a counter;
+    /// otherwise hash tables are used.
     pub most_dense: u64,
-    /// Additional number of counters allowed per expected row; see `most_dense`.
+    /// Number of counters allowed per estimated row; see `most_dense`.
     pub dense_a_row: u64,
-    /// Slots of a hash table at the first attempt, as a power of two; 0: derived from the expected rows.
+    /// Slots of a hash table at the first attempt, as a power of two; 0 to derive it from the estimated rows.
     pub log_slots: u32,
-    /// Smallest table for which ORDER BY with LIMIT is executed on the device.
+    /// Smallest number of rows of a table for which ORDER BY with LIMIT is executed on the device.
     pub least_sorted: u32,
-    /// Smallest share of numbers among a variable's possible values for which MIN and MAX use ranks.
+    /// Smallest share of numbers among a variable's possible values, from 0 to 1, for which MIN and MAX use ranks.
     pub numbers: f64,
 }
 
@@ -47,23 +47,25 @@ impl Default for ReduceOptions {
     }
 }
 
-/// The counters of a run.
+/// The counters of a GROUP BY in one run.
 pub(crate) struct GroupState<'a> {
     plan: &'a GroupPlan,
-    /// The hash tables that map two ids, or a slot and an id, to a slot; empty if each combination has a counter.
+    /// Hash tables. The first one maps two ids to a slot; each further table maps a slot of the table before it and
+    /// another id to a slot. Empty if each possible combination has a counter.
     tables: Vec<DeviceBuffer>,
     log_slots: u32,
     counts: DeviceBuffer,
     /// Number of counters.
     size: u64,
-    /// The smallest and the largest value of each combination, if they are needed.
+    /// The smallest and the largest rank in each combination, if they are needed.
     best: Option<[DeviceBuffer; 2]>,
-    /// Flags that are set if an id had no number, if a table was too full, and if a value had no rank.
+    /// Three flags that kernels set: an id was outside of its column's numbering, a hash table was too full, a value
+    /// had no rank.
     flags: DeviceBuffer,
 }
 
 impl<'a> GroupState<'a> {
-    /// Allocates counters in at most half of the memory.
+    /// Allocates counters, in at most half of the memory.
     ///
     /// # Errors
     /// `Unsupported` if they do not fit.
@@ -81,7 +83,8 @@ impl<'a> GroupState<'a> {
         let dense = options.most_dense.saturating_add(dense_rows);
         let counter = if plan.best.is_some() { 24 } else { 8 };
         let fits = combinations <= 1 << 31 && combinations * counter <= room;
-        // Hash tables by pairs of what makes up a combination.
+        // One hash table for the first two columns, and one more for each further column; all tested columns together
+        // count as one.
         let parts = plan.columns.len() + usize::from(!plan.tested.is_empty());
         let levels = parts.saturating_sub(1).max(1);
         let (mut log_slots, mut tables, mut size) = (0, Vec::new(), combinations);
@@ -97,7 +100,7 @@ impl<'a> GroupState<'a> {
             };
             log_slots = wanted.clamp(LEAST_SLOTS, MOST_SLOTS);
             log_slots = log_slots.min(most);
-            // A size that was too small is not tried again.
+            // A table of the size that was too small before is not tried again.
             let was = plan.full.get().then(|| wanted.saturating_sub(GROUP_GROWTH));
             if most < LEAST_SLOTS || was.is_some_and(|was| was >= log_slots) {
                 return Err(refused());
@@ -138,20 +141,21 @@ impl<'a> GroupState<'a> {
     }
 }
 
-/// Growth of a hash table that was too small, as a power of two.
+/// Factor, as a power of two, by which a hash table that was too small is enlarged.
 pub(crate) const GROUP_GROWTH: u32 = 4;
 
-/// The counter of each row of a table.
+/// How the rows of a table map to counters.
 struct Numbered {
     by: [GroupColumnParams; params::MAX_GROUP],
     columns: u32,
     tested: TestedParams,
-    /// Owner of the columns of slots.
+    /// The memory of a column of slots.
     _slots: Option<DeviceBuffer>,
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Counts the rows of a table, or, given prefix sums of lengths, the rows that lists would produce from each.
+    /// Counts the rows of a table. If `prefix` is not 0, it is the address of prefix sums of lengths, and each row
+    /// counts as many times as its list is long.
     pub(crate) fn count_groups(
         &mut self,
         table: &DeviceTable,
@@ -183,7 +187,7 @@ impl ProgramRun<'_, '_, '_> {
         };
         let read = 4 * (numbered.columns + numbered.tested.count) + if prefix == 0 { 0 } else { 8 };
         let rows = u64::from(table.rows);
-        // SAFETY: columns hold `rows` ids, the sums one more; there is a counter for each number that the columns allow.
+        // SAFETY: columns hold `rows` ids, the sums one more; there is a counter for each number that a row can get.
         unsafe {
             self.queue.launch(
                 Kernel::GroupAdd,
@@ -211,12 +215,12 @@ impl ProgramRun<'_, '_, '_> {
             columns: numbered.columns,
         };
         let read = f64::from(read + 8) * rows as f64;
-        // SAFETY: as above; there are two values for each counter, and the plan holds the ranks.
+        // SAFETY: as above; there are two values for each counter, and the plan keeps the ranks alive.
         unsafe { self.queue.launch(Kernel::GroupBest, rows, &p, read, 0.0)? };
         Ok(())
     }
 
-    /// The columns that number the combinations: ids themselves, or slots of the last hash table.
+    /// The columns from which a row's counter is computed: the ids, or the slots in the last hash table.
     fn numbers_of(
         &mut self,
         state: &GroupState<'_>,
@@ -272,7 +276,7 @@ impl ProgramRun<'_, '_, '_> {
                     .launch(Kernel::GroupSlots, rows, &p, read, 4.0 * rows as f64)?
             };
             left = OperandParams::column(out.at());
-            // The column before it is freed, in order, after the kernel that reads it.
+            // The column of the table before is freed after the kernel that reads it, by the order of the queue.
             slots = Some(out);
         }
         by[0] = plain(left, state.size);
@@ -290,8 +294,8 @@ impl ProgramRun<'_, '_, '_> {
         matches!(next, Some(StepWork::Group { .. }))
     }
 
-    /// True if step `k` is an expansion whose new column the GROUP BY after it does not read: then the lengths of its
-    /// lists are summed, and no row is produced.
+    /// If step `k` is an expansion whose new column the GROUP BY after it does not read: adds the lengths of its lists
+    /// to the counters, without producing rows, and returns true.
     pub(crate) fn grouped(
         &mut self,
         k: usize,
@@ -323,14 +327,14 @@ impl ProgramRun<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Delivers the distinct combinations with their counts, once all rows are counted.
+    /// Passes on the combinations with their counts, after all rows have been counted.
     pub(crate) fn finish_groups(&mut self) -> Result<()> {
         let Some(state) = self.groups.take() else {
             return Ok(());
         };
         self.queue.at_step(self.steps.len());
         let flags = state.flags.at();
-        // SAFETY: three words lie there.
+        // SAFETY: the flags are three words.
         let [missed, full, unranked] = unsafe { self.read_words([flags, flags + 4, flags + 8])? };
         state.plan.full.set(full != 0);
         state.plan.unranked.set(unranked != 0);
@@ -374,7 +378,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Converts a range of counters to rows of combinations.
+    /// Converts the `counters` counters from `begin` on to rows, one for each combination that occurred.
     fn combinations(
         &mut self,
         state: &GroupState<'_>,
@@ -413,7 +417,7 @@ impl ProgramRun<'_, '_, '_> {
                 pad: 0,
             };
             let moved = f64::from(rows);
-            // SAFETY: numbers are of counters, each of which has two values; there is room for as many pairs.
+            // SAFETY: the numbers are those of counters, each of which has two values; there is room for as many pairs.
             unsafe {
                 self.queue.launch(
                     Kernel::GroupEnds,
@@ -462,7 +466,7 @@ impl ProgramRun<'_, '_, '_> {
             };
             slots = new.at(0);
             let bits = new.at(1);
-            // The table owns all columns, including those that only later kernels read.
+            // The table keeps all columns alive, including those that only later kernels read.
             table.columns.extend(new.finish(rows).columns);
             if right.is_none() && !plan.tested.is_empty() {
                 let none = bytemuck::Zeroable::zeroed();
@@ -472,7 +476,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(table)
     }
 
-    /// Appends the ids that numbers stand for, and the bits of tested columns.
+    /// Appends the columns of ids, and of whether tested columns are bound, that the numbers of combinations stand for.
     fn ids(
         &mut self,
         table: &mut DeviceTable,

@@ -1,4 +1,4 @@
-//! The steps of a plan as kernels over one table.
+//! Execution of the steps of a plan as kernels over one table.
 
 mod any;
 mod count;
@@ -25,7 +25,7 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
-/// Addresses of a prefix sum's state, and the owner of its arrays.
+/// The state of a prefix sum: addresses, and the buffer that holds them.
 struct ScanWords {
     total: u64,
     ticket: u64,
@@ -33,7 +33,8 @@ struct ScanWords {
     buffer: DeviceBuffer,
 }
 
-/// Mean number of bytes for clipping a list, assuming that half of the lists reach beyond an end.
+/// Mean number of bytes that clipping a list reads, assuming that half of the lists extend beyond either end of the
+/// hull.
 fn clip_bytes(list: &DeviceList) -> f64 {
     if !list.clips {
         return 0.0;
@@ -43,42 +44,42 @@ fn clip_bytes(list: &DeviceList) -> f64 {
     8.0 + 4.0 * degree.max(1.0).log2().ceil()
 }
 
-/// A measured expansion: the prefix sums of its rows' lengths, and the starts of the lists.
+/// An expansion after its lists were measured: where the list of each row starts, and the prefix sums of their lengths.
 pub(crate) struct MeasuredExpansion {
-    /// Number of outputs before conditions are tested, or an upper bound if there is a count.
+    /// Number of outputs before conditions are tested; an upper bound if `count` is set.
     total: u64,
-    /// The number of outputs on the device, if the host does not know it.
+    /// The counter of the number of outputs, if the host does not know it.
     count: Option<RowCount>,
-    /// `rows + 1` words.
+    /// Address of the prefix sums: `rows + 1` words.
     prefix: u64,
-    /// `rows` words if there is a single list; otherwise 0.
+    /// If there is a single list per row, the address of their starts (`rows` words); otherwise 0.
     starts: u64,
-    /// The neighbours of the only list; 0 with several.
+    /// Address of the neighbours that contain the single list; 0 with several.
     neighbours: u64,
     ranges: [params::ListRange; params::MAX_LISTS],
     lists: u32,
-    /// `rows` addresses if the lists are of several segments; otherwise 0.
+    /// If the lists are of several segments, the address of their addresses (`rows` of 8 bytes); otherwise 0.
     addresses: u64,
-    /// Owner of the arrays.
+    /// Keeps these arrays alive.
     _scratch: DeviceBuffer,
-    /// Owner of a source's column.
+    /// Keeps the column of a cross product's source alive.
     _owner: Option<Arc<DeviceBuffer>>,
 }
 
 impl MeasuredExpansion {
-    /// Number of outputs before conditions are tested.
+    /// Number of outputs before conditions are tested, or an upper bound.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Address of the `rows + 1` sums of lengths.
+    /// Address of the `rows + 1` prefix sums of the lists' lengths.
     pub fn prefix(&self) -> u64 {
         self.prefix
     }
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Rows `begin .. begin + rows` of a source, as a table with one column or none.
+    /// Rows `begin .. begin + rows` of a source, as a table with one column, or none if no slot is given.
     pub(crate) fn source_rows(
         &mut self,
         source: &DeviceSource<'_>,
@@ -97,7 +98,7 @@ impl ProgramRun<'_, '_, '_> {
                 rows,
                 ..DeviceTable::default()
             }),
-            // Copied, since blocks may be evicted while the rows still need their ids.
+            // The column is copied, since its blocks may be evicted while its rows are still needed.
             DeviceSource::Column {
                 at,
                 owner: Owner::Segment(s),
@@ -106,7 +107,7 @@ impl ProgramRun<'_, '_, '_> {
                 let new = self.first_table(slot, rows)?;
                 if rows > 0 {
                     let (from, bytes) = (at + begin * 4, rows as usize * 4);
-                    // SAFETY: the list has as many ids, and its blocks are there; the table is new.
+                    // SAFETY: the column has as many ids, and its blocks are on the device; the table is new.
                     unsafe { self.queue.device.copy(new.at(0), from, bytes)? };
                 }
                 Ok(new.finish(rows))
@@ -131,7 +132,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Writes rows `begin .. begin + rows` of a source whose ids are computed.
+    /// Writes rows `begin .. begin + rows` of a source that is not a column of ids.
     fn write_start_rows(
         &mut self,
         source: &DeviceSource<'_>,
@@ -150,7 +151,7 @@ impl ProgramRun<'_, '_, '_> {
                     count: within.params.count,
                     rows,
                 };
-                // SAFETY: `out` has room for `rows`; the intervals' tables have `count` entries.
+                // SAFETY: `out` has room for `rows` ids; the intervals' tables have `count` entries.
                 unsafe {
                     self.queue
                         .launch(Kernel::StartIntervals, u64::from(rows), &p, 0.0, written)?
@@ -165,7 +166,7 @@ impl ProgramRun<'_, '_, '_> {
                     first_block: 0,
                     blocks: 0,
                 };
-                // SAFETY: `out` has room for `rows`; the segment is resident.
+                // SAFETY: `out` has room for `rows` ids; the segment is on the device.
                 unsafe {
                     self.queue
                         .launch(Kernel::StartRuns, u64::from(rows), &p, 0.0, written)?
@@ -187,9 +188,9 @@ impl ProgramRun<'_, '_, '_> {
                     first_block: first as u32,
                     blocks: count,
                 };
-                // A block of threads handles one rank block per thread, TILE / 8 in all.
+                // Each thread handles one block of the bitmap, so a block of threads handles TILE / 8 of them.
                 let read = 16.0 * f64::from(count);
-                // SAFETY: rows outside `out` are not written; blocks lie in the segment's table.
+                // SAFETY: the kernel writes no rows outside of `out`; the bitmap's blocks lie in the segment's table.
                 unsafe {
                     self.queue
                         .launch(Kernel::StartBits, u64::from(count) * 8, &p, read, written)?
@@ -200,7 +201,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Allocates a table for start rows.
+    /// Allocates a table with one column for start rows.
     fn first_table(&self, slot: Slot, rows: u32) -> Result<NewTable> {
         self.new_table(vec![slot], u64::from(rows))
             .map_err(|s| match s {
@@ -212,8 +213,8 @@ impl ProgramRun<'_, '_, '_> {
             })
     }
 
-    /// Completes a table of the rows that a compacting kernel kept; each of them read and wrote this many additional
-    /// bytes.
+    /// Completes a table of the rows that a filtering kernel kept. For each of them, the kernel read and wrote this
+    /// many more bytes.
     fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<DeviceTable> {
         let next = if self.may_stay(new.room) {
             let (most, counter) = (new.room as u32, self.counter);
@@ -245,7 +246,7 @@ impl ProgramRun<'_, '_, '_> {
             operand: table.operand(PlanOperand::Slot(slot))?,
             within: within.params,
         };
-        // SAFETY: columns hold `rows` ids, outputs have room for as many; owners outlive the queued work.
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; the buffers outlive the queued work.
         unsafe { self.launch_over(Kernel::Restrict, table, &p, (4.0, 0.0))? };
         Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
@@ -295,7 +296,7 @@ impl ProgramRun<'_, '_, '_> {
         let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
         let search = 4.0 * (degree.max(1.0).log2().ceil() + 1.0);
         let a_row = 4.0 * read as f64 + list.segment.lookup_bytes() + offsets + search;
-        // SAFETY: as in `restrict`; the segment is resident.
+        // SAFETY: as in `restrict`; the segment is on the device.
         unsafe { self.launch_over(Kernel::Check, table, &p, (a_row, 0.0))? };
         Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
@@ -320,13 +321,13 @@ impl ProgramRun<'_, '_, '_> {
             out: new.at(carried),
         };
         let a_row = 4.0 + list.segment.lookup_bytes();
-        // SAFETY: as in `restrict`; the segment is resident.
+        // SAFETY: as in `restrict`; the segment is on the device.
         unsafe { self.launch_over(Kernel::ExpandOne, table, &p, (a_row, 0.0))? };
         Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
     }
 
-    /// Allocates the state of a prefix sum over `rows` rows (ticket and tile states, zeroed) and arrays of this many
-    /// words; returns their addresses. The current counter is used for the total.
+    /// Allocates the state of a prefix sum over `rows` rows (zeroed: a ticket, and a state per tile) and one array for
+    /// each length in `words`; returns their addresses. The current counter receives the total.
     fn scratch<const N: usize>(
         &mut self,
         kernel: Kernel,
@@ -359,8 +360,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok((words, offsets.map(|o| at + o)))
     }
 
-    /// Measures lists, clipped to the hull of `within` if they are marked for that. The total may stay on the device if
-    /// only an upper bound is needed.
+    /// Measures the lists of each row, clipped to the hull of `within` if they are marked for that. `wanted` tells
+    /// whether the total may stay on the device.
     pub(crate) fn measure_lists(
         &mut self,
         table: &DeviceTable,
@@ -382,7 +383,7 @@ impl ProgramRun<'_, '_, '_> {
         {
             return self.measure_one(table, one, wanted);
         }
-        // Starts and lengths of each list that is not one constant's.
+        // Arrays for the start and the length of each row's list, except for lists of constants.
         let mut words = [0u64; 1 + 2 * params::MAX_LISTS];
         words[0] = u64::from(rows) + 1;
         for (i, list) in lists.iter().enumerate().take(params::MAX_LISTS) {
@@ -423,7 +424,7 @@ impl ProgramRun<'_, '_, '_> {
                 }
             }
         }
-        // SAFETY: all arrays have `rows` entries or one more; the segments are resident.
+        // SAFETY: all arrays have `rows` entries or one more; the segments are on the device.
         unsafe { self.launch_over(kernel, table, &p, (a_row, written))? };
         self.queue.add_bytes(0.0, 12.0);
         let (total, count) = self.counted_or_bound(wanted)?;
@@ -445,7 +446,7 @@ impl ProgramRun<'_, '_, '_> {
         })
     }
 
-    /// Measures whole lists of one predicate.
+    /// Measures the lists of a single pattern, without clipping.
     fn measure_one(
         &mut self,
         table: &DeviceTable,
@@ -470,7 +471,7 @@ impl ProgramRun<'_, '_, '_> {
         let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
         let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
         let a_row = anchor + one.segment.lookup_bytes() + offsets;
-        // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
+        // SAFETY: all arrays have `rows` entries or one more; the segment is on the device.
         unsafe { self.launch_over(Kernel::Measure, table, &p, (a_row, 8.0))? };
         self.queue.add_bytes(0.0, 12.0);
         let (total, count) = self.counted_or_bound(wanted)?;
@@ -488,7 +489,7 @@ impl ProgramRun<'_, '_, '_> {
         })
     }
 
-    /// Measures a cross product with a source: every row has the whole source as its list.
+    /// Measures a cross product with a source: the list of every row is the whole source.
     pub(crate) fn measure_cross(
         &mut self,
         table: &DeviceTable,

@@ -1,4 +1,4 @@
-//! Steps of operators above patterns: comparisons by rank, DISTINCT by a bitmap, and inner parts of an `Apply`, which
+//! Execution of operators above patterns: comparisons by rank, DISTINCT by a bitmap, and `Apply`, whose inner steps
 //! process numbered rows.
 
 use crate::backend::Kernel;
@@ -14,7 +14,7 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, Operand, Slot};
 use std::sync::Arc;
 
-/// The work of an `Apply`, in the form that its two steps need.
+/// An `Apply`, with what its first and its last step need.
 struct ApplyWork<'p> {
     kind: ApplyKind,
     end: usize,
@@ -51,7 +51,7 @@ fn too_small(left: u64) -> Error {
 }
 
 impl<'a> ProgramRun<'a, '_, '_> {
-    /// Keeps rows whose number satisfies a comparison.
+    /// Keeps rows in which the number in a column satisfies a comparison.
     pub(crate) fn compare(
         &mut self,
         step: &DeviceStep<'_>,
@@ -67,12 +67,12 @@ impl<'a> ProgramRun<'a, '_, '_> {
             operand: table.operand(Operand::Slot(slot))?,
             ranks: ranks.params,
         };
-        // SAFETY: columns hold `rows` ids, outputs have room for as many; the program holds the ranks.
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; the program keeps the ranks alive.
         unsafe { self.launch_over(Kernel::Compare, table, &p, (8.0, 0.0))? };
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
-    /// Keeps rows whose id occurs in no earlier row.
+    /// Keeps rows whose id occurred in no earlier row.
     pub(crate) fn distinct(
         &mut self,
         step: &DeviceStep<'_>,
@@ -92,13 +92,13 @@ impl<'a> ProgramRun<'a, '_, '_> {
             bits,
             operand: table.operand(Operand::Slot(slot))?,
         };
-        // SAFETY: as in `compare`; the set has a bit for each id, and lives as long as the run.
+        // SAFETY: as in `compare`; the bitmap has a bit for each id, and lives as long as the run.
         unsafe { self.launch_over(Kernel::Distinct, table, &p, (8.0, 0.0))? };
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
-    /// Executes the inner part of an `Apply` over the numbers of a table's rows, and continues with the outer rows that
-    /// are needed by themselves.
+    /// Executes the inner steps of an `Apply` over the table's rows, numbered. Then continues with the outer rows that
+    /// belong to the result without an inner row (for OPTIONAL and NOT EXISTS) or because of one (for EXISTS).
     pub(crate) fn apply(
         &mut self,
         k: usize,
@@ -127,7 +127,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         self.alone(k, &outer, &bits, 0, outer.rows)
     }
 
-    /// Creates a bit for each row, and the columns that the inner part reads together with the rows' numbers.
+    /// Allocates a bitmap with a bit for each row, and a table of the columns that the inner steps read and of the
+    /// rows' numbers.
     fn numbered(
         &mut self,
         step: &DeviceStep<'_>,
@@ -156,7 +157,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             rows,
         };
         let written = 4.0 * f64::from(rows);
-        // SAFETY: `out` has room for `rows`; the program holds the interval of all numbers.
+        // SAFETY: `out` has room for `rows` numbers; the program keeps the interval of all numbers alive.
         unsafe {
             self.queue
                 .launch(Kernel::StartIntervals, u64::from(rows), &p, 0.0, written)?
@@ -166,7 +167,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok((bits, inner))
     }
 
-    /// Continues with those outer rows in `from .. to` that have inner rows, or with those that have none.
+    /// Continues with those outer rows in `from .. to` that have inner rows, or with those that have none, as the
+    /// `Apply` requires.
     fn alone(
         &mut self,
         k: usize,
@@ -184,7 +186,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         };
         self.cancel.check()?;
         self.queue.at_step(k);
-        // The new columns that are read later.
+        // The columns of the inner steps that are read later; they are unbound in the rows that found no match.
         let read = |s: &Slot| steps.get(end).is_some_and(|e| e.keep.contains(s));
         let new: Vec<Slot> = new.iter().copied().filter(read).collect();
         match self.marked(outer, bits, (from, to), want, &new) {
@@ -203,7 +205,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// The rows whose bit has the given value, with columns of unbound values appended.
+    /// The rows whose bit is `want`, with a column of zeros (unbound) for each slot in `new`.
     fn marked(
         &mut self,
         outer: &DeviceTable,
@@ -228,7 +230,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             pad: 0,
         };
         let bytes = 4.0 * f64::from(part.rows);
-        // SAFETY: columns hold `rows` ids, outputs have room for as many; there is a bit for each of the outer rows.
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; the bitmap has a bit for each outer row.
         unsafe {
             self.queue
                 .launch(Kernel::Test, u64::from(part.rows), &p, bytes, 0.0)?
@@ -237,14 +239,14 @@ impl<'a> ProgramRun<'a, '_, '_> {
         let moved = 4.0 * carried as f64 * f64::from(kept);
         self.queue.add_bytes(moved, moved);
         for i in carried..new.slots.len() {
-            // SAFETY: the column has room for at least as many rows.
+            // SAFETY: the column has room for at least `kept` rows.
             unsafe { self.queue.device.zero(new.at(i), kept as usize * 4)? };
         }
         Ok(new.finish(kept))
     }
 
-    /// The end of an inner part: records which outer rows have inner rows, and continues with the combined rows if they
-    /// are needed.
+    /// The end of an `Apply`'s inner steps: records which outer rows have inner rows, and continues with the joined
+    /// rows if they are part of the result.
     pub(crate) fn end_apply(&mut self, k: usize, begin: usize, table: &DeviceTable) -> Result<()> {
         let steps = self.steps;
         let ApplyWork {
@@ -274,7 +276,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         self.run(k + 1, next)
     }
 
-    /// Gathers the outer rows' columns, by the row numbers in the inner rows.
+    /// Copies the outer rows' columns to the inner rows, by the row numbers in the latter.
     fn gather(
         &mut self,
         frame: &OuterFrame,
@@ -293,7 +295,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             pad: 0,
         };
         let (rows, count) = (f64::from(table.rows), f64::from(columns.count));
-        // SAFETY: numbers are of rows that the outer columns have; outputs have room for `rows`.
+        // SAFETY: the outer columns have rows with these numbers; outputs have room for `rows`.
         unsafe {
             self.queue.launch(
                 Kernel::Gather,
@@ -305,8 +307,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// Sets the bits of the outer rows whose numbers occur in rows; given lengths, only of those whose list is not
-    /// empty.
+    /// Sets the bits of the outer rows whose numbers occur in the table. If `prefix` is not 0, it is the address of
+    /// prefix sums of lengths, and rows with an empty list are ignored.
     fn mark(
         &mut self,
         frame: &OuterFrame,
@@ -323,15 +325,15 @@ impl<'a> ProgramRun<'a, '_, '_> {
         };
         let a_row = if prefix == 0 { 8.0 } else { 16.0 };
         let bytes = a_row * f64::from(table.rows);
-        // SAFETY: the column holds `rows` numbers, the sums one more; there is a bit for each of the outer rows.
+        // SAFETY: the column holds `rows` numbers, the sums one more; the bitmap has a bit for each outer row.
         unsafe {
             self.queue
                 .launch(Kernel::Mark, u64::from(table.rows), &p, bytes, 0.0)
         }
     }
 
-    /// True if step `k` is the last of an inner part that only tests for existence. The lengths of its lists then show
-    /// which outer rows have an inner row, and no row is produced.
+    /// If step `k` is the last inner step of an `Apply` that only tests for existence: marks the outer rows by the
+    /// lengths of the step's lists, without producing rows, and returns true.
     pub(crate) fn sought(
         &mut self,
         k: usize,
@@ -372,7 +374,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
     }
 }
 
-/// A bit for each of this many rows.
+/// A bitmap with a bit for each of this many rows.
 fn rows_of(words: u64, rows: u32) -> params::Bits {
     params::Bits {
         words,
@@ -382,7 +384,7 @@ fn rows_of(words: u64, rows: u32) -> params::Bits {
     }
 }
 
-/// The sets of a run, one bit per id each, empty.
+/// Allocates the bitmaps of a run, empty.
 pub(crate) fn sets_of(
     memory: &crate::buffer::DeviceMemory,
     sets: &[params::Bits],

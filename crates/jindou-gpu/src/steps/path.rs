@@ -1,5 +1,5 @@
-//! Property paths `p+` and `p*` from one node: a breadth-first search with a bitmap of the reached nodes and a table of
-//! the nodes that the last level added.
+//! Execution of property paths `p+` and `p*` from a constant: a breadth-first search with a bitmap of the reached nodes
+//! and a table of the nodes that the last level added.
 
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DevicePath, DeviceSource, DeviceStep, DeviceWithin, Owner, StepWork};
@@ -11,19 +11,19 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand, Slot};
 use std::sync::Arc;
 
-/// The column of nodes from which the next level starts.
+/// The column of nodes that the last level added.
 pub(crate) const FRONT: Slot = Slot::MAX - 3;
-/// Smallest capacity of the list of reached nodes.
+/// Smallest capacity of the list of reached nodes, in ids.
 const LEAST: u64 = 1 << 10;
 
-/// The nodes that a path leads to.
+/// The nodes that are reachable by a path.
 #[derive(Clone)]
 pub(crate) struct Reached {
     list: Arc<DeviceBuffer>,
     rows: u64,
 }
 
-/// A list of ids that grows.
+/// A list of ids on the device that grows.
 struct GrowingList {
     buffer: Option<Arc<DeviceBuffer>>,
     room: u64,
@@ -31,7 +31,7 @@ struct GrowingList {
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// The nodes that the path of step `k` leads to, computed once per run.
+    /// The nodes that are reachable by the path of step `k`, computed once per run.
     fn reached(&mut self, k: usize, path: &DevicePath) -> Result<Reached, StepStop> {
         if let Some((_, found)) = self.reaches.iter().find(|(of, _)| *of == k) {
             return Ok(found.clone());
@@ -49,7 +49,7 @@ impl ProgramRun<'_, '_, '_> {
             room: 0,
             rows: 0,
         };
-        // The rows of a level are only those of its new column.
+        // Only the new column of an expansion is kept.
         let inner = DeviceStep {
             work: StepWork::EndApply { begin: k },
             keep: vec![FRONT],
@@ -69,7 +69,7 @@ impl ProgramRun<'_, '_, '_> {
                     self.cancel.check()?;
                     self.turn.pass()?;
                     self.queue.at_step(k);
-                    // Other queries may have evicted its blocks.
+                    // While this query had given up its turn, another one may have evicted the step's blocks.
                     self.page_in(k)?;
                     let every = DeviceWithin::every(&self.queue.device)?;
                     let from = DeviceTable {
@@ -113,7 +113,7 @@ impl ProgramRun<'_, '_, '_> {
         })
     }
 
-    /// Appends a table's only column.
+    /// Appends the only column of a table to a list.
     fn append(&mut self, list: &mut GrowingList, table: &DeviceTable) -> Result<(), StepStop> {
         let table = &self.settled(table.clone())?;
         let Some(from) = table.columns.first().filter(|_| table.rows > 0) else {
@@ -125,22 +125,23 @@ impl ProgramRun<'_, '_, '_> {
             let grown = self.memory.alloc(room * 4)?.ok_or_else(|| too_many(room))?;
             if let Some(old) = &list.buffer {
                 let bytes = list.rows as usize * 4;
-                // SAFETY: both hold as many ids, and freeing the old one is ordered after the copy.
+                // SAFETY: both buffers hold as many ids, and the old one is freed after the copy, by the order of the
+                // queue.
                 unsafe { self.queue.device.copy(grown.at(), old.at(), bytes)? };
             }
             (list.buffer, list.room) = (Some(Arc::new(grown)), room);
         }
         if let Some(to) = &list.buffer {
             let at = to.at() + list.rows * 4;
-            // SAFETY: there is room for as many ids after those that are there.
+            // SAFETY: there is room for as many ids after those in the list.
             unsafe { self.queue.device.copy(at, from.at, rows as usize * 4)? };
         }
         list.rows += rows;
         Ok(())
     }
 
-    /// Continues with each row combined with each node that the path leads to, or with the rows whose node is one of
-    /// them.
+    /// Continues with each row combined with each reachable node; or, if the path only tests a column, with the rows
+    /// whose node is reachable.
     pub(crate) fn path(
         &mut self,
         k: usize,
@@ -193,7 +194,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// The rows whose node the path leads to.
+    /// The rows whose node is reachable.
     fn among(
         &mut self,
         step: &DeviceStep<'_>,
@@ -217,7 +218,7 @@ impl ProgramRun<'_, '_, '_> {
             pad: 0,
         };
         let bytes = 8.0 * f64::from(table.rows);
-        // SAFETY: columns hold `rows` ids, outputs have room for as many; the set has a bit for each id.
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; the bitmap has a bit for each id.
         unsafe {
             self.queue
                 .launch(Kernel::Test, u64::from(table.rows), &p, bytes, 0.0)?
@@ -226,7 +227,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 }
 
-/// The column of nodes whose lists are read, in a slot that is not kept.
+/// The column of nodes whose lists are read, which is not kept.
 pub(crate) const NODE: Slot = Slot::MAX - 4;
 
 fn rename(table: &DeviceTable, slot: Slot) -> Vec<TableColumn> {

@@ -1,4 +1,4 @@
-//! Expansions: produces the outputs of measured lists in strips.
+//! Execution of expansions: produces the outputs of measured lists in strips.
 
 use super::MeasuredExpansion;
 use crate::backend::Kernel;
@@ -10,7 +10,7 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
 impl MeasuredExpansion {
-    /// The outputs before conditions are tested, as a table without columns.
+    /// The outputs before conditions are tested, as a table without columns: only a row count.
     fn outputs(&self) -> DeviceTable {
         DeviceTable {
             rows: u32::try_from(self.total).unwrap_or(u32::MAX),
@@ -21,7 +21,7 @@ impl MeasuredExpansion {
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Produces the outputs of an expansion in strips, and executes the rest of the plan for each strip.
+    /// Produces the outputs of a measured expansion in strips, and executes the rest of the plan over each strip.
     pub(crate) fn expand_strips(
         &mut self,
         k: usize,
@@ -34,7 +34,7 @@ impl ProgramRun<'_, '_, '_> {
         let mut slots = Self::kept_slots(&table, &step.keep);
         slots.push(to);
         if let Some(total) = m.count {
-            // All outputs at once, however many there are.
+            // The total is only on the device, so all outputs are produced at once. The bound on them fits in memory.
             let units = u64::from(table.rows) + m.total;
             match self.expand_strip(step, &table, slots.clone(), &m, (0, units), &within) {
                 Ok(next) => {
@@ -47,20 +47,21 @@ impl ProgramRun<'_, '_, '_> {
                 Err(StepStop::TooLarge) => (m.total, m.count) = (self.read_count(total)?, None),
             }
         }
-        // The row count was read together with the total.
+        // The exact row count was read together with the total.
         let table = self.settled(table)?;
         self.received(k, &table);
         if m.total == 0 {
             return Ok(());
         }
         if m.total > u64::from(u32::MAX) {
-            // Prefix sums wrapped.
+            // The prefix sums have 32 bits and have wrapped.
             return self.halves(k, &table);
         }
-        // Units of merge path: a strip of this many makes at most as many rows.
+        // An expansion is divided by units of merge path: each output and each end of a row is a unit. So a strip
+        // produces at most as many rows as it has units.
         let units = u64::from(table.rows) + m.total;
         let row_bytes = 4 * slots.len() as u64;
-        // The last step may fill the remaining memory; an earlier one leaves room for the tables of later steps.
+        // The last step may fill the remaining memory; earlier ones leave space for the tables of later steps.
         let share = self.memory.left() / if k + 1 == self.steps.len() { 1 } else { 3 };
         let slack = 64 * 1024;
         let fit = share.saturating_sub(slack) / row_bytes / STRIP_TILE * STRIP_TILE;
@@ -72,7 +73,7 @@ impl ProgramRun<'_, '_, '_> {
             let end = (begin + most.min(self.next_few().max(STRIP_TILE))).min(units);
             let Some((t, measured)) = &table else { break };
             self.queue.at_step(k);
-            // The following steps may have evicted its blocks.
+            // The steps after this one may have evicted the blocks that it reads.
             self.page_in(k)?;
             let next = self.expand_strip(step, t, slots.clone(), measured, (begin, end), &within);
             let next = match next {
@@ -92,7 +93,7 @@ impl ProgramRun<'_, '_, '_> {
             self.cuts += u64::from(begin > 0);
             begin = end;
             if begin >= units {
-                // The table and its sums are no longer needed; later steps may use their memory.
+                // The input table and its prefix sums are no longer needed; later steps may use their memory.
                 table = None;
             }
             self.run(k + 1, next)?;
@@ -100,7 +101,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Produces the outputs of a measured expansion in strips and passes each on. Only the new column is produced.
+    /// Produces the outputs of a measured expansion in strips and passes each one to `f`. Only the new column is
+    /// produced.
     pub(crate) fn each_strip(
         &mut self,
         step: &DeviceStep<'_>,
@@ -142,7 +144,8 @@ impl ProgramRun<'_, '_, '_> {
     ) -> Result<DeviceTable, StepStop> {
         let carried = slots.len() - 1;
         let room = m.total.min(end - begin);
-        // The number of rows that end before the strip, and up to its end, are stored after the columns.
+        // After the columns, the kernel writes two numbers: of rows that end before the strip's begin, and before its
+        // end.
         let columns = slots.len();
         let new = self.new_table_and(slots, room, 8)?;
         let whole = begin == 0 && end == u64::from(table.rows) + m.total;
@@ -165,7 +168,7 @@ impl ProgramRun<'_, '_, '_> {
                 pad: 0,
             };
             let kernel = Kernel::ExpandAny;
-            // SAFETY: as below; `addresses` has `rows` addresses of lists in resident segments.
+            // SAFETY: as below; `addresses` has `rows` addresses of lists in segments that are on the device.
             unsafe { self.queue.launch(kernel, end - begin, &p, 0.0, 0.0)? };
             (kernel, 12.0)
         } else {
@@ -196,8 +199,8 @@ impl ProgramRun<'_, '_, '_> {
                 within: *within,
                 ranges: m.ranges,
             };
-            // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have
-            // `rows` entries or one more; segments are resident and outlive the queued work.
+            // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have `rows`
+            // entries or one more; segments are on the device and outlive the queued work.
             unsafe { self.queue.launch(kernel, end - begin, &p, 0.0, 0.0)? };
             let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
             match kernel {
@@ -209,7 +212,7 @@ impl ProgramRun<'_, '_, '_> {
         self.add_strip_bytes(table, m, (!whole).then_some(end - begin), a_row);
         let all = matches!(kernel, Kernel::Expand | Kernel::ExpandAny);
         let next = match (whole, all) {
-            // All measured outputs.
+            // Without conditions, all measured outputs are rows.
             (true, true) => new.finish_as(m.total as u32, m.count),
             (true, false) if self.may_stay(room) => new.finish_as(room as u32, Some(self.counter)),
             (false, true) => {
@@ -225,7 +228,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok(next)
     }
 
-    /// Counts the bytes that a strip of this many units reads, or the whole expansion, where a row takes `a_row` bytes.
+    /// Adds the bytes that a strip of `units` units reads to the profile (`None`: the whole expansion). Each input row
+    /// takes `a_row` bytes.
     fn add_strip_bytes(
         &mut self,
         table: &DeviceTable,
@@ -238,15 +242,15 @@ impl ProgramRun<'_, '_, '_> {
             self.add_row_bytes(&m.outputs(), 4.0, 0.0);
             return;
         };
-        // Approximately its share of the rows.
+        // The strip is assumed to have its share of the input rows.
         let share = units as f64 / (f64::from(table.rows) + m.total as f64);
         let read = a_row * f64::from(table.rows) + 4.0 * m.total as f64;
         self.queue.add_bytes(share * read, 0.0);
     }
 
-    /// Number of outputs of a strip without tests: its units minus the rows that end in it.
+    /// Number of outputs of a strip without conditions: its units minus the row ends among them.
     fn outputs_of(&mut self, bounds: u64, begin: u64, end: u64) -> Result<u32> {
-        // SAFETY: two words lie there.
+        // SAFETY: there are two words.
         let rows = unsafe { self.read_words([bounds, bounds + 4])? };
         Ok((end - begin - u64::from(rows[1] - rows[0])) as u32)
     }

@@ -1,4 +1,4 @@
-//! ORDER BY with LIMIT: finds the rows of a table that may be among the first ones.
+//! Execution of ORDER BY with LIMIT: finds the rows of a table that may be among the first ones.
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -9,14 +9,14 @@ use crate::table::DeviceTable;
 use jindou_model::Result;
 use jindou_plan::Operand;
 
-/// The bound on keys so far, and the state of a search for a lower one, in device memory.
+/// In device memory: the bound on keys found so far, and the state of the search for a lower one.
 pub(crate) struct TopState {
     state: DeviceBuffer,
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Keeps the rows whose key does not exceed that of the last needed row, of this table or an earlier one, and the
-    /// rows without a key. A small table is not changed.
+    /// Keeps the rows whose key is not above that of the last needed row, in this table or an earlier one, and rows
+    /// without a key. Returns small tables unchanged.
     pub(crate) fn top(
         &mut self,
         step: &DeviceStep<'_>,
@@ -41,7 +41,8 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     fn top_state(&mut self, top: &DeviceTop) -> Result<TopState, StepStop> {
-        // As `SortState`: the bound, the digits so far, the number of wanted rows, and no keys counted.
+        // The head of `SortState`: the bound, the digits found so far, the number of wanted rows, and the number of
+        // keys counted.
         let head = [u32::MAX, 0, top.most as u32, 0];
         let bytes = size_of_val(&head) as u64 + 4 * u64::from(BINS);
         let state = self.memory.alloc(bytes)?.ok_or(StepStop::TooLarge)?;
@@ -73,7 +74,7 @@ impl ProgramRun<'_, '_, '_> {
             descending: u32::from(top.is_descending),
             pad: 0,
         };
-        // SAFETY: the column and the keys hold `rows` words; the program holds the ranks.
+        // SAFETY: the column and the keys hold `rows` words; the program keeps the ranks alive.
         unsafe {
             self.queue
                 .launch(Kernel::SortKeys, rows, &p, 8.0 * all, 4.0 * all)?
@@ -87,7 +88,7 @@ impl ProgramRun<'_, '_, '_> {
                 rows: table.rows,
                 shift: digit * BIN_BITS,
             };
-            // SAFETY: there are as many keys; the state has all bins.
+            // SAFETY: there are as many keys; the state contains all bins.
             unsafe {
                 self.queue
                     .launch(Kernel::SortBins, rows, &p, 4.0 * all, 0.0)?

@@ -1,5 +1,5 @@
-//! Operators above patterns on the device: random plans against the CPU engine's rows, over plain stores and over
-//! stores with edits and terms of updates; the data that leaves the device; less and less memory.
+//! Operators above patterns on the device: random plans must give the CPU engine's rows, over plain stores, over stores
+//! with edges and terms from updates, and in ever less memory. Also checks how much data leaves the device.
 
 mod random;
 
@@ -23,7 +23,7 @@ fn planned(snapshot: &Snapshot, text: &str) -> Plan {
     plan(&parse(text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
 }
 
-/// Rows as terms, sorted.
+/// The rows as terms, sorted.
 fn terms_of(rows: &CollectSink, terms: &QueryTerms, snapshot: &Snapshot) -> Vec<Vec<String>> {
     let term = |&id: &u32| {
         let mut bytes = vec![];
@@ -44,7 +44,8 @@ fn here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<String>> {
     terms_of(&rows, &terms, snapshot)
 }
 
-/// The rows through the engine, and whether the operator at the top ran on the device.
+/// The rows that the engine returns if the device must run what it supports, and whether the topmost operator ran
+/// there.
 fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     let executor = ExecutorChoice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>);
@@ -61,7 +62,8 @@ fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<S
     (terms_of(&rows, &terms, snapshot), whole)
 }
 
-/// The rows where the CPU answers what the device has no memory for, and whether the device gave all that it was asked for.
+/// As `there`, except that the CPU takes over if the device has too little memory. The flag is true if the device ran
+/// everything that it was asked to run.
 fn rather(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     let executor = ExecutorChoice::Rather(Arc::clone(gpu) as Arc<dyn Executor>);
@@ -77,7 +79,7 @@ fn rather(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<
     (terms_of(&rows, &terms, snapshot), ran.why_here.is_none())
 }
 
-/// True if each row occurs in `all` at least as often.
+/// True if `rows` is contained in `all`, as multisets.
 fn are_among(rows: &[Vec<String>], all: &[Vec<String>]) -> bool {
     let mut left: BTreeMap<&Vec<String>, i64> = BTreeMap::new();
     all.iter().for_each(|r| *left.entry(r).or_default() += 1);
@@ -91,16 +93,16 @@ fn are_among(rows: &[Vec<String>], all: &[Vec<String>]) -> bool {
 #[derive(Default, Debug)]
 struct Tally {
     plans: u32,
-    /// Plans whose topmost operator ran on the device.
+    /// Number of plans whose topmost operator ran on the device.
     whole: u32,
-    /// Plans in little memory, and those of them that ran on the device.
+    /// Number of runs in little memory, and number of those that ran on the device.
     capped: u32,
     capped_there: u32,
-    /// Numbers of plans by their features.
+    /// Number of plans by their features.
     kinds: BTreeMap<&'static str, u32>,
 }
 
-/// Four random queries over each of this many random stores, every second one with updates.
+/// Runs four random queries over each of `cases` random stores, every second one of which has updates.
 fn compare(cases: u32, first: u32) -> Tally {
     let mut tally = Tally::default();
     for case in first..first + cases {
@@ -114,7 +116,7 @@ fn compare(cases: u32, first: u32) -> Tally {
         let device = TestDevice::open(options);
         let gpu = GpuExecutor::new(Arc::clone(&device.backend));
         let mut asked = vec![];
-        // Hash tables that are too small at first, tables of few rows, or what is the rule.
+        // Hash tables that are too small at first, tables of few rows, or the defaults.
         let reduced = |gpu: GpuExecutor| {
             Arc::new(match case % 4 {
                 1 => gpu.with_reduction(ReduceOptions {
@@ -180,7 +182,7 @@ fn compare(cases: u32, first: u32) -> Tally {
             *tally.kinds.entry("limit").or_default() += u32::from(whole && limit.is_some());
             *tally.kinds.entry("order").or_default() += u32::from(text.contains("ORDER BY"));
         }
-        // All of it in the memory that it took, in half of it, and in a fifth.
+        // Runs the plan again with as much memory as the first run took, with half of it, and with a fifth.
         let footprint = device.reserved();
         drop(gpu);
         for share in [1.0, 0.5, 0.2] {
@@ -204,7 +206,7 @@ fn compare(cases: u32, first: u32) -> Tally {
 #[test]
 fn random_operators_give_the_rows_of_the_cpu() {
     let tally = compare(200, 0);
-    // An order itself is the CPU's, over the rows that may be among the first.
+    // The CPU does the ordering itself, over candidate rows from the device, so such plans never run there entirely.
     let plans = tally.plans - tally.kinds["order"];
     assert!(tally.whole * 10 > plans * 6, "{tally:?}");
     assert_eq!(tally.kinds.len(), 13);
@@ -223,14 +225,15 @@ fn ringed(text: &str, snapshot: &Snapshot) -> Plan {
     planned(snapshot, &format!("PREFIX : <http://e/> {text}"))
 }
 
-/// The number that a COUNT gives.
+/// The value of a COUNT.
 fn counted(rows: &[Vec<String>]) -> u64 {
     assert_eq!((rows.len(), rows[0].len()), (1, 1));
     let digits = rows[0][0].trim_start_matches(|c: char| !c.is_ascii_digit());
     digits.parse().unwrap()
 }
 
-/// The bytes that a plan copies back: numbers for counts, only the wanted rows for a LIMIT, each distinct id once.
+/// The bytes that are copied back: only the number for a COUNT, only the wanted rows for a LIMIT, each distinct id
+/// once.
 #[test]
 fn only_reduced_rows_leave_the_device() {
     let (_folder, snapshot) = ring(600, 4);
@@ -295,7 +298,7 @@ fn only_reduced_rows_leave_the_device() {
         let _ = counter.take_traffic();
         let (got, whole) = there(&gpu, &plan, &snapshot);
         let t = counter.take_traffic();
-        // For a mere pattern, rows without columns come back as their number.
+        // For a plain pattern, the rows come back without columns, as a number.
         let is_bare = text.contains("COUNT(*)") && !text.contains("OPTIONAL");
         assert!(whole || is_bare, "{text}");
         if text.contains("LIMIT") || text.contains("OFFSET") {
@@ -308,14 +311,14 @@ fn only_reduced_rows_leave_the_device() {
         } else if text.contains("COUNT") {
             assert!(counted(&got) > 5, "{text}");
         }
-        // Each step's count, and the rows.
+        // At most the count of each step and the rows are copied back.
         let bound = 64 + (4 * rows * columns) as u64;
         assert!(t.download_bytes <= bound, "{text}: {t:?}");
         assert!(t.pinned == 0, "{text}: {t:?}");
     }
 }
 
-/// A LIMIT ends the run early: of a product with a million rows a few tiles are made.
+/// A LIMIT ends the run early: of a cross product with a million rows, only a few tiles are produced.
 #[test]
 fn a_limit_makes_few_rows() {
     let (_folder, snapshot) = ring(1000, 1);
@@ -341,7 +344,7 @@ fn a_limit_makes_few_rows() {
     );
 }
 
-/// Operators in less and less memory: the CPU's answer, or a refusal, down to the least in which they run.
+/// Operators in ever less memory, down to the least in which they run: the CPU's rows or a refusal.
 #[test]
 fn operators_agree_with_the_cpu_however_little_memory_there_is() {
     let (_folder, base) = ring(400, 4);
@@ -414,7 +417,7 @@ fn operators_agree_with_the_cpu_however_little_memory_there_is() {
     assert!(ran >= 24 && cuts > 20, "{ran} ran, {cuts} cuts");
 }
 
-/// Parts of plans that the device does not run leave the rest to it.
+/// If the device cannot run a part of a plan, it runs the others.
 #[test]
 fn what_is_above_and_below_is_shared_out() {
     let (_folder, snapshot) = ring(60, 3);
@@ -425,7 +428,7 @@ fn what_is_above_and_below_is_shared_out() {
             "SELECT ?b (COUNT(?c) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c } } GROUP BY ?b",
             true,
         ),
-        // The device has what is below an order, or texts, but neither of those.
+        // The device runs what is below an ORDER BY or GROUP_CONCAT, but neither of these.
         (
             "SELECT ?b (GROUP_CONCAT(?v) AS ?n) { ?a :p ?b . ?b :v ?v } GROUP BY ?b",
             false,

@@ -1,4 +1,5 @@
-//! Large uploads through the pinned ring: the device gets every byte, whichever thread fills a piece, and the ring is pinned once.
+//! Large uploads through the pinned ring: the device receives every byte, whichever thread fills a piece, and the ring
+//! is pinned only once.
 
 use crate::common::{native, ring, rows_here, rows_on};
 use jindou_gpu::shim::{Shim, ShimOptions};
@@ -64,7 +65,7 @@ fn any_number_of_threads_uploads_the_same_bytes() {
     }
 }
 
-/// Queries upload at the same time, into one ring.
+/// Several queries upload at the same time through one ring.
 #[test]
 fn uploads_at_the_same_time_share_the_ring() {
     let shim = shim(true);
@@ -111,7 +112,7 @@ fn the_ring_is_pinned_once_charged_and_no_larger_than_it_may_be() {
     assert_eq!((shim.holdings().pinned, budget.used()), (0, 0));
 }
 
-/// A budget with room for two pieces gives a ring of two; one without room leaves uploads to the staging memory.
+/// A budget for two pieces makes a ring of two pieces; with a smaller budget, uploads use the staging memory.
 #[test]
 fn a_small_budget_makes_a_small_ring_or_none() {
     for (limit, pieces) in [(2 * PIECE + 100, 2), (PIECE - 1, 0)] {
@@ -132,7 +133,8 @@ fn a_small_budget_makes_a_small_ring_or_none() {
     }
 }
 
-/// Segments, whole and by pages, come through the ring, on a device that does everything as late as it may.
+/// Segments, as a whole and in pages, are uploaded through the ring to a device that does everything as late as
+/// possible.
 #[test]
 fn plans_read_segments_that_threads_brought() {
     let (_folder, snapshot) = ring(4000, 3);

@@ -1,5 +1,5 @@
-//! Plans on devices with too little memory: the CPU's rows, or a refusal that leaves the plan to the CPU, down to the
-//! smallest memory in which a plan runs, and never a byte over the limit.
+//! Plans on devices with too little memory, down to the least in which each runs: either they return the CPU's rows, or
+//! they are refused and left to the CPU; the limit is never exceeded.
 
 use crate::common::{edited, native, ring};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
@@ -11,24 +11,24 @@ use jindou_store::{LoadOptions, Snapshot, load, open};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Fractions of the footprint.
+/// Sizes of memory that are tried, as fractions of the memory that a plan takes without a limit.
 const CAPS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
 
 #[derive(Default, Debug)]
 struct Tally {
-    /// Numbers of runs at fractions of the footprint that the device did, and that it refused.
+    /// Number of runs in such a fraction of the memory that succeeded, and that were refused.
     ran: u32,
     refused: u32,
     cuts: u64,
 }
 
-/// Rows and checksum on a new device that may use this much memory, the cuts, and the most memory held; `None` if it is
-/// left to the CPU.
+/// Runs a plan on a new device that may use `memory` bytes: rows, checksum, number of cuts, and the largest memory in
+/// use. `None` if the plan is left to the CPU.
 fn on_device(plan: &Plan, snapshot: &Snapshot, memory: u64) -> Option<(u64, u64, u64, u64)> {
     let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
     let gpu = GpuExecutor::limited(shim.clone(), memory, Duration::from_secs(600));
     let ran = gpu.execute(plan, snapshot, ResultUse::Checksum, &GpuOptions::default());
-    // Nothing has been trimmed, so this is the peak.
+    // Memory has not been returned to the system yet, so this is the maximum.
     let peak = shim.holdings().reserved;
     assert!(peak <= memory, "{peak} bytes of {memory}");
     drop(gpu);
@@ -41,7 +41,7 @@ fn on_device(plan: &Plan, snapshot: &Snapshot, memory: u64) -> Option<(u64, u64,
     }
 }
 
-/// Runs a plan at fractions of its footprint, and finds the least memory in which it runs.
+/// Runs a plan in fractions of the memory that it takes without a limit, and finds the least memory in which it runs.
 fn sweep(name: &str, plan: &Plan, snapshot: &Snapshot, tally: &mut Tally) {
     let cpu = Summed::<ChecksumSink>::default();
     let options = ExecOptions::default();
@@ -61,7 +61,7 @@ fn sweep(name: &str, plan: &Plan, snapshot: &Snapshot, tally: &mut Tally) {
         panic!("{name} is refused with 1 GiB");
     };
     for part in CAPS {
-        // Tables may have nine tenths of the free memory.
+        // Tables may take nine tenths of the free memory.
         match at((footprint as f64 * part / 0.9) as u64) {
             Some(_) => tally.ran += 1,
             None => tally.refused += 1,

@@ -1,19 +1,20 @@
-//! The runs that were recorded on an H200, replayed: what would have been predicted and chosen before each, by the
-//! calibration alone, by the runs of other queries, of other scales, and by all.
+//! Replays runs that were recorded on an H200: what the cost model would have predicted and chosen before each, knowing
+//! only the calibration, or also runs of other queries, of other scales, or all runs.
 
 use jindou_gpu::replay::{Knowledge, Records};
 use jindou_gpu::{Calibration, Chooser, RowsUse};
 
-/// Where it comes from stands in its first line.
+/// The recorded runs; the first line says where they come from.
 const RECORDED: &str = include_str!("../recorded/h200.jsonl");
 
-/// The speeds that `bench/gpu.sh` measured on that card, impossible ones lowered.
+/// The speeds that `bench/gpu.sh` measured on that GPU, with impossible figures lowered.
 fn speeds() -> Calibration {
     let measured = include_str!("../recorded/h200-speeds.json");
     Calibration::from_json(&serde_json::from_str(measured).unwrap()).unwrap()
 }
 
-/// How many predictions are within twice the recorded time, of how many, and the farthest.
+/// The number of predictions within a factor of two of the recorded time, the number of all predictions, and the
+/// largest factor.
 fn within(records: &Records, knows: Knowledge) -> (usize, usize, f64) {
     let predicted = records.predict(&speeds(), knows);
     let ratios: Vec<f64> = predicted
@@ -51,7 +52,8 @@ fn choices_are_those_of_one_who_knew_both_times() {
         );
         assert!(matter > 60, "{matter}");
         match knows {
-            // The planner takes L7's rows for few. That the GPU would return many shows when the CPU has run it.
+            // The planner underestimates the rows of L7. That the GPU would have to return many rows is learned when
+            // the CPU has run it.
             Knowledge::Calibration | Knowledge::OtherQueries | Knowledge::OtherScales => {
                 assert!(
                     wrong.iter().all(|w| w == "L7 Shown"),
@@ -60,7 +62,7 @@ fn choices_are_those_of_one_who_knew_both_times() {
             }
             Knowledge::Here | Knowledge::All => assert!(wrong.is_empty(), "{knows:?}: {wrong:?}"),
         }
-        // Only the last knows the runs that it predicts.
+        // Only with `All` has the model learned from the runs that it predicts.
         let least = match knows {
             Knowledge::Calibration => 0.65,
             Knowledge::OtherQueries => 0.7,
@@ -75,8 +77,8 @@ fn choices_are_those_of_one_who_knew_both_times() {
     }
 }
 
-/// The recorded runs whose rows became text lost because one thread took them: that is what they are predicted as. Now
-/// all threads do, so that the same queries are expected to take about as long on both sides.
+/// Runs whose rows were decoded to text were slow because one thread processed the rows, and they are predicted as
+/// such. Now all threads do, so these queries are predicted to take about as long on either side.
 #[test]
 fn rows_of_a_device_are_taken_by_all_threads() {
     let records = Records::parse(RECORDED).unwrap();

@@ -1,4 +1,5 @@
-//! A device that does queued work as late as possible: code that forgets to wait sees memory in its earlier state.
+//! Queries on a device that does queued work as late as possible, so that code that lacks a wait reads memory before it
+//! was written.
 
 use crate::common::{edited, native, ring, rows_here, rows_on};
 use jindou_gpu::shim::{Shim, ShimOptions};
@@ -51,24 +52,26 @@ fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
     assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
 }
 
-/// Each wait of a query is removed in turn. On a device that does work at once this would go unnoticed.
+/// Removes each wait of a query in turn, and checks that this is noticed if the device delays its work; otherwise it
+/// would not be.
 #[test]
 fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
     let (_folder, snapshot) = ring(60, 3);
-    // Each step makes another number of rows than the one before, so that an old number shows.
+    // Each step produces a different number of rows than the step before, so that a stale number leads to a wrong
+    // result.
     for text in [
         QUERIES[0],
         "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :p ?c }",
     ] {
         let plan = native(&snapshot, text);
         let want = rows_here(&plan, &snapshot);
-        // Numbers of rows stay on the device, or are waited for after each step.
+        // Row counts stay on the device, or the host waits for the count after each step.
         for (wait_for_counts, least) in [(false, 2), (true, 3)] {
             let options = GpuOptions {
                 wait_for_counts,
                 ..GpuOptions::default()
             };
-            // Waits of a query; those of closing the device come later.
+            // Waits of the query only; closing the device waits, too.
             let waits = {
                 let shim = late(true, 0);
                 let gpu = GpuExecutor::new(shim.clone());

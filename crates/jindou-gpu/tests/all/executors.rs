@@ -1,4 +1,5 @@
-//! The executor interface: a plan's first steps on the device, and the rest of the plan on the CPU over their rows.
+//! The executor interface: the first steps of a plan run on the device, and the CPU runs the rest of the plan over
+//! their rows.
 
 use crate::common::{device, ring};
 use jindou_engine::{
@@ -31,7 +32,7 @@ fn task<'a>(snapshot: &'a Snapshot, steps: &'a [Step], options: &'a ExecOptions)
     }
 }
 
-/// The rows in the plan's columns, sorted.
+/// The rows with columns in the plan's order, sorted.
 fn sorted(rows: &CollectSink, order: &[usize]) -> Vec<Vec<u32>> {
     let mut out: Vec<Vec<u32>> = rows
         .rows()
@@ -41,7 +42,7 @@ fn sorted(rows: &CollectSink, order: &[usize]) -> Vec<Vec<u32>> {
     out
 }
 
-/// A plan of the first steps of another, with all columns that they leave.
+/// A plan that consists of the first steps of another plan and returns all of their columns.
 fn first_steps(plan: &Plan, steps: usize) -> Plan {
     let steps = plan.exploration().unwrap().steps[..steps].to_vec();
     let mut first = plan.clone();
@@ -88,7 +89,8 @@ fn any_first_steps_give_the_cpus_rows() {
     assert_eq!(options.memory.used(), 0);
 }
 
-/// Operators above the exploration, and conditions that the device does not support, run on the CPU over its rows.
+/// Operators above the exploration, and conditions that the device does not support, run on the CPU over the device's
+/// rows.
 #[test]
 fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
     let (_folder, snapshot) = ring(60, 5);
@@ -146,7 +148,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
             "{text}: {there} of {steps} steps"
         );
         assert_eq!(profile.steps().len(), steps);
-        // A start may be a column that already exists there, so that nothing is written.
+        // A start may be a column that exists on the device already, so that nothing is written.
         let written: u64 = profile.steps()[..there].iter().map(|s| s.written).sum();
         assert!(profile.steps()[0].rows_out > 0 && written > 0, "{text}");
         mixed += u32::from(there < steps);
@@ -157,7 +159,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         } else if plan.is_ask() {
             assert_eq!(got.rows, want.rows, "{text}");
         } else if text.contains("COUNT") {
-            // 5 edges `:p` for each of 60 nodes, and one `:q` after each.
+            // There are 5 edges `:p` for each of 60 nodes, and after each one edge `:q`.
             let mut bytes = vec![];
             terms.term(VertexId(got.ids[0]), &mut bytes);
             let text = String::from_utf8_lossy(&bytes);

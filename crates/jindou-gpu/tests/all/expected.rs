@@ -1,5 +1,5 @@
-//! Numbers of rows that stay on the device: programs that made few rows before and make many now, and the waits that are
-//! saved.
+//! Row counts that stay on the device: programs that produce many more rows than in earlier runs, and the number of
+//! waits that are saved.
 
 use crate::common::{native, rows_here, rows_on};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
@@ -11,8 +11,8 @@ use jindou_store::testing::store_of;
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::Arc;
 
-/// `:few` has five neighbours by `:p`, `:many` 300; each of them thirty by `:q`, and those up to two by `:r`; one has 20,000
-/// by `:q`, so that the longest list says little.
+/// `:few` has five neighbours by `:p`, and `:many` has 300. Each of them has thirty neighbours by `:q`, and these have
+/// up to two by `:r`. One node has 20,000 by `:q`, so that the longest list is a poor bound.
 fn graph() -> (tempfile::TempDir, Snapshot) {
     let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
     let mut quads = vec![];
@@ -59,7 +59,7 @@ fn plans(snapshot: &Snapshot) -> [Plan; 2] {
     })
 }
 
-/// Lists measured since the last call, and waits.
+/// Number of launches that measured lists since the last call, and number of waits.
 fn work(shim: &Shim) -> (usize, u64) {
     let log = shim.take_log();
     let measures = [Kernel::Measure, Kernel::MeasureCut];
@@ -112,13 +112,13 @@ fn a_run_begins_again_where_there_are_more_rows_than_expected() {
             "measured again, and not a second time"
         );
         assert!(waits <= 2, "{waits}");
-        // What has few rows runs as ever.
+        // A query with few rows runs as before.
         assert!(run(&few).unwrap() < 400);
         assert_eq!(work(&shim).0, 2);
     }
 }
 
-/// Each step's wait is saved from the second run on, and the profile counts the same rows.
+/// From the second run on there is a single wait instead of one per step, and the profile counts the same rows.
 #[test]
 fn a_plan_waits_once_when_it_is_known() {
     let (_folder, snapshot) = graph();

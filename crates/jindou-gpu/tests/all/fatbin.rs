@@ -1,9 +1,9 @@
-//! The committed fatbin belongs to the committed kernels.
+//! The committed fatbin must have been built from the committed kernels.
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
-/// As in `kernels/build.sh`.
+/// The same list as in `kernels/build.sh`.
 const SOURCES: [&str; 13] = [
     "device.cuh",
     "params.cuh",
@@ -73,7 +73,8 @@ fn parts(fatbin: &[u8]) -> Vec<(u16, u32)> {
     found
 }
 
-/// From Turing to Blackwell as machine code, and PTX of the oldest for future chips.
+/// Checks for machine code from Turing to Blackwell, and for PTX of the oldest, from which the driver compiles for
+/// future chips.
 #[test]
 fn the_fatbin_has_code_for_every_architecture() {
     let script = std::fs::read_to_string(kernel_file("build.sh")).unwrap();
@@ -95,7 +96,7 @@ fn the_fatbin_has_code_for_every_architecture() {
     assert!(jindou_gpu::FATBIN.len() < 1 << 20, "compress it");
 }
 
-/// Kernels that look vertices up, and the number of loads that they must have in progress together.
+/// Kernels that look up vertices, which must have at least `LEAST_LOADS` loads in flight together.
 const LOOK_UPS: [&str; 8] = [
     "jd_check",
     "jd_check_any",
@@ -108,8 +109,8 @@ const LOOK_UPS: [&str; 8] = [
 ];
 const LEAST_LOADS: u32 = 4;
 
-/// `kernels/inspect.txt` describes this fatbin, and states the required properties of the kernels: `inspect.sh check`
-/// compares it with the machine code.
+/// `kernels/inspect.txt` describes this fatbin's machine code, which must have certain properties. `inspect.sh check`
+/// compares the file with the machine code.
 #[test]
 fn look_ups_have_several_loads_under_way_together_on_every_chip() {
     let text = std::fs::read_to_string(kernel_file("inspect.txt")).unwrap();
@@ -125,16 +126,16 @@ fn look_ups_have_several_loads_under_way_together_on_every_chip() {
             row[column].parse().unwrap()
         };
         rows += 1;
-        // At least two blocks per multiprocessor, and next to nothing spilled.
+        // At least two blocks must fit on a multiprocessor, and hardly any registers may be spilled.
         assert!(of("registers") <= 128 && of("spilled") <= 64, "{line}");
         assert!(of("occupancy") >= 25, "{line}");
         if LOOK_UPS.contains(&row[1]) {
             looked += 1;
             assert!(of("random") >= LEAST_LOADS, "{line}");
-            // A bitmap's blocks: three of four in one stretch, the other one before the branch that leads there. An
-            // intersection uses lists that are found already; if each row has a segment of its own, there are too few
-            // registers for that.
-            // And where lists are cut, a thread has two rows.
+            // Of four loads from a bitmap, three are in one straight stretch of code, and one is before the branch that
+            // leads there. These loads do not occur in an intersection, whose lists were found before; and if each row
+            // has a segment of its own, there are too few registers.
+            // A thread that clips lists has only two rows.
             let few = ["jd_intersect", "jd_measure_cut"].contains(&row[1]);
             let bitmaps = !few && !row[1].ends_with("_any");
             assert!(!bitmaps || of("blocks") >= LEAST_LOADS - 1, "{line}");

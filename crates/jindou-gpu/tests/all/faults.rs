@@ -1,5 +1,5 @@
-//! A fault at every call to the device in turn: the correct rows or an error, nothing left over, and if the device
-//! still works, the correct rows the next time.
+//! A fault at each call to the device in turn: the query must return the correct rows or an error and leave no memory
+//! allocated, and if the device still works, the next query must return the correct rows.
 
 use crate::common::{edited, native, ring, rows_here, rows_on};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
@@ -36,8 +36,8 @@ fn a_fault_at_any_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
     faults_at_calls(3, &|backend| GpuExecutor::new(backend));
 }
 
-/// Segments come through a ring of six small pieces that three threads fill, so that which call is a fault's differs
-/// from run to run.
+/// Segments are uploaded through a ring of six small pieces that three threads fill, so which call gets the fault
+/// differs from run to run.
 #[test]
 fn a_fault_while_threads_fill_the_ring_gives_an_error_or_the_right_rows() {
     faults_at_calls(5, &|backend| {
@@ -57,20 +57,20 @@ fn a_fault_at_each_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
     faults_at_calls(1, &|backend| GpuExecutor::new(backend));
 }
 
-/// Runs whose device fails at one call of `step`, in each way that there is.
+/// Runs queries on a device that fails at one call, for every `step`-th call and each kind of fault.
 fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) {
     let (_folder, base) = ring(40, 3);
     let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
     let (mut runs, mut failed) = (0, 0);
     for (number, text) in QUERIES.iter().enumerate() {
-        // Other calls for each query.
+        // Each query starts at a different call.
         let first = 1 + number as u64 % step as u64;
         let snapshot = if number % 2 == 0 { &patched } else { &base };
         let plan = native(snapshot, text);
         let want = rows_here(&plan, snapshot);
         assert!(!want.is_empty(), "{text}");
         let options = GpuOptions {
-            // Tables are cut, and kernels timed: more kinds of calls.
+            // Small tables are divided, and kernels are timed, so that more kinds of calls occur.
             table_bytes: Some(250_000),
             profile: number == 2,
             ..GpuOptions::default()
@@ -103,7 +103,7 @@ fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) 
                         );
                     }
                 }
-                // Threads that wait ask a varying number of times.
+                // Threads that wait query a varying number of times, so the call with the fault may not be reached.
                 let came = broken.calls() >= at;
                 broken.arm(0);
                 match gpu.failure() {
@@ -123,7 +123,7 @@ fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) 
     assert!(failed > runs / 2, "{failed} of {runs} failed");
 }
 
-/// A query that waits for an unresponsive device ends at its deadline, long before the device is given up.
+/// A query that waits for an unresponsive device ends at its deadline, long before the device counts as lost.
 #[test]
 fn deadlines_hold_while_the_device_hangs() {
     let (_folder, snapshot) = ring(40, 3);

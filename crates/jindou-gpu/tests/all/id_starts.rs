@@ -1,5 +1,5 @@
-//! Explorations on the device that start at ids listed by a condition, here and there in the base: against the CPU's rows,
-//! and against rows derived from the data's construction.
+//! Explorations on the device that start from a list of ids in a condition, scattered over the base. Compared with the
+//! CPU's rows, and with rows computed from how the data was made.
 
 use crate::common::{device, edited, native, ring, rows_here, rows_on};
 use jindou_engine::{
@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 const NODES: u32 = 600;
 
-/// The nodes that the query names.
+/// The numbers of the nodes that the query lists.
 fn starts() -> impl Iterator<Item = u32> {
     (7..NODES).step_by(50)
 }
 
-/// Nodes of a list, the next of each, and that one's neighbour seven further.
+/// For each node of a list: the next node along `:p`, and that node's neighbour by `:q`.
 fn planned(snapshot: &Snapshot) -> Plan {
     let names: Vec<String> = starts().map(|i| format!(":n{i}")).collect();
     let text = format!(
@@ -38,7 +38,7 @@ fn exploration(plan: &mut Plan) -> &mut Exploration {
     }
 }
 
-/// The expected rows, over these edges `:p`.
+/// The expected rows if `next` returns the neighbours of a node by `:p`.
 fn wanted(snapshot: &Snapshot, next: &dyn Fn(u32) -> Vec<u32>) -> Vec<Vec<u32>> {
     let id = |number: u32| {
         let iri = oxrdf::NamedNode::new_unchecked(format!("http://e/n{}", number % NODES));
@@ -99,7 +99,7 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
         assert_eq!(gpu.prefix(&task(&steps)).unwrap(), steps.len());
         let rows = rows_on(&gpu, &plan, snapshot, &GpuOptions::default()).unwrap();
         assert_eq!(rows, want);
-        // The rows of the start alone, as both have them.
+        // The rows of the start alone, on the device and on the CPU.
         let mut start = plan.clone();
         start.output = columns_after(&[], &steps[..1], || Ok(())).unwrap();
         exploration(&mut start).steps.truncate(1);

@@ -1,5 +1,5 @@
-//! Every kernel on the CPU shim against plain Rust, in orders drawn from seeds, with its documented bytes; and planted
-//! bugs are found.
+//! Every kernel on the shim against plain Rust code, in orders drawn from seeds, together with the bytes that it is
+//! documented to move. And injected bugs must be found.
 
 use jindou_gpu::params::{self, OperandParams};
 use jindou_gpu::reference::{Checker, XorShift};
@@ -13,7 +13,7 @@ fn check(options: ShimOptions, rows: u32, seed: u64) -> jindou_model::Result<Che
     check_counted(options, rows, seed, 0)
 }
 
-/// The same with tables that seem longer to the host by `spare` rows.
+/// As `check`, with tables whose row count the host overestimates by `spare` rows.
 fn check_counted(
     options: ShimOptions,
     rows: u32,
@@ -59,7 +59,7 @@ fn kernels_read_how_many_rows_there_are() {
     }
 }
 
-/// Tables that turn out to have no rows.
+/// Tables of which only the device knows that they have no rows.
 #[test]
 fn kernels_read_that_there_are_no_rows() {
     let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
@@ -68,7 +68,7 @@ fn kernels_read_that_there_are_no_rows() {
     let (none, total, counter, prefix) = (word(0), word(7), word(0), word(9));
     let (scan, out) = (DeviceBuffer::with(&device, &[0u64; 9]).unwrap(), word(5));
     let launch = |kernel: Kernel, p: &[u8]| {
-        // SAFETY: there is no row whose columns could be read, and room for what is written of none.
+        // SAFETY: there are no rows to read, and there is room for what is written in that case.
         unsafe { device.launch(kernel, 4, p).unwrap() };
         device.sync().unwrap();
     };
@@ -130,14 +130,14 @@ fn bytes_are_as_documented(spare: u32) {
     );
 }
 
-/// As a card's driver does, so that a launch that would fail there fails here too.
+/// The shim must reject grids that a GPU's driver would reject.
 #[test]
 fn a_grid_without_blocks_or_with_too_many_is_refused() {
     let shim = Shim::open(ShimOptions::default()).unwrap();
     for &kernel in Kernel::ALL {
         let params = vec![0; kernel.params_size()];
         for grid in [0, 1 << 31] {
-            // SAFETY: no block runs, so that nothing is accessed.
+            // SAFETY: no block runs, so nothing is accessed.
             let refused = unsafe { shim.launch(kernel, grid, &params) }.unwrap_err();
             let refused = refused.to_string();
             assert!(
@@ -149,7 +149,8 @@ fn a_grid_without_blocks_or_with_too_many_is_refused() {
     assert_eq!(shim.take_traffic().launches, 0);
 }
 
-/// Sectors that warps of 32 rows each touch, given the address that each row reads or writes.
+/// For warps of 32 rows: the number of warps with an access, and of sectors that they touch, given the address that
+/// each row reads or writes.
 fn sectors(addresses: &[Option<u64>]) -> (u64, u64) {
     let warps = addresses.chunks(32).map(|warp| {
         let touched: BTreeSet<u64> = warp.iter().flatten().map(|a| a / 32).collect();
@@ -159,7 +160,7 @@ fn sectors(addresses: &[Option<u64>]) -> (u64, u64) {
     (warps.len() as u64, warps.iter().sum())
 }
 
-/// Launches a kernel alone and returns the shim's counts.
+/// Launches a kernel and returns the shim's counts.
 fn counted<P: bytemuck::NoUninit>(
     shim: &Shim,
     device: &Device,
@@ -179,8 +180,8 @@ fn counted<P: bytemuck::NoUninit>(
     counts
 }
 
-/// Accesses of whole warps and the sectors that each touches, compared with those of the addresses computed in plain
-/// Rust.
+/// The shim's counts of accesses by warp, and of sectors touched, must be those that plain Rust computes from the
+/// addresses.
 #[test]
 fn the_shim_counts_the_sectors_that_warps_touch() {
     const ROWS: u32 = 5000;
@@ -195,7 +196,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     let device = Device::new(shim.clone());
     let mut r = XorShift::new(5);
     let [streamed, random, cached, written] = [0, 1, 2, 3];
-    // A bitmap of 20,000 keys with a neighbour each.
+    // A bitmap of 20,000 keys with one neighbour each.
     let mut builder = SegmentBuilder::new(false);
     let keys: Vec<u32> = (0..20_000u32).map(|i| 3 + i * 3 + r.below(2)).collect();
     for &key in &keys {
@@ -206,7 +207,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     let segment = ResidentSegment::bring(&device, &view.into(), GraphScope::Default).unwrap();
     assert_eq!(segment.params.head.kind, 2, "a bitmap");
     for spread in [false, true] {
-        // Keys in a row, or anywhere; some ids are not keys.
+        // Adjacent or random keys; some ids are not keys.
         let anchors: Vec<u32> = (0..ROWS)
             .map(|i| {
                 if spread {
@@ -251,13 +252,13 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
             (a.0 + b.0, a.1 + b.1)
         );
         if spread {
-            // Nearly a sector for each lane, and for each that has a key.
+            // Nearly one sector per lane for finding the key, and one per lane that has a key.
             assert!(c.sectors[random] > 30 * requests, "{c:?}");
         } else {
-            // 32 keys are in two blocks or three, and their neighbours in four sectors or five.
+            // 32 adjacent keys are in two or three blocks, and their neighbours in four or five sectors.
             assert!(c.sectors[random] <= 7 * requests, "{c:?}");
         }
-        // Kept rows are written one after the other: rows of a tile and item begin anywhere in a sector.
+        // Kept rows are appended, so the rows of a tile and item begin anywhere in a sector.
         let kept = lists.flatten().count() as u64;
         assert_eq!(c.written, 4 * kept);
         assert_eq!(c.requests[written], requests);
@@ -269,8 +270,8 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     }
 }
 
-/// Sectors that a row asks for while its list is measured and its ids are kept that lie in one interval of half of them: whole
-/// lists are tested, or they are cut. Cutting short lists costs more than it saves, so that they are not
+/// Sectors read per row when a list is measured, and ids read when it is expanded, if half of the ids lie in an
+/// interval: without clipping, and with it. Clipping short lists costs more than it saves, so they are not clipped
 /// (`compile/clip.rs`).
 #[test]
 fn cutting_lists_pays_where_they_are_long() {
@@ -342,19 +343,19 @@ fn cutting_lists_pays_where_they_are_long() {
         let [(tested, walked), (sectors, left)] = of;
         let order = if shuffled { "shuffled" } else { "in order" };
         println!("{degree:>3} {order} {tested:>16.1} {walked:>11.1} {sectors:>13.1} {left:>11.1}");
-        // Two ends, and a search for one of them.
+        // A row reads both ends of its list, and searches for one bound.
         assert!(
             sectors <= tested + 3.0 + f64::from(degree).log2(),
             "{degree}"
         );
-        // On an H200 a sector takes as long as two ids, and in order as half of one.
+        // On an H200, a random sector takes as long as reading two ids; in order of keys, as half an id.
         let (ids, least) = if shuffled { (2.0, 24) } else { (0.5, 4) };
         let gain = walked - left - ids * (sectors - tested);
         assert!(gain > 0.0 || degree < least, "{degree} {order}: {gain}");
     }
 }
 
-/// Planted bugs that are not found.
+/// The names of injected bugs that no check finds.
 fn missed(bugs: impl Iterator<Item = (u32, String)>) -> Vec<String> {
     let mut missed = vec![];
     for (bug, name) in bugs {

@@ -1,5 +1,5 @@
-//! Plans on a device (the shim, or with `JINDOU_TEST_DEVICE=card` this machine's GPU) against the CPU's rows; kernels, pages,
-//! faults, costs; the bindings to the driver.
+//! Tests of this crate: plans on a device (the shim, or with `JINDOU_TEST_DEVICE=card` this machine's GPU) against the
+//! CPU's rows; kernels, paging, faults, costs, and the bindings to the driver.
 
 mod above;
 mod bring;

@@ -1,4 +1,5 @@
-//! Plans whose segments together exceed the device's memory: they are paged in blocks, and the rows are the CPU's.
+//! Plans whose segments do not fit in the device's memory together: they are paged in blocks, and return the CPU's
+//! rows.
 
 use crate::common::{TestDevice, edited, native};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
@@ -41,7 +42,7 @@ fn here(plan: &Plan, snapshot: &Snapshot) -> (u64, u64) {
     (sum.rows, sum.checksum)
 }
 
-/// Rows, checksum and profile there; `None` if the plan is left to the CPU.
+/// Rows, checksum and profile on the device; `None` if the plan is left to the CPU.
 fn there(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Option<((u64, u64), GpuProfile)> {
     match gpu.execute(plan, snapshot, ResultUse::Checksum, &GpuOptions::default()) {
         Ok(r) => Some(((r.rows, r.checksum.unwrap()), r.profile)),
@@ -50,8 +51,8 @@ fn there(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Option<((u64, u
     }
 }
 
-/// `n` nodes with two edges each along `:a` to `:e`, a number (`:v`), and a hub of which a thousand of them are members
-/// (`:m`).
+/// `n` nodes, each with two edges along each of `:a` to `:e` and a number (`:v`), and a hub with a thousand of them as
+/// members (`:m`).
 fn wheel(n: u32) -> (tempfile::TempDir, Snapshot) {
     let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{i}"));
     let mut quads = vec![];
@@ -80,13 +81,13 @@ const TEXTS: [&str; 5] = [
     "SELECT * WHERE { :hub :m ?x . ?x :e ?y . ?y :d ?z . ?z :v ?w . ?y :c ?u . ?u :v ?t }",
     // Checks and intersections.
     "SELECT * WHERE { :hub :m ?x . ?x :a ?y . ?y :b ?z . ?x :c ?w . ?w :d ?z . ?z :e ?u }",
-    // Two lists of constants, and a product of them.
+    // Two lists of constants, and their cross product.
     "SELECT * WHERE { :n7 :a ?x . :n9 :b ?y . ?x :c ?z . ?y :d ?w . ?z :e ?u }",
-    // From keys, backwards.
+    // Starts from keys, against the direction of edges.
     "SELECT ?x ?v WHERE { ?x :a :n77 . ?y :b ?x . ?z :c ?y . ?w :d ?z . ?w :v ?v }",
 ];
 
-/// Memory such that blocks get `part` of the size of a plan's segments.
+/// Device memory such that blocks may take `part` of the size of a plan's segments.
 fn memory_for(profile: &GpuProfile, part: f64) -> u64 {
     (profile.segment_bytes as f64 * part / 0.75) as u64
 }
@@ -118,7 +119,7 @@ fn plans_run_in_less_memory_than_their_segments_take() {
                 }
                 paged += 1;
                 moved += profile.paged_in;
-                // Blocks that stayed from the run before need not be uploaded again.
+                // Blocks that stayed on the device since the run before are not uploaded again.
                 assert!(profile.paged_in <= before, "{text} in {part}");
                 before = profile.paged_in;
             }
@@ -132,7 +133,7 @@ fn plans_run_in_less_memory_than_their_segments_take() {
     assert!(whole >= 3 && paged >= 20 && refused >= 3);
 }
 
-/// Blocks of different plans share the memory; edits leave a plan to the CPU.
+/// Blocks of several plans share the memory. A plan over patched segments is left to the CPU.
 #[test]
 fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
     let (_folder, base) = wheel(12_000);
@@ -156,7 +157,7 @@ fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
     assert!(ran >= 2, "{ran} by blocks");
 }
 
-/// A shim that does everything as late as possible, without the order to begin after a copy of this number.
+/// A shim that does everything as late as possible. It ignores the `unordered`th order to wait for a copy; 0 for none.
 fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
     let options = ShimOptions {
         page,
@@ -168,7 +169,7 @@ fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
     Arc::new(Shim::open(options).unwrap())
 }
 
-/// Every part of paging alone and together with the others, on a device that does everything as late as possible.
+/// Each part of paging alone, and together with the others, on a device that does everything as late as possible.
 #[test]
 fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
     let (_folder, snapshot) = wheel(6000);
@@ -210,11 +211,11 @@ fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
     let all: Vec<u64> = (0..8).map(sum).collect();
     println!("bytes moved by (look-ahead, pairwise, prefetch) from none to all: {all:?}");
     assert!(all.iter().all(|&b| b > 0));
-    // Looking ahead moves no more than least-recently-used order, and early uploads no more than late ones.
+    // Look-ahead transfers no more than LRU replacement, and early uploads no more than late ones.
     assert!(all[6] <= all[2] && all[7] <= all[6], "{all:?}");
 }
 
-/// A chain of twenty patterns with a segment each, from 2,000 nodes on, which read every block of it.
+/// A chain of twenty patterns over a segment each, starting from 2,000 nodes; the query reads every block.
 fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
     const N: u32 = 10_000;
     const CHAIN: u32 = 20;
@@ -243,8 +244,8 @@ fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
     (folder, snapshot, plan)
 }
 
-/// Each order to begin after a copy aside is removed in turn. On a device that does work at once this would go
-/// unnoticed.
+/// Removes each order to wait for a copy on the second queue in turn, and checks that this is noticed if the device
+/// delays its work; otherwise it would not be.
 #[test]
 fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     let (_folder, snapshot, plan) = chain();
@@ -275,7 +276,7 @@ fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     }
 }
 
-/// While one step computes, the next one's blocks are uploaded.
+/// While one step computes, the blocks of the next one are uploaded.
 #[test]
 fn copies_and_kernels_run_at_the_same_time() {
     let (_folder, snapshot, plan) = chain();
@@ -302,7 +303,7 @@ fn copies_and_kernels_run_at_the_same_time() {
         t.copying > 0.0 && t.both < 0.01 * t.copying.min(t.computing),
         "{t:?}"
     );
-    // Kernels as fast as the link, slower and faster.
+    // Kernels that take as long as the copies, twice as long, and half as long.
     let even = slow.memory * t.computing / t.copying;
     for factor in [1.0, 0.5, 2.0] {
         let speeds = Speeds {
@@ -324,7 +325,7 @@ fn copies_and_kernels_run_at_the_same_time() {
     }
 }
 
-/// Bytes counted without kernels are those that runs move.
+/// The bytes that `transfers` computes without running kernels are those that real runs move.
 #[test]
 fn transfers_are_those_of_runs() {
     let (_folder, snapshot) = wheel(6000);
@@ -353,7 +354,7 @@ fn transfers_are_those_of_runs() {
     assert!(compared >= 4, "{compared}");
 }
 
-/// Any failing call gives an error or the correct rows, and leaves nothing held.
+/// Whichever call fails, the result is an error or the correct rows, and no memory stays allocated.
 #[test]
 fn faults_while_blocks_move_leave_nothing_behind() {
     let (_folder, snapshot) = wheel(6000);
@@ -415,14 +416,14 @@ fn segment_bytes(snapshot: &Snapshot, p: PredicateId, d: Direction) -> u64 {
     4 * (s.neighbours.len() + s.offsets.map_or(0, <[u32]>::len)) as u64
 }
 
-/// The same over all segments.
+/// Bytes of the neighbours and offsets of all segments.
 fn entire(snapshot: &Snapshot) -> u64 {
     let predicates = (0..snapshot.predicate_count()).map(PredicateId);
     let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);
     both.map(|(p, d)| segment_bytes(snapshot, p, d)).sum()
 }
 
-/// The same over those that a step reads.
+/// Bytes of the neighbours and offsets of the segments that a step reads.
 fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
     let of = |l: &EdgeList| segment_bytes(snapshot, l.predicate, l.direction);
     match &step.kind {
@@ -441,9 +442,10 @@ fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
     }
 }
 
-/// Bytes that LUBM's heavy queries want by granularity (ATC '18, table 1), and the bytes that warm runs move in less
-/// memory than that (its table 5, figure 11). A step here intersects several lists at once, so one step wants most of
-/// what its query does: if it does not fit, the query is left to the CPU. `UNIVERSITIES` chooses the scale.
+/// Bytes of segments that LUBM's heavy queries need by step and by query (ATC '18, table 1), and the bytes that warm
+/// runs move with less memory than that (its table 5, figure 11). Here a step intersects several lists at once, so one
+/// step needs most of what its query needs; if it does not fit, the query is left to the CPU. The variable
+/// `UNIVERSITIES` sets the scale.
 #[test]
 fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());

@@ -1,5 +1,5 @@
-//! Whole plans on the device: random patterns against brute force, plain, patched and cut into strips; LUBM against
-//! the published counts and the CPU engine's checksums.
+//! Whole plans on the device: random patterns against brute force, over plain and patched stores and divided into
+//! strips; LUBM against the published counts and the CPU engine's checksums.
 
 use crate::common::device;
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
@@ -16,10 +16,10 @@ use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Edges by (subject, predicate, object) in small numbers.
+/// Edges as (subject, predicate, object), where nodes have small numbers.
 type Edges = BTreeSet<(u32, u32, u32)>;
 
-/// Number from which nodes are predicates: they occur as subjects and objects too.
+/// Nodes with numbers from here on are predicates, which also occur as subjects and objects.
 const PREDICATE: u32 = 1000;
 
 fn node(n: u32) -> NamedNode {
@@ -33,14 +33,14 @@ fn predicate(p: u32) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/p{p}"))
 }
 
-/// A variable or a fixed node.
+/// A variable or a constant.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Variable(usize),
     Node(u32),
 }
 
-/// A predicate is a node from [`PREDICATE`] on.
+/// A triple pattern. A constant predicate is a node from [`PREDICATE`] on.
 struct Pattern {
     subject: End,
     predicate: End,
@@ -49,7 +49,7 @@ struct Pattern {
 
 const VARIABLES: usize = 4;
 
-/// All bindings of a group of patterns, by trying every edge for every pattern.
+/// All bindings of a group of patterns, found by trying every edge for every pattern.
 fn brute_force(edges: &Edges, patterns: &[Pattern]) -> Vec<Vec<u32>> {
     let mut rows = vec![[0u32; VARIABLES]];
     for p in patterns {
@@ -89,7 +89,7 @@ fn number(snapshot: &Snapshot, id: u32) -> u32 {
     base + name[1..].parse::<u32>().unwrap()
 }
 
-/// The plan's rows in small numbers, and the number of cuts; `None` if the GPU leaves it to the CPU.
+/// The plan's rows as node numbers, and the number of cuts; `None` if the plan is left to the CPU.
 fn run(
     gpu: &GpuExecutor,
     plan: &Plan,
@@ -199,7 +199,7 @@ fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(base))
 }
 
-/// Adds and removes random edges among the base's nodes; `edges` becomes the content of the new snapshot.
+/// Adds and removes random edges among the base's nodes. `edges` is changed to what the new snapshot contains.
 fn patched(r: &mut XorShift, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
     let nodes: Vec<u32> = edges
         .iter()
@@ -240,8 +240,8 @@ fn patched(r: &mut XorShift, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot
     changed(Snapshot::of_base(Arc::clone(snapshot.base())), changes)
 }
 
-/// Runs four random patterns over each of this many random graphs, every second one patched; returns the number of
-/// runs.
+/// Runs four random patterns over each of `cases` random graphs, every second one of which is patched; returns the
+/// number of runs.
 fn compare(cases: u32, first: u32) -> u32 {
     let (mut ran, mut cuts, mut any) = (0, 0, 0);
     for case in first..first + cases {
@@ -274,7 +274,7 @@ fn compare(cases: u32, first: u32) -> u32 {
                     StepKind::ExpandAny { .. } | StepKind::ScanAll { .. }
                 )
             }));
-            // So little memory that tables are cut.
+            // Little memory, so that tables are divided.
             if want.len() > 200
                 && let Some((rows, n)) = run(&gpu, &plan, &snapshot, Some(200_000))
             {
@@ -302,7 +302,7 @@ fn twenty_thousand_random_patterns_agree_with_brute_force() {
     assert!(ran >= 20_000, "{ran}");
 }
 
-/// A plan of these steps over slots 0 .. `width`.
+/// A plan with these steps, over slots `0 .. width`.
 fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
     let steps = steps
         .into_iter()
@@ -337,10 +337,10 @@ fn list(anchor: Operand, p: u32, direction: jindou_model::Direction) -> EdgeList
     }
 }
 
-/// Nodes of [`complete_graph`].
+/// Number of nodes of [`complete_graph`].
 const NODES: u32 = 30;
 
-/// A complete graph with one predicate: many rows, so that small memory cuts.
+/// A complete graph with one predicate: it gives many rows, so that tables are divided in small memory.
 fn complete_graph() -> (tempfile::TempDir, Snapshot) {
     let edges: Edges = (1..=NODES)
         .flat_map(|a| {
@@ -418,7 +418,7 @@ fn products_triangles_and_cuts() {
     let (rows, cuts) = count(&triangle, Some(250_000));
     assert_eq!(rows, want);
     assert!(cuts > 0, "nothing was cut");
-    // Too little for one tile: a clear error, nothing else.
+    // With too little memory for one tile, the result must be an error that says so.
     let options = GpuOptions {
         table_bytes: Some(1000),
         ..GpuOptions::default()
@@ -429,7 +429,7 @@ fn products_triangles_and_cuts() {
     ));
 }
 
-/// Two edges in a row of any predicate, from a scan of everything.
+/// Paths of two edges with any predicates, starting from a scan of all edges.
 #[test]
 fn edges_of_any_predicate_and_cuts() {
     let (n, (_folder, snapshot)) = (NODES, complete_graph());

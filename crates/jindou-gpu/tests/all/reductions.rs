@@ -1,5 +1,5 @@
-//! Reduction of rows on the device: groups with their counts, the first rows of an order, paths. Few rows come back, the
-//! answers are the CPU's, also where hash tables are too small at first or not at all possible.
+//! Operators that reduce rows on the device: groups with counts, the first rows of an order, paths. Few rows must be
+//! copied back, and the answers must be the CPU's, also if hash tables are too small at first or do not fit at all.
 
 use crate::common::{edited, ring};
 use jindou_engine::{
@@ -31,14 +31,14 @@ fn terms_of(rows: &CollectSink, terms: &QueryTerms, snapshot: &Snapshot) -> Vec<
     rows.rows().map(|r| r.iter().map(term).collect()).collect()
 }
 
-/// Rows in their order.
+/// The rows in their order.
 fn here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<String>> {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     execute_streaming(plan, snapshot, &ExecOptions::default(), &terms, &mut rows).unwrap();
     terms_of(&rows, &terms, snapshot)
 }
 
-/// Rows in their order, and whether any operator ran on the device.
+/// The rows in their order if the device must run what it supports, and whether it ran any operator.
 fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     let executor = ExecutorChoice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>);
@@ -55,7 +55,7 @@ fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<S
     (terms_of(&rows, &terms, snapshot), used)
 }
 
-/// Rows where the CPU answers what the device cannot, and whether any operator ran on the device.
+/// As above, but the CPU takes over whatever the device cannot run.
 fn rather(gpu: Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     let executor = ExecutorChoice::Rather(gpu as Arc<dyn Executor>);
@@ -76,7 +76,7 @@ fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows
 }
 
-/// Few rows leave the device: groups, distinct values, or candidates for the first ones.
+/// Few rows are copied back: groups, distinct values, or candidates for the first rows.
 #[test]
 fn few_rows_leave_the_device() {
     let (_folder, snapshot) = ring(600, 4);
@@ -92,7 +92,7 @@ fn few_rows_leave_the_device() {
         }),
     );
     for (text, most, kernel) in [
-        // 9,600 rows of 600 groups.
+        // 9,600 rows in 600 groups.
         (
             "SELECT ?a (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?a",
             600 * 12,
@@ -103,13 +103,13 @@ fn few_rows_leave_the_device() {
             600 * 12,
             Kernel::GroupAdd,
         ),
-        // Combinations of an end and a value: 7 ends for each of 600.
+        // Combinations of ?a and a value of ?v: 7 values for each of 600 nodes.
         (
             "SELECT ?a (SUM(?v) AS ?s) (AVG(?v) AS ?m) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a",
             600 * 7 * 16,
             Kernel::GroupAdd,
         ),
-        // One row a group, and one more for the greatest value.
+        // One row per group, and one more for the largest value.
         (
             "SELECT ?a (MIN(?v) AS ?s) (MAX(?v) AS ?m) (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a",
             600 * 20,
@@ -130,7 +130,7 @@ fn few_rows_leave_the_device() {
             600 * 7 * 16,
             Kernel::GroupAdd,
         ),
-        // 16 rows for each value.
+        // 16 rows per value.
         (
             "SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v } ORDER BY ?v ?a ?c LIMIT 20",
             32 * 12,
@@ -167,7 +167,7 @@ fn few_rows_leave_the_device() {
     }
 }
 
-/// Hash tables that must grow, and those that never have room.
+/// Hash tables that must be enlarged, and hash tables that never fit.
 #[test]
 fn hash_tables_grow_or_leave_the_groups_to_the_cpu() {
     let (_folder, snapshot) = ring(500, 3);
@@ -202,7 +202,7 @@ fn hash_tables_grow_or_leave_the_groups_to_the_cpu() {
         let log = shim.take_log();
         let tries = log.iter().filter(|(k, _)| *k == Kernel::GroupSlots).count();
         assert!(tries > 1, "{text}: {tries} launches");
-        // Less and less memory: the answer is the same, wherever it comes from.
+        // In ever less memory, the answer is the same, whether the device or the CPU computes it.
         let footprint = shim.holdings().reserved;
         let (mut there_too, mut left) = (0, 0);
         for part in 1..12 {
@@ -228,7 +228,7 @@ fn hash_tables_grow_or_leave_the_groups_to_the_cpu() {
     }
 }
 
-/// Paths from a node and to one: long and short, with edges of updates, below other operators, in little memory.
+/// Paths from a constant and to one: long and short, with edges from updates, below other operators, in little memory.
 #[test]
 fn paths_from_one_node_give_the_nodes_of_the_cpu() {
     let (_folder, base) = ring(300, 3);
@@ -267,7 +267,7 @@ fn paths_from_one_node_give_the_nodes_of_the_cpu() {
             let gpu = Arc::new(GpuExecutor::new(shim.clone()));
             let (got, used) = there(&gpu, &plan, snapshot);
             assert_eq!(sorted(got), want, "{text}");
-            // Ends that are both known, and paths that lead nowhere, need no device.
+            // Paths between two constants, and paths that lead nowhere, need no device.
             let plain = text.contains("ASK") || text.contains("nothing");
             assert!(used || plain, "{text}: {:#?}", plan.root);
             let footprint = shim.holdings().reserved;
@@ -282,7 +282,7 @@ fn paths_from_one_node_give_the_nodes_of_the_cpu() {
     }
 }
 
-/// A fault at many of the calls to the device: the CPU's answer, and nothing left over.
+/// A fault at some of the calls to the device: the answer must be the CPU's, and no memory may stay allocated.
 #[test]
 fn faults_leave_the_answers_of_reductions_right() {
     faults_at(7);

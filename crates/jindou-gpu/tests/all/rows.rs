@@ -1,5 +1,5 @@
-//! Rows that leave the device in blocks: all threads of the query take them, few blocks are in pinned memory at a time,
-//! and other queries have the device meanwhile.
+//! Rows that are copied back in blocks: all threads of the query process them, only a few blocks are in pinned memory
+//! at a time, and other queries can use the device in the meantime.
 
 use crate::common::{native, ring};
 use jindou_engine::{
@@ -25,8 +25,8 @@ fn shim(delay: bool) -> Arc<Shim> {
     Arc::new(Shim::open(options).unwrap())
 }
 
-/// Rows from all workers as a sum that does not depend on their order, the threads that they came on, and the most pinned
-/// memory meanwhile.
+/// A sink that records the number of rows from all workers, an order-independent sum of them, the threads that
+/// delivered them, and the largest amount of pinned memory in the meantime.
 struct Rows<'s> {
     shim: &'s Shim,
     rows: AtomicU64,
@@ -34,7 +34,7 @@ struct Rows<'s> {
     pinned: AtomicU64,
     threads: Mutex<HashSet<ThreadId>>,
     each: Duration,
-    /// Called for each batch with the rows so far.
+    /// Called for each batch with the number of rows so far.
     at: &'s (dyn Fn(u64) -> Result<()> + Sync),
 }
 
@@ -136,11 +136,11 @@ fn chosen(gpu: &Arc<GpuExecutor>, hold: bool) -> ExecutorChoice {
     }
 }
 
-/// Pinned memory for uploads and counts of rows.
+/// Pinned memory in bytes for uploads and row counts.
 const STAGING: u64 = (4 << 20) + (64 << 10);
 
-/// A whole plan, steps with a filter above that the device does not run, and a product of which one side is a variable
-/// that nothing binds.
+/// A plan that the device runs as a whole, steps with a filter above that the device does not support, and a cross
+/// product with a column for a variable that nothing binds.
 const TEXTS: [&str; 3] = [
     "SELECT ?a ?b WHERE { ?a :q ?x . ?b :q ?y }",
     "SELECT ?a ?b WHERE { ?a :q ?x . ?b :q ?y FILTER(STR(?a) < STR(?b)) }",
@@ -170,7 +170,8 @@ fn all_threads_take_the_rows_of_the_device() {
                 (seen > 1) == (threads > 1) && took_part >= seen,
                 "{text}: {seen} of {threads}, {hold}"
             );
-            // Of thirteen blocks of up to a MiB: two on their way, one or two in the queue, one at each worker.
+            // There are thirteen blocks of up to 1 MiB, of which two are being copied, one or two are queued, and each
+            // worker has one.
             let pinned = rows.pinned.load(Ordering::SeqCst);
             let most = (threads as u64 + 4) * (1 << 20) + STAGING;
             assert!(pinned <= most, "{text}: {pinned} of {most}");
@@ -182,7 +183,7 @@ fn all_threads_take_the_rows_of_the_device() {
     }
 }
 
-/// A reader that stops for as long as another query takes.
+/// While a consumer of rows stops, another query must be able to run.
 #[test]
 fn a_slow_reader_keeps_nobody_from_the_device() {
     let (_folder, snapshot) = ring(500, 1);
@@ -259,7 +260,8 @@ fn who_stops_reading_ends_the_run() {
     assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
 }
 
-/// Under `auto` the CPU answers in full whatever fails; a demanded device gives all rows or an error.
+/// With `auto`, the CPU must give the whole answer whatever fails; a device that was demanded gives all rows or an
+/// error.
 #[test]
 fn faults_while_threads_take_rows_give_all_rows_once_or_an_error() {
     let (_folder, snapshot) = ring(160, 1);

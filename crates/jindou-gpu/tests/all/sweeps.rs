@@ -1,5 +1,5 @@
-//! BSBM, SP²Bench and WatDiv on a device with less and less memory, run as by `--gpu auto` if it found every plan worth
-//! it: always the CPU's answers.
+//! BSBM, SP²Bench and WatDiv on a device with ever less memory, as `--gpu auto` would run them if every plan were
+//! predicted to be faster there. The answers must be the CPU's.
 
 use jindou_engine::{CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, QueryTerms};
 use jindou_gpu::GpuExecutor;
@@ -15,9 +15,9 @@ use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Fractions of the footprint.
+/// Sizes of memory that are tried, as fractions of the memory that a plan takes without a limit.
 const CAPS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
-/// Most rows of answers that are compared, since the shim is slow.
+/// Largest number of rows of answers that are compared, since the shim is slow.
 const MOST_ROWS: usize = 200_000;
 
 fn stored(source: &dyn QuadSource) -> (tempfile::TempDir, Snapshot) {
@@ -30,7 +30,7 @@ fn stored(source: &dyn QuadSource) -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(open(&dir).unwrap()))
 }
 
-/// The rows as terms, sorted unless their order is significant, and whether some of it ran on the device.
+/// The rows as terms, sorted unless their order is significant, and whether the device ran any part of the plan.
 fn run(plan: &Plan, snapshot: &Snapshot, executor: &ExecutorChoice) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     let options = ExecOptions::default();
@@ -62,12 +62,12 @@ fn run(plan: &Plan, snapshot: &Snapshot, executor: &ExecutorChoice) -> (Vec<Vec<
 #[derive(Debug, Default)]
 struct Tally {
     queries: u32,
-    /// Numbers of runs of which the device did a part, and that were left to the CPU.
+    /// Number of runs of which the device did a part, and number of runs left to the CPU.
     there: u32,
     here: u32,
 }
 
-/// True if two answers are the same. For a LIMIT without an order any rows are accepted.
+/// True if two answers are the same. For a LIMIT, only their lengths are compared, since any rows are valid.
 fn agree(text: &str, a: &[Vec<String>], b: &[Vec<String>]) -> bool {
     let upper = text.to_uppercase();
     if upper.contains("LIMIT") || upper.contains("SAMPLE") {
@@ -113,7 +113,7 @@ fn sweep(name: &str, text: &str, snapshot: &Snapshot, tally: &mut Tally) {
     for part in CAPS {
         at((footprint as f64 * part / 0.9) as u64);
     }
-    // About the least memory in which the device does a part, and less.
+    // Also tries sizes around the least memory in which the device runs a part of the plan.
     let (mut no, mut yes) = (0, footprint * 10 / 9 + 1);
     while yes - no > yes / 8 + 16 {
         let middle = no + (yes - no) / 2;

@@ -1,4 +1,4 @@
-//! The host's requests to a device, counted by the shim: those that would cost time on a card, whatever its kernels do.
+//! The host's requests to a device, counted by the shim. On a GPU each takes time, whatever the kernels do.
 
 use crate::common::{edited, native, ring, rows_here, rows_on};
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_on};
@@ -9,7 +9,7 @@ use jindou_store::Snapshot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that a plan uploads each time: the intervals from which it starts.
+/// Bytes that a plan uploads in each run: the intervals from which it starts.
 const OF_A_PLAN: u64 = 264;
 
 fn device() -> (Arc<Shim>, GpuExecutor) {
@@ -17,7 +17,7 @@ fn device() -> (Arc<Shim>, GpuExecutor) {
     (shim.clone(), GpuExecutor::new(shim))
 }
 
-/// The requests of a run, which must give the CPU's rows.
+/// The requests of a run. Checks that it returns the CPU's rows.
 fn traffic_of(shim: &Shim, gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> HostTraffic {
     let want = rows_here(plan, snapshot);
     let _ = shim.take_traffic();
@@ -31,7 +31,7 @@ fn traffic_of(shim: &Shim, gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) 
 fn an_update_of_one_triple_uploads_its_overlay_and_no_segment() {
     let (_folder, base) = ring(3000, 5);
     for text in [
-        // From a list, from keys, and into the updated predicate.
+        // The queries start from a constant's list, from keys, and lead into the updated predicate.
         "SELECT ?b ?c WHERE { :n1 :p ?b . ?b :q ?c }",
         "SELECT ?a ?b ?c WHERE { ?a :q ?b . ?b :p ?c }",
         "SELECT ?a ?c WHERE { ?a :p ?b . ?b :v ?c }",
@@ -39,7 +39,8 @@ fn an_update_of_one_triple_uploads_its_overlay_and_no_segment() {
         let (shim, gpu) = device();
         let whole = traffic_of(&shim, &gpu, &native(&base, text), &base);
         assert!(whole.upload_bytes > 20_000, "{text}: {whole:?}");
-        // Each snapshot has the base's edits and one more: a new edge, a key's last edge removed, and back.
+        // Each snapshot has some edits relative to the base: an edge added, a key's last edge removed, or several at
+        // once.
         for edits in [
             &[(1, "p", 900, true)][..],
             &[(7, "q", 14, false)],
@@ -59,7 +60,7 @@ fn an_update_of_one_triple_uploads_its_overlay_and_no_segment() {
                 again.upload_bytes <= OF_A_PLAN,
                 "{text}, {edits:?}: {again:?}"
             );
-            // The base's own version needs nothing new either.
+            // The base's own version needs no new upload either.
             let t = traffic_of(&shim, &gpu, &native(&base, text), &base);
             assert!(
                 t.upload_bytes <= OF_A_PLAN,
@@ -82,7 +83,7 @@ fn overlays_of_many_versions_share_the_room_behind_a_segment() {
         let t = traffic_of(&shim, &gpu, &native(&snapshot, text), &snapshot);
         copied += t.copies;
     }
-    // The neighbours moved once, to a place with room for all of them.
+    // The neighbours were copied once, to a buffer with space for all overlays.
     assert!(copied <= 2, "{copied} copies inside the device");
     let (held, now) = (shim.holdings().device, gpu.cache().bytes());
     assert!(
@@ -100,26 +101,26 @@ fn a_warm_query_pins_nothing_uploads_no_segment_and_waits_once_a_step() {
         "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?c :q ?d }",
     );
     let cold = traffic_of(&shim, &gpu, &plan, &snapshot);
-    // Two segments at least, two copies each at most, and two halves of staging memory for all of them.
+    // At least two segments, at most two copies each, and both halves of the staging memory.
     assert!(cold.uploads >= 2 && cold.uploads <= 8, "{cold:?}");
     let warm = traffic_of(&shim, &gpu, &plan, &snapshot);
     let steps = plan.exploration().unwrap().steps.len() as u64;
     assert!(warm.pinned == 0 && warm.uploads <= 1, "{warm:?}");
     assert!(warm.upload_bytes <= OF_A_PLAN, "{warm:?}");
-    // Each step's count, and the result.
+    // One wait for each step's count, and one for the result.
     assert!(warm.syncs <= steps + 1, "{steps} steps: {warm:?}");
-    // The counters, and the state of each scan.
+    // The counters are cleared once, and the state of each prefix sum.
     assert!(warm.fills <= 1 + steps, "{steps} steps: {warm:?}");
-    // One for the counters, two at most for a step, and the plan's intervals.
+    // One allocation for the counters, at most two per step, and one for the plan's intervals.
     assert!(warm.allocations <= 2 + 2 * steps, "{steps} steps: {warm:?}");
-    // Counting only copies back the counts.
+    // A query that only counts rows copies back only the count.
     gpu.execute(&plan, &snapshot, ResultUse::Count, &GpuOptions::default())
         .unwrap();
     let count = shim.take_traffic();
     assert!(count.download_bytes <= 64, "{count:?}");
 }
 
-/// The last step of a count makes no rows, in whatever form the count is written; others do.
+/// The last step of a count produces no rows, however the count is written; other steps do.
 #[test]
 fn a_count_of_rows_makes_none_of_the_last_step() {
     const MAKERS: [Kernel; 4] = [
@@ -141,7 +142,8 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
         log.iter().filter(|(k, _)| MAKERS.contains(k)).count()
     };
     for (pattern, makers) in [
-        // Launches that make rows: one per expansion, and none for one neighbour per row; the last step's are saved.
+        // Number of launches that produce rows: one per expansion, none if each row has one neighbour, and none for the
+        // last step.
         ("?a :q ?b . ?b :p ?c", 0),
         (":n1 :p ?a . :n2 :p ?b", 0),
         (":n1 :p ?b . ?b ?p ?c", 1),
@@ -158,7 +160,7 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
             assert_eq!(r.unwrap().rows, rows, "{pattern}");
             assert!(shim.take_traffic().download_bytes <= 64, "{pattern}");
             assert_eq!(made(&shim), makers, "{pattern}");
-            // As an operator of the engine, which gets rows without columns.
+            // The same query with the count as an operator of the engine, which gets rows without columns.
             let text = format!("SELECT (COUNT(*) AS ?n) WHERE {{ {pattern} }}");
             let plan = native(snapshot, &text);
             let options = ExecOptions::default();
@@ -173,7 +175,7 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
             assert_eq!(made(&shim), makers, "{pattern}");
         }
     }
-    // More rows than fit the memory.
+    // The rows do not fit in the memory.
     let plan = native(&base, "SELECT * WHERE { ?a :p ?b . ?c :p ?d }");
     let options = GpuOptions {
         table_bytes: Some(400_000),
@@ -191,13 +193,13 @@ fn long_results_come_in_parts() {
     let (shim, gpu) = device();
     let plan = native(&snapshot, "SELECT ?a ?b WHERE { ?a :q ?x . ?b :q ?y }");
     let t = traffic_of(&shim, &gpu, &plan, &snapshot);
-    // 640,000 rows of two columns, in ten blocks and two pinned buffers.
+    // 640,000 rows of two columns, in ten blocks, through two pinned buffers.
     assert!(t.downloads >= 20 && t.downloads <= 26, "{t:?}");
     assert!(t.download_bytes >= 640_000 * 8, "{t:?}");
     assert!(t.pinned <= 4, "{t:?}");
 }
 
-/// A table never has more rows than row numbers can express, however much memory there is.
+/// A table never has more rows than 32-bit row numbers can express, however much memory there is.
 #[test]
 fn tables_are_cut_at_the_most_rows_where_memory_is_plenty() {
     let (_folder, snapshot) = ring(200, 1);
@@ -238,6 +240,6 @@ fn an_idle_device_gives_unused_memory_back() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(shim.take_traffic().trims, 1);
-    // Cached data stays.
+    // Cached data stays on the device.
     assert!(shim.holdings().device >= gpu.cache().bytes() && gpu.cache().bytes() > 0);
 }

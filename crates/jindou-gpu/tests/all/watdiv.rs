@@ -1,5 +1,5 @@
-//! WatDiv's templates at scale factor 10, every plan wholly on the device (the shim): given counts, the CPU engine's
-//! checksums.
+//! WatDiv's templates at scale factor 10, with every plan run entirely on the shim: compared with known counts and the
+//! CPU engine's checksums.
 
 use crate::common::device;
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
@@ -9,7 +9,8 @@ use jindou_parse::Sources;
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 
-/// Compares the queries that `take` chooses by template and instance; returns how many there were.
+/// Compares the queries for which `take` returns true, given template and instance. Returns their number; `usize::MAX`
+/// if the data is not there.
 fn compare(take: impl Fn(&str, &str) -> bool) -> usize {
     let Some(folder) = jindou_testing::shared("workloads/watdiv/sf10") else {
         return usize::MAX;

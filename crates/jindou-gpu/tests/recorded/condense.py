@@ -52,7 +52,8 @@ for line in open(RAW / "threads-10240.jsonl"):
     run(d["query"], 10240, "threads", "cpu", d["threads"], "summed", d["ms"])
 for option, stage in (("off", "bench"), ("on", "bench"), ("auto", "bench-auto")):
     for line in open(RAW / f"lubm-10240-gpu-{option}.txt"):
-        # Query, rows, checksum, plan, execute with least and most, to TSV with least.
+        # Columns: query, rows, checksum, and milliseconds: to plan; to execute (median, least, most); to write TSV
+        # (median, least).
         cells = line.split()
         if len(cells) >= 9 and re.fullmatch(r"[0-9a-f]{16}", cells[2]):
             on = "gpu" if option == "on" else "cpu"

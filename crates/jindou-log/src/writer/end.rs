@@ -1,12 +1,12 @@
-//! The record that says which file is the newest.
+//! Keeps the record of which file of a log is the newest.
 
 use super::{LogFailure, LogWriter};
 use crate::end::LogEnd;
 use crate::format::file_name;
 
 impl LogWriter {
-    /// Records that this file is the newest. After an error no caller was told of any record in it; it is removed,
-    /// unless it may already be the recorded one.
+    /// Records that this file is the newest. On an error, removes the file, unless it may already be the recorded one;
+    /// no record in it was acknowledged yet.
     pub(super) fn say_end(&mut self, sequence: u64, first: u64) -> Result<(), LogFailure> {
         let end = LogEnd {
             epoch: self.epoch,
@@ -27,7 +27,8 @@ impl LogWriter {
         Err(failure)
     }
 
-    /// True unless the record is known to name older files only.
+    /// True if the file with this sequence number may be recorded as the newest; false only if an older one is known to
+    /// be.
     pub(super) fn may_be_said(&self, sequence: u64) -> bool {
         match self.files.end() {
             Ok(text) => {
@@ -38,12 +39,12 @@ impl LogWriter {
         }
     }
 
-    /// Records the newest file if that is not known, because the log predates the record, or because a process died
-    /// between creating a file and recording it. Until it succeeds, the loss of that file would go unnoticed; the next
-    /// record goes to a new file, which is recorded in turn.
+    /// Records the newest file if it is not recorded, because the log predates the record, or because a process died
+    /// between creating the file and recording it. Until this succeeds, the loss of that file would go unnoticed; but
+    /// the next record goes to a new file, which is recorded.
     pub fn know_end(&mut self) -> Result<(), LogFailure> {
         if let Some(newest) = self.note_unrecorded_end() {
-            // A file whose name may still be lost must not be recorded.
+            // A file must not be recorded while its name is not durable.
             if self.names_unsynced_after.is_some() {
                 return Ok(());
             }
@@ -64,8 +65,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Counts the records of the newest file as not durable if its loss would go unnoticed; in that case returns its
-    /// sequence number.
+    /// If the newest file is not recorded, counts its records as not durable, since its loss would go unnoticed, and
+    /// returns its sequence number.
     pub fn note_unrecorded_end(&mut self) -> Option<u64> {
         let newest = self.kept.last()?.sequence;
         if self.end >= newest {

@@ -1,5 +1,6 @@
-//! Several appenders on a failing disk and a process that dies at random moments, again and again: acknowledged records
-//! are always there, of the others only a prefix, each complete, and nothing else is ever returned.
+//! Several appenders on a failing disk, and a process that dies at random moments, again and again: acknowledged
+//! records must always be there, the records after them only in order and complete, and nothing else may ever be
+//! returned.
 
 use jindou_log::{
     Crash, Damage, DiskFaults, Durability, Faulty, Files, Log, LogOptions, Recovery, check,
@@ -30,7 +31,7 @@ impl Random {
     }
 }
 
-/// A record contains its attempt, and the previous one in the history in which it was made.
+/// A random record. It contains its attempt, and the attempt of the record before it in its history.
 fn record(number: u64, attempt: u32, parent: u32, random: &mut Random, old: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for n in [number as u32, attempt, parent] {
@@ -53,27 +54,27 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Facts that must be true of the disk.
+/// Facts that must be true of the log on the disk.
 #[derive(Default)]
 struct Model {
-    /// Every record ever handed over, by attempt.
+    /// All records that were ever appended, by attempt. An attempt is a unique number.
     attempts: HashMap<u32, Vec<u8>>,
-    /// Attempts of the records that must be there, by number.
+    /// Attempts of the records that must be there, by record number.
     must: HashMap<u64, u32>,
-    /// All records up to this one must be there, whatever dies.
+    /// All records up to this number must be there after any crash.
     durable: u64,
-    /// All records up to this one must be there if only the process dies.
+    /// All records up to this number must be there if only the process dies.
     acknowledged: u64,
-    /// Records reported to a caller: by a ticket, or by an opening that could write.
+    /// Number of the last record that was reported to a caller: by a ticket, or by an opening that could write.
     told: u64,
-    /// The base holds these.
+    /// Number of the last record in the base.
     base: u64,
     /// Attempt of the last record before the log.
     base_attempt: u32,
 }
 
 impl Model {
-    /// The last record that must be there after a crash.
+    /// Number of the last record that must be there after a crash.
     fn least(&self, files: &Faulty, crash: Crash) -> u64 {
         match crash {
             Crash::Kill if !files.has_lost() => self.acknowledged,
@@ -81,7 +82,7 @@ impl Model {
         }
     }
 
-    /// A record was acknowledged, and so were those before it.
+    /// Notes that a record was acknowledged, and with it all records before it.
     fn acknowledge(&mut self, number: u64, mut attempt: u32) {
         self.acknowledged = self.acknowledged.max(number);
         self.told = self.told.max(number);
@@ -94,7 +95,7 @@ impl Model {
     }
 }
 
-/// Reads the log and compares it with the model.
+/// Opens the log and compares it with the model.
 fn open(
     files: &Faulty,
     model: &mut Model,
@@ -148,11 +149,11 @@ fn open(
     for (number, bytes) in (base + 1..).zip(&read) {
         model.must.insert(number, word(bytes, 4));
     }
-    // Present records stay, unless they could not be made durable.
+    // Records that were found stay, unless they could not be made durable.
     model.acknowledged = last;
     model.told = match found.read_only {
         None => last,
-        // A caller that was told of more was told before a crash that may have taken it.
+        // A caller may have been told of more records before a crash that lost them.
         Some(_) => model.told.min(least),
     };
     model.durable = match found.read_only {
@@ -165,9 +166,9 @@ fn open(
 struct Head {
     next: u64,
     attempt: u32,
-    /// Counts resets.
+    /// Number of resets so far.
     generation: u32,
-    /// True if all acknowledged records are durable.
+    /// True if records are acknowledged only once they are durable.
     batch: bool,
     model: Model,
     random: Random,
@@ -207,7 +208,7 @@ fn faults_while_opening(random: &mut Random) -> DiskFaults {
     faults
 }
 
-/// Changes the disk's faults, or moves the log's base.
+/// Changes the disk's faults, or advances the base.
 fn disturb(files: &Faulty, log: &Log, head: &Mutex<Head>, random: &mut Random) {
     match random.below(8) {
         0 => files.set(DiskFaults {
@@ -249,7 +250,7 @@ fn disturb(files: &Faulty, log: &Log, head: &Mutex<Head>, random: &mut Random) {
     }
 }
 
-/// Once the disk has no faults, the log accepts records again, whatever happened before.
+/// Checks that a log on a disk without faults accepts records again, whatever happened before.
 fn assert_recovers(files: &Faulty, log: &Log, head: &Mutex<Head>, attempt: &AtomicU32) {
     files.set(DiskFaults::default());
     let before = head.lock().expect("lock").model.acknowledged;
@@ -271,7 +272,7 @@ fn random_crash(random: &mut Random) -> Crash {
     }
 }
 
-/// One process: opens the log, runs several appenders with changing faults, and ends.
+/// Simulates a process: opens the log, runs several appenders while faults change, and ends.
 fn session(
     files: &Faulty,
     model: Model,
@@ -288,7 +289,7 @@ fn session(
         Err(Error::Io { .. }) if files.is_dead() => {
             let next = random_crash(random);
             files.crash(next);
-            // Data that only a cache held is gone, and stays gone.
+            // Data that was only in the cache is lost for good.
             return (model, if crash == Crash::Power { crash } else { next });
         }
         Err(e) => {
@@ -319,7 +320,7 @@ fn session(
                 }
             });
         }
-        // Faults change meanwhile, and the base follows.
+        // Meanwhile, faults change and the base advances.
         let mut faults = 0;
         while appended.load(Ordering::Relaxed) < many && !files.is_dead() {
             std::thread::sleep(Duration::from_micros(random.below(300)));
@@ -394,16 +395,16 @@ fn append(log: &Log, head: &Mutex<Head>, attempts: &AtomicU32) {
     }
 }
 
-/// Goes back to the last record that was acknowledged, as a database does after a failure.
+/// Returns to the last acknowledged record, as a database does after a failure.
 fn reset(log: &Log, h: &mut Head) {
     h.generation += 1;
     let acknowledged = log.status().acknowledged;
-    // The attempt of that record: tickets of others may not have been checked yet.
+    // Finds the attempt of the last acknowledged record; the tickets of later records may not have been checked yet.
     while h.next > acknowledged + 1 {
         h.next -= 1;
         h.attempt = word(&h.model.attempts[&h.attempt], 8);
     }
-    // Records that an opening read but could not make durable are among them, and no caller was told of those.
+    // These include records that an opening has read but could not make durable, of which no caller was told.
     let told = h.model.told;
     h.model.acknowledge(acknowledged, h.attempt);
     h.model.told = told;
@@ -415,7 +416,7 @@ fn run(seed: u64) {
     let mut random = Random(seed);
     let files = Faulty::new(random.below(u64::MAX));
     let attempt = AtomicU32::new(1);
-    // Numbers of 32 and of 64 bits, and the way from one to the other in the files.
+    // Start numbers such that files have record numbers of 32 bits, of 64 bits, or first the one and then the other.
     let start = match seed % 4 {
         0 => (1 << 31) - seed % 60,
         1 => (1 << 32) - seed % 60,
@@ -436,8 +437,8 @@ fn run(seed: u64) {
     flips(&files, model, &mut random, crash);
 }
 
-/// Opens copies of the disk that lack one of the log's files: this is reported, unless no caller was told of anything
-/// in it.
+/// Opens copies of the disk in which one log file is missing. This must be reported, unless no caller was told of a
+/// record in that file.
 fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));
@@ -481,7 +482,7 @@ fn show(files: &Faulty, d: &Damage) {
     eprintln!("{d}; of {} bytes: {:02x?}", bytes.len(), &bytes[from..to]);
 }
 
-/// Opens copies of the disk with one bit flipped.
+/// Opens copies of the disk in which one bit was flipped.
 fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
     let report = check(files).expect("a disk without faults");
     report.damages.iter().for_each(|d| show(files, d));
@@ -498,7 +499,7 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
         let length = copy.len(name).expect("length");
         let byte = random.below(length);
         if random.one_in(4) {
-            // A sector that reads as zeros.
+            // A sector that reads as zeros instead.
             let byte = byte - byte % 512;
             let zeros = vec![0; 512.min(length - byte) as usize];
             let mut file = copy.open(name).expect("open");
@@ -537,9 +538,9 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             Err(e) => panic!("{e}"),
             Ok((_, found)) => {
                 if found.last < least {
-                    // The one case that cannot be distinguished from a crash: the last group, which nothing proves to
-                    // have been durable, with zeros where it changed. If all of it is zero, it is as if it had never
-                    // existed.
+                    // The one case that cannot be told from a crash: the last group of the log, which no later group
+                    // proves to have been durable, has zeros where it changed. If the whole group is zeros, it looks as
+                    // if it had never existed.
                     assert_eq!(name, names.last().expect("a file"));
                     let whole = copy.read(name, u64::MAX).expect("read");
                     match found.cut {
@@ -585,7 +586,7 @@ fn nothing_acknowledged_is_lost() {
     runs(1, 150);
 }
 
-/// `JINDOU_RUNS` and `JINDOU_SEED` select others.
+/// The environment variables `JINDOU_RUNS` and `JINDOU_SEED` select other runs.
 #[test]
 #[ignore = "minutes"]
 fn nothing_acknowledged_is_lost_in_ten_thousand_runs() {

@@ -1,4 +1,5 @@
-//! Files that are truncated or changed anywhere: a prefix of the records is read, or damage is reported; nothing else.
+//! Log files that were truncated or changed at any position: reading must return a prefix of the records, or report
+//! damage.
 
 use jindou_log::{Crash, Faulty, Files, Log, LogOptions, check};
 use jindou_model::Error;
@@ -6,7 +7,8 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Numbers of the last record before the log: whose files have numbers of 32 bits, of 64 bits, and first the former.
+/// Numbers of the last record before the log, such that files have record numbers of 32 bits, of 64 bits, or first the
+/// one and then the other.
 fn start() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -40,7 +42,7 @@ fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64, start: u64) -> Faulty {
             .collect();
         tickets.iter().for_each(|t| t.wait().expect("wait"));
     }
-    // No clean end: the state left by a killed process.
+    // The log is not closed, as after a kill of the process.
     files.set(jindou_log::DiskFaults {
         die_after: Some(0),
         ..Default::default()
@@ -50,7 +52,7 @@ fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64, start: u64) -> Faulty {
     files
 }
 
-/// Names of the log's files, without the one that records the newest.
+/// Names of the log's files, without the record of the newest file.
 fn log_files(files: &Faulty) -> Vec<String> {
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));
@@ -88,7 +90,7 @@ proptest! {
         prop_assert!(report.is_sound());
         prop_assert_eq!(report.records as usize, all.len());
         let (opened, records) = read(&files, start);
-        // The mark that the dying process tried to write may be torn.
+        // The last group that the dying process tried to write may be torn.
         opened.expect("open");
         prop_assert_eq!(records, all);
     }
@@ -122,7 +124,7 @@ proptest! {
         start in start(),
         which in any::<prop::sample::Index>(),
     ) {
-        // One file, one group a record; every group but the last is known to be durable by the next.
+        // One file with one record per group. Every group but the last is proven to be durable by the group after it.
         let groups: Vec<Vec<Vec<u8>>> = sizes.iter().map(|&n| vec![vec![7; n]]).collect();
         let files = write(&groups, u64::MAX, start);
         let name = log_files(&files).remove(0);

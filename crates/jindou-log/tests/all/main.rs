@@ -1,4 +1,4 @@
-//! The log: its format, real and faulty disks, object stores.
+//! Tests of the log: its format, real and faulty disks, object stores.
 
 mod faulty;
 mod format;

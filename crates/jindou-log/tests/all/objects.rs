@@ -1,4 +1,4 @@
-//! The same log over object stores: in memory, in a directory, and one that fails.
+//! Logs in object stores: in memory, in a directory, and in one that fails.
 
 use jindou_log::{Files, Log, LogOptions, Objects, Recovery, check};
 use jindou_model::{Error, Result};
@@ -167,8 +167,8 @@ fn a_missing_and_a_changed_object_are_named() {
     assert_eq!(records.len(), 10);
 }
 
-/// An object store whose answers get lost: a put fails and does nothing, or fails and has succeeded, or will succeed
-/// later.
+/// An object store whose answers get lost: a put fails without effect, or reports failure although it succeeded, or
+/// succeeds only later.
 struct Lossy {
     inner: Objects,
     late: Mutex<Vec<(String, Vec<u8>)>>,
@@ -240,7 +240,7 @@ fn lost_answers_lose_nothing() {
     let mut attempt = 0u32;
     for _ in 0..5 {
         let (log, found, records) = open(&files, 0).expect("open");
-        // One more than was acknowledged may have arrived, whose answer was lost.
+        // There may be one record more than was acknowledged, if its answer was lost.
         assert_eq!(&records[..expected.len()], &expected[..]);
         assert!(records.len() <= expected.len() + 1);
         expected = records;

@@ -1,4 +1,4 @@
-//! Real files: processes that are killed, files that are removed, a second process on one store.
+//! Logs in real files: processes that are killed, files that are removed, a second process on the same store.
 
 use jindou_log::{Directory, Durability, Files, Log, LogOptions, StoreLock, check, remove_epoch};
 use jindou_model::{Error, Result};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const EPOCH: u64 = 3;
-/// Environment variable that makes this program the child, and gives its folder.
+/// Environment variable that makes this program a child process, and contains its folder.
 const CHILD: &str = "JINDOU_LOG_TEST_DIRECTORY";
 
 fn open(
@@ -27,7 +27,7 @@ fn open(
     Ok((log, found, records))
 }
 
-/// The bytes of record `number`: any length up to some kilobytes.
+/// The content of record `number`, which has up to some kilobytes.
 fn record(number: u64) -> Vec<u8> {
     let length = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 6000;
     (0..length)
@@ -93,7 +93,7 @@ fn kills(count: u32) {
             let mut last = 0u64;
             let mut opened = 0;
             for line in BufReader::new(out).lines().map_while(|l| l.ok()) {
-                // Lines of several threads, each complete, preceded by output of the test harness.
+                // Lines of several threads, each complete; the output of the test harness may precede them.
                 if let Some((_, n)) = line.split_once("opened ") {
                     opened = n.parse().expect("a number");
                 }
@@ -195,7 +195,7 @@ fn a_file_that_is_removed_in_use_is_noticed() {
     let again = log.append(2, vec![2]).expect("append").wait();
     assert!(again.is_err(), "what was lost is not forgotten");
     log.reset(2).expect("reset");
-    // Once the base has the lost records, the log continues.
+    // Once the base includes the lost records, the log continues.
     log.truncate(1).expect("truncate");
     log.append(2, vec![2])
         .expect("append")
@@ -249,7 +249,7 @@ fn a_missing_file_is_named() {
     assert_eq!(found.last, 19);
 }
 
-/// A directory whose newest file is not listed the first times, as if it were created right afterwards.
+/// A directory whose newest file is not listed the first few times, as if it had been created just afterwards.
 struct Late {
     inner: Directory,
     newest: String,
@@ -326,9 +326,9 @@ fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
         .map(|_| records)
     };
     assert_eq!(read(0).expect("all"), [1, 2, 3, 4, 5, 6]);
-    // Listed too early, but found when it is looked for.
+    // The file is missing from the first list, but is found when files are listed again.
     assert_eq!(read(1).expect("a beginning"), [1, 2, 3]);
-    // Not found.
+    // The file is never found.
     let error = read(u32::MAX).expect_err("a file that is missing");
     assert!(
         matches!(&error, Error::Damaged { message, .. } if message.contains("the file is missing")),
@@ -347,7 +347,8 @@ fn a_directory_that_cannot_be_written_is_read() {
     log.close().expect("close");
     let (log, found, _) = open(directory.path(), 0, LogOptions::default()).expect("open");
     assert_eq!((found.last, found.read_only), (1, None));
-    // A directory in place of the file that the next record would create: this affects any user, including root.
+    // A directory has the name of the file that the next record would create, which makes writing fail for any user,
+    // including root.
     let temporary = directory
         .path()
         .join(format!("{EPOCH:016x}-{:016x}.log.tmp", 2));
@@ -425,7 +426,7 @@ fn a_full_queue_waits_and_all_modes_keep_what_a_kill_leaves() {
         assert_eq!(log.status().acknowledged, 300);
         log.sync().expect("sync");
         assert_eq!(log.status().durable, 300);
-        // As after a kill: nothing is closed.
+        // The log is not closed, as after a kill.
         let copy = tempfile::tempdir().expect("a directory");
         for name in std::fs::read_dir(directory.path()).expect("list") {
             let name = name.expect("entry").path();
@@ -445,7 +446,7 @@ fn an_interval_is_kept_under_load_and_without() {
         ..LogOptions::default()
     };
     let (log, ..) = open(directory.path(), 0, options).expect("open");
-    // The first record begins a file, which is synced anyway.
+    // The first record begins a file, which is always synced.
     log.append(1, vec![1])
         .expect("append")
         .wait()
@@ -524,7 +525,7 @@ fn numbers_must_follow_each_other() {
     log.reset(43).expect("nothing waits");
     assert!(matches!(log.append(42, vec![]), Err(Error::Internal(_))));
     drop(log);
-    // A base that is newer than the log.
+    // The base is newer than the log.
     let (log, found, records) = open(directory.path(), 50, LogOptions::default()).expect("open");
     assert_eq!((found.skipped, found.last, records.len()), (1, 50, 0));
     log.append(51, vec![5])

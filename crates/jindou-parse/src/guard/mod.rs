@@ -1,7 +1,7 @@
-//! A guard between a document's bytes and the parser of a nesting format (Turtle, TriG), because those parsers
-//! build, drop or walk nested structures recursively or in quadratic time. It scans the text just enough to know its
-//! nesting depth and refuses absurd nesting, and it keeps the last stretch of text, so that an error message can show
-//! its line. Of Turtle and TriG it replaces what the parser would not understand ([`rewrite`]).
+//! A reader between a Turtle or TriG document and its `oxttl` parser, which builds, drops or walks nested structures
+//! recursively or in quadratic time. The guard scans the text just enough to know its nesting depth, and refuses
+//! excessive nesting. It keeps the last part of the text, so that an error message can show the line. It also replaces
+//! text that the parser would interpret incorrectly ([`rewrite`]).
 
 mod rewrite;
 mod turtle;
@@ -14,10 +14,10 @@ use std::io::{self, Read};
 use std::rc::Rc;
 use turtle::Turtle;
 
-/// Bytes of text that are kept for messages: more than the parsers read ahead.
+/// Number of bytes of text that are kept for messages: more than the parsers read ahead.
 const KEPT: usize = 1 << 19;
 
-/// Reason why the guard stopped, and where.
+/// Reason why the guard refused the text, and the position.
 #[derive(Clone, Debug)]
 pub(crate) struct GuardStop {
     /// Byte position in the document.
@@ -26,21 +26,21 @@ pub(crate) struct GuardStop {
     pub(crate) message: String,
 }
 
-/// The text that was read last.
+/// The part of a document that was read last, for messages.
 #[derive(Default)]
 pub(crate) struct Tail {
     text: Vec<u8>,
     /// Position of `text` in the document.
     start: u64,
-    /// Line ends before `text`.
+    /// Number of line ends before `text`.
     lines: LineCounter,
     shifts: Shifts,
-    /// Set when the guard has stopped the reading.
+    /// Set when the guard has refused the text.
     pub(crate) refused: Option<GuardStop>,
 }
 
 impl Tail {
-    /// No text yet, at a position with some line ends before it.
+    /// An empty tail at a position of the document, with `lines` before it.
     pub(crate) fn new(start: u64, lines: LineCounter) -> Self {
         Self {
             text: Vec::new(),
@@ -51,7 +51,7 @@ impl Tail {
         }
     }
 
-    /// The line ends before a position; those before the kept text if the position is not in it.
+    /// The line ends before a position, or before the kept text if the position is not in it.
     pub(crate) fn lines_before(&self, offset: u64) -> LineCounter {
         let mut lines = self.lines;
         let len = offset.saturating_sub(self.start) as usize;
@@ -69,17 +69,19 @@ impl Tail {
         self.text.extend_from_slice(bytes);
     }
 
-    /// Position in the document of a position in the text that the parser was given.
+    /// Converts a position in the text that the parser was given to one in the document; they differ after
+    /// replacements.
     pub(crate) fn place(&self, given: u64) -> u64 {
         self.shifts.place(given)
     }
 
-    /// True if these positions differ somewhere.
+    /// True if any text was replaced.
     pub(crate) fn is_shifted(&self) -> bool {
         !self.shifts.is_empty()
     }
 
-    /// Line number from 1, that line's text and the offset's byte position in it, if the text is still kept.
+    /// The number (from 1) of the line that contains `offset`, its text, and the byte position of `offset` in it.
+    /// `None` if this text is not kept any more.
     pub(crate) fn line_at(&self, offset: u64) -> Option<(u64, &[u8], usize)> {
         let at = usize::try_from(offset.checked_sub(self.start)?)
             .ok()?
@@ -92,7 +94,7 @@ impl Tail {
         Some((lines.lines + 1, &self.text[from..to], at - from))
     }
 
-    /// Text of a line (from 1), if it is still kept.
+    /// The text of the line with this number (from 1), if it is still kept.
     pub(crate) fn line(&self, number: u64) -> Option<&[u8]> {
         let mut skip = number.checked_sub(self.lines.lines + 1)?;
         let mut rest = self.text.as_slice();
@@ -106,16 +108,16 @@ impl Tail {
     }
 }
 
-/// Reads through, watching the nesting.
+/// A reader that passes a document on and watches its nesting.
 pub(crate) struct Guard<R> {
     inner: R,
     watch: Turtle,
     offset: u64,
     tail: Rc<RefCell<Tail>>,
     meter: Rc<Meter>,
-    /// Text that waits for the end of a reference, which may have to be replaced.
+    /// Text that is held back until a reference in it has ended, since the reference may have to be replaced.
     held: Vec<u8>,
-    /// Text with replacements, of which the parser was given the first `given` bytes.
+    /// Text with replacements. The parser was given its first `given` bytes.
     ready: Vec<u8>,
     given: usize,
     /// Position of the end of `ready` in the text that the parser is given.
@@ -123,8 +125,8 @@ pub(crate) struct Guard<R> {
 }
 
 impl<R: Read> Guard<R> {
-    /// `start`: position of the text in the document, and the IRI against which references are resolved, up to the first
-    /// directive.
+    /// `start` is the position of the text in the document, and the base IRI of its references until the first
+    /// directive changes it.
     pub(crate) fn new(
         inner: R,
         (start, base): (u64, Option<&str>),
@@ -148,8 +150,8 @@ impl<R: Read> Guard<R> {
         Rc::clone(&self.tail)
     }
 
-    /// Appends the read text to the text that is ready, with its replacements, as far as it need not wait for more.
-    /// Returns false, and does nothing, if the text can be passed to the parser unchanged.
+    /// Appends the text that was just read to `ready`, with its replacements, except for an unfinished reference at its
+    /// end. Returns false, and changes nothing, if the text can be passed to the parser as it is.
     fn rewrite(&mut self, bytes: &[u8]) -> bool {
         let waits_from = self.watch.waits_from().filter(|_| !bytes.is_empty());
         let rewriter = &mut self.watch.rewriter;
@@ -183,7 +185,7 @@ impl<R: Read> Guard<R> {
         true
     }
 
-    /// Reads a piece of the document and looks at it.
+    /// Reads a piece of the document and scans it.
     fn read_piece(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = loop {
             match self.inner.read(buf) {
@@ -236,7 +238,7 @@ mod tests {
     use super::*;
     use crate::limits::Limits;
 
-    /// Gives a few bytes at a time.
+    /// A reader that returns a few bytes at a time.
     struct Pieces<'a>(&'a [u8], usize);
 
     impl Read for Pieces<'_> {

@@ -1,17 +1,19 @@
-//! Text of Turtle and TriG that `oxttl` reads otherwise than the specifications do, and what it is given in its place.
+//! Replacements for text of Turtle and TriG that `oxttl` interprets differently from the specifications:
 //!
-//! - `oxiri`, which resolves IRIs inside of `oxttl`, keeps the dot segments of a base's path and those behind an authority. A
-//!   reference that is concerned is replaced by the IRI that it means ([`jindou_model::iri`]).
-//! - A second annotation block takes the reifier of the one before it, if that had a name (RDF 1.2 Turtle, section 7.3: the end
-//!   of a block clears `curReifier`). A `~` before it gives it a reifier of its own.
+//! - `oxiri`, with which `oxttl` resolves IRIs, does not remove dot segments from a base's path, nor those that follow
+//!   an authority. A reference for which this matters is replaced by the absolute IRI that it stands for
+//!   ([`jindou_model::iri`]).
+//! - A second annotation block is attached to the reifier of the block before it, if that was named. By RDF 1.2 Turtle,
+//!   section 7.3, the end of a block clears `curReifier`; a `~` inserted before the second block gives it a new
+//!   reifier.
 
 use jindou_model::iri::{has_dots, resolve};
 use oxiri::{Iri, IriRef};
 
-/// Longest reference that is replaced. Longer ones are left to the parser.
+/// Length in bytes of the longest reference that is replaced. Longer ones are left to the parser.
 const MAX_REFERENCE: usize = 1 << 16;
 
-/// A change of the text: a range of the document is replaced by other bytes.
+/// A replacement: a range of the document, and the text to use instead.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) from: u64,
@@ -19,19 +21,19 @@ pub(super) struct Edit {
     pub(super) text: Vec<u8>,
 }
 
-/// Finds the changes while a document is lexed.
+/// Finds the replacements while a document is scanned.
 #[derive(Default)]
 pub(super) struct Rewriter {
     base: Option<Iri<String>>,
-    /// True if the parser resolves references incorrectly for this base.
+    /// True if the parser resolves references against this base incorrectly.
     is_odd: bool,
-    /// Position of the `<` of the reference that is read, if it may have to be replaced, and its text.
+    /// Position of the `<` of the reference that is being read, if it may have to be replaced, and its text so far.
     begun: Option<u64>,
     reference: Vec<u8>,
     pub(super) edits: Vec<Edit>,
 }
 
-/// True if `oxiri` resolves references against this base otherwise than RFC 3986 does.
+/// True if `oxiri` does not resolve references against this base as RFC 3986 does.
 fn is_odd(base: &Iri<String>) -> bool {
     let path = base.path();
     base.authority().is_none() || has_dots(path.rfind('/').map_or("", |slash| &path[..=slash]))
@@ -51,12 +53,12 @@ impl Rewriter {
         self.base = Some(base);
     }
 
-    /// Position of a reference that may have to be replaced and has not ended.
+    /// Position of an unfinished reference that may have to be replaced; text from there on is held back.
     pub(super) fn waits_from(&self) -> Option<u64> {
         self.begun
     }
 
-    /// The beginning of a reference, whose `<` is at a position.
+    /// Begins a reference whose `<` is at a position.
     pub(super) fn begin(&mut self, at: u64, first: u8, is_base: bool) {
         if self.is_odd || is_base || matches!(first, b'/' | b'\\') {
             self.begun = Some(at);
@@ -75,7 +77,7 @@ impl Rewriter {
         self.reference.extend_from_slice(bytes);
     }
 
-    /// The end of a reference, whose `>` is at a position.
+    /// Ends a reference whose `>` is at a position.
     pub(super) fn end(&mut self, at: u64, is_base: bool) {
         let Some(from) = self.begun.take() else {
             return;
@@ -88,7 +90,7 @@ impl Rewriter {
         self.reference = text;
     }
 
-    /// The IRI to write in place of a reference; `None` if the parser resolves it correctly, or reports its error.
+    /// The IRI to use instead of a reference; `None` if the parser resolves it correctly, or will report its error.
     fn replacement(&mut self, text: &[u8], is_base: bool) -> Option<String> {
         let text = unescaped(std::str::from_utf8(text).ok()?)?;
         let given = IriRef::parse(text.as_str()).ok()?;
@@ -105,7 +107,7 @@ impl Rewriter {
         (is_wrong && !given.is_absolute()).then_some(iri)
     }
 
-    /// An annotation block that begins at a position, after another one.
+    /// Records that an annotation block follows another one, and begins at a position.
     pub(super) fn next_block(&mut self, at: u64) {
         self.edits.push(Edit {
             from: at,
@@ -115,7 +117,7 @@ impl Rewriter {
     }
 }
 
-/// A reference without its escapes; `None` if one is not valid.
+/// A reference with its escapes decoded; `None` if an escape is not valid.
 fn unescaped(text: &str) -> Option<String> {
     let mut made = String::with_capacity(text.len());
     let mut rest = text;
@@ -140,12 +142,12 @@ fn unescaped(text: &str) -> Option<String> {
 /// Maps positions in the text that the parser was given to positions in the document.
 #[derive(Default)]
 pub(super) struct Shifts {
-    /// For each position after which the offset between the two changes: the position in the given text, and in the
+    /// The positions at which the difference between the two changes: in the text that the parser was given, and in the
     /// document.
     all: Vec<(u64, u64)>,
 }
 
-/// Number of shifts that are kept, enough for all positions that the parser may still report.
+/// Number of differences that are kept: enough for all positions that the parser may still report.
 const MOST_SHIFTS: usize = 1 << 20;
 
 impl Shifts {
@@ -164,7 +166,7 @@ impl Shifts {
     pub(super) fn place(&self, given: u64) -> u64 {
         let after = self.all.partition_point(|s| s.0 <= given);
         match after.checked_sub(1).and_then(|n| self.all.get(n)) {
-            // What was put in ends where the text that it replaced does.
+            // A position inside a replacement maps to at most the end of the text that it replaced.
             Some(&(from, read)) => {
                 let next = self.all.get(after).map_or(u64::MAX, |s| s.1);
                 (read + (given - from)).min(next)
@@ -182,7 +184,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-        /// References that are left to the parser are resolved by it as they should be.
+        /// Checks that the parser resolves those references correctly that are left to it.
         #[test]
         fn what_is_not_replaced_is_resolved_alike(
             base in "(http://h|http://|a:|urn:x)(/(\\.|\\.\\.|a|b|))*(\\?q)?",
@@ -216,7 +218,7 @@ mod tests {
     #[test]
     fn positions_are_those_of_the_document() {
         let mut shifts = Shifts::default();
-        // At 10 two bytes were put in; at 22 of the document four became one.
+        // At position 10 two bytes were inserted; at position 22 of the document, four bytes were replaced by one.
         shifts.add(12, 10);
         shifts.add(25, 26);
         let places: Vec<u64> = [9, 12, 15, 24, 25, 30].map(|at| shifts.place(at)).into();

@@ -1,28 +1,31 @@
-//! The brackets of Turtle and TriG, and the growth of base IRIs.
+//! A scanner of Turtle and TriG that follows brackets and the growth of base IRIs.
 
 use super::Seen;
 use super::rewrite::Rewriter;
 use crate::line::MAX_NESTING;
 
-/// Longest base IRI that Turtle's relative @base directives may build up: each IRI of the document may begin with it.
+/// Longest base IRI in bytes that relative @base directives may build up, since each IRI of the document may begin with
+/// it.
 const MAX_BASE: usize = 1 << 16;
 
-/// Depth of `<<( … )>>`, with just enough of a lexer not to be misled by strings, IRIs and comments.
+/// Follows the depth of `<<( … )>>` and of other brackets, with just enough of a lexer not to mistake strings, IRIs and
+/// comments.
 #[derive(Default)]
 pub(super) struct Turtle {
     state: TurtleState,
     /// Depth of triple terms.
     depth: usize,
-    /// Depth of all brackets: a parser keeps each level.
+    /// Depth of all brackets. A parser keeps state for each level.
     pub(super) open: usize,
-    /// The last letters in lower case, if only white space follows them.
+    /// The last letters in lower case, if only white space has followed them, to recognise `@base`.
     word: [u8; 4],
     letters: usize,
     spaced: bool,
     iri: IriState,
-    /// Largest length of the base that relative directives have built up.
+    /// Upper bound on the length of the base that relative directives have built up.
     base: usize,
-    /// True after a `|`, and after the end of an annotation block and the white space and comments after it.
+    /// `bar`: the last byte was `|`. `block_ended`: an annotation block ended, and only white space and comments
+    /// followed.
     bar: bool,
     block_ended: bool,
     /// Position of the last `<` outside of strings, IRIs and comments.
@@ -35,7 +38,7 @@ pub(super) struct Turtle {
 struct IriState {
     /// True if the IRI is a new base.
     is_base: bool,
-    /// True if only letters, digits, `+`, `-`, `.` came before, so that it may have a scheme.
+    /// True if only letters, digits, `+`, `-` and `.` were read so far, so that this may be a scheme.
     may_be_scheme: bool,
     absolute: bool,
     len: usize,
@@ -68,18 +71,19 @@ enum TurtleState {
     /// After one or two `<`.
     Less(u8),
     Iri,
-    /// After a `)`, and after `)>`.
+    /// After `)`, and after `)>`.
     Close(u8),
-    /// After a separate `>`.
+    /// After a `>` that does not end an IRI.
     Greater,
-    /// After one or two opening quotes of this kind.
+    /// After opening quotes: which kind, and whether one or two.
     Open(u8, u8),
-    /// In a string: quote, long, escape pending, closing quotes seen.
+    /// In a string: the kind of quote, whether it is long, whether an escape began, and the number of closing quotes so
+    /// far.
     Text(u8, bool, bool, u8),
 }
 
 impl Turtle {
-    /// `base`: that of the references up to the first directive.
+    /// `base` is that of the references until the first directive.
     pub(super) fn new(base: Option<&str>) -> Self {
         Self {
             rewriter: Rewriter::new(base),
@@ -87,7 +91,7 @@ impl Turtle {
         }
     }
 
-    /// Position from which on the text must wait, since it may be replaced once more of it was read.
+    /// Position from which on text is held back, since it may have to be replaced.
     pub(super) fn waits_from(&self) -> Option<u64> {
         match self.state {
             TurtleState::Less(1) => Some(self.less),
@@ -95,7 +99,7 @@ impl Turtle {
         }
     }
 
-    /// A byte outside of strings, IRIs and comments, at a position.
+    /// Follows annotation blocks: `b` is a byte outside of strings, IRIs and comments.
     fn block(&mut self, b: u8, at: u64) {
         if b == b'{' && self.block_ended {
             self.rewriter.next_block(at);
@@ -118,7 +122,8 @@ impl Turtle {
         self.letters += 1;
     }
 
-    /// The end of an IRI, which may be a new base. A relative one may add its whole length to the previous base.
+    /// Ends an IRI. If it is a new base, checks its length; a relative one may add its whole length to the previous
+    /// base.
     fn based(&mut self) -> Result<(), String> {
         if self.iri.is_base {
             if self.iri.absolute {
@@ -135,7 +140,7 @@ impl Turtle {
         Ok(())
     }
 
-    /// The byte after one `<`, which begins an IRI unless it is a second one.
+    /// Handles the byte after one `<`, which begins an IRI unless it is another `<`.
     fn after_less(&mut self, b: u8, at: u64) {
         self.state = match b {
             b'<' => TurtleState::Less(2),
@@ -162,7 +167,7 @@ impl Turtle {
         self.rewriter.add(bytes);
     }
 
-    /// The beginning of a triple term. Its `)` counts by itself, like that of a collection.
+    /// Begins a triple term. Its `)` is counted like that of a collection.
     fn triple_term(&mut self) -> Result<(), String> {
         self.open += 1;
         self.depth += 1;
@@ -174,7 +179,7 @@ impl Turtle {
         }
     }
 
-    /// The state after a byte outside of strings, IRIs and comments.
+    /// Sets the state after a byte outside of strings, IRIs and comments.
     #[inline]
     fn plain(&mut self, b: u8, at: u64) {
         use TurtleState as S;
@@ -199,7 +204,7 @@ impl Turtle {
         }
     }
 
-    /// `start`: the position of the bytes.
+    /// Scans bytes; `start` is the position of the first one.
     pub(super) fn see(&mut self, bytes: &[u8], start: u64) -> Seen {
         use TurtleState as S;
         let mut i = 0;
@@ -235,7 +240,7 @@ impl Turtle {
                     self.state = S::Plain;
                     self.open += 1;
                     if b != b'(' {
-                        continue; // `<<` and then something of its own
+                        continue; // `<<` without a bracket
                     }
                     self.triple_term().map_err(|m| (i, m))?;
                 }

@@ -2,13 +2,13 @@
 
 use jindou_model::Error;
 
-/// Characters of a name that a message quotes.
+/// Number of characters of a name that a message quotes.
 const LONGEST: usize = 100;
 
 /// A mistake in a document.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// Its byte position.
+    /// The byte position of the mistake in the document.
     pub(super) at: u64,
     pub(super) message: String,
 }
@@ -22,13 +22,13 @@ pub(super) enum Stop {
     Failed(Error),
     /// The document's bytes cannot be read.
     Unreadable(std::io::Error),
-    /// Another worker has ended the run.
+    /// The run was ended by another worker.
     Ended,
 }
 
 pub(super) type Step<T> = std::result::Result<T, Stop>;
 
-/// A mistake at a byte position.
+/// The error for a mistake at a byte position.
 #[cold]
 pub(super) fn bad(at: u64, message: impl Into<String>) -> Stop {
     Stop::Bad(Box::new(Fault {
@@ -43,7 +43,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// The beginning of a name, for messages.
+/// A name, shortened for messages.
 pub(super) fn shorten(name: &str) -> String {
     match name.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &name[..end]),

@@ -1,8 +1,8 @@
-//! JSON-LD 1.1: its algorithms for expansion and conversion to RDF ([JSON-LD 1.1 API]), from a stream to quads.
+//! JSON-LD 1.1: expansion and conversion to RDF by the algorithms of [JSON-LD 1.1 API], from a stream to quads.
 //!
-//! The items of an array at the top of a document, and of the array in `@graph` of an object there, are visited one by
-//! one, so that only one of them is in memory. An object is read before its `@graph`: entries after the array may name the
-//! graph, and the context may be one of them.
+//! Large documents are not held in memory: if a document is an array, or an object with an array in `@graph`, the items
+//! of that array are processed one at a time. Such an object is first read without its `@graph`, since entries after
+//! the array may name the graph, or be the context.
 //!
 //! [JSON-LD 1.1 API]: https://www.w3.org/TR/json-ld11-api/
 
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use walk::{Graph, Indexes, Walk, Walker};
 
-/// Bytes that are read at a time to find a line.
+/// Number of bytes that are read at a time to find a line.
 const PIECE: usize = 1 << 16;
 
 /// Reads a document.
@@ -75,7 +75,7 @@ pub(crate) fn read(
     }
 }
 
-/// Reads a document of JSON into memory.
+/// Reads a whole JSON document into memory, for a context.
 fn whole(source: Box<dyn Read + Send>, limits: &Limits) -> Step<JsonText> {
     let source = input::unmarked(source).map_err(Stop::Unreadable)?;
     let charge = Charge::new(Holder::Text, &limits.memory);
@@ -90,18 +90,18 @@ struct JsonLdReading<'a> {
     document: &'a SourceDocument,
     run: &'a ReadContext<'a>,
     tail: Rc<RefCell<Tail>>,
-    /// The document, if it is read twice.
+    /// How to read the document again, if that is necessary.
     restart: RefCell<Option<Again>>,
 }
 
-/// A document that is read twice.
+/// A document that is read a second time, from `@graph` on.
 struct Again {
     restart: Restart,
-    /// Position in the document of the first byte that is read again.
+    /// Position in the document of the first byte that can be read again.
     start: u64,
-    /// Bytes that the first reading has counted.
+    /// Number of bytes that were counted during the first reading.
     counted: u64,
-    /// True if the second reading is counted as well.
+    /// True if the bytes of the second reading count towards progress, too.
     counts: bool,
 }
 
@@ -145,7 +145,7 @@ impl JsonLdReading<'_> {
         }
     }
 
-    /// Visits the items of an array that the reader has entered.
+    /// Processes the items of an array that the reader has entered.
     fn items(
         &self,
         reader: &mut JsonReader<'_>,
@@ -162,7 +162,7 @@ impl JsonLdReading<'_> {
         Ok(())
     }
 
-    /// Visits an object that is the document.
+    /// Processes a document that is an object.
     fn object(
         &self,
         reader: JsonReader<'_>,
@@ -173,7 +173,7 @@ impl JsonLdReading<'_> {
         let (skipped, head, rest) = reader.into_parts();
         let origin = &self.document.origin;
         let again = plain && matches!(origin, Origin::File(_) | Origin::Memory(..));
-        // The first bytes were read to find out about compression.
+        // The first bytes were read to detect compression.
         let counted = (skipped + head.len() as u64).max(Compression::MAGIC_LEN as u64);
         let opened = OpenedDocument {
             reader: Box::new(Cursor::new(head).chain(rest)),
@@ -193,7 +193,8 @@ impl JsonLdReading<'_> {
         let mut text = JsonText::default();
         let mut array = None;
         let read = reader.object_without("@graph", &mut text, &mut array);
-        // A lenient reading reports a mistake that follows the array's beginning after the items before it.
+        // In a lenient run, a mistake after the beginning of the array is reported only after the items before it were
+        // processed.
         let later = match read.and_then(|()| reader.ended()) {
             Err(Stop::Bad(fault)) if walker.skipped.is_some() && array.is_some() => Some(fault),
             read => {
@@ -216,7 +217,7 @@ impl JsonLdReading<'_> {
         self.count_rest(reader.read_bytes(at))
     }
 
-    /// The document from a position on. Adds the line ends before it.
+    /// Reads the document again from a position on. `lines` receives the line ends before it.
     fn read_again(&self, at: u64, lines: &mut LineCounter) -> Result<Box<dyn Read + Send>> {
         let mut again = self.restart.borrow_mut();
         let Some(again) = &mut *again else {
@@ -227,7 +228,7 @@ impl JsonLdReading<'_> {
         again.restart.from(to)
     }
 
-    /// Counts the bytes of a document that were read and not counted yet.
+    /// Counts those bytes of a document that were read but not counted yet.
     fn count_rest(&self, counted: u64) -> Step<()> {
         if let Some(again) = &*self.restart.borrow()
             && again.counts
@@ -260,7 +261,7 @@ impl JsonLdReading<'_> {
         })
     }
 
-    /// Reads the document again up to a position, if that is possible.
+    /// Reads the document again up to a position, so that a message can show the line; `None` if that is impossible.
     fn scan(&self, at: u64) -> Result<Option<Tail>> {
         let again = &mut *self.restart.borrow_mut();
         let (mut source, start) = match (again, &self.document.origin) {
@@ -275,7 +276,7 @@ impl JsonLdReading<'_> {
         };
         let mut tail = Tail::new(start, LineCounter::default());
         let (mut piece, mut read) = (Vec::with_capacity(PIECE), start);
-        // Some text after the place is shown as well.
+        // Some text after the position is read as well, since the message shows the whole line.
         while read < at + PIECE as u64 {
             self.run.limits.cancel.check()?;
             piece.clear();

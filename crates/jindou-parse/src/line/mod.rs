@@ -1,8 +1,8 @@
 //! The tokeniser of N-Triples and N-Quads (1.1, and 1.2's triple terms and base directions).
 //!
-//! It works on a block of whole lines and copies nothing that already has canonical form: an IRI and a plain literal
-//! are spans of the block itself. It accepts and produces the same as `oxttl` (tests compare the two on valid, broken
-//! and mutated input), with one limit of its own: triple terms nest at most [`MAX_NESTING`] deep.
+//! Works on a block of whole lines, and copies nothing that already has canonical form: an IRI or a plain literal is a
+//! span of the block. Accepts and produces the same as `oxttl` (tests compare the two on valid, broken and mutated
+//! input), with one more limit: triple terms are nested at most [`MAX_NESTING`] deep.
 
 mod terms;
 mod text;
@@ -17,19 +17,19 @@ use text::{blanks, fail, found, line_end, span};
 /// Deepest nesting of triple terms in a document.
 pub(crate) const MAX_NESTING: usize = term::MAX_TRIPLE_NESTING;
 
-/// Parses blocks of lines of one document. Keep one per worker and document: it owns buffers.
+/// Parses blocks of lines of one document. A worker uses one for all blocks of a document, since it owns buffers.
 pub(crate) struct LineParser<'a> {
     quads: bool,
     labels: &'a LabelScope,
     /// Canonical bytes of the graph for statements that name none; empty for the default graph.
     graph: &'a [u8],
-    /// Terms that are not in the block's text; they are moved after it at the end.
+    /// Terms that are not spans of the block's text. They are appended to the text at the end.
     extra: Vec<u8>,
     scratch: Vec<u8>,
     datatypes: DatatypeCache,
-    /// Length of the block's text, and future position of `extra`.
+    /// Length of the block's text, after which `extra` will be.
     text_len: usize,
-    /// False when some byte of the block is not UTF-8; then each token is checked by itself.
+    /// False if some byte of the block is not UTF-8. Then each token is checked separately.
     utf8: bool,
 }
 
@@ -47,8 +47,8 @@ impl<'a> LineParser<'a> {
         }
     }
 
-    /// Parses the lines in `batch.bytes[begin..]` and fills `batch.quads`. A bad line is passed to `on_error`, with the
-    /// text; if that returns `Ok` the line is skipped.
+    /// Parses the lines in `batch.bytes[begin..]` and fills `batch.quads`. Passes the text and the error of a bad line
+    /// to `on_error`; if that returns `Ok`, the line is skipped.
     pub(crate) fn parse(
         &mut self,
         batch: &mut QuadBatch,
@@ -100,7 +100,8 @@ impl<'a> LineParser<'a> {
                 continue;
             }
             let extra_len = self.extra.len();
-            // An IRI's text ends with `>`, so equal text is an equal term, whatever follows it.
+            // The text of an IRI ends with `>`, so equal text is an equal term whatever follows, and the subject's span
+            // is reused.
             let known =
                 !subject_text.is_empty() && text[at..].starts_with(&text[subject_text.clone()]);
             let parsed = if known {
@@ -127,7 +128,7 @@ impl<'a> LineParser<'a> {
         }
     }
 
-    /// Parses predicate, object, graph, dot and line end.
+    /// Parses what follows the subject: predicate, object, graph, dot and line end.
     #[inline]
     fn after_subject(
         &mut self,

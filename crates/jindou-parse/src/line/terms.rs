@@ -8,11 +8,11 @@ use crate::chars;
 use jindou_model::{Span, term};
 use oxrdf::vocab::rdf;
 
-/// A literal's content, without the datatype or language that may follow.
+/// The content of a literal, without the datatype or language tag that may follow.
 enum Lexical {
-    /// Bytes of the block.
+    /// A range of the block.
     Plain(usize, usize),
-    /// Escapes were decoded into [`LineParser::scratch`].
+    /// The content had escapes, and is in [`LineParser::scratch`].
     Unescaped,
 }
 
@@ -25,7 +25,7 @@ impl LineParser<'_> {
         }
     }
 
-    /// Parses an IRI that needs the full check.
+    /// Parses an IRI for which the fast check is not enough.
     #[inline(never)]
     fn any_iri(&mut self, text: &[u8], at: usize) -> Result<(Span, usize), LineError> {
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -101,7 +101,8 @@ impl LineParser<'_> {
         let from = at + 2;
         let mut i = from;
         loop {
-            // Only the first character of a label must not be a dot or a hyphen; otherwise one class of ASCII characters is allowed throughout.
+            // The first character of a label must not be a dot or a hyphen; apart from that, all positions allow the
+            // same ASCII characters.
             if i > from || !matches!(text.get(i), Some(b'.' | b'-')) {
                 i += chars::ascii_label(&text[i..]);
             }
@@ -166,7 +167,7 @@ impl LineParser<'_> {
         }
     }
 
-    /// The text between the quotes; returns the position after the closing one.
+    /// Parses the text between the quotes; returns the position after the closing one.
     #[inline]
     fn lexical(&mut self, text: &[u8], at: usize) -> Result<(Lexical, usize), LineError> {
         let from = at + 1;
@@ -224,7 +225,8 @@ impl LineParser<'_> {
         }
     }
 
-    /// `@en`, `@en-GB`, `@he--rtl`; `at` is the at sign.
+    /// Parses a language tag and base direction such as `@en`, `@en-GB` or `@he--rtl`; `at` is the position of the at
+    /// sign.
     fn language(
         &mut self,
         text: &[u8],
@@ -257,7 +259,7 @@ impl LineParser<'_> {
         }
         let tag = &text[from..i];
         if !chars::is_plain_language(tag) {
-            // The tag is ASCII by construction.
+            // The tag consists of ASCII characters, as checked above.
             let tag = std::str::from_utf8(tag).unwrap_or_default();
             if let Err(e) = oxilangtag::LanguageTag::parse(tag) {
                 return fail(
@@ -285,7 +287,7 @@ impl LineParser<'_> {
         Ok((self.extra_span(start), end))
     }
 
-    /// `^^<datatype>`; `at` is the first caret.
+    /// Parses a datatype, `^^<datatype>`; `at` is the position of the first caret.
     fn typed(
         &mut self,
         text: &[u8],
@@ -311,7 +313,7 @@ impl LineParser<'_> {
             self.push_lexical(text, lexical);
             return Ok((self.extra_span(start), iri_at + len));
         }
-        // Decoded escapes of the literal are in `scratch`, which an escaped datatype IRI needs as well.
+        // The literal's decoded content is in `scratch`, which an IRI with escapes also needs, so it is moved out.
         let kept = std::mem::take(&mut self.scratch);
         let undo = self.extra.len();
         let iri = self.iri(text, iri_at);
@@ -355,7 +357,7 @@ impl LineParser<'_> {
     }
 }
 
-/// The last few datatypes: their text in the line, and the bytes that start a canonical literal.
+/// The last few datatypes: each as written in the line, and as the bytes with which a canonical literal begins.
 #[derive(Default)]
 pub(super) struct DatatypeCache {
     entries: [(Vec<u8>, Vec<u8>); 4],

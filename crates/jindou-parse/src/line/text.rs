@@ -2,7 +2,7 @@
 
 use jindou_model::{Result, Span};
 
-/// An error in a line, and its place in the block.
+/// An error in a line, and its position in the block.
 #[derive(Clone, Debug)]
 pub(crate) struct LineError {
     /// Byte offset into the block.
@@ -29,7 +29,7 @@ pub(super) fn span(start: usize, len: usize) -> Span {
     }
 }
 
-/// The position after spaces and tabs.
+/// The position after any spaces and tabs.
 #[inline(always)]
 pub(super) fn blanks(text: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t') = text.get(at) {
@@ -38,7 +38,7 @@ pub(super) fn blanks(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The next line feed or carriage return, or the end.
+/// The position of the next line feed or carriage return, or the end of the text.
 pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr::memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |n| at + n)
 }
@@ -129,7 +129,7 @@ pub(super) fn unescape(
     Ok(at + 2 + digits)
 }
 
-/// Description of the text at a position, for a message.
+/// The character at a position, described for a message.
 pub(super) fn found(text: &[u8], at: usize) -> String {
     match text.get(at) {
         None | Some(b'\n' | b'\r') => "the end of the line".into(),
@@ -141,7 +141,7 @@ pub(super) fn found(text: &[u8], at: usize) -> String {
     }
 }
 
-/// The first 80 characters of a long token.
+/// A token for a message: its first 80 characters if it is longer.
 pub(super) fn shorten(s: &str) -> String {
     if s.chars().count() <= 80 {
         s.to_owned()

@@ -1,4 +1,4 @@
-//! Attributes: those of the syntax, and those that are properties.
+//! Attributes of RDF/XML: those of the syntax, and those that are properties.
 
 use super::frames::{ElementScope, TextDirection};
 use super::terms::{ElementTerm, RDF};
@@ -24,7 +24,7 @@ pub(super) struct SyntaxAttributes<'a> {
     pub(super) properties: usize,
 }
 
-/// Meaning of an attribute.
+/// The meaning of an attribute.
 enum AttributeRole {
     Id,
     NodeId,
@@ -41,7 +41,7 @@ enum AttributeRole {
     Direction,
     Property,
     Ignored,
-    /// Refused, with the reason.
+    /// The attribute is not allowed, for this reason.
     Refused(&'static str),
 }
 
@@ -75,7 +75,7 @@ fn role(a: &Attribute<'_>) -> AttributeRole {
         },
         ITS if matches!(local, "dir") => AttributeRole::Direction,
         ITS if matches!(local, "version") => AttributeRole::Ignored,
-        // RDF/XML 6.1.4: these names belong to RDF even without a prefix.
+        // By RDF/XML 6.1.4, these names belong to the RDF namespace even without a prefix.
         "" => match local {
             "about" => AttributeRole::About,
             "resource" => AttributeRole::Resource,
@@ -103,7 +103,8 @@ pub(super) fn is_property(a: &Attribute<'_>) -> bool {
 }
 
 impl StatementState<'_, '_> {
-    /// Sorts an element's attributes, and finds the properties that it passes to its children.
+    /// Classifies an element's attributes, and determines what the element passes to its children: base, language and
+    /// direction.
     pub(super) fn attributes<'a>(
         &mut self,
         start: &Start<'a>,

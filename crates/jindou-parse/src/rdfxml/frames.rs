@@ -1,25 +1,25 @@
-//! Open elements.
+//! State of the open elements of an RDF/XML document.
 
 use super::terms::ElementTerm;
 
-/// An element's role in the grammar.
+/// The role of an element in RDF/XML's grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElementKind {
     /// `rdf:RDF`, which contains nodes.
     Root,
-    /// A node, or a property that is one (`parseType="Resource"`), which contains properties.
+    /// A node, or a property with `parseType="Resource"`, which is also a node. Contains properties.
     Node,
     /// A property that contains text or a node.
     Property,
     /// A property whose value is given by its attributes.
     Empty,
-    /// A property that contains nodes, which form a list.
+    /// A property that contains nodes, which become a list.
     Collection,
-    /// A property that contains XML.
+    /// A property whose content is an XML literal.
     Literal,
-    /// A property that contains the statement of a triple term.
+    /// A property that contains the one statement of a triple term.
     Triple,
-    /// A property without meaning: a triple term in a document of version 1.1.
+    /// A property that is ignored: a triple term in a document of version 1.1.
     Ignored,
 }
 
@@ -30,10 +30,10 @@ pub(super) enum TextDirection {
     Rtl,
 }
 
-/// Properties that elements pass to their children.
+/// The state that an element passes to its children.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElementScope {
-    /// Number of bases in scope.
+    /// Number of bases in [`super::StatementState`] that are in scope; the last one applies.
     pub(super) bases: usize,
     /// The language tag; absent if there is none.
     pub(super) language: ElementTerm,
@@ -47,34 +47,35 @@ pub(super) struct ElementScope {
 pub(super) struct ElementFrame {
     pub(super) kind: ElementKind,
     pub(super) scope: ElementScope,
-    /// Of a node: itself. Of a property: its subject.
+    /// If this is a node: itself. If it is a property: its subject.
     pub(super) subject: ElementTerm,
-    /// Of a property.
+    /// The predicate, if this is a property.
     pub(super) predicate: ElementTerm,
-    /// Of a collection: the list's last node so far.
+    /// If this is a collection: the last cell of the list so far.
     pub(super) last: ElementTerm,
     pub(super) reifier: Reifier,
     pub(super) datatype: ElementTerm,
-    /// Of a node: the number of `rdf:li` in it.
+    /// If this is a node: the number of `rdf:li` in it so far.
     pub(super) items: u64,
-    /// Of a property: whether it has contained a node, and whether text.
+    /// If this is a property: whether it contained a node so far, and whether it contained text.
     pub(super) has_node: bool,
     pub(super) has_text: bool,
-    /// Of a literal: number of elements open in it.
+    /// If this is an XML literal: the number of its elements that are open.
     pub(super) depth: usize,
-    /// Lengths when the element began: of terms and of text in bytes, of the bases, of the invalid terms.
+    /// Lengths when the element began, to which its end resets them: of the arena of terms and of the text in bytes, of
+    /// the list of bases, and of the list of invalid terms.
     pub(super) mark: usize,
     pub(super) text: usize,
     pub(super) outer_bases: usize,
     pub(super) bads: usize,
 }
 
-/// Names given to a property's statement.
+/// Names of the reifiers of a property's statement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reifier {
-    /// `rdf:ID`: a statement in the sense of RDF 1.0.
+    /// From `rdf:ID`: reification by four triples, as in RDF 1.0.
     pub(super) id: ElementTerm,
-    /// `rdf:annotation` or `rdf:annotationNodeID`.
+    /// From `rdf:annotation` or `rdf:annotationNodeID`.
     pub(super) annotation: ElementTerm,
 }
 

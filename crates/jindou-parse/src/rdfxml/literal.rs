@@ -1,4 +1,4 @@
-//! XML literals: exclusive canonical XML with comments, written while the XML is read.
+//! XML literals: written as exclusive canonical XML with comments while the document is read.
 
 use crate::xml::Start;
 
@@ -6,9 +6,9 @@ use crate::xml::Start;
 #[derive(Default)]
 pub(super) struct CanonicalContent {
     out: String,
-    /// Prefixes and namespaces declared at this point of the output, the innermost last.
+    /// Prefixes with their namespaces that the output has declared and that are in scope, the innermost last.
     declared: Vec<(Box<str>, Box<str>)>,
-    /// Number of declarations around each open element.
+    /// For each open element, the number of declarations outside of it.
     open: Vec<usize>,
 }
 
@@ -17,7 +17,7 @@ impl CanonicalContent {
         self.out.len() + self.declared.len() * 64
     }
 
-    /// Takes the text and starts a new one.
+    /// Returns the text, and starts a new one.
     pub(super) fn take(&mut self) -> String {
         self.declared.clear();
         self.open.clear();

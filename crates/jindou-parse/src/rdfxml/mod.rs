@@ -1,8 +1,8 @@
-//! RDF/XML 1.1 and 1.2 on top of [`crate::xml`]: elements in, statements out, holding only open elements.
+//! RDF/XML 1.1 and 1.2 on top of [`crate::xml`]: from XML events to statements. Only open elements are in memory.
 //!
-//! A frame is an open element, whose meaning is given by the specification's grammar: nodes and properties alternate.
-//! Terms are canonical bytes in one buffer that grows and shrinks with the frames, so that a statement costs no
-//! allocation.
+//! Each open element has a frame, whose role follows from the grammar of the specification: nodes and properties
+//! alternate. Terms are canonical bytes in an arena that grows and shrinks with the frames, so that a statement needs
+//! no allocation.
 
 mod attributes;
 mod frames;
@@ -26,22 +26,22 @@ use terms::{ElementTerm, Ids};
 
 /// Deepest nesting of elements.
 const MAX_DEPTH: usize = 1000;
-/// Most attributes of an element, including namespace declarations.
+/// Largest number of attributes of an element, namespace declarations included.
 const MAX_ATTRIBUTES: usize = 1000;
-/// Bytes of text and terms that may be held without a charge.
+/// Bytes of text and terms that are not charged.
 const FREE: usize = 1 << 20;
-/// Bytes for an error with its position and its line.
+/// Estimated bytes of an error with its position and its line.
 const BAD: usize = 1 << 10;
 
 /// How a document ended.
 pub(crate) enum DocumentEnd {
-    /// All of it was read, or another worker stopped the run.
+    /// The whole document was read, or another worker stopped the run.
     Whole,
-    /// The text from this byte on cannot be interpreted.
+    /// The document was abandoned: the text from this byte position on cannot be interpreted.
     GivenUp(u64),
 }
 
-/// Reads a document from its bytes.
+/// Reads a document.
 pub(crate) fn read(
     bytes: Box<dyn Read + Send>,
     document: &SourceDocument,
@@ -95,7 +95,7 @@ pub(crate) fn read(
     }
 }
 
-/// A stream of bytes that ends with the run.
+/// A reader that fails when the run is cancelled.
 struct Cancelled<'a> {
     bytes: Box<dyn Read + Send>,
     run: &'a ReadContext<'a>,
@@ -108,47 +108,49 @@ impl Read for Cancelled<'_> {
     }
 }
 
-/// A statement, attribute or element that cannot be interpreted.
+/// A term, attribute or element that is not valid.
 #[derive(Clone)]
 struct BadElement {
     message: String,
-    /// Its place, once it is known, and its byte offset.
+    /// Position of the invalid statement, and its byte offset, once they are known.
     at: Option<(BadStatement, u64)>,
 }
 
-/// An element that has no meaning here, so that the following text cannot be interpreted.
+/// An element that is not allowed at its place. The document cannot be interpreted from there on.
 struct Stray(String);
 
 type Meaning<T> = std::result::Result<T, Stray>;
 
-/// The state of a document's statements. Processing of an event here does not depend on places.
+/// The conversion of XML events to statements. It does not know positions in the document; its caller adds them to
+/// errors.
 struct StatementState<'a, 'e> {
     out: &'a mut QuadEmitter<'e>,
     frames: Vec<ElementFrame>,
-    /// Terms held by open elements.
+    /// Canonical bytes of the terms of open elements.
     arena: Vec<u8>,
     /// Text of open elements.
     text: String,
-    /// The bases in scope; that of the document first, if it has one.
+    /// The bases in scope, the innermost last; the first one is the document's, if it has one. `Err` has the number of
+    /// an invalid term.
     bases: Vec<std::result::Result<Iri<String>, u32>>,
-    /// Invalid terms that later statements may refer to.
+    /// Invalid terms of open elements, to which later statements may refer.
     bads: Vec<BadElement>,
-    /// Number of them whose places are already known.
+    /// Number of these whose positions are known.
     new_bads: usize,
-    /// Statements that are lost, by the invalid term that caused it.
+    /// Statements that are omitted: for each, the number of the invalid term in it.
     lost: Vec<u32>,
     ids: Ids,
-    /// Statements of open properties whose value is a triple term.
+    /// The triple terms that are being read, the innermost last.
     captures: Vec<Capture>,
     literal: CanonicalContent,
-    /// The object of the next statement.
+    /// Canonical bytes of the object of the next statement.
     scratch: Vec<u8>,
     resolved: String,
-    /// True unless the run was stopped.
+    /// False once the run was stopped.
     goes_on: bool,
 }
 
-/// The statements inside a triple term: there must be exactly one.
+/// A triple term that is being read. It must contain exactly one statement.
 #[derive(Default)]
 struct Capture {
     statements: usize,
@@ -205,7 +207,7 @@ impl RdfXmlParser<'_, '_> {
         }
     }
 
-    /// Reports the position of invalid terms, and the statements that are lost because of them.
+    /// Adds positions to new invalid terms, and reports the statements that are omitted because of them.
     #[cold]
     fn lose(&mut self, reader: &Reader<'_>) -> Result<()> {
         let state = &mut self.state;
@@ -217,7 +219,7 @@ impl RdfXmlParser<'_, '_> {
         }
         let lost = match self.run.lenient {
             true => std::mem::take(&mut state.lost),
-            // Whether a statement needs them or not.
+            // A strict run ends at an invalid term, even if no statement needs it.
             false => (state.new_bads as u32..state.bads.len() as u32).collect(),
         };
         state.new_bads = state.bads.len();
@@ -243,7 +245,7 @@ impl RdfXmlParser<'_, '_> {
         self.charge.set(held)
     }
 
-    /// The end of a document that is not well-formed, cannot be interpreted, or may not be read any further.
+    /// The result for a document that is not well-formed, cannot be interpreted, or exceeds a limit.
     #[cold]
     fn ended(&self, e: crate::xml::Error) -> Result<DocumentEnd> {
         match e {
@@ -281,7 +283,7 @@ fn said(document: &SourceDocument, fault: &Fault) -> BadStatement {
 }
 
 impl StatementState<'_, '_> {
-    /// Bytes held by open elements and by the names seen.
+    /// Bytes in use for open elements and for the `rdf:ID`s seen so far.
     fn held(&self) -> usize {
         self.arena.len()
             + self.text.len()
@@ -291,7 +293,7 @@ impl StatementState<'_, '_> {
             + self.bads.len() * BAD
     }
 
-    /// Records an error; its position is determined once the event has been processed.
+    /// Records an invalid term. Its position is added after the current event.
     #[cold]
     fn bad(&mut self, message: impl Into<String>) -> ElementTerm {
         let number = self.bads.len() as u32;
@@ -302,7 +304,7 @@ impl StatementState<'_, '_> {
         ElementTerm::Bad(number)
     }
 
-    /// Records an attribute that has no meaning. It is left out.
+    /// Records an attribute that is not allowed, and ignores it.
     #[cold]
     fn refuse(&mut self, message: impl Into<String>) {
         if let ElementTerm::Bad(number) = self.bad(message) {
@@ -367,7 +369,7 @@ impl StatementState<'_, '_> {
             .is_some_and(|f| f.kind == ElementKind::Literal)
     }
 
-    /// Hands on the prefixes that an element declares, unless it is part of a literal.
+    /// Passes the prefixes that an element declares on, unless it is part of an XML literal.
     #[inline]
     fn declarations(&mut self, start: &crate::xml::Start<'_>) -> Result<()> {
         if start.has_declarations() && !self.is_in_literal() {
@@ -429,7 +431,7 @@ impl StatementState<'_, '_> {
         self.arena.truncate(frame.mark);
         self.text.truncate(frame.text);
         self.bases.truncate(frame.outer_bases);
-        // Invalid content outside an element was recorded before it.
+        // Invalid terms must stay recorded until their positions are known and their statements are reported.
         if self.lost.is_empty() && self.new_bads == self.bads.len() {
             self.bads.truncate(frame.bads);
             self.new_bads = self.bads.len();
@@ -437,7 +439,7 @@ impl StatementState<'_, '_> {
         Ok(meaning)
     }
 
-    /// Emits a statement, or keeps it for a triple term.
+    /// Emits a statement, or makes it the statement of the triple term that is being read.
     fn statement(
         &mut self,
         subject: ElementTerm,
@@ -482,11 +484,11 @@ impl StatementState<'_, '_> {
     }
 }
 
-/// Location of a statement's object.
+/// Where the object of a statement is.
 #[derive(Clone, Copy)]
 enum ObjectPlace {
     Term(ElementTerm),
-    /// In the scratch buffer.
+    /// In [`StatementState::scratch`].
     Scratch,
 }
 
@@ -495,7 +497,7 @@ fn is_blank(text: &str) -> bool {
         .all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'))
 }
 
-/// The refusal of a term that nests too deep.
+/// The error for a triple term that is nested too deeply.
 fn too_deep() -> Error {
     Error::limit(
         Resource::Form,

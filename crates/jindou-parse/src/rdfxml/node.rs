@@ -1,4 +1,4 @@
-//! Nodes: the document's root, descriptions, and the content of properties.
+//! Elements that are nodes: the document's root, descriptions, and nodes in properties.
 
 use super::attributes::{SyntaxAttributes, is_property};
 use super::frames::{ElementFrame, ElementKind, ElementScope, Reifier};
@@ -7,7 +7,7 @@ use super::{Meaning, ObjectPlace, StatementState, Stray};
 use crate::xml::Start;
 use jindou_model::Result;
 
-/// Takes the value, or returns from the function with the element that has no meaning.
+/// Returns the value of a [`Meaning`], or returns from the calling function with the [`Stray`] element.
 macro_rules! meant {
     ($meaning:expr) => {
         match $meaning {
@@ -18,7 +18,7 @@ macro_rules! meant {
 }
 pub(super) use meant;
 
-/// True for names reserved by RDF that no node may have.
+/// True for names of the RDF namespace that a node must not have.
 fn is_no_node(local: &str) -> bool {
     matches!(
         local,
@@ -37,7 +37,7 @@ fn is_no_node(local: &str) -> bool {
 }
 
 impl StatementState<'_, '_> {
-    /// The scope that the innermost element passes on.
+    /// The state that the innermost element passes to its children.
     pub(super) fn scope(&self) -> ElementScope {
         match self.frames.last() {
             Some(frame) => frame.scope,
@@ -50,7 +50,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// A frame that begins here, without any statement yet.
+    /// A frame for an element that begins now.
     pub(super) fn frame(&self, kind: ElementKind) -> ElementFrame {
         ElementFrame {
             kind,
@@ -198,7 +198,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// Emits the statements of an element's class and of properties that are attributes.
+    /// Emits the statements that follow from an element's class and from its property attributes.
     pub(super) fn attribute_properties(
         &mut self,
         start: &Start<'_>,
@@ -225,13 +225,14 @@ impl StatementState<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// Adds a cell to a collection, as its last one.
+    /// Adds a cell to the end of a collection's list; returns the cell.
     fn next_cell(&mut self, parent: &ElementFrame) -> Result<Meaning<ElementTerm>> {
         let mut cell = meant!(self.fresh());
         match parent.last {
             ElementTerm::At { start, .. } => {
                 self.statement(parent.last, word::REST, ObjectPlace::Term(cell))?;
-                // It overwrites the previous one, so that long lists hold no more memory than short ones.
+                // The new cell overwrites the one before in the arena, so that long lists need no more memory than
+                // short ones.
                 if let ElementTerm::At { start: new, len } = cell {
                     let from = new as usize..(new + len) as usize;
                     self.arena.copy_within(from, start as usize);
@@ -247,7 +248,7 @@ impl StatementState<'_, '_> {
         Ok(Ok(cell))
     }
 
-    /// Records that a statement is lost because of something invalid.
+    /// Omits a statement because of the invalid term with this number.
     #[cold]
     pub(super) fn lose_statement(&mut self, number: u32) {
         match self.captures.last_mut() {
@@ -260,7 +261,7 @@ impl StatementState<'_, '_> {
     }
 }
 
-/// The reason why a node may not begin in an element, if there is one.
+/// The reason why a node is not allowed inside of `parent` now; `None` if it is.
 fn refused(parent: &ElementFrame) -> Option<&'static str> {
     match parent.kind {
         ElementKind::Property if parent.has_text => {

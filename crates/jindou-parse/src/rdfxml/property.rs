@@ -1,4 +1,4 @@
-//! Properties: the meaning of their attributes and content.
+//! Elements that are properties: the meaning of their attributes and their content.
 
 use super::attributes::SyntaxAttributes;
 use super::frames::{ElementFrame, ElementKind, ElementScope, Reifier};
@@ -11,7 +11,7 @@ use std::io::Write;
 
 const XML_LITERAL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral";
 
-/// True for names reserved by RDF that no property may have.
+/// True for names of the RDF namespace that a property must not have.
 fn is_no_property(local: &str) -> bool {
     matches!(
         local,
@@ -101,7 +101,7 @@ impl StatementState<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// The predicate of the n-th `rdf:li`.
+    /// The predicate of the `rdf:li` with this number.
     fn item(&mut self, number: u64) -> Meaning<ElementTerm> {
         let start = self.arena.len();
         // Writing to a Vec cannot fail.
@@ -125,7 +125,7 @@ impl StatementState<'_, '_> {
         Ok(reifier)
     }
 
-    /// Processes a property with `rdf:parseType`.
+    /// Begins a property with `rdf:parseType`.
     fn parsed(&mut self, kind: &str, mut frame: ElementFrame) -> Result<Meaning<()>> {
         frame.kind = match kind {
             "Resource" => {
@@ -142,16 +142,16 @@ impl StatementState<'_, '_> {
                 self.captures.push(Capture::default());
                 ElementKind::Triple
             }
-            // According to version 1.2 this has no meaning in documents of version 1.1.
+            // RDF 1.2 ignores such an element in documents of version 1.1.
             "Triple" => ElementKind::Ignored,
-            // Every other value has the same meaning as this one.
+            // RDF/XML treats every other value like `Literal`.
             _ => ElementKind::Literal,
         };
         self.frames.push(frame);
         Ok(Ok(()))
     }
 
-    /// Emits a property's statement, and those of its reifier.
+    /// Emits a property's statement, and the statements of its reifiers.
     pub(super) fn link(&mut self, property: &ElementFrame, object: ObjectPlace) -> Result<()> {
         let ElementFrame {
             subject,
@@ -190,7 +190,8 @@ impl StatementState<'_, '_> {
         Ok(())
     }
 
-    /// Emits the statement of a property that ends, if its content determines it.
+    /// Emits the statement of a property that ends, unless its attributes or a node in it have determined the
+    /// statement.
     pub(super) fn end_property(&mut self, frame: &ElementFrame) -> Result<Meaning<()>> {
         match frame.kind {
             ElementKind::Property if !frame.has_node => {

@@ -1,4 +1,4 @@
-//! Terms of a document as canonical bytes: IRIs resolved against their base, languages, blank nodes.
+//! Terms of an RDF/XML document as canonical bytes: IRIs, resolved against the base, language tags and blank nodes.
 
 use super::frames::{ElementScope, TextDirection};
 use super::{Meaning, StatementState, Stray, too_deep};
@@ -12,18 +12,18 @@ use std::hash::BuildHasher;
 
 pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
-/// A term held by an open element.
+/// A term of an open element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElementTerm {
     Absent,
-    /// In the arena.
+    /// A range of [`StatementState::arena`].
     At {
         start: u32,
         len: u32,
     },
-    /// A word of the RDF vocabulary.
+    /// A term of the RDF vocabulary, as canonical bytes.
     Word(&'static str),
-    /// An invalid term, by its number.
+    /// An invalid term, by its number in [`StatementState::bads`].
     Bad(u32),
 }
 
@@ -39,7 +39,7 @@ impl ElementTerm {
         }
     }
 
-    /// Its canonical bytes.
+    /// The canonical bytes; empty if there are none.
     #[inline]
     pub(super) fn bytes(self, arena: &[u8]) -> &[u8] {
         match self {
@@ -52,7 +52,7 @@ impl ElementTerm {
     }
 }
 
-/// Words of the RDF vocabulary, as canonical bytes.
+/// Terms of the RDF vocabulary.
 pub(super) mod word {
     use super::ElementTerm;
 
@@ -75,7 +75,7 @@ pub(super) mod word {
     }
 }
 
-/// Values of `rdf:ID` so far, as 128-bit hashes that cannot be chosen from outside.
+/// The values of `rdf:ID` so far, as 128-bit hashes with random keys, so that a document cannot be made to collide.
 #[derive(Default)]
 pub(super) struct Ids {
     seen: HashSet<(u64, u64)>,
@@ -83,7 +83,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// True if an IRI occurs for the first time.
+    /// True if an IRI was not seen before.
     fn is_new(&mut self, iri: &[u8]) -> bool {
         let (one, two) = &self.keys;
         self.seen.insert((one.hash_one(iri), two.hash_one(iri)))
@@ -95,7 +95,7 @@ impl Ids {
 }
 
 impl StatementState<'_, '_> {
-    /// Position at which a term appended to the arena begins.
+    /// Position in the arena at which the next term begins.
     fn begin(&self) -> usize {
         self.arena.len()
     }
@@ -113,7 +113,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// An IRI written as a reference, resolved against the base in scope.
+    /// Resolves an IRI reference against the base in scope.
     pub(super) fn iri(&mut self, written: &str, scope: &ElementScope) -> Meaning<ElementTerm> {
         let start = self.begin();
         if chars::is_plain_iri(written.as_bytes()) {
@@ -126,7 +126,7 @@ impl StatementState<'_, '_> {
             Some(Ok(base)) => {
                 resolve_into(base, written, &mut self.resolved).map_err(|e| e.to_string())
             }
-            // An absolute IRI does not need its base.
+            // An absolute IRI is valid even if the base is not.
             base => match (oxiri::Iri::parse(written), base) {
                 (Ok(_), _) => {
                     self.resolved.push_str(written);
@@ -150,7 +150,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// The IRI that a qualified name abbreviates.
+    /// The IRI of an XML name: its namespace followed by its local part.
     pub(super) fn name(&mut self, name: &crate::xml::Name<'_>) -> Meaning<ElementTerm> {
         let start = self.begin();
         self.arena.push(term::IRI);
@@ -182,7 +182,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// The IRI of an `rdf:ID`, which may be used once per base.
+    /// The IRI of an `rdf:ID`, which must be unique for each base.
     pub(super) fn id(&mut self, id: &str, scope: &ElementScope) -> Meaning<ElementTerm> {
         if !crate::xml::is_ncname(id) {
             return Ok(self.bad(format!(
@@ -222,7 +222,7 @@ impl StatementState<'_, '_> {
         self.since(start)
     }
 
-    /// A language tag, not as a term but in the form used in literals.
+    /// A language tag, in the form in which canonical literals contain it.
     pub(super) fn language(&mut self, tag: &str) -> Meaning<ElementTerm> {
         if tag.is_empty() {
             return Ok(ElementTerm::Absent);
@@ -240,7 +240,8 @@ impl StatementState<'_, '_> {
         self.since(start)
     }
 
-    /// Makes a literal in the scratch buffer; invalid content ends it.
+    /// Writes a literal to the scratch buffer. Returns the number of the invalid term that prevents it, if there is
+    /// one.
     pub(super) fn literal_of(
         &mut self,
         text: LiteralText<'_>,
@@ -283,15 +284,15 @@ impl StatementState<'_, '_> {
     }
 }
 
-/// Text of a literal.
+/// The text of a literal.
 #[derive(Clone, Copy)]
 pub(super) enum LiteralText<'t> {
     Of(&'t str),
-    /// The text of open elements from a byte on.
+    /// The collected text of open elements, from this byte on.
     From(usize),
 }
 
-/// Makes a triple term of canonical bytes.
+/// Appends a triple term with these canonical bytes.
 pub(super) fn triple(
     subject: &[u8],
     predicate: &[u8],
@@ -310,7 +311,7 @@ pub(super) fn triple(
     Ok(())
 }
 
-/// A piece of the document for a message.
+/// A part of the document for a message, shortened and without control characters.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 100;
     let mut short: String = text

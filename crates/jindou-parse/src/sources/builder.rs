@@ -14,14 +14,14 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// One input, with its deviations from the builder's defaults.
+/// An input, with options that override the builder's.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     /// A file, a folder, or `-` for standard input.
     pub path: PathBuf,
-    /// Its syntax, whatever its name indicates. Ignored for a folder.
+    /// The syntax, whatever the file's name suggests. Ignored for a folder.
     pub format: Option<Format>,
-    /// IRI of the graph for its statements without a graph name.
+    /// IRI of the graph for statements that name none.
     pub graph: Option<String>,
 }
 
@@ -52,12 +52,12 @@ struct Chosen {
 enum InputKind {
     Path(PathBuf),
     Text(String, Arc<[u8]>),
-    /// A document's IRI, and its bytes as they arrive.
+    /// A document's IRI, and a stream of its bytes.
     Stream(String, InputStream),
 }
 
 impl SourcesBuilder {
-    /// Adds a file, a folder (its files with a known extension, recursively, by name), or `-`.
+    /// Adds a file, a folder (its RDF files, recursively, ordered by name), or `-` for standard input.
     #[must_use]
     pub fn path(self, path: impl Into<PathBuf>) -> Self {
         self.input(Input {
@@ -78,7 +78,7 @@ impl SourcesBuilder {
         self
     }
 
-    /// Adds text in memory (which may be compressed); `name` is shown in errors.
+    /// Adds text in memory, which may be compressed. `name` is shown in errors.
     #[must_use]
     pub fn text(
         mut self,
@@ -95,7 +95,7 @@ impl SourcesBuilder {
         self
     }
 
-    /// Adds a document that is read once, as it arrives, plain or compressed; `size` is its length in bytes as
+    /// Adds a document that is read once from a stream, plain or compressed. `size` is its length in bytes as
     /// transferred, if known. Its IRI is its base, and is shown in errors.
     #[must_use]
     pub fn stream(
@@ -116,8 +116,8 @@ impl SourcesBuilder {
         self
     }
 
-    /// Sets the encoding declared with the last added input, such as HTTP's `charset`: for RDF/XML it takes precedence
-    /// over the document's own declaration. The other formats are always in UTF-8.
+    /// Sets the encoding that was declared with the last added input, as by HTTP's `charset`. For RDF/XML, it takes
+    /// precedence over the declaration in the document. Documents in the other formats are always in UTF-8.
     #[must_use]
     pub fn charset(mut self, charset: Option<String>) -> Self {
         if let Some(last) = self.inputs.last_mut() {
@@ -126,62 +126,64 @@ impl SourcesBuilder {
         self
     }
 
-    /// The format of inputs without one of their own: it overrides names, except in folders, where the names decide.
+    /// Sets the format of inputs that have none of their own. It overrides what files' names suggest, except in
+    /// folders.
     #[must_use]
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
     }
 
-    /// IRI of the graph for statements without a graph name, for inputs without a graph of their own.
+    /// Sets the IRI of the graph for statements that name none, for inputs that have no graph of their own.
     #[must_use]
     pub fn graph(mut self, graph: Option<String>) -> Self {
         self.graph = graph;
         self
     }
 
-    /// Base IRI for relative IRIs. The default is the `file://` URL of each file.
+    /// Sets the base of relative IRIs. By default, it is the `file://` URL of each file.
     #[must_use]
     pub fn base_iri(mut self, base: Option<String>) -> Self {
         self.base = base;
         self
     }
 
-    /// Skips bad statements, counts them and remembers the first ones, instead of stopping. In line formats a bad line
-    /// is skipped; in Turtle everything to the next line that ends in a dot, or to the end of the line if a string in
-    /// it does not end; in RDF/XML the statements that have an IRI, language tag or attribute that is not valid, and
-    /// the rest of the document if it is not well-formed; in TriG the rest of the document; in JSON-LD a bad entry of a node, or
-    /// the rest when the JSON itself is broken. Statements before the error are kept.
+    /// If true, bad statements are skipped and counted, and the first ones are kept for a report; otherwise the first
+    /// one ends the load. In N-Triples and N-Quads, a bad line is skipped. In Turtle, everything up to the next line
+    /// that ends in a dot is skipped, or the rest of the line if a string in it is not closed. In RDF/XML, statements
+    /// with an invalid IRI, language tag or attribute are skipped, or the rest of the document if it is not
+    /// well-formed; in JSON-LD, an invalid entry of a node, or the rest of the document if the JSON is malformed; in
+    /// TriG, the rest of the document. Statements before an error are always kept.
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
         self
     }
 
-    /// Ends the reading when its time is over, and charges the memory that a parser needs for a long token or line.
+    /// Sets limits: when the reading ends, and a budget for the memory that a parser needs for a long token or line.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Finds the contexts that documents of JSON-LD refer to. Without it such a document is an error.
+    /// Sets the source of contexts to which JSON-LD documents refer. Without one, a reference to a context is an error.
     #[must_use]
     pub fn contexts(mut self, contexts: Option<Arc<dyn DocumentSource>>) -> Self {
         self.contexts = contexts;
         self
     }
 
-    /// Numbers the documents from here on, for labels of blank nodes that must differ from those of an earlier load;
-    /// labels are then never kept unchanged.
+    /// Sets the number of the first document, so that labels of blank nodes differ from those of an earlier load. No
+    /// label is then used unchanged.
     #[must_use]
     pub fn documents_from(mut self, first: u64) -> Self {
         self.first_document = Some(first);
         self
     }
 
-    /// Keeps all labels of blank nodes unchanged: for a document that is only passed on. Nodes without a label get one
-    /// with a number that is drawn here.
+    /// Uses all labels of blank nodes unchanged, for a document that is only passed on. Unlabelled nodes get labels
+    /// with a random number.
     #[must_use]
     pub fn all_labels(mut self) -> Self {
         self.all_labels = true;
@@ -189,7 +191,7 @@ impl SourcesBuilder {
         self
     }
 
-    /// Resolves names and folders; opens nothing yet.
+    /// Resolves names and lists folders; opens no file yet.
     ///
     /// # Errors
     /// A path that does not exist, a file whose format is unknown, an invalid IRI, no input at all.
@@ -225,7 +227,7 @@ impl SourcesBuilder {
                 }
             })
             .collect();
-        // Whole documents come first, the long ones of them first; then those that all workers share.
+        // First the documents that one worker reads as a whole, the longest first; then those that all workers share.
         let mut order: Vec<usize> = (0..documents.len()).collect();
         order.sort_by_key(|&i| {
             let d = &documents[i];
@@ -288,7 +290,7 @@ impl SourcesBuilder {
     }
 }
 
-/// The documents that the inputs are, and the encoding declared with each.
+/// The documents that were found for the inputs, each with the encoding that was declared for it.
 #[derive(Default)]
 struct FoundInputs {
     inputs: Vec<Found>,
@@ -362,8 +364,8 @@ fn absolute_iri<'a>(what: &str, iri: &'a str) -> Result<&'a str> {
     }
 }
 
-/// An absolute path without `.` and `..`. As in the operating system, a `..` after a symbolic link refers to the parent
-/// of its target.
+/// An absolute path without `.` and `..`. As in the operating system, `..` after a symbolic link is the parent of the
+/// link's target.
 fn without_dots(path: &Path) -> PathBuf {
     let mut made = PathBuf::new();
     for part in path.components() {
@@ -383,7 +385,7 @@ fn without_dots(path: &Path) -> PathBuf {
     made
 }
 
-/// The `file://` URL of a file, or the address of a stream.
+/// The `file://` URL of a file, or the IRI of a stream; `None` for other inputs.
 fn own_url(origin: &Origin) -> Option<String> {
     use std::os::unix::ffi::OsStrExt;
     let path = match origin {

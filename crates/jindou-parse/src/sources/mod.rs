@@ -1,4 +1,4 @@
-//! The crate's main entry: a list of inputs becomes a [`QuadSource`].
+//! The main entry of this crate: makes a [`QuadSource`] of a list of inputs.
 
 mod builder;
 
@@ -19,33 +19,33 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// One text with its own blank nodes.
+/// A document. Its blank node labels are distinct from those of other documents.
 #[derive(Debug)]
 pub(crate) struct SourceDocument {
     pub(crate) number: u64,
     pub(crate) origin: Origin,
     pub(crate) format: Format,
-    /// Compression indicated by its name.
+    /// The compression that its name suggests.
     pub(crate) compression: Option<Compression>,
     /// Canonical bytes of the graph for statements without a graph name; empty for the default graph.
     pub(crate) graph: Vec<u8>,
     pub(crate) base: Option<String>,
-    /// The encoding declared with it.
+    /// The encoding that was declared with it from outside, as by HTTP.
     pub(crate) charset: Option<String>,
     bytes: u64,
 }
 
 /// Files, folders, standard input and text, as one source of quads.
 ///
-/// Line formats (N-Triples, N-Quads) are parsed by all workers at once, a plain file without any lock; a compressed one
-/// is decompressed by the worker that needs the next block. Documents of the other formats are spread over the workers,
-/// one worker per document.
+/// N-Triples and N-Quads are parsed by all workers at once: a plain file without any lock; a compressed one is
+/// decompressed by the worker that needs the next block. Documents in the other formats are distributed over the
+/// workers, and each is read by one.
 ///
 /// A source can be run again once all workers of the last run have returned; it then delivers the same quads with the
 /// same blank node labels. (Standard input can be read only once.)
 pub struct Sources {
     documents: Vec<SourceDocument>,
-    /// The order in which documents are started.
+    /// The order in which documents are read, by index.
     order: Vec<usize>,
     keep_labels: KeptLabels,
     lenient: bool,
@@ -55,7 +55,7 @@ pub struct Sources {
     warnings: Vec<String>,
     skipped: Skipped,
     round: Mutex<Option<Round>>,
-    /// The run that reads standard input.
+    /// The run that reads standard input, which cannot be read by another.
     stdin: Mutex<Option<Arc<SharedQueue>>>,
 }
 
@@ -80,7 +80,7 @@ enum SourceState {
 }
 
 impl Sources {
-    /// Starts a list of inputs.
+    /// A builder for a source of some inputs.
     #[must_use]
     pub fn builder() -> SourcesBuilder {
         SourcesBuilder::default()
@@ -104,21 +104,21 @@ impl Sources {
         self.skipped.total()
     }
 
-    /// The unread rest of the documents that a lenient run has had to abandon at an error so far.
+    /// Unread parts of documents that a lenient run had to abandon so far.
     #[must_use]
     pub fn rest(&self) -> Rest {
         self.skipped.rest()
     }
 
-    /// Writes every statement that a lenient run skips to a file or the like, as it occurs.
+    /// Writes every statement that a lenient run skips to `out` when it occurs.
     pub fn write_errors_to(&self, out: impl std::io::Write + Send + 'static) {
         self.skipped.write_to(Box::new(out));
     }
 
-    /// Ends the output that [`Self::write_errors_to`] started.
+    /// Ends the writing started by [`Self::write_errors_to`].
     ///
     /// # Errors
-    /// [`Error::Io`] if the last of them cannot be written.
+    /// [`Error::Io`] if buffered statements cannot be written.
     pub fn flush_errors(&self) -> Result<()> {
         let flushed = self.skipped.flush();
         flushed.map_err(|e| Error::io("the error file", e))
@@ -130,7 +130,7 @@ impl Sources {
         self.skipped.first()
     }
 
-    /// All that a lenient run has skipped so far.
+    /// A report on everything that lenient runs have skipped so far.
     #[must_use]
     pub fn skip_report(&self) -> SkipReport {
         SkipReport {
@@ -211,7 +211,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Parses blocks of a line document until there are no more.
+    /// Parses blocks of an N-Triples or N-Quads document until there are none left.
     #[expect(clippy::too_many_arguments, reason = "a worker's whole context")]
     fn lines(
         &self,
@@ -298,7 +298,7 @@ fn open_blocks(
     Ok(DocumentBlocks::Stream(Arc::new(Mutex::new(blocks))))
 }
 
-/// Reports the place of a bad line; counts the lines of a file up to it.
+/// Reports a bad line with its position; counts the lines of a file up to it.
 #[cold]
 fn bad_line(
     document: &SourceDocument,
@@ -364,7 +364,7 @@ impl QuadSource for Sources {
         result
     }
 
-    /// Stored bytes of all inputs; `None` with standard input.
+    /// Total size of all inputs in bytes as stored; `None` with standard input.
     fn size_hint(&self) -> Option<u64> {
         self.size
     }

@@ -2,7 +2,7 @@
 
 /// May begin a name, as a single byte.
 const NAME_START: u8 = 1;
-/// May stand in a name, as a single byte.
+/// May occur in a name, as a single byte.
 const NAME: u8 = 2;
 /// Blank, tab, line feed, carriage return.
 const SPACE: u8 = 4;
@@ -15,7 +15,7 @@ static CLASS: [u8; 256] = {
     let mut i = 0;
     while i < 256 {
         let b = i as u8;
-        // Bytes of longer characters are looked at as characters.
+        // Bytes of longer characters are classified as characters, not here.
         if b.is_ascii_alphabetic() || b == b'_' || b == b':' {
             table[i] |= NAME_START | NAME;
         }
@@ -46,7 +46,7 @@ pub(crate) fn spaces(bytes: &[u8]) -> usize {
     count.unwrap_or(bytes.len())
 }
 
-/// Position of the first byte of an attribute's value that needs processing.
+/// Position of the first byte of an attribute's value that cannot be copied unchanged.
 #[inline]
 pub(crate) fn value_stop(bytes: &[u8]) -> usize {
     let stop = bytes
@@ -83,13 +83,13 @@ pub(crate) fn nmtoken(text: &str) -> usize {
     }
 }
 
-/// True for a whole name without a colon.
+/// True if the whole text is a name without a colon (`NCName`).
 #[must_use]
 pub fn is_ncname(text: &str) -> bool {
     !text.is_empty() && name(text) == text.len() && !text.contains(':')
 }
 
-/// True for characters that XML 1.0 documents may contain. Other characters cannot be written as a reference either.
+/// True for characters that XML 1.0 documents may contain. References to other characters are not allowed either.
 #[must_use]
 pub fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
@@ -110,7 +110,7 @@ fn is_name_char(c: char) -> bool {
 
 /// Position of the first character of `text` that XML does not allow.
 pub(crate) fn first_illegal(text: &str) -> Option<usize> {
-    // The usual answer, none, is found many bytes at a time.
+    // Searches without branches, many bytes at a time, since usually there is none.
     let mut found = false;
     for &b in text.as_bytes() {
         found |= b < 0x20 && b != b'\n' && b != b'\t' && b != b'\r';
@@ -136,13 +136,13 @@ pub(crate) fn is_public(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b" \r\n-'()+,./:=?;!*#@$_%".contains(&b)
 }
 
-/// The character of a numeric reference; `digits` is the text between `&#` and `;`.
+/// The character of a numeric reference; `digits` is the text between `&#` and `;`. `None` if XML does not allow it.
 pub(crate) fn referred(digits: &str) -> Option<char> {
     let (digits, radix) = match digits.strip_prefix('x') {
         Some(hex) => (hex, 16),
         None => (digits, 10),
     };
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` would accept a sign.
     if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
@@ -155,7 +155,7 @@ pub(crate) fn referred(digits: &str) -> Option<char> {
     char::from_u32(code).filter(|&c| is_char(c))
 }
 
-/// Appends text with line ends converted to line feeds.
+/// Appends text, with all line ends converted to line feeds.
 pub(crate) fn push_lines(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\r', rest.as_bytes()) {

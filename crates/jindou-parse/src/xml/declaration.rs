@@ -10,7 +10,7 @@ pub(crate) struct Declaration {
     pub(crate) standalone: bool,
 }
 
-/// Parses the text between `<?xml` and `?>`. An error has its byte offset there.
+/// Parses the text between `<?xml` and `?>`. An error comes with its byte offset in this text.
 pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
     let mut parser = DeclarationParser { text, at: 0 };
     let mut declaration = Declaration::default();
@@ -67,7 +67,8 @@ impl<'t> DeclarationParser<'t> {
         count
     }
 
-    /// Parses white space and `name = "value"`. Returns the value and its position, if this name comes next.
+    /// Parses white space and `name = "value"`. Returns the value and its position; `None` if this name does not come
+    /// next.
     fn attribute(&mut self, name: &str) -> Result<Option<(usize, &'t str)>, (usize, String)> {
         let before = self.at;
         if self.spaces() == 0 || !self.rest().starts_with(name) {

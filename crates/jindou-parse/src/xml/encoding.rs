@@ -1,8 +1,8 @@
-//! Encodings: how a document's first bytes and its declaration say which one it is in, and what becomes UTF-8.
+//! Encodings of XML documents: detection by the first bytes and the declaration, and conversion to UTF-8.
 
 use encoding_rs::{DecoderResult, Encoding};
 
-/// Family of encodings, as the first four bytes tell.
+/// Family of encodings, which can be told from the first four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// UTF-8 with a byte order mark.
@@ -13,7 +13,8 @@ pub(crate) enum Family {
     Utf16Be,
 }
 
-/// The family, and the length of the byte order mark. Four bytes are enough.
+/// The family, and the length of the byte order mark. `head` needs at most four bytes. An error completes the sentence
+/// "the document …".
 pub(crate) fn family(head: &[u8]) -> Result<(Family, usize), &'static str> {
     Ok(match head {
         [0, 0, 0xFE, 0xFF, ..] | [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0, b'<', ..] => {
@@ -34,21 +35,21 @@ pub(crate) fn family(head: &[u8]) -> Result<(Family, usize), &'static str> {
 /// Decodes a document's bytes to UTF-8 incrementally.
 pub(crate) enum DocumentDecoder {
     Utf8,
-    /// One character per byte; U+FFFD for undefined bytes.
+    /// A table with one character per byte, U+FFFD for undefined bytes.
     Single(Box<[char; 256]>),
     /// Little-endian or big-endian.
     Utf16 {
         little: bool,
     },
-    /// Another decoder, until it was told that the input ends; it must not be used afterwards.
+    /// A decoder for another encoding. `None` after the end of the input, when it must not be used any more.
     Other(Option<Box<encoding_rs::Decoder>>),
 }
 
-/// The name of an encoding that cannot be read, or that cannot be what the document is in.
+/// The reason why a declared encoding cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
     Unknown,
-    /// The document's first bytes say otherwise.
+    /// The document's first bytes show that it is in another encoding.
     Contradicted,
 }
 
@@ -69,14 +70,15 @@ fn is_utf16(label: &str) -> bool {
 
 /// Outcome of decoding some bytes.
 pub(crate) struct DecodeOutcome {
-    /// Number of bytes consumed; the others need more input.
+    /// Number of bytes consumed. The bytes after them need more input.
     pub(crate) taken: usize,
-    /// True when the bytes after them are not text in this encoding.
+    /// True if the bytes after those consumed are not valid in this encoding.
     pub(crate) malformed: bool,
 }
 
 impl DocumentDecoder {
-    /// The decoder of documents that came with the name of their encoding. A byte order mark counts more than that name.
+    /// The decoder for a document whose encoding was given from outside. A byte order mark takes precedence. `None` for
+    /// an unknown encoding.
     pub(crate) fn told(family: Family, marked: bool, label: &str) -> Option<Self> {
         let little = family == Family::Utf16Le;
         if marked {
@@ -88,7 +90,7 @@ impl DocumentDecoder {
         let label = label.to_ascii_lowercase();
         match label.as_str() {
             "utf-16le" => Some(Self::Utf16 { little: true }),
-            // Without a mark, as RFC 2781 has it, unless `<` says otherwise.
+            // Without a mark, UTF-16 is big-endian (RFC 2781), unless the first character `<` shows otherwise.
             l if is_utf16(l) => Some(Self::Utf16 {
                 little: little && l != "utf-16be",
             }),
@@ -96,7 +98,7 @@ impl DocumentDecoder {
         }
     }
 
-    /// The decoder for documents of a family with this declared encoding, or without one.
+    /// The decoder for a document of this family, with the encoding that it declares, if it declares one.
     pub(crate) fn new(family: Family, declared: Option<&str>) -> Result<Self, Unfit> {
         let label = declared.map(str::to_ascii_lowercase);
         let label = label.as_deref();
@@ -122,10 +124,11 @@ impl DocumentDecoder {
         }
     }
 
-    /// The decoder for a lower-case label of an encoding whose ASCII characters are single bytes.
+    /// The decoder for the label, in lower case, of an encoding in which ASCII characters are single bytes.
     fn by_label(label: &str) -> Result<Self, Unfit> {
-        // For browsers ISO-8859-1, -9 and -11 and US-ASCII are other names of Windows code pages, which have characters where these have
-        // controls or nothing.
+        // `encoding_rs` follows browsers, for which ISO-8859-1, -9 and -11 and US-ASCII are names of Windows code
+        // pages. These have characters where the ISO encodings have control characters or nothing, so the latter are
+        // decoded here.
         let ascii = [
             "us-ascii",
             "ascii",
@@ -182,7 +185,7 @@ impl DocumentDecoder {
         Ok(Self::Single(table))
     }
 
-    /// Decodes `raw` and appends the text; `last` is true if no input follows.
+    /// Decodes `raw` and appends the text to `out`. `last` is true if no input follows.
     pub(crate) fn decode(&mut self, raw: &[u8], last: bool, out: &mut String) -> DecodeOutcome {
         match self {
             Self::Utf8 => match std::str::from_utf8(raw) {
@@ -243,7 +246,7 @@ impl DocumentDecoder {
         }
     }
 
-    /// Number of bytes of the document for a decoded text, if that can be computed from the text.
+    /// Number of bytes of the document for a decoded text; the length in UTF-8 if that cannot be computed.
     pub(crate) fn bytes_of(&self, text: &str) -> u64 {
         (match self {
             Self::Utf8 | Self::Other(_) => text.len(),
@@ -252,7 +255,7 @@ impl DocumentDecoder {
         }) as u64
     }
 
-    /// Name for messages.
+    /// The encoding's name for messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Utf8 => "UTF-8",
@@ -276,7 +279,7 @@ fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> Decod
                 taken += 2 * c.len_utf16();
             }
             Err(_) => {
-                // The first half of a pair whose second half may still come.
+                // The last unit is the first half of a surrogate pair, whose second half may come with more input.
                 let waits = taken + 2 == units.len() * 2
                     && units
                         .last()

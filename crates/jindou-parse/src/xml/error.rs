@@ -1,4 +1,4 @@
-//! Errors with their place.
+//! Errors with their positions.
 
 use std::fmt;
 use thiserror::Error as Thiserror;
@@ -21,16 +21,16 @@ impl fmt::Display for Position {
     }
 }
 
-/// Text that is not well-formed XML with namespaces, or beyond a limit of the reader.
+/// An error in a document: it is not well-formed XML with namespaces, or exceeds a limit of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where it is.
+    /// Where the error is.
     pub at: Position,
     /// Description of the error, and of what was expected.
     pub message: String,
-    /// The line, as far as the reader still had it.
+    /// The line of the error, as far as it was still in memory.
     pub line: String,
-    /// The fault's byte in that line.
+    /// Byte position of the error in that line.
     pub at_in_line: usize,
 }
 

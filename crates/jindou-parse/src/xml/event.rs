@@ -1,9 +1,9 @@
-//! Events: the pieces of a document as it is read.
+//! Events: what the reader returns, one at a time.
 
 use crate::xml::names::Bindings;
 use crate::xml::tag::{Attr, TextPiece};
 
-/// A piece of a document.
+/// A part of a document.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -14,7 +14,7 @@ pub enum Event<'a> {
         /// Its name as it is written, with its prefix.
         name: &'a str,
     },
-    /// Text of an element, possibly in several pieces.
+    /// Text in an element. Consecutive text may come in several pieces.
     Text(&'a str),
     /// Content of a comment.
     Comment(&'a str),
@@ -22,12 +22,13 @@ pub enum Event<'a> {
     Instruction {
         /// Its target.
         target: &'a str,
-        /// The rest of it.
+        /// The text after the target.
         data: &'a str,
     },
-    /// A reference to an entity that is not read ([`Options::skip_external`](crate::xml::ReaderOptions::skip_external)).
+    /// A reference to an entity that was not read
+    /// ([`Options::skip_external`](crate::xml::ReaderOptions::skip_external)).
     Skipped(&'a str),
-    /// The document ended, whole and well-formed.
+    /// The document has ended and was well-formed.
     Eof,
 }
 
@@ -36,7 +37,7 @@ pub enum Event<'a> {
 pub struct Start<'a> {
     pub(crate) name: Name<'a>,
     pub(crate) attributes: &'a [Attr],
-    /// The text into which the positions of attributes point.
+    /// The texts that the positions in `attributes` refer to: the tag, and normalised values.
     pub(crate) input: &'a str,
     pub(crate) values: &'a str,
     pub(crate) bindings: &'a Bindings,
@@ -49,7 +50,7 @@ pub struct Name<'a> {
     pub qualified: &'a str,
     /// The part before the colon; empty if there is none.
     pub prefix: &'a str,
-    /// The part after the colon, or all of it.
+    /// The part after the colon, or the whole name if there is no colon.
     pub local: &'a str,
     /// The namespace; empty if there is none.
     pub namespace: &'a str,
@@ -62,7 +63,7 @@ pub struct Attribute<'a> {
     pub name: Name<'a>,
     /// Its value.
     pub value: &'a str,
-    /// True if it declares a namespace.
+    /// True if this is a declaration of a namespace.
     pub declares: bool,
 }
 
@@ -74,13 +75,14 @@ impl<'a> Start<'a> {
         self.name
     }
 
-    /// The attributes in the order of the tag, then those with declared defaults, without namespace declarations.
+    /// The attributes in the order of the tag, followed by those with declared defaults; without declarations of
+    /// namespaces.
     #[inline]
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         self.all().filter(|a| !a.declares)
     }
 
-    /// The attributes and the declarations of namespaces.
+    /// The attributes as in [`Self::attributes`], and the declarations of namespaces.
     #[inline]
     pub fn all(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         let this = *self;
@@ -94,7 +96,7 @@ impl<'a> Start<'a> {
         self.attributes.iter().any(|a| a.declares)
     }
 
-    /// The namespaces that the element declares, by prefix; the empty one for the default.
+    /// The namespaces that the element declares: pairs of prefix (empty for the default namespace) and IRI.
     pub fn declarations(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.all().filter(|a| a.declares).map(|a| {
             let prefix = match a.name.prefix {
@@ -105,7 +107,8 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// The namespace of a prefix in the element, or the default one for the empty prefix; empty if there is none.
+    /// The namespace to which a prefix is bound in this element, or the default namespace for the empty prefix; empty
+    /// if there is none.
     #[must_use]
     pub fn namespace_of(&self, prefix: &str) -> &'a str {
         self.bindings

@@ -1,4 +1,4 @@
-//! The text that is read next: a window over the document as it comes, or an entity's replacement text.
+//! The text that is being read: a window over the document, or the replacement text of an entity.
 
 use crate::xml::chars;
 use crate::xml::encoding::{DocumentDecoder, Family, Unfit, family};
@@ -6,45 +6,45 @@ use crate::xml::error::{Error, Fault, Position, Result};
 use std::io::Read;
 use std::ops::Range;
 
-/// Bytes that are read at once.
+/// Number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
-/// Longest XML declaration.
+/// Length in bytes of the longest XML declaration.
 const LONGEST_DECLARATION: usize = 4 << 10;
 /// Largest number of bytes of a line that a message shows on each side of its position.
 const SHOWN: usize = 400;
 
-/// The source of the bytes.
+/// Where the bytes of a document come from, and how they are decoded.
 struct ByteSource<'r> {
     reader: Box<dyn Read + 'r>,
-    /// Bytes that were read and are not decoded yet.
+    /// Bytes that were read but not yet decoded.
     raw: Vec<u8>,
     decoder: DocumentDecoder,
-    /// True when the reader has no more.
+    /// True if the reader has reached its end.
     ended: bool,
-    /// Bytes that were read.
+    /// Number of bytes read.
     bytes: u64,
-    /// True if the encoding was given from outside, such as by HTTP; the document's declaration is then ignored.
+    /// True if the encoding was given from outside, as by HTTP. The declaration in the document is then ignored.
     told: bool,
 }
 
-/// Decoded text with the current position. All of it is legal in XML.
+/// Decoded text with the current position. All of its characters are allowed in XML.
 #[derive(Default)]
 pub(crate) struct DecodedInput<'r> {
     text: String,
-    /// The byte that is read next.
+    /// Position of the byte that is read next.
     pub(crate) at: usize,
-    /// Start of the current token; text from here on is kept.
+    /// Start of the current token; the text from here on is kept.
     pub(crate) start: usize,
-    /// True once a carriage return was read, so that line ends must be checked.
+    /// True once a carriage return was read, so that line ends must be normalised.
     pub(crate) has_returns: bool,
     source: Option<ByteSource<'r>>,
-    /// The fault right after the text, if there is one.
+    /// An error in the document right after the text.
     fault: Option<String>,
-    /// The position of the text's first byte.
+    /// Position of the text's first byte in the document.
     place: TextPosition,
 }
 
-/// A position, from 0, that is advanced over text.
+/// A position in a document, counted from 0, that can be advanced over text.
 #[derive(Clone, Copy, Default)]
 struct TextPosition {
     line: u64,
@@ -71,7 +71,7 @@ impl TextPosition {
             }
             None => bytes,
         };
-        // Bytes that begin a character.
+        // Counts bytes that begin a character.
         self.column += tail.iter().filter(|&&b| b & 0xC0 != 0x80).count() as u64;
         self.line += lines;
         self.after_return = last == b'\r';
@@ -79,7 +79,7 @@ impl TextPosition {
 }
 
 impl<'r> DecodedInput<'r> {
-    /// The text of an entity.
+    /// An input with the text of an entity.
     pub(crate) fn entity(text: String) -> Self {
         Self {
             text,
@@ -87,7 +87,7 @@ impl<'r> DecodedInput<'r> {
         }
     }
 
-    /// Starts a document: determines its encoding, which may be given as `told`, and skips its byte order mark.
+    /// Begins a document: determines its encoding (or uses `told`, given from outside), and skips a byte order mark.
     pub(crate) fn open(reader: Box<dyn Read + 'r>, told: Option<&str>) -> Result<Self> {
         let mut source = ByteSource {
             reader,
@@ -130,7 +130,7 @@ impl<'r> DecodedInput<'r> {
         Ok(input)
     }
 
-    /// Checks the encoding that a document in UTF-16 declares.
+    /// Checks that the encoding declared by a document in UTF-16 is UTF-16.
     pub(crate) fn check_encoding(&self, declared: &str) -> Result<()> {
         let source = self.source.as_ref().filter(|s| !s.told);
         let family = match source.map(|s| &s.decoder) {
@@ -162,19 +162,19 @@ impl<'r> DecodedInput<'r> {
         &self.text[self.at..]
     }
 
-    /// A part of the text.
+    /// A range of the text.
     #[inline(always)]
     pub(crate) fn part(&self, range: Range<usize>) -> &str {
         &self.text[range]
     }
 
-    /// The text from the start of the current token.
+    /// The text from the start of the current token on.
     #[inline(always)]
     pub(crate) fn since_start(&self) -> &str {
         &self.text[self.start..]
     }
 
-    /// Bytes of memory that are held.
+    /// Bytes of memory in use.
     pub(crate) fn held(&self) -> usize {
         self.text.capacity() + self.source.as_ref().map_or(0, |s| s.raw.capacity())
     }
@@ -184,7 +184,7 @@ impl<'r> DecodedInput<'r> {
         self.source.as_ref().map_or(0, |s| s.bytes)
     }
 
-    /// Reads more text; `false` at the end. Text before `start` is dropped, so both positions change.
+    /// Reads more text; `false` at the end. Drops text before `start`, so `start` and `at` change.
     #[cold]
     pub(crate) fn more(&mut self) -> Result<bool> {
         if let Some(message) = self.fault.take() {
@@ -247,13 +247,13 @@ impl<'r> DecodedInput<'r> {
         self.text.drain(..start);
         self.at -= start;
         self.start = 0;
-        // One long token must not keep its memory for the rest of the document.
+        // After a long token, its memory is released, rather than kept until the document ends.
         if self.text.capacity() > 16 * CHUNK && self.text.len() < CHUNK {
             self.text.shrink_to(2 * CHUNK);
         }
     }
 
-    /// The position of a byte of the text.
+    /// The position in the document of a byte of the text.
     pub(crate) fn position(&self, at: usize) -> Position {
         let text = self.text.get(..at).unwrap_or(&self.text);
         let mut place = self.place;
@@ -269,7 +269,7 @@ impl<'r> DecodedInput<'r> {
         }
     }
 
-    /// An error at a byte of the text.
+    /// The error at a byte of the text.
     #[cold]
     pub(crate) fn fault(&self, at: usize, message: impl Into<String>) -> Error {
         let (line, at_in_line) = self.line_at(at);
@@ -281,7 +281,8 @@ impl<'r> DecodedInput<'r> {
         }))
     }
 
-    /// The line around a byte of the text, as far as it is available and worth showing, and the byte's offset in it.
+    /// The line around a byte of the text, as far as it is available and short enough to show, and the byte's position
+    /// in it.
     pub(crate) fn line_at(&self, at: usize) -> (String, usize) {
         let bytes = self.text.as_bytes();
         let at = at.min(bytes.len());
@@ -303,7 +304,7 @@ impl<'r> DecodedInput<'r> {
 }
 
 impl ByteSource<'_> {
-    /// Reads a chunk after the undecoded bytes; `false` at the end.
+    /// Reads more bytes; `false` at the end.
     fn read(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);
@@ -324,8 +325,8 @@ impl ByteSource<'_> {
         Ok(!self.ended)
     }
 
-    /// The encoding named by the declaration, if the document has one and ASCII characters are single bytes. Does not
-    /// check whether the declaration is well-formed.
+    /// The encoding that the XML declaration names, if there is a declaration and ASCII characters are single bytes.
+    /// Does not check that the declaration is well-formed.
     fn declared_encoding(&mut self) -> Result<Option<String>> {
         while self.raw.len() < 6 && self.read()? {}
         if !(self.raw.starts_with(b"<?xml") && self.raw.get(5).is_some_and(|&b| chars::is_space(b)))

@@ -1,9 +1,9 @@
-//! A conforming, non-validating processor of XML 1.0 (fifth edition) with namespaces, for documents as they come.
+//! A streaming, conforming, non-validating processor of XML 1.0 (fifth edition) with namespaces.
 //!
-//! [`Reader`] reads from anything that gives bytes and returns an [`Event`] at a time. Every constraint on well-formedness is checked,
-//! so [`Event::Eof`] means that the document was whole. Text and attributes are borrowed from the input wherever line ends, references
-//! and white space let them; nothing is allocated for an event. External entities are never read. What is held is bounded by
-//! [`ReaderOptions`] and charged to their budget.
+//! [`Reader`] reads bytes from any [`std::io::Read`] and returns one [`Event`] at a time. All constraints on
+//! well-formedness are checked, so [`Event::Eof`] means that the document was well-formed. Text and attributes are
+//! borrowed from the input, unless line ends, references or white space must be converted; events need no allocation.
+//! External entities are never read. The memory in use is bounded by [`ReaderOptions`] and charged to their budget.
 //!
 //! ```
 //! use jindou_parse::xml::{Event, ReaderOptions, Reader};

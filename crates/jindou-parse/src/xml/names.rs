@@ -1,33 +1,33 @@
-//! Namespaces: which prefix means what where.
+//! Namespaces: the bindings of prefixes that are in scope.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The namespace that the prefix `xml` always means.
+/// The namespace to which the prefix `xml` is always bound.
 pub const XML: &str = "http://www.w3.org/XML/1998/namespace";
-/// The namespace of `xmlns`, which nothing may be bound to.
+/// The namespace of `xmlns`, to which no prefix may be bound.
 pub(crate) const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 
 /// Up to this many bindings are searched linearly; more are looked up in a map.
 const FEW: usize = 16;
 
-/// Stands for no binding: a name without a namespace.
+/// In place of a binding's number: the name has no namespace.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The declarations in scope, the innermost last.
+/// The bindings in scope, the innermost last.
 pub(crate) struct Bindings {
     text: String,
     list: Vec<PrefixBinding>,
-    /// The last binding of each prefix, for those beyond the first few.
+    /// The last binding of each prefix; only has those after the first [`FEW`] bindings.
     index: HashMap<Box<str>, u32>,
 }
 
 struct PrefixBinding {
-    /// Where its text begins; the prefix comes first.
+    /// Where its text begins, which is the prefix followed by the namespace.
     start: usize,
     prefix: usize,
     uri: usize,
-    /// The binding that the index had for the prefix before.
+    /// The number that `index` had for this prefix before.
     shadowed: Option<u32>,
 }
 
@@ -42,12 +42,12 @@ impl Bindings {
         new
     }
 
-    /// How many are in scope.
+    /// Number of bindings in scope.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Bytes that are held.
+    /// Bytes of memory in use.
     pub(crate) fn held(&self) -> usize {
         self.text.capacity()
             + self.list.capacity() * size_of::<PrefixBinding>()
@@ -71,7 +71,7 @@ impl Bindings {
         });
     }
 
-    /// Ends the scope of all bindings but the first `len`.
+    /// Ends the scope of all bindings except the first `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
         while self.list.len() > len.max(1) {
             let number = self.list.len() - 1;
@@ -88,7 +88,7 @@ impl Bindings {
         }
     }
 
-    /// The binding that a prefix has here, or the default namespace for the empty one.
+    /// The number of the binding of a prefix (empty for the default namespace); `None` if it has none.
     #[inline]
     pub(crate) fn find(&self, prefix: &str) -> Option<u32> {
         if self.list.len() > FEW
@@ -110,7 +110,7 @@ impl Bindings {
         binding.map_or("", |b| &self.text[b.prefix_range()])
     }
 
-    /// The namespace of a binding; empty if there is none.
+    /// The namespace of a binding; empty if `number` is [`NONE`].
     #[inline]
     pub(crate) fn uri(&self, number: u32) -> &str {
         let binding = self.list.get(number as usize);
@@ -131,7 +131,7 @@ impl PrefixBinding {
     }
 }
 
-/// The reason why a declaration is not allowed, if it is not.
+/// The reason why a declaration of a namespace is not allowed; `None` if it is.
 pub(crate) fn refused(prefix: &str, uri: &str) -> Option<&'static str> {
     match (prefix, uri) {
         ("xml", XML) => None,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn inner_bindings_shadow_outer_ones() {
-        // Beyond the few as well as among them.
+        // Also with so many bindings that the index is used.
         for more in [0, 10, 40] {
             let mut bindings = Bindings::new();
             for i in 0..more {

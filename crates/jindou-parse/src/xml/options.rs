@@ -1,40 +1,40 @@
-//! Limits and ways of reading.
+//! Options of the reader: limits, and handling of external entities.
 
 use jindou_model::MemoryBudget;
 
-/// Limits of a reader. By default they are far above documents that people write, and memory is not charged.
+/// Options of a reader. The default limits are far above what documents need, and memory is not charged.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReaderOptions {
     /// Largest nesting depth of elements.
     pub depth: usize,
-    /// Most attributes of an element, declarations of namespaces and defaults included.
+    /// Largest number of attributes of an element, including declarations of namespaces and defaults.
     pub attributes: usize,
-    /// Most bytes of a name.
+    /// Largest length of a name in bytes.
     pub name: usize,
-    /// Most bytes of a tag, comment or processing instruction, which are held as a whole.
+    /// Largest length in bytes of a tag, comment or processing instruction, which must be in memory as a whole.
     pub markup: usize,
-    /// Most bytes of the document type declaration.
+    /// Largest length of the document type declaration in bytes.
     pub doctype: usize,
-    /// Bytes to which entities may expand, whatever the document's length is. Beyond that, at most
-    /// [`ReaderOptions::AMPLIFICATION`] times the bytes read.
+    /// Number of bytes to which entities may expand in any document. A long document may exceed it, up to
+    /// [`ReaderOptions::AMPLIFICATION`] times the bytes read so far.
     pub expansion: u64,
     /// Largest nesting depth of entities.
     pub entities: usize,
-    /// True if names have prefixes, for which namespaces are declared. Otherwise colons are letters.
+    /// True to process namespaces. Otherwise colons in names have no meaning.
     pub namespaces: bool,
-    /// True if references to entities that only an external part of the document type may declare are left out, as the
-    /// specification allows. Otherwise they are errors: text that is not there would be lost without a word.
+    /// True to omit references to entities that may be declared in an external part of the document type, as the
+    /// specification allows. Otherwise such references are errors, since text would be lost unnoticed.
     pub skip_external: bool,
-    /// The encoding given from outside, such as HTTP's `charset`. It takes precedence over the document's declaration,
+    /// The encoding given from outside, as by HTTP's `charset`. It takes precedence over the document's declaration,
     /// but not over a byte order mark (RFC 7303).
     pub encoding: Option<String>,
-    /// Budget for memory beyond some hundred kilobytes.
+    /// Budget to which memory beyond some hundred kilobytes is charged.
     pub memory: MemoryBudget,
 }
 
 impl ReaderOptions {
-    /// How many times the document's length its entities may become.
+    /// Largest ratio of the bytes to which entities expand to the bytes of the document.
     pub const AMPLIFICATION: u64 = 100;
 }
 

@@ -1,9 +1,9 @@
-//! Start tags: their grammar, their attributes.
+//! Start tags: their grammar and attributes.
 
 use crate::xml::chars;
 use crate::xml::value::{EntityExpansion, ValueFault};
 
-/// A piece of text: in the input, counted from the tag's `<`, or in the scratch space of values.
+/// A range of text, either in the input, relative to the tag's `<`, or in the buffer of normalised values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextPiece {
     pub(crate) in_scratch: bool,
@@ -11,23 +11,23 @@ pub(crate) struct TextPiece {
     pub(crate) to: usize,
 }
 
-/// An attribute as it is written, or declared.
+/// An attribute that was written in a tag, or has a declared default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attr {
     pub(crate) name: TextPiece,
     /// Length of the prefix; 0 if there is none.
     pub(crate) prefix: usize,
     pub(crate) value: TextPiece,
-    /// Number of the prefix's binding.
+    /// Number of the binding of the prefix.
     pub(crate) binding: u32,
-    /// True if it declares a namespace.
+    /// True if this is a declaration of a namespace.
     pub(crate) declares: bool,
 }
 
-/// Parts of a tag besides its attributes.
+/// The parts of a start tag except its attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
-    /// Length of the name, which begins after `<`.
+    /// Length of the name, which follows `<`.
     pub(crate) name: usize,
     /// Length of its prefix; 0 if there is none.
     pub(crate) prefix: usize,
@@ -36,14 +36,15 @@ pub(crate) struct Tag {
     pub(crate) is_empty: bool,
 }
 
-/// Outcome of looking at the beginning of a tag.
+/// Outcome of parsing a start tag.
 pub(crate) enum TagScan {
     Whole(Tag),
-    /// The text ends in it.
+    /// The text ends inside of the tag.
     Short,
 }
 
-/// Reads the start tag that `text` begins with. Names and values are taken where they lie, unless a value must be normalised.
+/// Parses the start tag at the beginning of `text`. Names and values are ranges of `text`, unless a value must be
+/// normalised.
 pub(crate) fn scan(
     text: &str,
     attributes: &mut Vec<Attr>,
@@ -127,7 +128,7 @@ pub(crate) fn too_many(most: usize) -> String {
     format!("an element has more than {most} attributes, the maximum")
 }
 
-/// Reads an attribute at a byte; the byte after it, or `None` if the text ends in it.
+/// Parses the attribute at a position; returns the position after it, or `None` if the text ends inside of it.
 #[inline]
 fn attribute(
     text: &str,
@@ -192,7 +193,7 @@ fn attribute(
             }
             Some(b'"' | b'\'') => at += 1,
             Some(_) => {
-                // A value ends before the next `<`, if it is well-formed.
+                // In well-formed text, the value ends before the next `<`.
                 let rest = bytes.get(at..).unwrap_or_default();
                 match memchr::memchr2(quote, b'<', rest) {
                     None => return Ok(None),
@@ -230,7 +231,7 @@ fn attribute(
     Ok(Some(at + 1))
 }
 
-/// Length of a name's prefix, 0 if there is none.
+/// Length of a name's prefix; 0 if there is none. An error if the name has more than one colon or an empty part.
 #[inline]
 pub(crate) fn prefix(name: &str) -> Result<usize, String> {
     let Some(colon) = memchr::memchr(b':', name.as_bytes()) else {

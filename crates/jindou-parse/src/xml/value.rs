@@ -1,13 +1,13 @@
-//! Values of attributes: references become text, white space becomes blanks.
+//! Values of attributes: expands references, and replaces white space by blanks.
 
 use crate::xml::chars;
 use crate::xml::dtd::{Entity, EntityValue, predefined};
 use crate::xml::options::ReaderOptions;
 use std::collections::HashMap;
 
-/// A reference.
+/// A character reference or entity reference.
 pub(crate) struct Reference<'t> {
-    /// Its length, from `&` to `;`.
+    /// Length of the reference in bytes, from `&` to `;`.
     pub(crate) length: usize,
     pub(crate) meaning: ReferenceMeaning<'t>,
 }
@@ -17,7 +17,7 @@ pub(crate) enum ReferenceMeaning<'t> {
     Entity(&'t str),
 }
 
-/// The reference that `text` starts with.
+/// Parses the reference at the beginning of `text`.
 pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
     let inside = text.get(1..).unwrap_or_default();
     if let Some(digits) = inside.strip_prefix('#') {
@@ -48,22 +48,23 @@ pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
     })
 }
 
-/// Bytes that a reference to an entity counts for besides the entity's own.
+/// Number of bytes that each reference to an entity counts in addition to the entity's own, so that empty entities
+/// cannot be repeated for ever.
 pub(crate) const REFERENCE: u64 = 32;
 
-/// A fault in a literal, at a byte of it.
+/// An error at a byte of a value.
 pub(crate) struct ValueFault {
     pub(crate) at: usize,
     pub(crate) message: String,
 }
 
-/// Whatever entities mean, and how much they may become.
+/// The entities, and the limits on their expansion.
 pub(crate) struct EntityExpansion<'e> {
     pub(crate) entities: &'e mut HashMap<Box<str>, Entity>,
     /// True if entities may be declared in a part that is not read.
     pub(crate) is_partial: bool,
     pub(crate) options: &'e ReaderOptions,
-    /// Bytes to which entities have expanded so far, and their limit.
+    /// Number of bytes to which entities have expanded so far, and the limit on it.
     pub(crate) expanded: &'e mut u64,
     pub(crate) most: u64,
 }
@@ -112,13 +113,13 @@ impl EntityExpansion<'_> {
         }
     }
 
-    /// Appends what a reference to an entity becomes in a value, without recursion.
+    /// Appends the expansion of an entity in a value, without recursion.
     pub(crate) fn entity(&mut self, name: &str, out: &mut String) -> Result<(), String> {
         if let Some(text) = predefined(name) {
             out.push_str(text);
             return Ok(());
         }
-        // Entities that are being expanded, with the next byte of each.
+        // The entities that are being expanded, each with the position of its next byte.
         let mut open: Vec<(Box<str>, usize)> = Vec::new();
         let result = self
             .enter(name, &mut open, out)
@@ -237,7 +238,7 @@ impl EntityExpansion<'_> {
     }
 }
 
-/// The verdict on a reference to an entity that was not declared.
+/// Returns an error unless a reference to an undeclared entity is allowed.
 pub(crate) fn missing(name: &str, is_partial: bool, options: &ReaderOptions) -> Result<(), String> {
     match (is_partial, options.skip_external) {
         (true, true) => Ok(()),

@@ -1,4 +1,4 @@
-//! Text that is written so that every processor reads it back as it was.
+//! Writing of text and attribute values so that every XML processor reads them back unchanged.
 
 use crate::xml::chars::is_char;
 use std::io::{self, Write};
@@ -9,11 +9,11 @@ use thiserror::Error;
 #[error("XML cannot express the character U+{:04X}", u32::from(*.0))]
 pub struct Inexpressible(pub char);
 
-/// Appends text of an element: `&`, `<`, `>` and carriage returns as references, since readers would convert the latter
-/// to line feeds.
+/// Appends text of an element. Writes `&`, `<`, `>` and carriage returns as references; readers would convert the
+/// latter to line feeds.
 ///
 /// # Errors
-/// If a character is not allowed in XML. Text before it may have been appended.
+/// Fails if a character is not allowed in XML. Text before it may have been appended.
 pub fn push_text(text: &str, out: &mut String) -> Result<(), Inexpressible> {
     escape(text, out, |c| match c {
         '&' => Some("&amp;"),
@@ -24,7 +24,8 @@ pub fn push_text(text: &str, out: &mut String) -> Result<(), Inexpressible> {
     })
 }
 
-/// Appends a value of an attribute, for either kind of quotation marks: white space but the blank as references, since readers make blanks of it.
+/// Appends the value of an attribute, for either kind of quotation marks. Writes white space other than blanks as
+/// references, since readers would convert it to blanks.
 ///
 /// # Errors
 /// As [`push_text`].
@@ -42,24 +43,25 @@ pub fn push_value(text: &str, out: &mut String) -> Result<(), Inexpressible> {
     })
 }
 
-/// The first character of a text that XML cannot express.
+/// The first character of a text that XML does not allow.
 #[must_use]
 pub fn inexpressible(text: &str) -> Option<Inexpressible> {
     let at = crate::xml::chars::first_illegal(text)?;
     text.get(at..)?.chars().next().map(Inexpressible)
 }
 
-/// Writes carriage returns as references, since readers would convert them to line feeds. Wraps XML writers that do not
-/// do so themselves. For documents in which carriage returns occur only in text and attribute values.
+/// A writer that replaces carriage returns by references, since readers would convert them to line feeds. For use below
+/// XML writers that do not do this themselves, and for documents that have carriage returns only in text and attribute
+/// values.
 #[derive(Debug)]
 pub struct Returns<W> {
     inner: W,
-    /// True if it does so; otherwise it passes everything on.
+    /// False to write everything unchanged.
     is_on: bool,
 }
 
 impl<W: Write> Returns<W> {
-    /// A writer round another one, which does something if `is_on`.
+    /// Wraps `inner`. Replaces carriage returns only if `is_on`.
     pub const fn new(inner: W, is_on: bool) -> Self {
         Self { inner, is_on }
     }

@@ -4,7 +4,7 @@ use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, term};
 use jindou_parse::{Format, Sources};
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 
-/// Collects decoded quads.
+/// A sink that decodes and collects quads.
 #[derive(Default)]
 pub struct Collect(pub Vec<Quad>);
 
@@ -82,7 +82,7 @@ pub fn parse(text: &[u8], format: Format) -> Result<Vec<Quad>, Error> {
     )
 }
 
-/// Random numbers (SplitMix64): tests must be the same each time.
+/// A random number generator (SplitMix64) whose numbers are the same in each run.
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,6 +1,6 @@
-//! Documents of every syntax, plain and compressed, truncated at every byte: an error, or the text before the cut is a
-//! whole document itself, as with lines of N-Quads and statements of Turtle. Never half a term, never fewer statements
-//! than there are.
+//! Documents of every syntax, plain and compressed, truncated at every byte. The result must be an error, unless the
+//! text before the cut is a whole document, as it may be in N-Quads and Turtle. It must never contain a truncated term,
+//! or fewer statements than the text before the cut.
 
 use crate::common::collect;
 use jindou_parse::Sources;
@@ -36,7 +36,7 @@ fn plain(documents: Vec<Document>) {
                 continue;
             };
             let before = std::str::from_utf8(&text.as_bytes()[..cut]).unwrap();
-            // "-1.5" that is cut after its dot is a whole statement about -1.
+            // If "-1.5" is cut after its dot, what remains is a whole statement about -1.
             if before.ends_with('.') && text.as_bytes()[cut].is_ascii_digit() {
                 continue;
             }
@@ -45,7 +45,7 @@ fn plain(documents: Vec<Document>) {
                 is_all || may_end(format, before),
                 "{format}, {before:?}: {quads:?}"
             );
-            // Each is one of the whole document's, except for nodes without labels.
+            // Each quad is also in the whole document, apart from labels of unlabelled nodes.
             for quad in quads.iter().filter(|q| !q.contains("_:d")) {
                 assert!(whole.contains(quad), "{format}, {before:?}: {quad}");
             }
@@ -84,7 +84,7 @@ fn compressed(documents: Vec<Document>) {
             zstd(text.as_bytes()),
         ] {
             assert_eq!(read(&packed, format).unwrap(), whole, "{format}");
-            // An empty text is a document without statements in some syntaxes.
+            // The empty text is excluded, since in some syntaxes it is a document without statements.
             for cut in 1..packed.len() {
                 let result = read(&packed[..cut], format);
                 assert!(

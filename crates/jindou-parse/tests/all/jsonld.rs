@@ -1,4 +1,4 @@
-//! The W3C suite of JSON-LD 1.1, its conversion to RDF and back; documents that are not JSON-LD; documents that were damaged.
+//! The W3C's JSON-LD 1.1 tests of conversion to RDF and from it; documents that are not JSON-LD; damaged documents.
 
 use crate::common::{Random, collect, parse};
 use jindou_model::{CancelToken, Error, MemoryBudget};
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Address of the suite.
+/// Base IRI of the suite.
 const ROOT: &str = "https://w3c.github.io/json-ld-api/tests/";
 
-/// Tests that do not pass, and why.
+/// Tests that are not passed, and the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     (
         "tdi02",
@@ -39,7 +39,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("tdi12", "the option rdfDirection, compound-literal"),
 ];
 
-/// Finds the suite's contexts in its folder.
+/// Reads the suite's contexts from its folder.
 #[derive(Debug)]
 struct SuiteContexts(PathBuf);
 
@@ -67,12 +67,12 @@ fn read(root: &Path, test: &Value) -> Result<Vec<Quad>, Error> {
     let input = test["input"].as_str().unwrap();
     let mut path = root.join(input);
     if !path.exists() {
-        // For one test the manifest names a file that exists only in the folder of another suite.
+        // The manifest's path for one test exists only in the folder of another suite.
         path = root.join("toRdf").join(path.file_name().unwrap());
     }
     let mut text = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
     if let Some(context) = option(test, "expandContext") {
-        // The option is a context before the document's own.
+        // The option is applied like a context in front of the document's own contexts.
         let context: Value =
             serde_json::from_slice(&std::fs::read(root.join(context)).unwrap()).unwrap();
         let mut document: Value = serde_json::from_slice(&text).unwrap();
@@ -179,7 +179,7 @@ fn w3c_to_rdf() {
     assert!(passed > 400, "too few tests were found");
 }
 
-/// A document without the order of what is a set.
+/// The document with arrays sorted where their order has no meaning.
 fn unordered(value: &Value) -> Value {
     match value {
         Value::Array(items) => {
@@ -209,8 +209,8 @@ fn written(quads: &[Quad]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Reason why the writer's document is not the suite's. It writes statements as they come, and does not collect a node's or a
-/// list's.
+/// Reason why the writer's document differs from the suite's: the writer emits statements in the given order, and does
+/// not group those of a node or a list.
 fn reason(test: &Value, expected: &str) -> Option<&'static str> {
     let has = |name: &str| !test["option"][name].is_null();
     if has("useNativeTypes") || has("useRdfType") || has("rdfDirection") {
@@ -238,7 +238,7 @@ fn w3c_from_rdf() {
         let id = test["@id"].as_str().unwrap().trim_start_matches('#');
         let quads = n_quads(&root.join(test["input"].as_str().unwrap()));
         let text = written(&quads);
-        // All labels are kept, so that no isomorphism has to be found.
+        // All labels are used unchanged, so the graphs can be compared without searching for an isomorphism.
         let again = parse(&text, Format::JsonLd).unwrap();
         if canonical(&again) != canonical(&quads) {
             failed.push(format!("{id}: {}", String::from_utf8_lossy(&text)));
@@ -332,7 +332,8 @@ fn a_lenient_reading_keeps_the_nodes_of_a_graph_before_a_mistake() {
     let head = r#"{"@context":{"n":"http://e/n"},"@id":"http://e/g","@graph":["#;
     let nodes = r#"{"@id":"http://e/1","n":1},{"@id":"http://e/2","n":"]}"}"#;
     for (rest, line) in [
-        // The document ends in a node, a string, and after a node; JSON is broken in the array, after it, and after the document.
+        // The document ends inside a node, inside a string, and after a node; the JSON is malformed inside the array,
+        // after it, and after the document.
         (",\n{\"@id\":\"http://e/3\",\"n\":1", 2),
         (",\n{\"@id\":\"http://e/3\",\"n\":\"x\\", 2),
         ("\n", 2),
@@ -368,7 +369,7 @@ fn contexts_that_grow_are_refused_or_read_in_time() {
         cancel: CancelToken::with_deadline(std::time::Duration::from_secs(20)),
         memory: MemoryBudget::new(64 << 20),
     };
-    // Terms that are defined by one another, contexts within contexts, and a large context that each node changes.
+    // Terms that are defined by one another, contexts inside contexts, and a large context that each node extends.
     let chain: String = (0..100_000)
         .map(|n| format!("\"t{n}\":\"t{}:x\",", n + 1))
         .collect();

@@ -1,5 +1,5 @@
-//! This crate's tokeniser of N-Triples and N-Quads against `oxttl`: same verdict, same terms, on valid lines and on
-//! mutations of them.
+//! This crate's tokeniser of N-Triples and N-Quads against `oxttl`: both must accept the same lines and produce the
+//! same terms, for valid lines and for mutations of them.
 
 use crate::common::{Random, parse};
 use jindou_parse::Format;
@@ -22,7 +22,7 @@ fn oracle(text: &[u8], format: Format) -> Result<Vec<Quad>, String> {
     }
 }
 
-/// Compares the two; returns true if the text was valid.
+/// Compares both parsers; returns true if the text is valid.
 fn same(text: &[u8], format: Format) -> bool {
     let shown = String::from_utf8_lossy(text);
     match (oracle(text, format), parse(text, format)) {
@@ -149,7 +149,7 @@ fn bytes_that_are_not_utf8_matter_only_outside_comments() {
     assert!(same(&with("D"), Format::NTriples));
 }
 
-/// `JINDOU_MUTATIONS` raises the number of cases for a long run.
+/// The environment variable `JINDOU_MUTATIONS` sets the number of cases.
 #[test]
 fn mutated_lines_get_the_same_verdict() {
     let cases = std::env::var("JINDOU_MUTATIONS")

@@ -1,4 +1,4 @@
-//! Readers of RDF: their formats, their errors, compressed and damaged input; the XML processor.
+//! Tests of the RDF readers: formats, errors, compressed and damaged input; and of the XML processor.
 
 mod common;
 mod cut;

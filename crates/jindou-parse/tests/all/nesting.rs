@@ -1,10 +1,10 @@
-//! Documents that nest deeply, and entities that grow.
+//! Deeply nested documents, and entities that expand to large text.
 
 use crate::common::parse;
 use jindou_parse::Format;
 
-/// Each of these overflowed a stack, or took minutes, without the guard. Threads with the small
-/// stack that workers have.
+/// Without the guard, each of these overflowed a stack or took minutes. Runs on threads with a stack as small as that
+/// of workers.
 #[test]
 fn absurd_nesting_is_refused_or_parsed_and_never_overflows() {
     let n = 100_000;

@@ -1,5 +1,6 @@
-//! RDF/XML by small documents in `tests/rdfxml`: `NAME.rdf` with its statements in `NAME.nt`, or with a part of the
-//! error in `NAME.error`. The base is `http://b/d/f`. A new document is two files.
+//! RDF/XML, tested by the small documents in `tests/rdfxml`: for each `NAME.rdf` there is either `NAME.nt` with its
+//! statements, or `NAME.error` with a part of the expected error. The base is `http://b/d/f`. To add a test, add two
+//! files.
 
 use crate::common::collect;
 use jindou_parse::{Format, Sources};
@@ -74,7 +75,7 @@ fn documents_say_what_stands_beside_them() {
     assert!(seen >= 40, "only {seen}");
 }
 
-/// Characters of several bytes, by Python's codecs.
+/// Multi-byte characters; the expected bytes are from Python's codecs.
 #[test]
 fn encodings_of_several_bytes_are_read() {
     for (encoding, text, bytes) in [
@@ -192,7 +193,7 @@ fn a_cut_document_is_an_error_wherever_it_is_cut() {
             assert!(e.starts_with("text:1:"), "{e}");
         }
         assert_eq!(read(text.as_bytes()).unwrap().len(), 2);
-        // Space, comments and instructions may follow.
+        // White space, comments and instructions may follow the root element.
         assert_eq!(
             read(format!("{text}\n<!-- c --> <?p?>").as_bytes())
                 .unwrap()
@@ -204,7 +205,7 @@ fn a_cut_document_is_an_error_wherever_it_is_cut() {
     }
 }
 
-/// A lenient parse: its statements, and the places of those that it skipped, by line.
+/// Parses leniently: returns the statements, the lines of skipped statements, and the number of unread bytes.
 fn lenient(bytes: &[u8], format: Format) -> (Vec<String>, Vec<u64>, u64) {
     let sources = Sources::builder()
         .text("text", bytes.to_vec(), format)
@@ -237,10 +238,10 @@ fn a_lenient_reading_loses_the_statements_that_are_not_valid_and_no_others() {
         "<http://e/d> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/T>",
     ];
     assert_eq!(said, expected);
-    // One statement each, which contains something invalid.
+    // Each of these lines has statements with something invalid in them.
     assert_eq!(lines, [2, 2, 2, 4, 4, 5, 5, 5, 6, 7]);
     assert_eq!(rest, 0);
-    // The same document parsed strictly ends at the first of them.
+    // A strict parse of the document ends at the first invalid statement.
     assert!(
         read(document.as_bytes())
             .unwrap_err()
@@ -268,7 +269,7 @@ fn a_lenient_reading_says_which_turtle_statements_it_left_out() {
         numbered(&[("a", "1"), ("c", "3"), ("d", "4"), ("e", "5")])
     );
     assert_eq!(lines, [3, 4]);
-    // Without a quotation mark after it, the string is open to the end of the document; a long one as well.
+    // If no quotation mark follows, the string is open up to the end of the document; a long string always is.
     for open in ["'unterminated", "'''unterminated"] {
         let text = text.replace("\"unterminated", open);
         let (said, lines, _) = lenient(text.as_bytes(), Format::Turtle);
@@ -280,7 +281,7 @@ fn a_lenient_reading_says_which_turtle_statements_it_left_out() {
     }
 }
 
-/// Random nodes or content that both readers support.
+/// Appends random nodes or content that both readers support.
 fn random_node(next: &mut impl FnMut(usize) -> usize, depth: usize, out: &mut String) {
     let name = ["rdf:Description", "e:C", "e:D"][next(3)];
     *out += &format!("<{name}");
@@ -357,7 +358,7 @@ fn random_documents_are_the_graphs_that_another_reader_sees() {
             .collect();
         let ours = read(document.as_bytes()).unwrap_or_else(|e| panic!("{document}: {e}"));
         statements += ours.len();
-        // The other reader declares all namespaces in XML literals; that is checked by the suites.
+        // The other reader declares all namespaces in XML literals, so these are compared by the W3C suites instead.
         let of = |quads: &[Quad]| {
             let mut rest: Vec<Quad> = quads.to_vec();
             rest.retain(|q| !q.object.to_string().contains("XMLLiteral"));

@@ -1,5 +1,5 @@
-//! Real data sets of the project's shared folder: valid data loads, broken data is reported. Long, so ignored by
-//! default: `cargo test --release -p jindou-parse --test all real_data:: -- --ignored --nocapture`.
+//! Real data sets of the shared folder: valid data must load, and broken data must be reported. Ignored by default,
+//! since it takes long: `cargo test --release -p jindou-parse --test all real_data:: -- --ignored --nocapture`.
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource};
 use jindou_parse::Sources;

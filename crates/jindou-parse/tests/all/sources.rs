@@ -1,4 +1,4 @@
-//! Files, folders, compression, workers, labels, errors: everything around the parsers.
+//! Files, folders, compression, workers, labels, errors: everything except the parsers themselves.
 
 use crate::common::{collect, collect_on, parse};
 use jindou_model::{
@@ -52,7 +52,7 @@ fn compress(kind: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes with some in the middle changed.
+/// The bytes with 40 of them in the middle changed.
 fn flipped(bytes: &[u8]) -> Vec<u8> {
     let mut all = bytes.to_vec();
     let middle = all.len() / 2;
@@ -86,7 +86,7 @@ fn archives_of_several_members_decode_wholly_whatever_their_name() {
                 );
             }
         }
-        // Half an archive is an error, not half a load.
+        // A truncated archive must be an error, not a partial load.
         let path = dir.path().join(format!("cut.nt.{kind}"));
         std::fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
         let e = collect(&source(&path)).unwrap_err();
@@ -97,7 +97,7 @@ fn archives_of_several_members_decode_wholly_whatever_their_name() {
             told.contains(&format!("cut.nt.{kind}")) && told.contains(&place),
             "{told}"
         );
-        // So are bytes that follow one, and bytes that changed in it.
+        // Bytes after an archive, and changed bytes in it, must be errors, too.
         for (name, broken) in [
             ("long", [&bytes[..], b"more"].concat()),
             ("flipped", flipped(&bytes)),
@@ -109,7 +109,7 @@ fn archives_of_several_members_decode_wholly_whatever_their_name() {
                     let made = Sources::builder().path(&path).lenient(lenient).build();
                     let e = collect(&made.unwrap()).unwrap_err();
                     assert!(matches!(e, Error::Syntax { .. }), "{name} {kind}: {e}");
-                    // Changed bytes may make a bad statement before the checksum is reached.
+                    // Changed bytes may lead to a bad statement before the checksum is compared.
                     let named = e.to_string().contains("byte ");
                     assert!(named || name == "flipped" && !lenient, "{e}");
                 }
@@ -260,7 +260,7 @@ fn lenient_turtle_goes_on_behind_the_statement() {
         let lines: Vec<u64> = sources.first_skipped().iter().map(|b| b.at.line).collect();
         assert_eq!((sources.skipped(), lines), (3, vec![3, 5, 8]));
     }
-    // Formats without recovery keep the statements before the error.
+    // In formats without recovery, the statements before the error are kept.
     let trig = "<http://e/g> { <http://e/s> <http://e/p> 1 . <http://e/s> <http://e/p> oops . } <http://e/x> <http://e/y> 1 .";
     let sources = Sources::builder()
         .text("t", trig.as_bytes().to_vec(), Format::TriG)
@@ -513,7 +513,7 @@ fn foreign_files_of_a_folder_are_summarised_by_extension() {
     }
     let page = compress("gz", b"<html/>");
     std::fs::write(dir.path().join("page.xml.gz"), page).unwrap();
-    // A strict load skips files that are not RDF.
+    // Even a strict load skips files of a folder that are not RDF.
     let sources = source(dir.path());
     assert_eq!(collect(&sources).unwrap().len(), 2);
     let warnings = sources.warnings();
@@ -529,7 +529,7 @@ fn foreign_files_of_a_folder_are_summarised_by_extension() {
             .filter(|w| w.contains(count) && w.contains(what));
         assert_eq!(one.count(), 1, "{what}: {warnings:?}");
     }
-    // A file that is named explicitly is intended.
+    // A file that is named explicitly is read, whatever it looks like.
     let named = source(&dir.path().join("pom.xml"));
     assert!(collect(&named).is_err());
 }
@@ -553,7 +553,7 @@ fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
     );
     for i in 0..100 {
         let iri = if i == 20 { "not an iri" } else { "http://e/o" };
-        // The first costs a statement, the second the rest of the document.
+        // The first error loses a statement, the second one the rest of the document.
         let broken = if i == 40 { "<broken" } else { "" };
         xml += &format!(
             "<rdf:Description rdf:about=\"http://e/s{i}\"><e:p rdf:resource=\"{iri}{broken}\"/></rdf:Description>\n"
@@ -579,7 +579,7 @@ fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
     assert_eq!(sources.skipped(), 2 + 1000);
     let rest = sources.rest();
     assert_eq!(rest.documents, 1);
-    // The error is in an attribute of the 41st property: 59 descriptions of two elements follow, and `<broken`.
+    // The error is in an attribute of the 41st property: `<broken`, and 59 descriptions of two elements each, follow.
     assert_eq!(rest.elements, 1 + 2 * 59, "{rest:?}");
     let behind = xml.len() - xml.find("<broken").unwrap();
     assert!(
@@ -601,7 +601,7 @@ impl QuadSink for Thrown {
     }
 }
 
-/// A term of megabytes that every statement repeats does not fill batches, yet it is compared each time.
+/// A term of megabytes that every statement repeats is stored once per batch, but compared for each statement.
 #[test]
 fn a_long_term_of_many_statements_ends_in_time() {
     let subject = "a".repeat(4_000_000);

@@ -1,4 +1,4 @@
-//! The W3C RDF test suites: all of RDF 1.1 must pass, RDF 1.2 is counted.
+//! The W3C's RDF test suites: all tests of RDF 1.1 must pass; for RDF 1.2, the passing ones are counted.
 
 use crate::common::collect;
 use jindou_parse::{Format, Sources};
@@ -23,7 +23,8 @@ fn manifests(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Runs every syntax and evaluation test below a folder; returns passed and failed names.
+/// Runs all syntax and evaluation tests below a folder; returns the number of passed ones and the names of the failed
+/// ones.
 fn run(root: &Path, suite: &str) -> (usize, Vec<String>) {
     let mut files = Vec::new();
     manifests(&root.join(suite), &mut files);

@@ -1,4 +1,4 @@
-//! The text writer against an independent reader.
+//! The writer of N-Quads against an independent reader.
 
 use jindou_model::term::encode;
 use jindou_model::{Error, QuadBatch, Span};
@@ -120,7 +120,7 @@ fn damaged_bytes_are_an_error_and_never_a_panic() {
     }
 }
 
-/// A pipe whose reader has gone.
+/// A pipe whose reader has closed it.
 struct Gone;
 
 impl std::io::Write for Gone {

@@ -27,7 +27,7 @@ _DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.
 _INTEGER = re.compile(r"[+-]?\d+\Z", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)\Z", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
-# Python refuses longer texts as numbers, lest they take it minutes.
+# Python refuses to parse longer texts as numbers, since that would take minutes.
 _MOST_DIGITS = 4300
 
 
@@ -62,7 +62,7 @@ def lexical_of(value):
         return _duration_text(value), XSD + "dayTimeDuration"
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii"), XSD + "base64Binary"
-    # numpy's scalars and the like.
+    # Scalars of numpy and similar types.
     item = getattr(value, "item", None)
     if callable(item):
         if getattr(value, "ndim", 0):
@@ -179,7 +179,8 @@ def term_of(value):
     from ._jindou import BlankNode, IRI, Literal, Triple
 
     module = type(value).__module__.partition(".")[0]
-    # RDFLib's terms are texts of Python, so they come first; its subclasses of other modules are found by their bases.
+    # RDFLib's terms are subclasses of str, so they are tested first. Subclasses of them in other modules are found by
+    # their bases.
     names = {base.__name__ for base in type(value).__mro__ if base.__module__.partition(".")[0] in ("rdflib", "pyoxigraph")}
     if "URIRef" in names:
         return IRI(str(value))

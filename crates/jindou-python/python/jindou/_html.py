@@ -9,7 +9,7 @@ from itertools import islice
 from ._jindou import BlankNode, IRI, Literal
 
 ROWS = 100
-# More of them are a knot that no one can read.
+# With more nodes, the picture would be unreadable.
 NODES = 60
 _LONG = 300
 _TABLE = '<table class="jindou" style="text-align:left">'
@@ -101,7 +101,7 @@ def drawing(triples):
     for a, b, predicate in edges:
         (x, y), (u, v) = at[a], at[b]
         out.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{u:.1f}" y2="{v:.1f}" stroke="#999"/>')
-        # The arrow's end, three quarters of the way: two edges between the same nodes stay apart.
+        # The arrow head is at three quarters of the edge, so that two edges between the same nodes can be told apart.
         p, q = x + (u - x) * 0.7, y + (v - y) * 0.7
         angle = math.atan2(v - y, u - x)
         tips = [(p + 7 * math.cos(angle + turn), q + 7 * math.sin(angle + turn)) for turn in (0, 2.5, -2.5)]

@@ -31,9 +31,9 @@ class Prefixes:
     """The prefixes of a database with their IRIs, without the common ones. A name has no colon."""
 
     def asdict(self) -> dict[str, str]:
-        """A dict of names and IRIs, as they are now."""
+        """A dict of names and IRIs, as of now."""
     def origin(self, name: str) -> Optional[OneOf["data", "set"]]:
-        """Where a prefix is from: `"data"` or `"set"`; `None` if there is none."""
+        """The origin of a prefix: `"data"` or `"set"`; `None` if there is no such prefix."""
     def get(self, name: str, default: Any = None) -> Any:
         """The IRI of a prefix, or `default`."""
     def keys(self) -> Iterable[str]:
@@ -69,7 +69,7 @@ class IRI:
 
 @final
 class BlankNode:
-    """A blank node. Without a label it gets a random one, which is unique."""
+    """A blank node. Without a label, it gets a random, unique one."""
 
     __match_args__ = ("value",)
     def __new__(cls, value: Optional[str] = None) -> Self: ...
@@ -77,7 +77,7 @@ class BlankNode:
     def value(self) -> str:
         """The label, without `_:`."""
     def to_python(self) -> str:
-        """N-Triples syntax, which also is what a Python value of it is."""
+        """N-Triples syntax, since Python has no other value for a blank node."""
     def n3(self) -> str:
         """N-Triples syntax: `_:b1`."""
     def __hash__(self) -> int: ...
@@ -89,9 +89,10 @@ class BlankNode:
 class Literal:
     """A literal: its lexical form and its datatype, or its language.
 
-    `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`; without a datatype, numbers, truth values,
-    dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`. `int()` and `float()` take
-    literals of numbers. A literal is equal to the same literal only, never to its text: compare `value` with text.
+    `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`. Without a datatype,
+    Python's numbers, truth values, dates and times get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an
+    `xsd:double`. `int()` and `float()` accept literals that are numbers. A literal is equal only to the same literal,
+    never to text: compare its `value` with text.
     """
 
     __match_args__ = ("value",)
@@ -112,10 +113,12 @@ class Literal:
         """The base direction (`"ltr"`, `"rtl"`), or `None`."""
     @property
     def datatype(self) -> IRI:
-        """The datatype, `rdf:langString` of a text with a language."""
+        """The datatype; `rdf:langString` for a text with a language."""
     def to_python(self) -> Any:
-        """The value as a Python object: `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, `timedelta`, `bytes`; the lexical
-        form where Python has no such value, or the lexical form is not the datatype's."""
+        """The value as a Python object: `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, `timedelta`,
+        `bytes`. Returns the lexical form if Python has no such type, or if the lexical form is invalid for the
+        datatype.
+        """
     def n3(self) -> str:
         """N-Triples syntax."""
     def __float__(self) -> float: ...
@@ -137,7 +140,7 @@ class Triple:
     @property
     def object(self) -> Term: ...
     def n3(self) -> str:
-        """N-Triples syntax of RDF 1.2's triple terms."""
+        """N-Triples syntax of a triple term (RDF 1.2)."""
     def to_python(self) -> Self:
         """The triple itself."""
     def __len__(self) -> int: ...
@@ -183,15 +186,17 @@ class QuadIterator:
 
 @final
 class Row:
-    """A row: a sequence of terms (`None` where unbound), which also has them by name: `row["x"]`, `row.x`."""
+    """A row: a sequence of terms (`None` for unbound variables), which can also be accessed by name: `row["x"]`,
+    `row.x`.
+    """
 
     @property
     def variables(self) -> list[str]:
         """Names of the columns, without `?`."""
     def keys(self) -> list[str]:
-        """Names of the columns, which makes `dict(row)` work: its values are terms, and `None` where unbound."""
+        """Names of the columns, so that `dict(row)` works. Its values are terms, or `None` for unbound variables."""
     def asdict(self) -> dict[str, Term]:
-        """The terms by their names; what is unbound is left out."""
+        """The terms by name, without unbound variables."""
     def to_python(self) -> tuple[Any, ...]:
         """The terms as Python values, as a tuple."""
     def get(self, name: str, default: Any = None) -> Any:
@@ -206,7 +211,7 @@ class Row:
 
 @final
 class Rows:
-    """An iterator over `Row`s."""
+    """An iterator over the rows of an answer."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Row: ...
@@ -232,10 +237,14 @@ class Solutions:
         `_:label`; with `syntax="ntriples"` it is N-Triples, where literals keep language and datatype.
         """
     def pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
-        """The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories, with `typed=False` plain text. Columns of
-        integers or truth values with unbound cells have the types `Int64` and `boolean`. See `arrow`."""
+        """The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories, or plain text with
+        `typed=False`. Columns of integers or truth values with unbound cells have the types `Int64` and `boolean`. See
+        `arrow`.
+        """
     def polars(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
-        """The answer as a `polars.DataFrame`; needs polars. Text columns are categories, with `typed=False` plain text. See `arrow`."""
+        """The answer as a `polars.DataFrame`; needs polars. Text columns are categories, or plain text with
+        `typed=False`. See `arrow`.
+        """
     def df(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """The same as `pandas()`, under DuckDB's name."""
     def pl(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
@@ -245,7 +254,9 @@ class Solutions:
     def to_pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """The same as `pandas()`, under polars' name."""
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples of Python values, `None` where unbound: a list of what `Row.to_python` gives. Waits for the query's end."""
+        """All rows as a list of tuples of Python values, as `Row.to_python` returns them; `None` for unbound variables.
+        Waits for the end of the query.
+        """
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def _repr_html_(self) -> str: ...
     def __iter__(self) -> Rows: ...
@@ -258,7 +269,7 @@ class Solutions:
 
 @final
 class Triples:
-    """The triples that CONSTRUCT or DESCRIBE gave: a sequence of `Triple`."""
+    """The triples that a CONSTRUCT or DESCRIBE returns: a sequence of `Triple`."""
 
     def serialize(self, format: str = "ntriples") -> bytes:
         """The triples as a document: `"ntriples"` or `"turtle"`."""
@@ -267,9 +278,9 @@ class Triples:
     def arrow(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """A `pyarrow.Table` with the columns `subject`, `predicate`, `object`; see `Solutions.arrow`."""
     def pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
-        """A `pandas.DataFrame` of the same."""
+        """A `pandas.DataFrame` with the columns `subject`, `predicate`, `object`; see `Solutions.pandas`."""
     def polars(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
-        """A `polars.DataFrame` of the same."""
+        """A `polars.DataFrame` with the columns `subject`, `predicate`, `object`; see `Solutions.polars`."""
     def df(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """The same as `pandas()`, under DuckDB's name."""
     def pl(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
@@ -291,30 +302,30 @@ class CancelToken:
 
     def __new__(cls) -> Self: ...
     def cancel(self) -> None:
-        """Ends all calls that have this token, at their next batch of rows."""
+        """Ends all calls that were given this token, at their next batch of rows."""
     @property
     def cancelled(self) -> bool:
         """True if `cancel` was called."""
 
 @final
 class UpdateReport:
-    """Report on an update: what it changed, and the seconds that it took."""
+    """Report on an update: its changes, and its duration."""
 
     @property
     def snapshot(self) -> int:
-        """Number of the snapshot that shows it."""
+        """Number of the snapshot that contains the changes."""
     @property
     def operations(self) -> int:
         """Number of operations."""
     @property
     def added(self) -> int:
-        """Quads that came."""
+        """Number of quads that were added."""
     @property
     def removed(self) -> int:
-        """Quads that went."""
+        """Number of quads that were removed."""
     @property
     def seconds(self) -> float:
-        """Seconds altogether."""
+        """Total time in seconds."""
 
 @final
 class LoadReport:
@@ -322,45 +333,45 @@ class LoadReport:
 
     @property
     def quads_read(self) -> int:
-        """Quads read, duplicates included."""
+        """Number of quads that were read, duplicates included."""
     @property
     def quads(self) -> int:
-        """Distinct quads in the store."""
+        """Number of distinct quads in the store."""
     @property
     def terms(self) -> int:
-        """Distinct terms."""
+        """Number of distinct terms."""
     @property
     def phases(self) -> dict[str, float]:
-        """Seconds of each phase, by its name."""
+        """Duration of each phase in seconds, by its name."""
     @property
     def seconds(self) -> float:
-        """Seconds altogether."""
+        """Total time in seconds."""
     @property
     def store_bytes(self) -> int:
-        """Bytes of the store's files."""
+        """Total size of the store's files in bytes."""
     @property
     def peak_bytes(self) -> int:
-        """Most bytes that the load held at once."""
+        """Largest number of bytes that the load had in memory at any time."""
     @property
     def skipped(self) -> int:
-        """Statements that were skipped, with `lenient=True`."""
+        """Number of statements that were skipped (with `lenient=True`)."""
     @property
     def skipped_first(self) -> list[str]:
         """Descriptions of the first statements that were skipped."""
 
 @final
 class Profile:
-    """The profile of a query that was run: `print` it, or walk its `tree`."""
+    """The profile of a query that was run: `print` it, or walk through its `tree`."""
 
     @property
     def rows(self) -> int:
         """Number of rows of the answer."""
     @property
     def plan_seconds(self) -> float:
-        """Seconds of parsing and planning."""
+        """Seconds for parsing and planning."""
     @property
     def run_seconds(self) -> float:
-        """Seconds of running, decoding and writing."""
+        """Seconds for running the plan, and for decoding and writing its rows."""
     @property
     def plan_cached(self) -> bool:
         """True if the plan was in the cache."""
@@ -369,13 +380,15 @@ class Profile:
         """The steps as nested dicts: `name`, `place`, `rows_in`, `rows_out`, `seconds`, `bytes`, `inputs`."""
     @property
     def text(self) -> str:
-        """The steps as a table for people."""
+        """The steps as a readable table."""
 
 @final
 class Transaction:
-    """A transaction of several calls: what they change is seen by its own queries, and by everyone after `commit`, at once. In a `with`
-    statement it is committed at the end, and rolled back if an exception leaves it. While it is open, other updates of the
-    database wait."""
+    """A transaction of several calls. Its changes are visible to its own queries at once, and to others after `commit`,
+    all together. In a `with` statement, it is committed at the end, or rolled back if an exception is raised.
+
+    While it is open, other updates of the database wait.
+    """
 
     def update(
         self,
@@ -394,7 +407,9 @@ class Transaction:
         load_from: Optional[Path] = None,
         cancel: Optional[CancelToken] = None,
     ) -> UpdateReport:
-        """Runs a SPARQL update over what the calls before made. If it fails, it has changed nothing, and the transaction goes on."""
+        """Runs a SPARQL update on top of the transaction's earlier changes. If it fails, it has changed nothing, and
+        the transaction can continue.
+        """
     def add(self, quad: QuadLike) -> UpdateReport:
         """Adds a quad (or a triple, to the default graph)."""
     def add_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
@@ -451,14 +466,14 @@ class Transaction:
         cancel: Optional[CancelToken] = None,
         keep: bool = True,
     ) -> Answer:
-        """Answers a query over what the transaction made so far; see `Database.query`."""
+        """Answers a query over the database with the transaction's changes so far; see `Database.query`."""
     def commit(self) -> UpdateReport:
-        """Makes all of it last, and visible."""
+        """Makes all changes durable and visible."""
     def rollback(self) -> None:
-        """Forgets all of it."""
+        """Discards all changes."""
     @property
     def is_open(self) -> bool:
-        """True if it was neither committed nor rolled back."""
+        """True if the transaction was neither committed nor rolled back."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: Optional[type[BaseException]], _value: Optional[BaseException], _trace: Optional[TracebackType]
@@ -466,8 +481,11 @@ class Transaction:
 
 @final
 class Database:
-    """A database: a store directory (`jindou.open`) or one in memory (`jindou.memory`). Any number of threads may use it. A query sees
-    the data as it was when the query began."""
+    """A database: a store directory (`jindou.open`) or one in memory (`jindou.memory`). Any number of threads may use
+    it.
+
+    A query sees the data as of the moment when the query began.
+    """
 
     def query(
         self,
@@ -487,12 +505,12 @@ class Database:
     ) -> Answer:
         """Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
 
-        `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`. A variable with a list, a
-        tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause.
-        Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
-        `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `store_prefixes` (those of
-        `prefixes()` without a PREFIX; true by default), `cancel` (a
-        `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
+        `bindings` replaces variables by terms (or plain values): `db.query(text, {"planet": IRI(…)})`. A variable with
+        a list, a tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause. Keywords:
+        `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
+        `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … need no PREFIX; true by default), `store_prefixes`
+        (those of `prefixes()` need no PREFIX; true by default), `cancel` (a `CancelToken`), `keep` (if false, rows are
+        dropped after they were read, so that memory does not grow with the answer).
         """
     def select(
         self,
@@ -558,8 +576,9 @@ class Database:
         store_prefixes: bool = True,
         cancel: Optional[CancelToken] = None,
     ) -> Coroutine[Any, Any, Answer]:
-        """As `query`, to be awaited: other tasks of the event loop go on meanwhile. Gives the answer when all of it is there. Cancelling the
-        task cancels the query, and with it the token that is given as `cancel`."""
+        """As `query`, to be awaited: other tasks of the event loop continue in the meantime. Returns when the whole
+        answer is there. Cancelling the task cancels the query, and with it the token that is given as `cancel`.
+        """
     def update(
         self,
         text: str,
@@ -579,14 +598,16 @@ class Database:
     ) -> UpdateReport:
         """Runs a SPARQL update: all of its operations, or none.
 
-        Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
-        names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `store_prefixes`, `load_from` (the folder that LOAD may
-        read `file:` IRIs of), `cancel`.
+        Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the only graph that the update may change, and the
+        one that it uses where it names none), `using_graphs`, `using_named_graphs`, `union_default_graph`,
+        `common_prefixes`, `store_prefixes`, `load_from` (the folder from which LOAD may read `file:` IRIs), `cancel`.
         """
     def transaction(
         self, *, timeout: Optional[float] = None, memory: Optional[int] = None, cancel: Optional[CancelToken] = None
     ) -> Transaction:
-        """Opens a transaction of several calls; waits while another one is open. Keywords: `timeout`, `memory`, `cancel`."""
+        """Opens a transaction of several calls. Waits while another transaction is open. Keywords: `timeout`, `memory`,
+        `cancel`.
+        """
     def load(
         self,
         *files: Union[Path, Sequence[Path]],
@@ -601,10 +622,10 @@ class Database:
         threads: Optional[int] = None,
         cancel: Optional[CancelToken] = None,
     ) -> UpdateReport:
-        """Adds the quads of files or of a text, in one transaction; blank nodes are new ones.
+        """Adds the quads of files or of a text in one transaction. Their blank nodes are new ones.
 
-        Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as of `jindou.load`; and `timeout`, `memory`,
-        `threads`, `cancel`.
+        Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as for `jindou.load`; and `timeout`,
+        `memory`, `threads`, `cancel`.
         """
     def add(self, quad: QuadLike) -> UpdateReport:
         """Adds a quad (or a triple, to the default graph)."""
@@ -626,15 +647,17 @@ class Database:
         threads: Optional[int] = None,
         cancel: Optional[CancelToken] = None,
     ) -> UpdateReport:
-        """Adds the rows of a DataFrame (pandas, polars) or of an Arrow table as triples, in one transaction. Needs pyarrow for a frame of pandas.
+        """Adds the rows of a DataFrame (pandas, polars) or of an Arrow table as triples, in one transaction. A pandas
+        DataFrame needs pyarrow.
 
-        Without `columns` each row is a triple, of the columns that `subject`, `predicate` and `object` name. With `columns`, a dict of
-        names of columns and predicates, each of these cells is the object of a triple, whose subject is in the row's column `subject`. An
-        empty cell (null, NaN, NaT) makes no triple.
+        Without `columns`, each row is a triple, from the columns that `subject`, `predicate` and `object` name. With
+        `columns`, a dict from names of columns to predicates, each cell of these columns is the object of a triple,
+        whose subject is in the row's column `subject`. An empty cell (null, NaN, NaT) makes no triple.
 
-        Text is an IRI, or a blank node as `_:label`, in subjects, predicates and the columns that `iris` lists, and a plain literal in
-        other objects; with `syntax="ntriples"` it is N-Triples everywhere. Integers, floats, decimals, truth values, dates and times
-        become literals of their datatypes. Other keywords: `graph_name`, `timeout`, `memory`, `threads`, `cancel`.
+        In subjects, predicates and the columns that `iris` lists, text is an IRI or, as `_:label`, a blank node; in
+        other objects it is a plain literal. With `syntax="ntriples"`, all text is in N-Triples syntax. Integers,
+        floats, decimals, truth values, dates and times become literals of their datatypes. Other keywords:
+        `graph_name`, `timeout`, `memory`, `threads`, `cancel`.
         """
     def remove(self, quad: QuadLike) -> UpdateReport:
         """Removes a quad."""
@@ -647,13 +670,16 @@ class Database:
         object: Optional[TermLike] = None,
         graph_name: Union[TermLike, EllipsisType, None] = ...,
     ) -> Quads:
-        """The quads with these terms: `None` is any term; `graph_name=None` is the default graph, `...` any graph. They are those of the
-        moment of the call; a blank node is the one that the store has under that label."""
+        """The quads with these terms, as of the moment of the call. `None` stands for any term; `graph_name=None` is
+        the default graph, `...` any graph. A blank node is the one with that label in the store.
+        """
     def graphs(self) -> list[Union[IRI, BlankNode]]:
-        """Names of the named graphs that have a quad."""
+        """Names of the named graphs that contain a quad."""
     def prefixes(self) -> Prefixes:
-        """The prefixes that queries need not declare, besides the common ones: those that loaded documents declare, and those that
-        are set here. Works as a dict: `db.prefixes()["ex"]`; setting and deleting one changes the database."""
+        """The prefixes that queries need not declare, in addition to the common ones: those that loaded documents
+        declare, and those that are set here. Works as a dict: `db.prefixes()["ex"]`. Setting or deleting a prefix
+        changes the database.
+        """
     def explain(
         self,
         text: str,
@@ -740,30 +766,34 @@ class Database:
     def dump(self, to: None = None, *, graph_name: Union[TermLike, EllipsisType, None] = ...) -> bytes: ...
     @overload
     def dump(self, to: Path, *, graph_name: Union[TermLike, EllipsisType, None] = ...) -> int:
-        """Writes all quads, or those of one graph, as N-Quads: gives the bytes, or writes them to the file `to` and gives the number of
-        quads. `graph_name=None` is the default graph, `...` all graphs. For many millions of quads use the command `jindou dump`, which
-        also writes the other formats."""
+        """Writes all quads, or those of one graph, as N-Quads. Returns the bytes, or writes them to the file `to` and
+        returns the number of quads. `graph_name=None` is the default graph, `...` all graphs. For many millions of
+        quads, use the command `jindou dump`, which can also write other formats.
+        """
     def summary(self) -> dict[str, Any]:
         """Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances."""
     def merge(self) -> int:
         """Merges what updates changed into the files of the store, so that it opens and answers as if loaded."""
     def backup(self, to: Path, *, keep: Optional[int] = None, cancel: Optional[CancelToken] = None) -> BackupReport:
-        """Backs the store up to a folder, while it is used; only files that the folder does not have yet are copied. `keep` is the number
-        of backups that are kept there: older ones are removed. `jindou.restore` makes a store of a backup."""
+        """Backs up the store to a folder; the store can be used meanwhile. Only files that the folder does not have yet
+        are copied. `keep` is the number of backups to keep there; older ones are removed. `jindou.restore` makes a
+        store from a backup.
+        """
     def refresh(self) -> bool:
-        """Shows what another process has changed in the store, for a database that is open read-only; queries see the store as it was
-        when it was opened or refreshed last. True if there was something new."""
+        """For a database that is open read-only: shows what another process has changed in the store since. Queries see
+        the store as of the time when it was opened or last refreshed. Returns true if there was something new.
+        """
     def close(self) -> None:
-        """Closes the database. Answers that are still read keep what they read until they end."""
+        """Closes the database. Answers that are still being read can be read to their end."""
     @property
     def snapshot(self) -> int:
-        """Number of the current snapshot: each update that changes something makes one."""
+        """Number of the current snapshot. Each update that changes something makes a new one."""
     @property
     def path(self) -> Optional[os.PathLike[str]]:
-        """The store's directory; `None` in memory."""
+        """The store's directory; `None` for a database in memory."""
     @property
     def writable(self) -> bool:
-        """True if it can be changed."""
+        """True if the database can be changed."""
     def __contains__(self, quad: QuadLike, /) -> bool: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
@@ -780,17 +810,19 @@ def open(
     threads: Optional[int] = None,
     memory: Optional[int] = None,
 ) -> Database:
-    """Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
-    directory is touched, with `read_only=False` it is an error if it cannot be changed.
+    """Opens a store directory. The database can be changed if no other process is changing the store. With
+    `read_only=True` nothing in the directory is changed; with `read_only=False` it is an error if the database cannot
+    be changed.
 
-    `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
-    `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
-    `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
-    `threads` and `memory` (bytes) limit all queries together. With `create=True` an empty store is made where there is nothing yet.
+    `verify` tells when the store's files are compared with their checksums: `"eager"` (before this returns; some 3 GB
+    per second if they are in memory), `"background"` (afterwards; answers that were given before damage is found may be
+    wrong) or `"off"` (damage may lead to wrong answers). `durability`: `"batch"` (an update that has returned is never
+    lost), or `"none"` (a power failure may lose it). `threads` and `memory` (bytes) limit all queries together. With
+    `create=True`, an empty store is created if there is none.
     """
 
 def memory() -> Database:
-    """An empty database in memory, which ends with the object. For many millions of quads load a store."""
+    """An empty database in memory, which is lost with the object. For many millions of quads, load a store."""
 
 def load(
     store: Path,
@@ -807,12 +839,14 @@ def load(
     progress: Optional[ProgressLike] = None,
     cancel: Optional[CancelToken] = None,
 ) -> LoadReport:
-    """Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it. Without files and text the store is empty.
+    """Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it. Without files and text, the
+    store is empty.
 
-    Files may be folders, and compressed (gzip, bzip2, xz, zstd). Keywords: `format` (for all files, instead of what their names
-    say), `graph` (for statements that name none), `base`, `text` (a document in place of files), `lenient` (skip bad
-    statements), `replace` (a store that is there), `union_default_graph`, `threads`, `memory` (bytes),
-    `progress` (`True` for a line on standard error, or a function that gets a `Progress` some times a second), `cancel`.
+    Files may be folders, and may be compressed (gzip, bzip2, xz, zstd). Keywords: `format` (of all files, whatever
+    their names suggest), `graph` (for statements that name none), `base`, `text` (a document in place of files),
+    `lenient` (skip bad statements), `replace` (an existing store), `union_default_graph`, `threads`, `memory` (bytes),
+    `progress` (`True` for a line on standard error, or a function that gets a `Progress` a few times per second),
+    `cancel`.
     """
 
 def backups(folder: Path) -> list[Union[BackupInfo, Exception]]:
@@ -827,12 +861,14 @@ def restore(
     at: Union[dt.datetime, str, None] = None,
     cancel: Optional[CancelToken] = None,
 ) -> RestoreReport:
-    """Makes a store directory of a backup, all or nothing; every byte is compared with its checksum.
+    """Restores a backup to a new store directory, all or nothing. Every byte is compared with its checksum.
 
-    The newest backup in the folder is restored, or the one that `backup` names. With `snapshot` the store is as it was at that snapshot;
-    with `at` (a `datetime` with a zone, or text such as `"2026-11-22T07:42:15Z"`) it has all that was committed up to then.
+    Restores the newest backup in the folder, or the one that `backup` names. With `snapshot`, the store is restored as
+    of that snapshot; with `at` (a `datetime` with a time zone, or text such as `"2026-11-22T07:42:15Z"`), as of that
+    time.
     """
 
 def check(store: Path) -> CheckReport:
-    """Compares every byte of a store directory with its checksums, and reads every record of its log. Damage is not an exception, but in the
-    report. Other processes may have the store open."""
+    """Compares every byte of a store directory with its checksums, and reads all records of its log. Damage is not
+    raised as an exception but part of the report. Other processes may have the store open.
+    """

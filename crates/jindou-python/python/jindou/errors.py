@@ -63,7 +63,7 @@ class SparqlSyntaxError(Error):
         return self.diagnostics[0].column
 
     def _render_traceback_(self) -> List[str]:
-        # A notebook shows the marked text, not the way through this package.
+        # A notebook shows the query with the error marked, not the stack trace in this package.
         return ["SparqlSyntaxError: " + self.message]
 
 

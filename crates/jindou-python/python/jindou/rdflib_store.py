@@ -37,7 +37,7 @@ def to_rdflib(term):
             return RdflibLiteral(term.value, lang=term.language)
         datatype = term.datatype.value
         if datatype == "http://www.w3.org/2001/XMLSchema#string":
-            # RDFLib tells "a" from "a"^^xsd:string; RDF 1.1 does not.
+            # RDFLib distinguishes "a" from "a"^^xsd:string; RDF 1.1 does not.
             return RdflibLiteral(term.value)
         return RdflibLiteral(term.value, datatype=URIRef(datatype), normalize=False)
     raise ValueError(f"RDFLib has no term for {term}")
@@ -103,7 +103,7 @@ class JindouStore(Store):
     def _use(self, db):
         self.close()
         self._pending = _Pending(db)
-        # Also where no one closes it.
+        # Writes pending changes even if the program does not close the store.
         self._finalizer = weakref.finalize(self, self._pending.flush)
 
     @property
@@ -250,21 +250,22 @@ class JindouStore(Store):
                 if re.search(r"\bGRAPH\b", text, re.IGNORECASE):
                     options["named_graphs"] = [g for g in self.db.graphs() if isinstance(g, IRI)]
             elif isinstance(graph, BlankNode):
-                # RDFLib evaluates it itself then.
+                # RDFLib then evaluates the query itself.
                 raise NotImplementedError("a query over a graph whose name is a blank node")
             else:
                 options["union_default_graph"] = False
         if "timeout" in kwargs:
             options["timeout"] = kwargs["timeout"]
         if any(isinstance(term_of(value), BlankNode) for value in bindings.values()):
-            # In SPARQL a blank node is a variable, in RDFLib's bindings it is not: RDFLib evaluates it itself then.
+            # In SPARQL a blank node is a variable, in RDFLib's bindings it is not, so RDFLib must evaluate the query
+            # itself.
             raise NotImplementedError("a blank node as the binding of a variable")
         return _result(self.db.query(text, bindings or None, **options))
 
     def update(self, update, initNs, initBindings, queryGraph, **kwargs):
         text, prefixes, base = _text(update)
         if initBindings:
-            # RDFLib evaluates it itself then.
+            # RDFLib then evaluates the query itself.
             raise NotImplementedError("initBindings of an update")
         options = {}
         graph = self._graph(queryGraph) if queryGraph != "__UNION__" else None
@@ -276,7 +277,7 @@ class JindouStore(Store):
             options["timeout"] = kwargs["timeout"]
         self.db.update(_prologue(text, {**(initNs or {}), **prefixes}, base), **options)
 
-    # Namespaces: RDFLib's, and no part of the store's files.
+    # Namespaces are kept in RDFLib, not in the store's files.
 
     def bind(self, prefix, namespace, override=True):
         if not override and (prefix in self._namespaces or namespace in self._prefixes):
@@ -340,7 +341,7 @@ def _result(answer):
 
 
 def _bindings(solutions: Solutions, variables):
-    # The same terms come again and again, as the same objects.
+    # The same terms recur as the same objects, so conversions are cached.
     known: dict = {}
     for row in solutions:
         out = {}

@@ -1,21 +1,23 @@
-//! The distinct ids of a column, and the place of each among them.
+//! The distinct ids of a column, and the position of each id among them.
 
 use jindou::VertexId;
 use rustc_hash::FxHashMap;
 
-/// Bytes of bits that a row is worth: with fewer rows than that a table is better than bits for all ids there could be.
+/// Largest number of bytes of the bitmap per row. If there are fewer rows, a hash table is smaller than a bitmap of all
+/// possible ids.
 const BITS_A_ROW: usize = 64;
 
-/// The distinct ids of a column, ascending, without 0.
+/// The distinct ids of a column in ascending order, without 0 (unbound).
 pub enum DistinctIds {
-    /// A bit for each id up to the largest, and the number of ones before each word: 1.5 bits per id.
+    /// A bitmap of the ids up to the largest one, and the number of ones before each word: 1.5 bits per possible id.
     Bits { words: Vec<u64>, before: Vec<u32> },
-    /// Few ids, or ids far apart.
+    /// Position by id, if there are few ids or they are far apart.
     Table(FxHashMap<u32, u32>),
 }
 
 impl DistinctIds {
-    /// O(ids), and bits up to the largest id where that is not too many.
+    /// Takes the ids of a column, in parts. O(ids + bits up to the largest id), or O(n log n) in the number of distinct
+    /// ids with a hash table.
     pub fn from_columns(ids: &[&[u32]]) -> Self {
         let all = || ids.iter().copied().flatten().copied();
         let rows: usize = ids.iter().map(|ids| ids.len()).sum();
@@ -72,7 +74,7 @@ impl DistinctIds {
         }
     }
 
-    /// The place of one of the ids.
+    /// The position of an id among the distinct ids.
     pub fn place(&self, id: u32) -> i32 {
         let place = match self {
             Self::Bits { words, before } => {

@@ -1,4 +1,4 @@
-//! Answers as Arrow arrays: each distinct term of a column is decoded once, by its id.
+//! Answers as Arrow arrays. Each distinct term of a column is decoded once, by its id.
 //!
 //! ```text
 //! ids of all rows ─► distinct ids, ascending (`distinct`) ─► their terms, on all cores (`decoded`)
@@ -27,20 +27,21 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A whole answer.
+/// All rows of an answer.
 pub type Batch = RecordBatch;
 
-/// Terms between looks at cancellation.
+/// Number of terms that are decoded between two checks for cancellation.
 const LOOK: usize = 1 << 16;
 
-/// Form of columns.
+/// How terms become columns.
 #[derive(Clone, Copy)]
 pub struct How {
-    /// Numbers, dates and truth values as such, where a whole column is of one kind.
+    /// True if a column whose values are all numbers, dates or truth values gets the corresponding type; otherwise it
+    /// is text.
     typed: bool,
-    /// Text as N-Triples has it.
+    /// True for text in N-Triples syntax.
     ntriples: bool,
-    /// Text in a dictionary, which has each distinct text once.
+    /// True for dictionary-encoded text, which stores each distinct text once.
     dictionary: bool,
 }
 
@@ -55,7 +56,8 @@ impl Default for How {
 }
 
 impl How {
-    /// Takes the keywords of `arrow()`. In N-Triples syntax every column is text; with `typed=False` it is plain text.
+    /// Takes the keywords of `arrow()`. With N-Triples syntax every column is text; with `typed=False` text without a
+    /// dictionary.
     pub fn new(typed: bool, syntax: &str) -> PyResult<Self> {
         match syntax {
             "plain" => Ok(Self {
@@ -80,13 +82,14 @@ impl How {
     }
 }
 
-/// Text of terms, one after the other, and what they are.
+/// Texts of terms, concatenated, and the kind of each term.
 #[derive(Default)]
 struct Texts {
     text: Vec<u8>,
-    /// Ends of the terms' texts.
+    /// Position of the end of each term's text.
     ends: Vec<usize>,
-    /// First byte of each term's canonical form: IRI, string, one of the datatypes with a code, ….
+    /// The first byte of each term's canonical form, which tells whether it is an IRI, a string, has one of certain
+    /// datatypes, ….
     tags: Vec<u8>,
 }
 
@@ -148,16 +151,17 @@ impl Texts {
         self.ends.iter().map(move |&end| {
             let bytes = self.text.get(from..end).unwrap_or(&[]);
             from = end;
-            // What was pushed is text.
+            // Only valid UTF-8 was added.
             std::str::from_utf8(bytes).unwrap_or("")
         })
     }
 }
 
-/// The table of an answer's rows.
+/// Makes a record batch of the rows of an answer.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a damaged store, [`Error::Cancelled`], [`Error::Limit`] for more distinct terms in a column than 2³¹.
+/// [`Error::Damaged`] for a damaged store, [`Error::Cancelled`], [`Error::Limit`] if a column has more than 2³¹
+/// distinct terms.
 pub fn of_rows(
     variables: &[String],
     batches: &[Arc<RowBatch>],
@@ -183,7 +187,7 @@ pub fn of_rows(
     batch(variables.iter().map(String::as_str), columns, rows)
 }
 
-/// The table of columns of terms that do not come from a cursor.
+/// Makes a record batch of columns of terms, for answers that do not come from a cursor.
 ///
 /// # Errors
 /// As [`of_rows`].
@@ -221,13 +225,13 @@ fn batch<'n>(
         .zip(&columns)
         .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
         .collect();
-    // Without columns there are rows, too.
+    // The number of rows is given, since there may be rows without columns.
     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
         .map_err(ours)
 }
 
-/// Place of each row's term among the distinct ones, and which rows have one.
+/// For each row, the position of its term among the distinct terms, and whether it has a term.
 struct RowPlaces {
     places: Vec<i32>,
     nulls: Option<NullBuffer>,
@@ -246,14 +250,14 @@ impl RowPlaces {
         Self { places, nulls }
     }
 
-    /// A value for each row; `rest` where there is none.
+    /// A value for each row, given the values of the distinct terms; `rest` for rows without a term.
     fn gather<T: Copy>(&self, values: &[T], rest: T) -> Vec<T> {
         let value = |&place: &i32| values.get(place as usize).copied().unwrap_or(rest);
         self.places.iter().map(value).collect()
     }
 }
 
-/// Decodes ids, ascending, on all cores.
+/// Decodes ids, which must be ascending, on all cores.
 fn decoded(batch: &RowBatch, ids: &[u32], how: How, cancel: &CancelToken) -> Result<Texts> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let parts = cores.min(ids.len() / LOOK + 1);
@@ -283,7 +287,7 @@ fn decoded(batch: &RowBatch, ids: &[u32], how: How, cancel: &CancelToken) -> Res
             };
             let started = thread::Builder::new().spawn_scoped(scope, work);
             if started.is_err() {
-                // The system has no thread to spare, and this one has time.
+                // The system cannot start another thread, so this thread does the work.
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(one(ids));
             }
         }
@@ -296,14 +300,14 @@ fn decoded(batch: &RowBatch, ids: &[u32], how: How, cancel: &CancelToken) -> Res
         ) {
             (Some(texts), Some(all)) => all.append(texts?),
             (Some(texts), all) => *all = Some(texts?),
-            // There are fewer chunks than parts.
+            // There may be fewer chunks than parts.
             (None, _) => {}
         }
     }
     Ok(all.unwrap_or_default())
 }
 
-/// A column: typed if that is wanted and possible.
+/// A column, typed if that is requested and possible.
 fn array(texts: Texts, how: How, places: &RowPlaces) -> Result<ArrayRef> {
     if how.typed
         && let Some(array) = typed::array(&texts, places)
@@ -320,7 +324,8 @@ fn array(texts: Texts, how: How, places: &RowPlaces) -> Result<ArrayRef> {
         ));
     }
     let (texts, keys) = match merged(&texts) {
-        // Terms that differ in their datatypes or languages have the same text, which a dictionary has once.
+        // Terms that differ only in datatype or language have the same plain text, which a dictionary must contain
+        // once.
         Some((merged, new)) => (merged, places.gather(&new, 0)),
         None => (texts, places.places.clone()),
     };
@@ -337,7 +342,7 @@ fn array(texts: Texts, how: How, places: &RowPlaces) -> Result<ArrayRef> {
     Ok(Arc::new(array))
 }
 
-/// A column of plain text: that of each row.
+/// A column of plain text, without a dictionary.
 fn strings(texts: &Texts, places: &RowPlaces) -> Result<ArrayRef> {
     let distinct: Vec<&str> = texts.iter().collect();
     let mut of_rows = places.gather(&distinct, "");
@@ -350,7 +355,7 @@ fn strings(texts: &Texts, places: &RowPlaces) -> Result<ArrayRef> {
     text_array(of_rows.iter().map(|t| t.len()), text, places.nulls.clone())
 }
 
-/// Texts of these lengths that follow each other.
+/// A text array, given the length of each text and the concatenated texts.
 fn text_array(
     lengths: impl ExactSizeIterator<Item = usize>,
     text: Vec<u8>,
@@ -368,7 +373,7 @@ fn text_array(
     Ok(Arc::new(array))
 }
 
-/// The texts without repetitions, and the place of each in them; `None` if there can be none.
+/// The texts without duplicates, and the position in them of each text; `None` if there cannot be duplicates.
 fn merged(texts: &Texts) -> Option<(Texts, Vec<i32>)> {
     let first = *texts.tags.first()?;
     let same = texts.tags.iter().all(|&tag| tag == first);
@@ -396,7 +401,7 @@ fn ours(e: ArrowError) -> Error {
     Error::Internal(format!("an Arrow array of an answer is not valid: {e}"))
 }
 
-/// An answer that waits for a library that reads Arrow streams, any number of times.
+/// An answer to be read by a library that reads Arrow streams, any number of times.
 #[pyclass(frozen)]
 pub struct Stream {
     batch: Batch,
@@ -422,12 +427,12 @@ impl Stream {
     }
 }
 
-/// The capsule of a stream with one batch: its reader takes the arrays over without copying.
+/// A capsule with a stream of one batch. A reader takes over the arrays without copying them.
 pub fn capsule(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyCapsule>> {
     let schema = batch.schema();
     let reader = RecordBatchIterator::new([Ok(batch)], schema);
     let stream = FFI_ArrowArrayStream::new(Box::new(reader));
-    // The capsule owns the stream: it is released with it, unless a reader took it over and left it empty.
+    // The stream is freed with the capsule, unless a reader took it over and left the capsule empty.
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 

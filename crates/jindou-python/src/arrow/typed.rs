@@ -1,4 +1,4 @@
-//! Columns of numbers, truth values, dates and times: each distinct term is read once.
+//! Columns of numbers, truth values, dates and times. Each distinct term is parsed once.
 
 use super::{RowPlaces, Texts};
 use arrow_array::{
@@ -9,7 +9,8 @@ use oxsdatatypes::{Boolean, Date, DateTime, Decimal, Double, Float, Integer};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Codes of datatypes in canonical terms (`docs` of `jindou`'s term format): `xsd:integer`, and the types derived from it.
+/// Codes of datatypes in canonical terms (see `jindou_model::term`): `xsd:integer`, the types derived from it, and
+/// others.
 const INTEGER: u8 = 0x80;
 const DECIMAL: u8 = 0x81;
 const DOUBLE: u8 = 0x82;
@@ -23,8 +24,8 @@ fn is_integer(tag: u8) -> bool {
     tag == INTEGER || (FLOAT < tag && tag <= LAST_INTEGER)
 }
 
-/// The column as values; `None` where its terms are of other kinds, of several, or have no value that the type can hold exactly.
-/// (Decimals become the nearest `float64`.)
+/// The column as a typed array. `None` if its terms are of several kinds or of a kind without such a type, or if a
+/// value cannot be represented exactly. (Decimals are an exception: they become the nearest `float64`.)
 pub fn array(texts: &Texts, places: &RowPlaces) -> Option<ArrayRef> {
     let tags = &texts.tags;
     let all = |wanted: fn(u8) -> bool| tags.iter().all(|tag| wanted(*tag));
@@ -55,7 +56,7 @@ pub fn array(texts: &Texts, places: &RowPlaces) -> Option<ArrayRef> {
         }
         DATE_TIME => {
             let values = values(texts, |_, text| instant(text))?;
-            // All have a zone, or none has: else they are not on one line of time.
+            // Either all values have a time zone or none has; otherwise they are not comparable.
             let zoned = values.first()?.1;
             if values.iter().any(|value| value.1 != zoned) {
                 return None;
@@ -78,7 +79,7 @@ pub fn array(texts: &Texts, places: &RowPlaces) -> Option<ArrayRef> {
     }
 }
 
-/// A value for each distinct term; `None` if one has none.
+/// The value of each distinct term; `None` if a term has none.
 fn values<T>(texts: &Texts, read: impl Fn(u8, &str) -> Option<T>) -> Option<Vec<T>> {
     let tags = texts.tags.iter();
     tags.zip(texts.iter())
@@ -93,13 +94,13 @@ fn number(tag: u8, text: &str) -> Option<f64> {
         DECIMAL => Some(Double::from(Decimal::from_str(text).ok()?).into()),
         _ => {
             let value = i64::from(Integer::from_str(text).ok()?);
-            // Beyond 2⁵³ a float has no longer every integer.
+            // Beyond 2⁵³, not every integer is a `float64`.
             (value.unsigned_abs() <= 1 << 53).then_some(value as f64)
         }
     }
 }
 
-/// Microseconds since 1970, and whether the text has a zone.
+/// Microseconds since 1970, and whether the text has a time zone. `None` if the value cannot be represented exactly.
 fn instant(text: &str) -> Option<(i64, bool)> {
     let value = DateTime::from_str(text).ok()?;
     let zoned = value.timezone_offset().is_some();
@@ -113,11 +114,11 @@ fn instant(text: &str) -> Option<(i64, bool)> {
         .as_seconds();
     let micros = since.checked_mul(Decimal::from(1_000_000))?;
     let whole = i64::from(Integer::try_from(micros).ok()?);
-    // Shorter parts of a second would be lost.
+    // Fractions of a microsecond would be lost.
     (Decimal::from(whole) == micros).then_some((whole, zoned))
 }
 
-/// Days since 1970; `None` with a zone, which the type has no room for.
+/// Days since 1970; `None` for a date with a time zone, which the type cannot represent.
 fn day(text: &str) -> Option<i32> {
     let value = Date::from_str(text).ok()?;
     if value.timezone_offset().is_some() {

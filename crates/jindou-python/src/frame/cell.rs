@@ -1,4 +1,4 @@
-//! Cells of a column as terms.
+//! Conversion of a column's cells to terms.
 
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::date32_to_datetime;
@@ -16,33 +16,33 @@ use rustc_hash::FxHashMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Position of a column's terms in their triples, which says what its text means.
+/// Position of a column's terms in their triples, which determines how its text is interpreted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// IRIs, and blank nodes as `_:label`.
+    /// Text is an IRI or, as `_:label`, a blank node.
     Subject,
-    /// IRIs.
+    /// Text is an IRI.
     Predicate,
-    /// Literals.
+    /// Text is a literal.
     Object,
-    /// Objects that are IRIs or blank nodes.
+    /// Objects whose text is an IRI or, as `_:label`, a blank node.
     Node,
 }
 
-/// A column of a slice of a table.
+/// A column of some rows of a table.
 pub struct Cells<'a> {
     pub name: &'a str,
     pub role: Role,
     /// True if text is N-Triples.
     pub ntriples: bool,
-    /// Number of its first row.
+    /// Number of the first of these rows in the table, for messages.
     pub first: usize,
-    /// Most bytes of terms.
+    /// Largest number of bytes of all terms.
     pub most: usize,
 }
 
 impl Cells<'_> {
-    /// The terms of the rows, whose bytes are appended; a span without bytes where there is none.
+    /// Appends the terms of the rows to `out`; returns their spans, empty for empty cells.
     pub fn spans(&self, column: &dyn Array, out: &mut QuadBatch) -> Result<Vec<Span>> {
         if is_text(column.data_type()) {
             return self.texts(column, out);
@@ -59,7 +59,7 @@ impl Cells<'_> {
         }
     }
 
-    /// Terms of a column of integers; `None` for another one.
+    /// The terms of a column of integers; `None` if the column has another type.
     fn integers(&self, column: &dyn Array, out: &mut QuadBatch) -> Option<Result<Vec<Span>>> {
         macro_rules! of {
             ($($variant:ident $kind:ty),*) => {
@@ -78,7 +78,7 @@ impl Cells<'_> {
         )
     }
 
-    /// Terms of a column of other values.
+    /// The terms of a column of values that are not integers.
     fn literals(&self, column: &dyn Array, out: &mut QuadBatch) -> Result<Vec<Span>> {
         match column.data_type() {
             DataType::Boolean => {
@@ -145,7 +145,7 @@ impl Cells<'_> {
         ))
     }
 
-    /// Terms of a column of values; none where the value has no lexical form.
+    /// The terms of a column of values, given a function for their lexical form; an empty span if it returns `None`.
     fn values<T: ArrowPrimitiveType, L: Display>(
         &self,
         column: &PrimitiveArray<T>,
@@ -161,10 +161,10 @@ impl Cells<'_> {
         Ok(spans)
     }
 
-    /// Terms of a column of text, plain or in a dictionary. Each distinct text is read once.
+    /// The terms of a column of text, plain or dictionary-encoded. Each distinct text is parsed once.
     fn texts(&self, column: &dyn Array, out: &mut QuadBatch) -> Result<Vec<Span>> {
         let (keys, values) = match column.as_any_dictionary_opt() {
-            // Its keys are all null, and cannot be normalized.
+            // An empty dictionary: all keys are null, and cannot be normalised.
             Some(dictionary) if dictionary.values().is_empty() => {
                 return Ok(vec![Span::default(); column.len()]);
             }
@@ -226,7 +226,7 @@ impl Cells<'_> {
         Ok(spans)
     }
 
-    /// The term of a text, or the reason why it is none.
+    /// The term that a text stands for, or the reason why it does not stand for one.
     fn term(&self, text: &str) -> std::result::Result<Term, String> {
         if self.ntriples {
             let term = Term::from_str(text)
@@ -255,7 +255,7 @@ impl Cells<'_> {
     }
 }
 
-/// A text in a message, cut if it is long.
+/// A text for a message, shortened if it is long.
 fn shown(text: &str) -> String {
     let mut chars = text.chars();
     let start: String = chars.by_ref().take(100).collect();
@@ -263,7 +263,7 @@ fn shown(text: &str) -> String {
     format!("'{start}{rest}'")
 }
 
-/// True for text, plain or in a dictionary.
+/// True for columns of text, plain or dictionary-encoded.
 fn is_text(kind: &DataType) -> bool {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
@@ -272,7 +272,7 @@ fn is_text(kind: &DataType) -> bool {
     }
 }
 
-/// The literal with this lexical form, if there is one.
+/// Appends the literal with this lexical form; an empty span for `None`.
 fn push(out: &mut QuadBatch, lexical: Option<impl Display>, datatype: NamedNodeRef<'_>) -> Span {
     match lexical {
         Some(lexical) => {
@@ -283,7 +283,8 @@ fn push(out: &mut QuadBatch, lexical: Option<impl Display>, datatype: NamedNodeR
     }
 }
 
-/// A float as Python writes it, so that it is the same term as `Literal(1.5)`; none for NaN, which is an empty cell in pandas.
+/// A float in the form in which Python writes it, so that it is the same term as `Literal(1.5)`. `None` for NaN, which
+/// is an empty cell in pandas.
 fn double(value: f64) -> Option<String> {
     if value.is_nan() {
         return None;
@@ -293,7 +294,7 @@ fn double(value: f64) -> Option<String> {
     }
     let text = format!("{value:?}");
     Some(match text.split_once('e') {
-        // Python writes at least two digits, and always a sign.
+        // Python writes exponents with a sign and at least two digits.
         Some((digits, exponent)) => {
             let (sign, exponent) = match exponent.strip_prefix('-') {
                 Some(exponent) => ('-', exponent),
@@ -305,7 +306,7 @@ fn double(value: f64) -> Option<String> {
     })
 }
 
-/// The lexical form of a day, counted from 1970.
+/// The lexical form of a date, given in days since 1970.
 fn date(days: i64) -> Result<String> {
     let day = i32::try_from(days).ok().and_then(date32_to_datetime);
     let day = day.ok_or_else(|| {
@@ -314,11 +315,11 @@ fn date(days: i64) -> Result<String> {
         ))
     })?;
     let text = day.date().to_string();
-    // Years after 9999 have a sign there, and none in XML Schema.
+    // The formatter writes years after 9999 with a sign, XML Schema does not.
     Ok(text.strip_prefix('+').unwrap_or(&text).to_owned())
 }
 
-/// The lexical form of an instant, counted from 1970 in parts of a second.
+/// The lexical form of an instant, given in units since 1970, of which there are `a_second` per second.
 fn moment(value: i64, a_second: i64, zoned: bool) -> Result<String> {
     let (seconds, part) = (value.div_euclid(a_second), value.rem_euclid(a_second));
     let nanos = part * (1_000_000_000 / a_second);
@@ -326,7 +327,7 @@ fn moment(value: i64, a_second: i64, zoned: bool) -> Result<String> {
     let date = date(day)?;
     let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
     let mut text = format!("{date}T{h:02}:{m:02}:{s:02}");
-    // As Python's isoformat.
+    // The number of digits of the fraction is that of Python's `isoformat`.
     if nanos % 1_000 > 0 {
         text.push_str(&format!(".{nanos:09}"));
     } else if nanos > 0 {

@@ -1,6 +1,7 @@
-//! Bringing segments: the link's speed, that of the host's copies into pinned memory by some threads, what queries whose
-//! segments are not there reach of both, and what the ways of bringing that could be the default would: threads and
-//! pieces of the ring, files that the driver pins.
+//! Measures how fast graph segments are uploaded to the GPU: the speed of the link, the speed at which the host's
+//! threads copy into pinned memory, and the share of both that queries reach whose segments are not yet on the device.
+//! It also compares settings that could become the default: numbers of threads and sizes of pieces of the upload ring,
+//! and files that the driver pins.
 
 use crate::figures::{Goal, say_figure};
 use crate::{Options, median, seconds_between};
@@ -14,18 +15,19 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time after which a device without queries gives memory back: none here.
+/// Time after which a device without queries frees its memory. Long, so that it never does here.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// Part of the link's speed that bringing should reach.
+/// Share of the link's speed that uploads should reach.
 const PART: f64 = 0.8;
-/// Bytes of one copy over the link, and of pinned memory that the host fills; fewer on the shim.
+/// Bytes of one copy over the link, and of the pinned memory that the host fills. The CPU emulation of a GPU (the shim)
+/// uses fewer.
 const BYTES: usize = 256 << 20;
 const SHIM_BYTES: usize = 8 << 20;
-/// Every predicate's segments, of which one row is wanted.
+/// Reads every predicate's segments, and asks for one row only.
 const EVERYTHING: &str = "SELECT ?s ?p ?o { ?s ?p ?o } LIMIT 1";
 
-/// Pinned memory; goes back when this does.
+/// Pinned memory, freed when this value is dropped.
 struct Pinned<'d> {
     device: &'d Arc<Device>,
     at: NonNull<u8>,
@@ -35,20 +37,20 @@ struct Pinned<'d> {
 impl<'d> Pinned<'d> {
     fn new(device: &'d Arc<Device>, bytes: usize) -> Result<Self> {
         let at = device.alloc_host(bytes)?;
-        // SAFETY: as many bytes as were asked for, which are ours alone.
+        // SAFETY: the allocation has `bytes` bytes, and no other reference to it exists.
         unsafe { at.write_bytes(0, bytes) };
         Ok(Self { device, at, bytes })
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: initialised, and nothing is being copied.
+        // SAFETY: the memory was initialised in `new`, and no copy from or to it is running.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.bytes) }
     }
 }
 
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        // SAFETY: from this device with this length; all copies were waited for.
+        // SAFETY: the memory was allocated on this device with this length, and all copies from it have ended.
         unsafe { self.device.free_host(self.at, self.bytes) };
     }
 }
@@ -59,7 +61,7 @@ fn link(device: &Arc<Device>, pinned: &Pinned<'_>, repeat: usize) -> Result<f64>
     let mut seconds = vec![];
     for _ in 0..repeat + 1 {
         let a = device.mark()?;
-        // SAFETY: both have as many bytes; nothing writes to the pinned ones until the wait below.
+        // SAFETY: both ranges have this length, and nothing writes to the pinned memory until the wait below.
         unsafe { device.upload(to.at(), pinned.at, pinned.bytes)? };
         let b = device.mark()?;
         seconds.push(seconds_between(device, a, b)?.max(1e-9));
@@ -67,7 +69,7 @@ fn link(device: &Arc<Device>, pinned: &Pinned<'_>, repeat: usize) -> Result<f64>
     Ok(pinned.bytes as f64 / median(&mut seconds[1..]))
 }
 
-/// The store's neighbour lists, as mapped, of about as many bytes.
+/// The store's neighbour lists as slices of the mapped files, of at most `bytes` bytes together.
 fn lists(snapshot: &Snapshot, bytes: usize) -> Vec<&[u8]> {
     let (mut out, mut taken) = (vec![], 0);
     for p in (0..snapshot.predicate_count()).map(PredicateId) {
@@ -85,12 +87,12 @@ fn lists(snapshot: &Snapshot, bytes: usize) -> Vec<&[u8]> {
     out
 }
 
-/// Bytes per second that some threads copy from the store's files into pinned memory.
+/// Bytes per second that `threads` threads copy from the store's files into pinned memory.
 fn fill(to: &mut [u8], from: &[&[u8]], threads: usize, repeat: usize) -> f64 {
     let mut seconds = vec![];
     let mut bytes = 0;
     for _ in 0..repeat + 1 {
-        // Pieces of a source and a place each, dealt out in turn.
+        // Pieces of a list, each with the part of `to` that it is copied to, dealt to the threads in turn.
         let mut work: Vec<Vec<(&[u8], &mut [u8])>> = (0..threads).map(|_| vec![]).collect();
         let (mut rest, mut next) = (&mut *to, 0);
         bytes = 0;
@@ -142,14 +144,14 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
             profile: true,
             ..GpuOptions::default()
         };
-        // A device without segments each time. In the first run the process has not touched the pages of the store's
-        // files either, but for those of the queries before.
+        // Each run has a new device without segments. In the first run the process has not yet read most pages of the
+        // store's files either; only earlier queries have read some.
         let (mut seconds, mut brought) = (vec![], 0);
         for _ in 0..o.repeat.min(5) + 1 {
             if !seconds.is_empty() && o.is_over() {
                 break;
             }
-            // As when it is opened: with its ring.
+            // `prepare` allocates the ring for uploads, as opening a device does.
             let device = Device::new(Arc::clone(backend));
             device.prepare()?;
             let gpu = GpuExecutor::on(device, IDLE);
@@ -182,7 +184,7 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Seconds until the device has these lists.
+/// Seconds until these lists are on the device.
 fn brought(device: &Arc<Device>, to: &DeviceBuffer, lists: &[&[u8]]) -> Result<f64> {
     let began = Instant::now();
     let mut at = 0;
@@ -194,13 +196,14 @@ fn brought(device: &Arc<Device>, to: &DeviceBuffer, lists: &[&[u8]]) -> Result<f
     Ok(began.elapsed().as_secs_f64().max(1e-9))
 }
 
-/// Speeds of the ring by threads and by size of pieces: from files that were mapped just before, and again.
+/// Speeds of the ring by number of threads and by size of pieces, each measured just after the files were mapped and
+/// again.
 fn ways(backend: &Arc<dyn Backend>, bytes: usize, goal: Goal, o: &Options) -> Result<()> {
     let usual = RingOptions::default();
     let mut threads = vec![1, 2, 4, 6, 8, 12, 16];
     threads.retain(|&t| t <= o.threads.max(2));
     let sizes = [256usize << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20];
-    // Each number of threads with the default's pieces, each size of these with the default's threads.
+    // Each number of threads with the default size of pieces, and each size with the default number of threads.
     let by_threads = threads.iter().map(|&t| (t, usual.piece));
     let by_size = sizes.iter().map(|&size| (usual.threads, size));
     for (threads, piece) in by_threads.chain(by_size) {
@@ -217,7 +220,7 @@ fn ways(backend: &Arc<dyn Backend>, bytes: usize, goal: Goal, o: &Options) -> Re
         let began = Instant::now();
         device.prepare()?;
         let pinning = began.elapsed().as_secs_f64();
-        // Pages that this process has not touched yet.
+        // A new mapping, whose pages this process has not read yet.
         let fresh = Snapshot::of_base(open(&o.store)?);
         let lists = lists(&fresh, bytes);
         let all = lists.iter().map(|l| l.len()).sum::<usize>();
@@ -245,7 +248,7 @@ fn ways(backend: &Arc<dyn Backend>, bytes: usize, goal: Goal, o: &Options) -> Re
     Ok(())
 }
 
-/// How fast some threads fill pinned memory from the store's files.
+/// Speeds at which several numbers of threads fill pinned memory from the store's files.
 fn filling(
     backend: &Arc<dyn Backend>,
     snapshot: &Snapshot,

@@ -1,9 +1,9 @@
-//! Lines of one figure each: what is wanted, what is had, and whether that is enough.
+//! Output lines of one measured figure each: the goal, the measured value, and whether the goal is met.
 
 use crate::{Options, say};
 use serde_json::{Value, json};
 
-/// Bound that a figure should keep.
+/// Bound that a figure should meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
     AtMost(f64),
@@ -26,8 +26,9 @@ impl Goal {
     }
 }
 
-/// Says what is had of a figure, next to what is wanted: `null` where nothing is. `met` is `null` too without a goal or
-/// a figure, and on the shim, whose times mean nothing. `more` is an object whose fields are said as well.
+/// Prints a figure's measured value `had` next to its goal `wanted`, with `null` for a missing one. `met` is `null`
+/// without a goal or a value, and on the CPU emulation of a GPU (the shim), whose times mean nothing. The fields of the
+/// object `more` are printed, too.
 pub fn say_figure(
     o: &Options,
     of: &str,
@@ -49,7 +50,7 @@ pub fn say_figure(
     say(line);
 }
 
-/// Says that an answer is another than it should be: the stage has failed.
+/// Prints that an answer is wrong, which makes the stage fail.
 pub fn say_wrong(of: &str, wanted: &str, had: &str) {
     say(json!({ "of": of, "wanted": wanted, "had": had, "wrong": true }));
 }

@@ -1,11 +1,11 @@
-//! One connection to a server on this machine.
+//! An HTTP client with one connection to a server on this machine.
 
 use jindou_model::{Error, Result};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The longest time for an answer.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn failed(what: &str, e: impl std::fmt::Display) -> Error {

@@ -1,5 +1,6 @@
-//! Each kernel's time over its byte floor, on segments shaped like LUBM's: attributes (one neighbour, keys in
-//! runs or dense), memberships (one to many), sparse keys; anchors in key order and shuffled.
+//! Compares each kernel's time with its byte floor, which is the time to move the bytes that it must read and write.
+//! The segments are shaped like LUBM's: attributes (one neighbour; keys in runs or dense), memberships (one to many)
+//! and sparse keys. The anchors, which are the vertices whose lists are read, are in key order or shuffled.
 
 use crate::{Options, median, say, seconds_between};
 use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, OperandParams, TILE};
@@ -16,10 +17,10 @@ struct Bench<'a> {
     device: &'a Arc<Device>,
     repeat: usize,
     bandwidth: f64,
-    /// Zeroed before each launch.
+    /// Counters of the kernels, zeroed before each launch.
     scratch: DeviceBuffer,
     rows: u32,
-    /// The column that kernels carry along, and what they write.
+    /// A column that kernels copy along with their rows, and the buffers to which they write.
     carried_from: DeviceBuffer,
     carried_to: DeviceBuffer,
     out: DeviceBuffer,
@@ -45,7 +46,7 @@ impl<'a> Bench<'a> {
         DeviceBuffer::new(self.device, words as usize * 4)
     }
 
-    /// A kernel that writes the rows that stay, with one carried column.
+    /// Parameters of a kernel that writes the rows that pass its filter, with one further column.
     fn compact(&self) -> Compact {
         let mut compact: Compact = bytemuck::Zeroable::zeroed();
         compact.rows = self.rows;
@@ -58,7 +59,7 @@ impl<'a> Bench<'a> {
         compact
     }
 
-    /// As [`Self::time`], with a unit for each row.
+    /// Like [`Self::time`] with one unit of work per row.
     fn time_rows<P: bytemuck::NoUninit>(
         &self,
         what: &str,
@@ -70,8 +71,8 @@ impl<'a> Bench<'a> {
         self.time(what, kernel, u64::from(self.rows), p, bytes, moved)
     }
 
-    /// Runs a kernel, prints its median time over the floor of `bytes` useful bytes, and over that of `moved`
-    /// bytes, where a random access moves a sector of 32.
+    /// Runs a kernel and prints its median time, divided by the floor of `bytes` useful bytes and by that of `moved`
+    /// bytes. The latter count 32 bytes for each random access, since the memory moves whole sectors.
     fn time<P: bytemuck::NoUninit>(
         &self,
         what: &str,
@@ -85,7 +86,7 @@ impl<'a> Bench<'a> {
         for _ in 0..self.repeat + 2 {
             self.scratch.clear()?;
             let a = self.device.mark()?;
-            // SAFETY: callers pass live buffers of the documented lengths.
+            // SAFETY: the callers pass parameters whose buffers live and have the documented lengths.
             unsafe {
                 self.device.launch(
                     kernel,
@@ -105,7 +106,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// `keys` keys with steps of up to `gap` ids and up to `degree` neighbours each.
+/// Builds a segment of `keys` keys, with gaps of up to `gap` ids between them and up to `degree` neighbours each.
 fn segment(r: &mut XorShift, keys: u32, gap: u32, degree: u32) -> Result<SegmentArrays> {
     let mut b = SegmentBuilder::new(false);
     let mut key = 1;
@@ -153,7 +154,7 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
     Ok(())
 }
 
-/// Starts, filters, checksums.
+/// Measures the kernels that read tables in order: starts, filters and checksums.
 fn streams(b: &Bench<'_>, r: &mut XorShift) -> Result<()> {
     let (rows, n, compact) = (b.rows, f64::from(b.rows), b.compact());
     let intervals = DeviceBuffer::with(b.device, &[[5u32, 5 + rows]])?;
@@ -191,7 +192,7 @@ fn streams(b: &Bench<'_>, r: &mut XorShift) -> Result<()> {
     b.time_rows("2 columns", Kernel::Checksum, &p, 8.0 * n, 8.0 * n)
 }
 
-/// One interval of ids.
+/// Parameters for one interval of ids.
 fn within(start: u32, end: u32) -> params::Within {
     params::Within {
         table: 0,
@@ -230,12 +231,13 @@ fn over_segment(
             random,
             resident: &resident,
             anchors: DeviceBuffer::with(b.device, &keys)?,
-            // In order, the finder's lines are shared by neighbours: its arrays are read once.
+            // In key order, neighbouring rows share the finder's cache lines, so its arrays are read once.
             finder: match random {
                 true => (resident.lookup_bytes() + extra) * f64::from(b.rows),
                 false => resident.bytes() as f64 - 4.0 * edges,
             },
-            // Sectors of 32 bytes that a random lookup touches: finder, and offsets or the neighbour.
+            // Sectors of 32 bytes that a random lookup reads: those of the finder, and the offsets or the single
+            // neighbour.
             sectors: match v.default.finder.kind().name() {
                 "intervals" => 1.0,
                 "bitmap" => 2.0,
@@ -273,7 +275,7 @@ fn start_bits(b: &Bench<'_>, resident: &ResidentSegment, blocks: usize) -> Resul
     b.time("bitmap", Kernel::StartBits, units, &p, bytes, bytes)
 }
 
-/// Kernels along one segment, from all of its keys.
+/// Runs of the kernels that follow one segment, with all of its keys as anchors.
 struct SegmentRun<'a> {
     b: &'a Bench<'a>,
     what: String,
@@ -281,13 +283,13 @@ struct SegmentRun<'a> {
     random: bool,
     resident: &'a ResidentSegment,
     anchors: DeviceBuffer,
-    /// Bytes to find the lists of all keys.
+    /// Bytes that are read to find the lists of all keys.
     finder: f64,
-    /// Sectors to find a list of a random key.
+    /// Sectors that are read to find the list of one random key.
     sectors: f64,
 }
 
-/// An expansion whose lists were measured.
+/// An expansion after the pass that measures the lists.
 struct Expanded {
     p: params::ExpandParams,
     total: u64,
@@ -304,7 +306,7 @@ impl SegmentRun<'_> {
         f64::from(self.b.rows)
     }
 
-    /// Bytes that are moved: in random order `scattered`, otherwise those that are used.
+    /// Bytes that the memory moves: `scattered` for keys in random order, otherwise the useful bytes.
     fn moved(&self, bytes: f64, scattered: f64) -> f64 {
         if self.random { scattered } else { bytes }
     }
@@ -356,7 +358,7 @@ impl SegmentRun<'_> {
         p.room = total;
         let t = total as f64;
         let bytes = 12.0 * n + 12.0 * t;
-        // A short list out of order: its sectors are not shared with other rows.
+        // In random order, the sectors of a short list are not shared with other rows.
         let moved = self.moved(bytes, 12.0 * n + 32.0 * n + 8.0 * t);
         b.time(&self.what, Kernel::Expand, units, &p, bytes, moved)?;
         p.within = within(0, u32::MAX);
@@ -380,7 +382,7 @@ impl SegmentRun<'_> {
         (bytes, self.moved(bytes, scattered))
     }
 
-    /// The edge to the first neighbour of each key.
+    /// Checks for each key that the edge to its first neighbour exists.
     fn check(&self, others: &DeviceBuffer) -> Result<()> {
         let p = params::CheckParams {
             compact: self.b.compact(),
@@ -393,7 +395,7 @@ impl SegmentRun<'_> {
             .time_rows(&self.what, Kernel::Check, &p, bytes, moved)
     }
 
-    /// The same where the predicate, of 64, is in a column.
+    /// Measures the kernels whose predicate (one of 64) is read from a column.
     fn along_any_predicate(
         &self,
         r: &mut XorShift,
@@ -463,7 +465,7 @@ impl SegmentRun<'_> {
         b.time(&self.what, Kernel::ExpandAny, units, &p, bytes, moved)
     }
 
-    /// Each list with itself, so that all candidates stay.
+    /// Intersects each list with itself, so that all candidates pass.
     fn intersect(&self, expanded: &Expanded) -> Result<()> {
         let (b, n, t) = (self.b, self.rows(), expanded.total as f64);
         let column = || b.buffer(u64::from(b.rows));
@@ -490,7 +492,7 @@ impl SegmentRun<'_> {
         p.ranges[..2].copy_from_slice(&m.ranges[..2]);
         p.lists = 2;
         p.within = bytemuck::Zeroable::zeroed();
-        // Each candidate is searched in a list of about three.
+        // Each candidate is searched for in a list of about three neighbours.
         let bytes = 24.0 * n + (4.0 + 12.0 + 8.0) * t;
         let moved = self.moved(bytes, 24.0 * n + 32.0 * n + 8.0 * t);
         let units = expanded.units;

@@ -1,4 +1,4 @@
-//! LUBM through the real loader and planner, on the device and on the CPU.
+//! Runs LUBM through the real loader and planner, on the GPU and on the CPU.
 
 use crate::figures::{Goal, say_figure};
 use crate::{Options, median, say};
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Parts of the table memory that a query wants, at which it is run again.
+/// Shares of the table memory that a query needs; it is run again with each.
 const PARTS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
 
 pub fn load_into(o: &Options) -> Result<bool> {
@@ -53,7 +53,8 @@ fn here(
     Ok((sum, median(&mut ms)))
 }
 
-/// Milliseconds of a count, a checksum, rows; and of a checksum that waits for each step's number of rows.
+/// Milliseconds of runs that return a count, a checksum, and rows, and of a checksum that waits for each step's number
+/// of rows.
 fn times(
     gpu: &GpuExecutor,
     plan: &Plan,
@@ -90,7 +91,7 @@ fn times(
     Ok(times)
 }
 
-/// Runs in parts of the `table_bytes` that a query's tables take, and what was wrong with them.
+/// Runs a query with shares of `table_bytes`, the memory that its tables need. Returns the runs and the errors found.
 fn in_parts(
     gpu: &GpuExecutor,
     plan: &Plan,
@@ -173,7 +174,7 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
             .profile;
         let kernels: f64 = profile.steps.iter().map(|s| s.seconds()).sum();
         let [count, sums, rows, waited] = &mut times;
-        // Without that of the checksum.
+        // Without the launches of the checksum.
         let own = profile.steps.iter().filter(|s| s.plan_step.is_some());
         let launches: u64 = own.flat_map(|s| &s.kernels).map(|k| k.launches).sum();
         goals(
@@ -204,7 +205,8 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
     Ok(right)
 }
 
-/// Says the goals of a query whose segments are all there, for the milliseconds of a count and of a checksum.
+/// Prints the goals of a query whose segments are all on the device, given the milliseconds of a count and of a
+/// checksum.
 fn goals(o: &Options, query: &str, [count, sums]: [f64; 2], cpu: f64, launches: u64) {
     let wanted = match (query, o.universities) {
         ("L1" | "L7", 2560) => Some(Goal::AtMost(0.12)),
@@ -229,7 +231,7 @@ fn goals(o: &Options, query: &str, [count, sums]: [f64; 2], cpu: f64, launches: 
     }
 }
 
-/// The heavy queries with more and more threads.
+/// Runs the heavy queries on the CPU with 1, 2, 4 … threads.
 pub fn threads(o: &Options) -> Result<bool> {
     let snapshot = Snapshot::of_base(open(&o.store)?);
     let mut left_out = vec![];

@@ -1,24 +1,28 @@
-//! Checks and measures a device, stage by stage: `gpu_bench STAGE [options]`. Each stage prints lines of JSON; `bench/gpu.sh` runs
-//! them one after the other on a machine with a card. `JINDOU_GPU=shim` runs all of it on the CPU, where only the checks
-//! mean anything.
+//! Checks and measures a GPU, stage by stage: `gpu_bench STAGE [options]`. Each stage prints lines of JSON.
+//! `bench/gpu.sh` runs all stages on a machine with a GPU. With `JINDOU_GPU=shim` they run on an emulation on the CPU,
+//! where only the checks mean anything.
 //!
 //! | stage | what |
 //! |---|---|
-//! | `driver` | the card, its driver and memory |
+//! | `driver` | the GPU, its driver and memory |
 //! | `check` | every kernel against plain Rust on random data, one group after the other (`--only GROUP` for one) |
-//! | `speeds` | copying, sectors without order, launches, waits, filling, allocating, pinning, the link; kept for the cost model |
+//! | `speeds` | copies, random accesses, launches, waits, filling, allocating, pinning, the link; the cost model uses
+//! them |
 //! | `floors` | each kernel's time over its byte floor, on segments of LUBM's shapes |
 //! | `load` | LUBM(N) into `--store` |
-//! | `queries` | LUBM's queries on that store: counts and checksums against the CPU's, times, predictions, parts of the memory they want |
+//! | `queries` | LUBM's queries on that store: counts and checksums against the CPU's, times, predictions, runs with a
+//! share of the memory that they need |
 //! | `rows` | LUBM's large answers as TSV by the library, with `--gpu` off, on and auto |
-//! | `bring` | the link, the host's copies into pinned memory, and what bringing segments reaches of both |
+//! | `bring` | the speed of the link, of the host's copies into pinned memory, and the share of both that uploads of
+//! segments reach |
 //! | `paging` | ATC '18's tables 5 and 6 and figures 11 and 12 in milliseconds, with 3, 6 and 10 GB and with all memory |
 //! | `served` | heavy and light clients over HTTP, with `--gpu` off, on and auto |
-//! | `transfers` | bytes that LUBM's heavy queries want and move, alongside ATC '18's tables 1 and 5 and its figure 11; counted, so the shim will do |
-//! | `threads` | the same queries on this CPU with 1, 2, 4 … threads |
+//! | `transfers` | bytes that LUBM's heavy queries need and move, alongside ATC '18's tables 1 and 5 and its figure 11;
+//! counted, so that no GPU is needed |
+//! | `threads` | the heavy queries of `queries` on this CPU with 1, 2, 4 … threads |
 //!
-//! With `--seconds`, a stage begins nothing more after that time, and says what it left out. Lines with a goal say what
-//! is wanted and what is had ([`figures`]); only a wrong answer is a failure.
+//! With `--seconds`, a stage starts nothing more after that time and prints what it left out. A missed goal is printed
+//! ([`figures`]); only a wrong answer is a failure.
 
 mod bring;
 mod figures;
@@ -50,18 +54,18 @@ pub struct Options {
     store: PathBuf,
     universities: u32,
     threads: usize,
-    /// The stage's budget, from `began` on.
+    /// Time that the stage may take from `began` on; `None`: no limit.
     seconds: Option<f64>,
     began: Instant,
 }
 
 impl Options {
-    /// True on the CPU in the card's place: its times say nothing about a card.
+    /// True if the CPU emulates the GPU, so that times say nothing about a GPU.
     fn is_shim(&self) -> bool {
         std::env::var("JINDOU_GPU").is_ok_and(|d| d == "shim")
     }
 
-    /// Rest of the stage's budget; an hour if it has none.
+    /// Time that the stage has left; counts from one hour if it has no limit.
     fn left(&self) -> Duration {
         let budget = Duration::from_secs_f64(self.seconds.unwrap_or(3600.0));
         budget.saturating_sub(self.began.elapsed())
@@ -71,7 +75,7 @@ impl Options {
         self.left().is_zero()
     }
 
-    /// Says what a stage did not do within its budget.
+    /// Prints what the stage left out because its time was over.
     fn say_left_out(&self, left_out: &[String]) {
         if !left_out.is_empty() {
             say(
@@ -143,7 +147,7 @@ pub fn say(line: Value) {
     println!("{line}");
 }
 
-/// Runs a stage; false if something was found wrong.
+/// Runs a stage. Returns false if it found an error.
 fn run(o: &Options) -> Result<bool> {
     let open = || jindou_gpu::open().map_err(Error::Unsupported);
     match o.stage.as_str() {
@@ -179,7 +183,7 @@ fn driver(backend: &dyn Backend) -> Result<bool> {
     Ok(true)
 }
 
-/// Every group of kernels alone, at several sizes. One that fails leaves the others their turn.
+/// Checks every group of kernels at several sizes. A group that fails does not stop the others.
 fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
     let mut right = true;
     let wanted = |g: &&str| o.only.as_ref().is_none_or(|only| only == g);
@@ -196,7 +200,7 @@ fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
                 let seeds = if rows == o.check_rows { 1 } else { 3 };
                 (1..=seeds).try_for_each(|seed| {
                     let mut c = Checker::new(Arc::clone(backend), seed * 1000 + u64::from(rows));
-                    // Some with tables that only the device knows to be shorter.
+                    // One seed uses tables with spare rows, whose real length only the device knows.
                     c.spare = if seed == 2 { 3000 } else { 0 };
                     let done = c.group(group, rows);
                     launches += c.launches.len();
@@ -216,7 +220,7 @@ fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
     Ok(right)
 }
 
-/// Bytes per second of a copy inside the device, reads and writes both counted; median.
+/// Median of the bytes per second of a copy inside the device; reads and writes both count.
 fn copy_bandwidth(device: &Arc<Device>, bytes: usize, repeat: usize) -> Result<f64> {
     let (from, to) = (
         DeviceBuffer::new(device, bytes)?,
@@ -226,7 +230,7 @@ fn copy_bandwidth(device: &Arc<Device>, bytes: usize, repeat: usize) -> Result<f
     let mut seconds = vec![];
     for _ in 0..repeat + 2 {
         let a = device.mark()?;
-        // SAFETY: two live buffers of this length.
+        // SAFETY: both buffers live and have this length.
         unsafe { device.copy(to.at(), from.at(), bytes)? };
         let b = device.mark()?;
         seconds.push(seconds_between(device, a, b)?);
@@ -234,7 +238,7 @@ fn copy_bandwidth(device: &Arc<Device>, bytes: usize, repeat: usize) -> Result<f
     Ok(2.0 * bytes as f64 / median(&mut seconds[2..]))
 }
 
-/// Seconds from one mark to another, which are waited for and given back.
+/// Seconds between two marks. Waits until the device has reached both, and frees them.
 fn seconds_between(device: &Device, a: Mark, b: Mark) -> Result<f64> {
     device.sync()?;
     let seconds = device.between(&a, &b)?;

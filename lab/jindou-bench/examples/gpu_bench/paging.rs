@@ -1,7 +1,7 @@
-//! ATC '18's tables 5 and 6 and figures 11 and 12 in milliseconds, the paper's figures next to them: the paper's queries on
-//! LUBM-2560 want 2.4 to 5.6 GB on a K40m. Each cap of memory is measured twice: as it is, and as the same part of what the
-//! query wants here, which is less, so that as much has to be swapped as there. A query whose largest step does not fit is
-//! left to the CPU, so there is a third cap: just that step.
+//! ATC '18's tables 5 and 6 and figures 11 and 12 in milliseconds, alongside the paper's figures. The paper's queries
+//! need 2.4 to 5.6 GB on LUBM-2560, on a K40m. Jindou's segments are smaller, so each cap on memory is measured twice:
+//! with as many bytes, and with the same share of the bytes that the query needs, so that the same share has to be
+//! swapped. A query whose largest step does not fit runs on the CPU, so a third cap is the size of that step.
 
 use crate::figures::{Goal, say_figure, say_wrong};
 use crate::transfers::memory_for_blocks;
@@ -18,28 +18,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of the shim's pages, so that little data has many.
+/// Page size of the emulated GPU, small so that little data has many pages.
 const SHIM_PAGE: usize = 1 << 10;
-/// Gigabytes of the paper's caps.
+/// The paper's caps on GPU memory in gigabytes.
 const CAPS: [f64; 3] = [3.0, 6.0, 10.0];
-/// Least part of the budget that is left to figure 12.
+/// Share of the stage's time that is reserved for figure 12.
 const MIX: f64 = 0.3;
-/// Queries under way at once in figure 12, and the longest time for one of its runs.
+/// Queries that run at once in figure 12, and the timeout of each of its runs.
 const CLIENTS: usize = 4;
 const MIX_TIME: Duration = Duration::from_secs(8);
-/// Idle time after which memory would be given back: never, here.
+/// Time after which an idle device frees its memory. Long, so that it never does here.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// The paper's figures of a query.
 struct Paper {
     query: &'static str,
-    /// Gigabytes that it wants.
+    /// Gigabytes that its segments take.
     wants: f64,
-    /// Milliseconds with memory enough (its table 3).
+    /// Milliseconds with enough memory (its table 3).
     alone: f64,
-    /// With 3 GB (its table 5): per query, per pattern, per block, with the pipeline; a query that does not fit has none.
+    /// Milliseconds with 3 GB (its table 5), when data is swapped per query, per pattern, per block, and per block with
+    /// the pipeline; `None` for a query that does not fit.
     steps: [Option<f64>; 4],
-    /// On ten servers and LUBM-10240, without and with copies from GPU to GPU (its table 6).
+    /// Milliseconds on ten servers and LUBM-10240, without and with copies from GPU to GPU (its table 6).
     servers: [f64; 2],
 }
 
@@ -73,15 +74,16 @@ const PAPER: [Paper; 4] = [
         servers: [103.0, 98.0],
     },
 ];
-/// Geometric means of the median and of the 99th percentile in its figure 12, and megabytes that come in a second.
+/// The paper's figure 12: geometric means of the queries' medians and 99th percentiles in milliseconds, and megabytes
+/// uploaded per second.
 const PAPER_MIX: [f64; 3] = [84.5, 93.8, 750.0];
 
-/// A query, its plan, what is right, and what it wants.
+/// A query, its plan, the right answer, and the memory that it needs.
 struct Heavy {
     paper: &'static Paper,
     plan: Plan,
     right: (u64, u64),
-    /// Bytes of its segments, and of each step's.
+    /// Bytes of all of its segments; `steps` has those of each step.
     query: u64,
     steps: Vec<u64>,
 }
@@ -90,7 +92,7 @@ struct Heavy {
 #[derive(Default)]
 struct Runs {
     ms: Vec<f64>,
-    /// Bytes of blocks that came in the last one, and the strips into which it was cut.
+    /// Bytes of the blocks that were uploaded in the last run, and the number of times its tables were divided.
     came: u64,
     cuts: u64,
 }
@@ -115,7 +117,7 @@ fn here(plan: &Plan, snapshot: &Snapshot, threads: usize) -> Result<(u64, u64)> 
     Ok((sum.rows, sum.checksum))
 }
 
-/// The device; on the shim, one with small pages.
+/// The device; if emulated, with small pages.
 fn backend(o: &Options) -> Result<Arc<dyn Backend>> {
     if o.is_shim() {
         return Ok(Arc::new(Shim::open(ShimOptions {
@@ -158,19 +160,20 @@ impl<'o> Stage<'o> {
         })
     }
 
-    /// An executor with this much memory, by default all; with blocks as given.
+    /// An executor with this much memory (`None`: all of the device's) and these options for blocks.
     fn executor(&self, memory: Option<u64>, paging: PagingOptions) -> GpuExecutor {
         let memory = memory.unwrap_or(u64::MAX);
         GpuExecutor::limited(Arc::clone(&self.backend), memory, IDLE).with_paging(paging)
     }
 
-    /// Memory of which blocks get the same part of what a query wants as these gigabytes are in the paper.
+    /// Memory with which blocks have the same share of the bytes that a query needs as `gb` gigabytes have in the
+    /// paper.
     fn part(&self, heavy: &Heavy, gb: f64) -> u64 {
         let bytes = heavy.query as f64 * gb / heavy.paper.wants;
         memory_for_blocks(&*self.backend, bytes as u64)
     }
 
-    /// True if the rest of the budget is the mix's; then this is left out.
+    /// True if only the time that is reserved for figure 12 is left; then `what` is noted as left out.
     fn is_late(&mut self, what: &str) -> bool {
         let budget = self.o.seconds.unwrap_or(3600.0);
         let is_late = self.o.left().as_secs_f64() <= MIX * budget;
@@ -180,7 +183,7 @@ impl<'o> Stage<'o> {
         is_late
     }
 
-    /// Says of a query that is known to have no rows that it reads nothing, so that there is nothing to swap.
+    /// If a query is known to have no rows, prints that it reads nothing, so that nothing is swapped, and returns true.
     fn is_empty(&self, what: &str, heavy: usize) -> bool {
         let is_empty = self.heavy[heavy].query == 0;
         if is_empty {
@@ -191,8 +194,8 @@ impl<'o> Stage<'o> {
         is_empty
     }
 
-    /// Runs a query warm: until it has run twice, then `repeat` times. `cold`: without segments before each run, all of
-    /// which count. `None` if it is left to the CPU.
+    /// Runs a query warm: twice, then `repeat` times that count. With `cold` the device has no segments before each
+    /// run, and all runs count. `None` if the query was left to the CPU.
     fn runs(
         &mut self,
         gpu: &GpuExecutor,
@@ -250,7 +253,7 @@ impl<'o> Stage<'o> {
         say_figure(self.o, what, "ms", paper.map(Goal::AtMost), had, more);
     }
 
-    /// Table 5: what each mechanism adds with 3 GB.
+    /// Table 5: the gain of each mechanism with 3 GB.
     fn table_5(&mut self, heavy: usize) -> Result<()> {
         let Heavy {
             paper,
@@ -268,7 +271,7 @@ impl<'o> Stage<'o> {
         }
         let blocks = (query as f64 * CAPS[0] / paper.wants) as u64;
         let more = json!({ "table": 5, "query": name, "wants_mb": query as f64 / 1e6, "memory_mb": memory as f64 / 1e6 });
-        // All segments before the query, none of which is kept.
+        // Upload of all segments before the query, of which none stays on the device.
         let all = self.executor(None, PagingOptions::default());
         let cold = self.runs(&all, heavy, &what, true)?;
         let warm = self.runs(&all, heavy, &what, false)?;
@@ -288,7 +291,8 @@ impl<'o> Stage<'o> {
             Some(&mut cold).filter(|_| fits),
             whole,
         );
-        // Jindou has no such mode: the same bytes a millisecond for each step's segments, and the time of the steps.
+        // Jindou cannot swap per pattern. Its time is computed: the bytes of each step's segments at the measured rate
+        // of uploads, plus the time of the steps.
         let pattern = warm_ms + (cold_ms - warm_ms).max(0.0) * every as f64 / query.max(1) as f64;
         let mut computed = more.clone();
         computed["computed"] = json!(true);
@@ -323,7 +327,7 @@ impl<'o> Stage<'o> {
         Ok(())
     }
 
-    /// The time with memory for the largest step alone: blocks come and go between the steps.
+    /// The time with memory for the largest step only, so that blocks are evicted and uploaded between the steps.
     fn least(&mut self, heavy: usize) -> Result<()> {
         let Heavy {
             paper,
@@ -348,7 +352,8 @@ impl<'o> Stage<'o> {
         Ok(())
     }
 
-    /// Figure 11: the time by memory; and table 6, which needs ten times the data for what the paper had.
+    /// Figure 11: the time by memory. Also table 6, whose goals apply only to LUBM-10240, ten times the paper's usual
+    /// data.
     fn figure_11(&mut self, heavy: usize) -> Result<()> {
         let paper = self.heavy[heavy].paper;
         let name = paper.query;
@@ -372,7 +377,7 @@ impl<'o> Stage<'o> {
                     (Some(gb), false) => Some((gb * 1e9) as u64),
                     (None, _) => None,
                 };
-                // Between the caps the paper has a curve only: what it took with less memory.
+                // For other caps the paper has only a curve, so the goal is its time with less memory.
                 let goal = match gb {
                     Some(gb) if gb < paper.wants + 1.0 => paper.steps[3],
                     _ => Some(paper.alone),
@@ -387,7 +392,8 @@ impl<'o> Stage<'o> {
         if self.is_late(&what) {
             return Ok(());
         }
-        // There, intermediate rows go from server to server; here they stay, and at most the answer crosses the link.
+        // In the paper, servers exchange intermediate rows; here they stay on one GPU, and at most the answer crosses
+        // the link.
         let is_theirs = self.o.universities == 10_240;
         let gpu = self.executor(None, PagingOptions::default());
         let mut more = json!({ "table": 6, "query": name, "universities": self.o.universities, "paper_ms": paper.servers });
@@ -428,7 +434,7 @@ impl<'o> Stage<'o> {
         Ok(())
     }
 
-    /// Figure 12: a mix of the four under 10 GB.
+    /// Figure 12: a mix of the four queries with 10 GB.
     fn figure_12(&mut self, is_part: bool, time: Duration) -> Result<()> {
         let gb = CAPS[2];
         let wanted: u64 = self.heavy.iter().map(|h| h.query).sum();
@@ -440,7 +446,7 @@ impl<'o> Stage<'o> {
         let how = if is_part { " in proportion" } else { "" };
         let what = format!("figure 12, {gb} GB{how}");
         let gpu = self.executor(Some(memory), PagingOptions::default());
-        // Those that run with this memory at all.
+        // The queries that run with this memory at all.
         let mut runs_there = vec![];
         for i in 0..self.heavy.len() {
             if self.runs(&gpu, i, &what, false)?.is_some() {
@@ -491,7 +497,7 @@ impl<'o> Stage<'o> {
             let mut next = number;
             while began.elapsed() < time {
                 let i = queries[next % queries.len()];
-                // Each client has an order of its own.
+                // Each client asks the queries in an order of its own.
                 next += 1 + number % 3;
                 let Heavy { plan, right, .. } = &self.heavy[i];
                 let options = GpuOptions::default();
@@ -503,7 +509,7 @@ impl<'o> Stage<'o> {
                         let is_wrong = (r.rows, r.checksum) != (right.0, Some(right.1));
                         wrong.fetch_add(u64::from(is_wrong), Ordering::Relaxed);
                     }
-                    // Others hold the memory.
+                    // Other queries hold the memory.
                     Err(Error::Limit(_) | Error::Unsupported(_)) => {
                         refused.fetch_add(1, Ordering::Relaxed);
                     }
@@ -535,7 +541,7 @@ impl<'o> Stage<'o> {
         })
     }
 
-    /// Says each query's latencies, and returns the geometric means of the medians and of the 99th percentiles.
+    /// Prints each query's latencies, and returns the geometric means of the medians and of the 99th percentiles.
     fn say_latencies(&self, what: &str, seen: &[(usize, f64)]) -> [Option<f64>; 2] {
         let (mut logs, mut queries) = ([0.0; 2], 0.0);
         for i in 0..self.heavy.len() {
@@ -570,7 +576,7 @@ struct Mix {
     /// The query and the milliseconds of each run.
     seen: Vec<(usize, f64)>,
     seconds: f64,
-    /// Bytes brought to the device.
+    /// Bytes uploaded to the device.
     came: u64,
     wrong: u64,
     refused: u64,

@@ -1,4 +1,5 @@
-//! Rows that leave as text: LUBM's large answers as TSV by the library, into nothing, with `--gpu` off, on and auto.
+//! Measures answers that leave as text: LUBM's large answers, written as TSV by the library and discarded, with `--gpu`
+//! off, on and auto.
 
 use crate::figures::{Goal, say_figure, say_wrong};
 use crate::{Options, median};
@@ -10,10 +11,10 @@ use std::io::Write;
 use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Part that `auto` may take of the better time of both.
+/// Factor by which the time of `auto` may exceed the better time of `on` and `off`.
 const SLACK: f64 = 1.1;
 
-/// Counts bytes and forgets them.
+/// Counts the bytes written to it and discards them.
 #[derive(Default)]
 struct Nowhere(u64);
 
@@ -28,7 +29,7 @@ impl Write for Nowhere {
     }
 }
 
-/// Lines, whatever their order.
+/// Counts lines and adds their hashes, so that two outputs compare equal whatever the order of their lines.
 #[derive(Default)]
 struct Lines {
     lines: u64,
@@ -90,7 +91,7 @@ pub fn measure(o: &Options) -> Result<bool> {
             let options = QueryOptions::default()
                 .with_threads(o.threads)
                 .with_gpu(choice);
-            // The first run brings the segments; its lines are compared.
+            // The first run uploads the segments; its lines are compared.
             let (seen, first) = written(&db, q.text, &options, Lines::default())?;
             let seen = (seen.lines, seen.sum);
             let known = q.rows(o.universities).map(|rows| rows + 1);
@@ -114,7 +115,7 @@ pub fn measure(o: &Options) -> Result<bool> {
             }
             let (runs, last) = (ms.len(), ms.last().copied());
             let had = median(&mut ms);
-            // 16 cores alone are to be beaten by the card; by the choice, whichever is better.
+            // `on` should beat 16 cores, and `auto` should be near the better of both.
             let wanted = match choice {
                 GpuChoice::Off => None,
                 GpuChoice::On => (best < f64::MAX).then_some(Goal::AtMost(best)),

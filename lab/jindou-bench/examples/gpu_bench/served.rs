@@ -1,5 +1,5 @@
-//! Heavy and light clients over HTTP, with `--gpu` off, on and auto: a server of this process each time, as `jindou serve`
-//! starts it. Each query alone first, then all together.
+//! Heavy and light clients over HTTP, with `--gpu` off, on and auto. Each setting has its own server in this process,
+//! started as by `jindou serve`. Each query is measured alone, then all together.
 
 use crate::figures::{Goal, say_figure, say_wrong};
 use crate::http::{Client, failed, request};
@@ -13,20 +13,21 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Counts over HTTP as they were recorded on an H200: a triangle over five predicates, and distinct ends of a join.
+/// Counting queries that were recorded over HTTP on an H200: a triangle over five predicates, and the distinct ends of
+/// a join.
 const SERVED: &str = include_str!("../../../../crates/jindou-gpu/tests/recorded/served.tsv");
-/// Milliseconds that they took there with LUBM-10240.
+/// Milliseconds that they took on the H200 with LUBM-10240.
 const RECORDED: [(&str, f64); 2] = [("T", 4.7), ("D", 7.0)];
 const HEAVY: usize = 8;
 const LIGHT_CLIENTS: usize = 4;
 /// Constants of each light template.
 const CONSTANTS: usize = 500;
-/// The longest time for the clients together.
+/// The longest time for which all clients run together.
 const TOGETHER: Duration = Duration::from_secs(8);
-/// The longest time for a device to be opened and measured.
+/// Timeout for opening a device and measuring its speeds.
 const OPENED: Duration = Duration::from_secs(10);
-/// Part that `auto` may take of the better time of both, and must reach of the better rate; part of their rate that light
-/// queries keep alongside a card's.
+/// Factor by which the time of `auto` may exceed the better time of `on` and `off`, and its rate may fall short of the
+/// better rate. `KEPT` is the share of their rate that light queries should reach alongside a GPU's heavy ones.
 const SLACK: f64 = 1.1;
 const KEPT: f64 = 0.8;
 
@@ -51,7 +52,7 @@ fn heavy_queries() -> Vec<HeavyQuery> {
     .collect()
 }
 
-/// The query that counts another one's rows.
+/// The query that counts the rows of another query.
 fn counted(text: &str) -> String {
     match (text.find("SELECT"), text.find("WHERE")) {
         (Some(select), Some(wher)) => {
@@ -75,7 +76,7 @@ fn light_requests(universities: u32) -> Vec<Vec<u8>> {
     out
 }
 
-/// Answers that the clients together got.
+/// Rates and times of the answers when all clients run together.
 struct Together {
     heavy_a_second: f64,
     light_a_second: f64,
@@ -84,7 +85,7 @@ struct Together {
     refused: u64,
 }
 
-/// Heavy and light clients for this long.
+/// Runs heavy and light clients together for this long.
 fn together(
     to: SocketAddr,
     heavy: &[HeavyQuery],
@@ -141,7 +142,7 @@ fn together(
     })
 }
 
-/// Figures of the runs with the GPU off and on, by heavy query: the first time and the median.
+/// Figures of the earlier runs (GPU off, then on), for each heavy query: its first time, and the best of the medians.
 #[derive(Default)]
 struct Before {
     first: Vec<Option<f64>>,
@@ -154,7 +155,7 @@ struct Served<'o> {
     o: &'o Options,
     heavy: Vec<HeavyQuery>,
     light: Vec<Vec<u8>>,
-    /// The answers, as they first came.
+    /// The first answer to each heavy query, with which later ones are compared.
     answers: Vec<Option<Vec<u8>>>,
     before: Before,
     right: bool,
@@ -162,7 +163,7 @@ struct Served<'o> {
 }
 
 impl Served<'_> {
-    /// Each heavy query alone, until this part of the budget is over.
+    /// Runs each heavy query alone, until the time `until`.
     fn alone(&mut self, to: SocketAddr, how: &str, until: Instant) -> Result<()> {
         let mut client = Client::connect(to)?;
         for i in 0..self.heavy.len() {
@@ -191,7 +192,7 @@ impl Served<'_> {
                 }
             }
             let (first, runs) = (ms[0], ms.len());
-            // The first runs bring segments, and teach what a plan takes.
+            // The first runs upload segments and teach the cost model, so they do not count.
             let had = median(&mut ms[4..]);
             let before = (self.before.first[i], self.before.best[i]);
             let recorded = RECORDED.iter().find(|r| r.0 == name).map(|r| r.1);
@@ -203,7 +204,7 @@ impl Served<'_> {
             let more =
                 json!({ "query": name, "gpu": how, "threads": self.o.threads, "runs": runs });
             say_figure(self.o, &what, "ms", goal, Some(had), more.clone());
-            // Only queries that demand the device wait for it.
+            // With `auto`, no query waits until the device is open.
             let goal = match (how, before.0) {
                 ("auto", Some(off)) => Some(Goal::AtMost(2.0 * off.max(1.0))),
                 _ => None,
@@ -286,7 +287,7 @@ pub fn measure(o: &Options) -> Result<bool> {
             served.left_out.push(format!("--gpu {how}"));
             continue;
         }
-        // Half of this one's share for the queries alone.
+        // Half of this setting's share of the time is for the queries alone.
         let share = (o.left() / (choices.len() - i) as u32).min(6 * TOGETHER);
         let until = Instant::now() + share / 2;
         let runtime = Runtime::builder().threads(o.threads).build();
@@ -296,7 +297,7 @@ pub fn measure(o: &Options) -> Result<bool> {
         let db = Database::open_with(&o.store, &OpenOptions::default().with_runtime(runtime))?;
         let server = Server::start(db, options).map_err(|e| failed("the server", e))?;
         let to = server.address();
-        // A device is opened in some 0.3 s, in which `auto` answers a hundred queries on the CPU.
+        // Opening a device takes some 0.3 s, in which `auto` answers a hundred queries on the CPU.
         if matches!(choice, GpuChoice::Auto) {
             opened.wait_for_gpu(OPENED);
         }

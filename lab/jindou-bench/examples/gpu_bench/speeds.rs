@@ -1,4 +1,4 @@
-//! A device's speeds: those of the cost model, and what the host asks for besides.
+//! Measures a device's speeds: those that the cost model uses, and those of the host's calls.
 
 use crate::figures::{Goal, say_figure};
 use crate::{Options, median, say, seconds_between};
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time for the cost model's figures: many times what a server takes.
+/// Time for measuring the cost model's speeds, many times the time that a server allows.
 const BUDGET: Duration = Duration::from_secs(5);
 
 pub fn measure(device: &Arc<Device>, o: &Options) -> Result<bool> {
     let (speeds, refused) = Calibration::measure_and_say(device, BUDGET, &CancelToken::new())?;
     say(json!({ "speeds": speeds.to_json() }));
-    // What a server measures in its 150 ms should be near.
+    // The speeds that a server measures in its 150 ms should be near those.
     let (quick, quick_refused) =
         Calibration::measure_and_say(device, BUDGET / 33, &CancelToken::new())?;
     say(json!({ "speeds_in_150_ms": quick.to_json() }));
@@ -58,7 +58,7 @@ pub fn measure(device: &Arc<Device>, o: &Options) -> Result<bool> {
             let began = Instant::now();
             let pinned = device.alloc_host(bytes)?;
             pin.push(began.elapsed().as_secs_f64());
-            // SAFETY: just given, and nothing was copied to it.
+            // SAFETY: just allocated with this length, and no copy from or to it was started.
             unsafe { device.free_host(pinned, bytes) };
         }
         say(json!({

@@ -1,7 +1,8 @@
-//! ATC '18's tables of bytes from counters: what LUBM's heavy queries want and move, the paper's figures next to them. No card is needed, and no kernel
-//! runs: blocks come and go as they would, each step over one table.
+//! ATC '18's tables of bytes from counters: the bytes that LUBM's heavy queries need and move, alongside the paper's
+//! figures. No GPU is needed and no kernel runs: blocks are uploaded and evicted as if each step ran once, over one
+//! table.
 //!
-//! The paper's 3 GB of GPU memory are here the same part of what a query wants as there (Q7: 3 of 5.6 GB).
+//! The paper's 3 GB of GPU memory are scaled to the same share of the bytes that a query needs (Q7: 3 of 5.6 GB).
 
 use crate::{Options, say};
 use jindou_gpu::{Backend, GpuExecutor, PagingOptions, Transfers};
@@ -12,29 +13,29 @@ use jindou_workloads::queries::lubm::QUERIES;
 use serde_json::json;
 use std::time::Duration;
 
-/// Part of a device's memory that blocks may take, as `pages` has it.
+/// Share of a device's memory that blocks may take, the same as in the library's `pages`.
 const SHARE: f64 = 0.75;
-/// Gigabytes that a query moves, in this many swaps.
+/// Gigabytes that a query moves, and the number of swaps.
 type Swaps = Option<(f64, u32)>;
 
-/// Gigabytes that the paper's queries want on LUBM-2560 (its table 3), and what they move with 3 GB (its §6.3).
+/// Gigabytes that the paper's queries need on LUBM-2560 (its table 3), and the bytes and swaps with 3 GB (its §6.3).
 const PAPER: [(&str, f64, Swaps); 4] = [
     ("L1", 3.6, Some((1.5, 187))),
     ("L2", 2.4, None),
     ("L3", 3.6, None),
     ("L7", 5.6, Some((5.1, 734))),
 ];
-/// Gigabytes of its entire graph.
+/// Gigabytes of the paper's entire graph.
 const PAPER_GRAPH: f64 = 16.3;
 
-/// Memory of a device of which blocks get this many bytes.
+/// Memory of a device on which blocks have this many bytes.
 pub fn memory_for_blocks(backend: &dyn Backend, bytes: u64) -> u64 {
-    // One page more than a part that is not a whole number of them.
+    // Rounded up to whole pages, since a part of a page would not be used.
     let page = backend.page().unwrap_or(1) as u64;
     ((bytes.div_ceil(page) * page) as f64 / SHARE).ceil() as u64 + 1
 }
 
-/// A device of whose memory blocks get this many bytes.
+/// A device on which blocks have this many bytes.
 fn device(bytes: u64, options: PagingOptions) -> Result<GpuExecutor> {
     let backend = jindou_gpu::open().map_err(Error::Unsupported)?;
     let memory = memory_for_blocks(&*backend, bytes);
@@ -42,7 +43,7 @@ fn device(bytes: u64, options: PagingOptions) -> Result<GpuExecutor> {
     Ok(gpu.with_paging(options))
 }
 
-/// A cold and two warm runs with this much memory for blocks.
+/// A cold and two warm runs on a device whose blocks have this many bytes.
 fn runs(plan: &Plan, snapshot: &Snapshot, bytes: u64, options: PagingOptions) -> Result<Transfers> {
     device(bytes, options)?.transfers(plan, snapshot, 3)
 }
@@ -51,7 +52,7 @@ fn mb(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A warm run's megabytes and blocks.
+/// Megabytes and blocks that a warm run moves.
 fn warm(t: &Transfers) -> String {
     match t.runs.last() {
         Some((bytes, blocks)) => format!("{:.2} ({blocks})", mb(*bytes)),
@@ -59,7 +60,8 @@ fn warm(t: &Transfers) -> String {
     }
 }
 
-/// A query of the paper's: its name, gigabytes there, and its plan and transfers with room for all blocks here.
+/// One of the paper's queries: its name, the gigabytes and swaps in the paper, its plan, and its transfers if all
+/// blocks fit.
 struct PaperQuery {
     name: &'static str,
     paper: f64,
@@ -68,7 +70,7 @@ struct PaperQuery {
     all: Transfers,
 }
 
-/// Blocks are brought only when a step needs them.
+/// Options with which blocks are uploaded only when a step needs them.
 fn without_prefetch() -> PagingOptions {
     PagingOptions {
         prefetch: false,
@@ -133,7 +135,7 @@ fn table_1(snapshot: &Snapshot, graph: u64, l7: &PaperQuery) -> Result<()> {
         5.6,
     );
     row("per pattern", step, 2.9, format!("{:.2}", mb(every)), 5.6);
-    // 6 GB there for 5.6 that are wanted.
+    // The paper gives 6 GB to a query that needs 5.6.
     let six = (l7.all.query as f64 * 6.0 / 5.6) as u64;
     let moved = runs(&l7.plan, snapshot, six, late)?;
     row("per block, 6 GB", step, 2.9, warm(&moved), 0.7);

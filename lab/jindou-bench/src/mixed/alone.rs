@@ -1,4 +1,4 @@
-//! One thread that asks one query after the other, no scheduler between: what the clients' queries cost by themselves.
+//! The cost of the clients' queries without a scheduler: one thread runs them one after the other.
 
 use super::arrivals::Random;
 use super::emulate::{Setup, Task};
@@ -6,7 +6,7 @@ use crate::measure::cpu_time;
 use jindou::{QueryOptions, Result, Session, Value};
 use std::time::{Duration, Instant};
 
-/// Queries a second of one thread that asks one after the other, no scheduler between; by class the mean time, and of the mix.
+/// Runs random queries of the mix on one thread, one after the other and without a scheduler, for `duration`.
 pub fn alone(setup: &Setup, how: How, duration: Duration, seed: u64) -> Result<Alone> {
     let mut sessions: Vec<Session> = setup.classes.iter().map(|c| c.prepared.session()).collect();
     let options = QueryOptions::default().with_threads(1);
@@ -48,20 +48,20 @@ pub fn alone(setup: &Setup, how: How, duration: Duration, seed: u64) -> Result<A
     })
 }
 
-/// How [`alone`] asks.
+/// The way in which [`alone`] runs queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// Prepared queries.
     Prepared,
-    /// Texts, each parsed and planned unless it was before.
+    /// Query texts, each parsed and planned unless its plan is cached.
     Text,
 }
 
-/// Measurements by [`alone`].
+/// Measurements of [`alone`].
 pub struct Alone {
     pub rate: f64,
-    /// Queries a second of processor time: the same whatever else the machine does, but for its caches.
+    /// Queries per second of processor time, which hardly depends on other processes.
     pub of_processor: f64,
-    /// Seconds per query, by class.
+    /// Mean seconds per query for each class.
     pub means: Vec<f64>,
 }

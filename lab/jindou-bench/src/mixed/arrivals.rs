@@ -1,9 +1,10 @@
-//! How light queries come: drawn by the workers themselves, or by threads of their own.
+//! The arrival of light queries, which either the scheduler's workers or threads of their own generate.
 //!
-//! In an open loop each worker has a Poisson process with its share of the rate; together they are one with the whole rate. A
-//! worker asks its own between two queries and while it is idle, and sees to others' whose worker is at something long, so that
-//! arrivals are late by some 20 µs at most while any worker is free. A query's latency counts from its intended time however
-//! late it is drawn, and what it has waited by then counts for its admission.
+//! In an open loop (arrivals do not wait for answers), each worker generates a Poisson process with its share of the
+//! rate; together they make up one process with the whole rate. A worker asks its own source between two queries and
+//! while it is idle. It also draws arrivals from the sources of workers that are busy with a long query, so that
+//! arrivals are generated at most some 20 µs late while any worker is free. A query's latency counts from its intended
+//! arrival time, however late it is generated, and admission counts the time that it has waited by then.
 
 use super::emulate::Task;
 use jindou_model::sync::lock;
@@ -11,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// xorshift64*.
+/// The pseudorandom number generator xorshift64*.
 pub struct Random(u64);
 
 impl Random {
@@ -44,38 +45,39 @@ impl Random {
     }
 }
 
-/// How light queries come.
+/// The arrival process of light queries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// None.
+    /// No light queries.
     None,
-    /// A number of clients, each of which keeps a window of queries under way.
+    /// A fixed number of clients, each with `window` queries in flight.
     Closed { clients: usize, window: usize },
-    /// A number of queries a second, at random intended times (a Poisson process), whatever becomes of earlier ones.
+    /// A fixed rate of queries per second at random times (a Poisson process), whether or not earlier ones were
+    /// answered.
     Open { rate: f64, clients: usize },
 }
 
-/// A query that has come.
+/// A query that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub task: Task,
     pub client: u64,
-    /// The worker to whose queue it goes, before it is counted round.
+    /// Number of the queue that it goes to, modulo the number of queues.
     pub home: usize,
-    /// The intended time.
+    /// The intended arrival time, from which the latency counts.
     pub at: Instant,
 }
 
-/// A source's reply: an arrival, or when to ask again.
+/// Result of [`Sources::next`]: an arrival, or the time at which to ask again.
 pub enum Next {
     Now(Arrival),
     At(Instant),
 }
 
-/// How late another worker's arrivals must be before one sees to them, and how often one looks.
+/// Delay after which another worker's arrivals are drawn, and the interval between two looks at the others' sources.
 const LATE: Duration = Duration::from_micros(20);
-/// A source that is later than this leaves out what should have come: not to the queries' loss, but it is said. Workers keep up
-/// with some twenty times what they can answer.
+/// A source that is more than this behind skips the arrivals that it missed. These count in [`Sources::unsent`] rather
+/// than in any latency. Workers keep up with some twenty times the rate that they can answer.
 const MOST_BEHIND: Duration = Duration::from_millis(100);
 
 /// The Poisson processes of all workers.
@@ -87,7 +89,7 @@ pub struct Sources {
 
 #[repr(align(128))]
 struct Source {
-    /// When the next arrival is due, in nanoseconds after `begin`; to be looked at without the lock.
+    /// Time of the next arrival in nanoseconds after `begin`, readable without the lock.
     due: AtomicU64,
     state: Mutex<Process>,
 }
@@ -102,11 +104,11 @@ struct Process {
     unsent: u64,
 }
 
-/// A worker's knowledge of the other sources.
+/// A worker's schedule for looking at other workers' sources.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     again: Instant,
-    /// When one of the others will be late.
+    /// When the first of the other sources will be late enough to be drawn from.
     late: Option<Instant>,
 }
 
@@ -120,12 +122,12 @@ impl Look {
 }
 
 impl Source {
-    /// The next arrival's intended time and number, if that time has come; calls `draw` for what it is.
+    /// If the next arrival is due at `now`, its query (chosen by `draw`), intended time and number.
     fn draw(&self, now: u64, draw: impl FnOnce(&mut Random) -> Task) -> Option<(Task, u64, u64)> {
         if self.due.load(Ordering::Relaxed) > now {
             return None;
         }
-        // Another thread that holds the lock takes the arrivals that are due.
+        // A thread that holds the lock takes the arrivals that are due, so there is no need to wait.
         let mut s = self.state.try_lock().ok()?;
         let behind = now as f64 - s.due;
         if behind < 0.0 {
@@ -146,7 +148,7 @@ impl Source {
 }
 
 impl Sources {
-    /// `rate` arrivals a second from `begin` on, of this many clients, spread over `workers` processes.
+    /// Arrivals of `clients` clients at `rate` per second from `begin` on, split into `workers` Poisson processes.
     pub fn new(rate: f64, clients: usize, workers: usize, begin: Instant, seed: u64) -> Self {
         let rate = rate / workers as f64;
         let all = (0..workers as u64)
@@ -188,7 +190,7 @@ impl Sources {
         })
     }
 
-    /// The arrival that is there for a worker at `now`, or when to ask again; `draw` chooses the query.
+    /// The next arrival that is due for a worker at `now`, or the time to ask again; `draw` chooses the query.
     pub fn next(
         &self,
         draw: impl Fn(&mut Random) -> Task,
@@ -209,7 +211,8 @@ impl Sources {
                 if due + late <= ns
                     && let Some(a) = self.arrival(&draw, other, ns)
                 {
-                    // Not to wait again: there may be more.
+                    // `look.again` stays as it is, so that the next call looks again at once: there may be more
+                    // arrivals.
                     return Next::Now(a);
                 }
                 first = first.min(due + late);
@@ -222,7 +225,7 @@ impl Sources {
         Next::At(look.late.map_or(due, |late| due.min(late.max(look.again))))
     }
 
-    /// From `from` on another rate; what should have come before is forgotten.
+    /// Changes the rate from the time `from` on; arrivals due earlier are dropped.
     pub fn set_rate(&self, rate: f64, from: Instant) {
         let from = from.saturating_duration_since(self.begin).as_nanos() as f64;
         for s in &self.all {
@@ -234,7 +237,7 @@ impl Sources {
         }
     }
 
-    /// Arrivals that were left out so far.
+    /// Number of arrivals skipped so far, since their source was too far behind.
     pub fn unsent(&self) -> u64 {
         self.all.iter().map(|s| lock(&s.state).unsent).sum()
     }
@@ -255,7 +258,7 @@ mod tests {
         }
     }
 
-    /// All that comes within a time, in the order of its intended times.
+    /// All arrivals within `until` after `begin`, in the order of their intended times.
     fn all(sources: &Sources, workers: usize, begin: Instant, until: Duration) -> Vec<Arrival> {
         let counter = AtomicU64::new(0);
         let mut out = vec![];
@@ -281,7 +284,7 @@ mod tests {
         let sources = Sources::new(rate, 7, 3, begin, 5);
         let seen = all(&sources, 3, begin, time);
         let expected = rate * time.as_secs_f64();
-        // Five deviations of a Poisson count.
+        // Five standard deviations of a Poisson count.
         let most = 5.0 * expected.sqrt();
         assert!(
             (seen.len() as f64 - expected).abs() < most,
@@ -293,7 +296,8 @@ mod tests {
             .map(|w| (w[1].at - w[0].at).as_secs_f64() * rate)
             .collect();
         gaps.sort_by(f64::total_cmp);
-        // Kolmogorov and Smirnov: the distribution function is never further from 1 - e^-x than 1.95 / √n (one in a thousand).
+        // Kolmogorov–Smirnov test: with probability 0.999, the empirical distribution differs from 1 - e^-x by at most
+        // 1.95 / √n.
         let n = gaps.len() as f64;
         let far = gaps
             .iter()
@@ -311,7 +315,7 @@ mod tests {
         let begin = Instant::now();
         let sources = Sources::new(1e6, 4, 4, begin, 1);
         let counter = AtomicU64::new(0);
-        // The fourth worker draws nothing: it is at something long.
+        // The fourth worker draws nothing, as if it were busy with a long query.
         let drawn: Vec<Vec<Arrival>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..3)
                 .map(|worker| {
@@ -359,7 +363,7 @@ mod tests {
         };
         assert_eq!(a.at, late);
         assert!((1900..2100).contains(&sources.unsent()));
-        // A little late is late, and not left out.
+        // Arrivals that are late by less than the limit are not skipped.
         let again = late + Duration::from_millis(50);
         let mut n = 0;
         while let Next::Now(a) = sources.next(numbered(&counter), 0, &mut look, again) {

@@ -1,5 +1,5 @@
-//! Classes of queries: templates whose start point is drawn from the instances of a class or the ends of a predicate, as in the
-//! papers' emulator.
+//! Classes of light queries: templates with a start point drawn from the instances of an RDF class or from a
+//! predicate's subjects or objects, as in the papers' emulator.
 
 use jindou::results::{RowText, Rows};
 use jindou::{
@@ -9,11 +9,11 @@ use jindou_workloads::queries::lubm::{EMULATOR, EMULATOR_WEIGHTS, PLACEHOLDER};
 use oxrdf::Term;
 use std::path::Path;
 
-/// The variable that stands for the start point.
+/// The variable that a template uses for the start point.
 const START: &str = "start";
 const UB: &str = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#";
 
-/// Where start points come from.
+/// Source of a template's start points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Instances of a class.
@@ -34,17 +34,17 @@ impl Source {
     }
 }
 
-/// A template.
+/// A template of light queries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     pub name: String,
-    /// SPARQL with `$start`.
+    /// SPARQL text with `$start` for the start point.
     pub text: String,
     pub source: Source,
     pub weight: f64,
 }
 
-/// The light mix of the papers over LUBM: A1 to A6, three of which are L4, L5 and L6 with their constant open.
+/// The papers' light mix over LUBM: A1 to A6, three of which are L4, L5 and L6 with a variable start point.
 pub fn lubm() -> Vec<Template> {
     EMULATOR
         .iter()
@@ -61,7 +61,7 @@ pub fn lubm() -> Vec<Template> {
         .collect()
 }
 
-/// The queries of a mix.
+/// Light templates and heavy queries of a mix.
 #[derive(Clone, Debug, Default)]
 pub struct Mix {
     pub light: Vec<Template>,
@@ -69,9 +69,9 @@ pub struct Mix {
     pub heavy: Vec<(String, f64)>,
 }
 
-/// Templates of a folder: those that its `mix_config`, or the file that is named, lists (the first line: how many are light and
-/// how many heavy; then a path and a weight a line, of which the file's name counts; `lubm_q7` is LUBM's L7), or all of `q1`, `q2`,
-/// … with equal weights.
+/// Reads the templates of a folder. They are those listed in the file `mix`, or in `mix_config`: its first line has the
+/// numbers of light and heavy queries, then each line has a path, of which only the file name counts, and a weight
+/// (`lubm_q7` is LUBM's L7). Without such a file they are `q1`, `q2`, … with equal weights.
 pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
     let read = |name: &str| {
         let path = dir.join(name);
@@ -136,7 +136,8 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
     Ok(mix)
 }
 
-/// Reads `%class` or `%<fromPredicate>` in a template; `<-` at a pattern's end, a hint of an order, is a full stop.
+/// Parses a template: `%class` or `%<fromPredicate>` names the source of start points. `<-` at a pattern's end, a hint
+/// for the order of joins, is read as a full stop.
 fn template(name: &str, text: &str, weight: f64) -> Result<Template, String> {
     let prefix = |short: &str| -> Option<String> {
         let (p, local) = short.split_once(':')?;
@@ -181,7 +182,7 @@ fn template(name: &str, text: &str, weight: f64) -> Result<Template, String> {
     })
 }
 
-/// A template over one database.
+/// A template prepared for one database, with its start points.
 pub struct Class {
     pub name: String,
     pub weight: f64,
@@ -190,7 +191,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Prepares the template and draws at most `most` of its start points, evenly.
+    /// Prepares the template, and draws a uniform sample of at most `most` of its start points.
     pub fn new(db: &Database, t: &Template, most: usize) -> Result<Self> {
         let options = QueryOptions::default();
         let mut sample = Sample {
@@ -215,14 +216,15 @@ impl Class {
         })
     }
 
-    /// The text with a start point in it.
+    /// The text with this start point inserted.
     pub fn text(&self, start: usize) -> String {
         self.prepared
             .text()
             .replace(&format!("${START}"), &self.starts[start].to_string())
     }
 
-    /// Compares `n` answers with those of the text with the start point in it, planned and run by itself.
+    /// Compares the answers of `n` start points with those of the text with the start point inserted, planned as a
+    /// separate query.
     pub fn check(&self, db: &Database, n: usize) -> Result<()> {
         let options = QueryOptions::default().with_threads(1);
         let mut session: Session = self.prepared.session();
@@ -241,7 +243,8 @@ impl Class {
     }
 }
 
-/// Keeps some rows of one column, each with the same probability (Vitter's algorithm R). Blank nodes cannot be asked for.
+/// A sample of one column's rows, each kept with the same probability (Vitter's algorithm R). Blank nodes are skipped,
+/// since a query cannot name them.
 struct Sample {
     most: usize,
     seen: u64,

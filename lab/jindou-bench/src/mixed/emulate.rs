@@ -1,4 +1,5 @@
-//! One run: clients in the process, workers of a scheduler, latencies from intended arrival to the last row.
+//! One run: clients in this process send queries to a scheduler's workers. Latencies are from intended arrival to the
+//! last row.
 
 use super::arrivals::{Arrivals, Look, Next, Random, Sources};
 use super::classes::Class;
@@ -23,27 +24,28 @@ pub struct Heavy {
     pub name: String,
     pub text: String,
     pub planned: PlannedQuery,
-    /// Its share of the heavy queries; 0: all have their turns.
+    /// Its relative frequency among the heavy queries. If all are 0, they run in turn.
     pub weight: f64,
 }
 
-/// The store, the queries that are asked, and their limits.
+/// The database, the queries that clients ask, and their limits.
 pub struct Setup {
     pub db: Database,
     pub classes: Vec<Class>,
     pub heavy: Vec<Heavy>,
-    /// Sums of the classes' weights, and of the heavy queries' if clients send those as well.
+    /// Running sums of the classes' weights, followed by those of the heavy queries if clients of light queries send
+    /// them as well.
     pub sums: Vec<f64>,
-    /// A light query that takes longer is moved.
+    /// Time after which a light query is stopped and started again as a heavy one.
     pub light_limit: Duration,
-    /// A job that waits longer is dropped.
+    /// Time after which a waiting job is dropped; `None`: never.
     pub deadline: Option<Duration>,
-    /// Each worker keeps to a core of its own.
+    /// True if each worker is pinned to a core.
     pub pinned: bool,
 }
 
 impl Setup {
-    /// A class and a start point, drawn by the classes' weights; or a heavy query, where clients send both.
+    /// A random class and start point by the classes' weights; or a heavy query, if clients send both kinds.
     pub fn draw(&self, random: &mut Random) -> Task {
         let all = self.sums.last().copied().unwrap_or(0.0);
         let x = random.unit() * all;
@@ -58,7 +60,7 @@ impl Setup {
         }
     }
 
-    /// The heavy query that a client of such sends after this one.
+    /// The query that a heavy client sends after the heavy query `query`.
     pub fn after(&self, query: u16, random: &mut Random) -> Task {
         let sum: f64 = self.heavy.iter().map(|h| h.weight).sum();
         if sum <= 0.0 {
@@ -72,14 +74,14 @@ impl Setup {
         Task::Heavy(at.unwrap_or(0) as u16)
     }
 
-    /// Names of light classes, then of heavy queries.
+    /// Names of the light classes, then of the heavy queries.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let light = self.classes.iter().map(|c| c.name.as_str());
         light.chain(self.heavy.iter().map(|h| h.name.as_str()))
     }
 }
 
-/// A query.
+/// A query to run, by its index in [`Setup`].
 #[derive(Clone, Copy, Debug)]
 pub enum Task {
     Light { class: u16, start: u32 },
@@ -95,50 +97,51 @@ impl Task {
     }
 }
 
-/// The plan of a measurement: how queries arrive, and for how long.
+/// A run's parameters: how queries arrive, and for how long.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub arrivals: Arrivals,
-    /// Light queries are drawn by the workers, and not by threads of their own.
+    /// True if the workers generate light queries; false if separate threads do.
     pub on_workers: bool,
-    /// Clients that send heavy queries, one after the other.
+    /// Number of clients that send heavy queries, each one after the other.
     pub heavy_clients: usize,
     pub warm_up: Duration,
     pub duration: Duration,
-    /// After an open loop: this many queries a second for a while, to see how soon all is well again.
+    /// If given, an open loop is followed by one of this many queries per second, to see how soon latencies recover
+    /// from an overload.
     pub then: Option<f64>,
     pub seed: u64,
 }
 
-/// How often is looked at how many queries are done.
+/// Length of the windows in which the rate of light queries is sampled.
 const WINDOW: Duration = Duration::from_millis(10);
-/// Heavy clients are numbered from here.
+/// Client numbers from here on are those of heavy clients.
 const HEAVY: u64 = 1 << 32;
 
-/// On cache lines of its own.
+/// A value on cache lines of its own, so that workers do not contend for them.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// The work of a scheduler: runs queries, and says what comes next.
+/// The scheduler's [`TaskSource`]: runs queries, and generates those that follow.
 pub struct Emulator {
     setup: Arc<Setup>,
     stats: Box<[Apart<Mutex<Stats>>]>,
     recording: AtomicBool,
-    /// From when to when it was.
+    /// Beginning and end of the recording, set at the end.
     recorded: OnceLock<(Instant, Instant)>,
-    /// When an overload ended.
+    /// End of the overload, from which recovery counts.
     over: OnceLock<Instant>,
-    /// A closed loop's queries are followed by others at once.
+    /// True in a closed loop, where each answer is followed at once by the client's next query.
     closed_loop: bool,
     sources: Option<Sources>,
-    /// Where clients that are threads get their answers.
+    /// For clients that are threads: the channel on which each is told of an answer, by client number.
     answers: Vec<mpsc::Sender<()>>,
-    /// For the few jobs that follow one that was dropped.
+    /// Submits a client's next query after its last one was dropped.
     again: OnceLock<Submit<Task>>,
     seed: u64,
 }
 
-/// A worker's own.
+/// State of one worker.
 pub struct Local {
     worker: usize,
     sessions: Vec<Session>,
@@ -153,7 +156,7 @@ impl Emulator {
         lock(&self.stats[worker % self.stats.len()].0)
     }
 
-    /// Counts an answer; gives its client's next query.
+    /// Counts an answer, and returns the client's next query.
     fn ended(&self, local: &mut Local, job: &Job<Task>, done: Result<u64>) -> Option<Job<Task>> {
         let now = Instant::now();
         let mut s = self.stats(local.worker);
@@ -186,7 +189,7 @@ impl Emulator {
         self.next(job, &mut local.random, now)
     }
 
-    /// The client's next query: a closed loop's, or a heavy client's.
+    /// The next query of the job's client if it is a closed loop's or a heavy client; otherwise `None`.
     fn next(&self, job: &Job<Task>, random: &mut Random, now: Instant) -> Option<Job<Task>> {
         let task = if job.client >= HEAVY {
             let Task::Heavy(query) = job.task else {
@@ -194,7 +197,7 @@ impl Emulator {
             };
             self.setup.after(query, random)
         } else if let Some(client) = self.answers.get(job.client as usize) {
-            // It draws by itself; it is gone when the run ends.
+            // The client's thread sends its own next query; the channel is closed when the run ends.
             let _ = client.send(());
             return None;
         } else if self.closed_loop {
@@ -205,7 +208,7 @@ impl Emulator {
         Some(self.job(task, job.client, job.home, now))
     }
 
-    /// A query that comes at `now`.
+    /// A job for a query that arrives at `now`.
     pub fn job(&self, task: Task, client: u64, home: Option<usize>, now: Instant) -> Job<Task> {
         Job {
             task,
@@ -218,7 +221,7 @@ impl Emulator {
         }
     }
 
-    /// Counts a query that was not let in.
+    /// Counts a query that admission refused.
     pub fn count_refused(&self, worker: usize, arrived: Instant, why: Refusal) {
         let mut s = self.stats(worker);
         if self.recording.load(Ordering::Relaxed) {
@@ -283,7 +286,7 @@ impl TaskSource for Emulator {
                 }
             };
             match ran {
-                // Not the query may have taken that long, but another process.
+                // The first timeout may be due to another process on this core, so the query is tried again.
                 Err(Error::Timeout(_)) if again => again = false,
                 Err(Error::Timeout(_)) if light => return Ran::TooLong(job),
                 ran => break ran,
@@ -301,8 +304,8 @@ impl TaskSource for Emulator {
             Dropped::Late => s.late += 1,
             Dropped::Closed => {
                 s.unfinished += 1;
-                // Queries that still wait have waited this long: without them a queue that nothing serves would look
-                // well.
+                // A light query that still waits counts with the time that it has waited. Otherwise a queue that is
+                // never served would have good latencies.
                 let span = self.recorded.get().copied();
                 if let (Task::Light { class, .. }, Some((from, to))) = (job.task, span)
                     && (from..to).contains(&job.arrived)
@@ -342,7 +345,7 @@ impl TaskSource for Emulator {
     }
 }
 
-/// Runs the clients against a scheduler with these options.
+/// Runs the clients against a scheduler with these options. `beside` is a thread of other work that runs meanwhile.
 pub fn run(
     setup: &Arc<Setup>,
     options: &Options,
@@ -430,7 +433,8 @@ pub fn run(
     Ok(out)
 }
 
-/// Waits, or sends, until a run is over; says when it counts, and what the machine does meanwhile.
+/// Waits for the end of a run, or sends its queries until then (`sender`). Records between warm-up and end, and samples
+/// the machine's state.
 fn watch(
     setup: &Setup,
     scheduler: &Scheduler<Emulator>,
@@ -511,7 +515,7 @@ fn watch(
             &mut 0,
             &mut windows,
         );
-        // What came last is answered as well.
+        // Time for the last queries to be answered.
         std::thread::sleep(STEP);
     }
 }

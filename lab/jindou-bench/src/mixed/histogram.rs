@@ -1,11 +1,11 @@
-//! Latencies by nanosecond, to 1 %.
+//! Histogram of latencies in nanoseconds, to a precision of 1 %.
 
 use hdrhistogram::Histogram as Counts;
 use std::time::Duration;
 
-/// Longest latency that is told apart: some 18 minutes. What is longer counts there.
+/// Longest latency that is recorded exactly: some 18 minutes. Longer ones count as this.
 const LONGEST: u64 = 1 << 40;
-/// Decimal digits of a latency that are kept.
+/// Significant decimal digits of a recorded latency.
 const DIGITS: u8 = 2;
 
 /// Counts of latencies.
@@ -59,7 +59,7 @@ impl Histogram {
         Duration::from_nanos(self.counts.value_at_quantile(q).min(self.max))
     }
 
-    /// (latency, share that does not exceed it) for each latency that was counted.
+    /// Each recorded latency with the share of all that do not exceed it.
     pub fn cumulative(&self) -> Vec<(Duration, f64)> {
         let mut seen = 0;
         let mut out = vec![];
@@ -96,7 +96,7 @@ mod tests {
         let cdf = h.cumulative();
         assert!(cdf.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1));
         assert_eq!(cdf.last().unwrap().1, 1.0);
-        // Times beyond the last bucket are counted in it.
+        // A time beyond the last bucket is counted in it.
         h.add(Duration::from_secs(10_000));
         let last = h.quantile(1.0).as_nanos() as f64 / LONGEST as f64;
         assert!((1.0..1.01).contains(&last), "{last}");

@@ -1,4 +1,4 @@
-//! The same clients over HTTP on loopback: a server in this process, a connection and a thread for each client.
+//! The same clients over HTTP on loopback: a server in this process, and a connection and a thread for each client.
 
 use super::arrivals::{Arrivals, Random};
 use super::emulate::{Plan, Setup, Task};
@@ -13,16 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How queries travel.
+/// The grouping of queries into requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Travel {
-    /// Queries in a request to `/batch`; 1: each to `/prepared/ID`.
+    /// Queries per request to `/batch`; with 1, each query is a request to `/prepared/ID`.
     pub batch: usize,
-    /// Requests that are sent before their answers are read.
+    /// Requests that a connection sends before it reads their answers.
     pub pipeline: usize,
 }
 
-/// Requests by class and start point: a whole request, or a line of a batch.
+/// Encoded requests, indexed by class and start point: a whole request each, or a line of a batch.
 struct Requests(Vec<Vec<Vec<u8>>>);
 
 fn failed(what: &str, e: impl std::fmt::Display) -> Error {
@@ -45,7 +45,7 @@ struct Client {
     reader: BufReader<TcpStream>,
     line: Vec<u8>,
     body: Vec<u8>,
-    /// Time to wait before coming back, if the last answer named one.
+    /// The `Retry-After` time of the last answer, if it had one.
     retry_after: Option<Duration>,
 }
 
@@ -79,7 +79,7 @@ impl Client {
         Ok(self.line.trim_ascii_end())
     }
 
-    /// Reads one answer; its status. The body is in `self.body`.
+    /// Reads one answer into `self.body` and returns its status.
     fn receive(&mut self) -> Result<u16> {
         let status = self.line()?;
         let status = status
@@ -125,7 +125,7 @@ impl Client {
     }
 }
 
-/// Prepares the classes at the server and writes all requests.
+/// Prepares the classes at the server, and encodes all requests.
 fn requests(setup: &Setup, to: SocketAddr, batch: usize) -> Result<Requests> {
     let mut client = Client::connect(to)?;
     let mut all = vec![];
@@ -159,7 +159,8 @@ fn requests(setup: &Setup, to: SocketAddr, batch: usize) -> Result<Requests> {
     Ok(Requests(all))
 }
 
-/// A client that is later than this leaves out what it should have sent: not to the queries' loss, but it is said.
+/// A client that is more than this behind skips the queries that it missed. They count as unsent rather than in any
+/// latency.
 const MOST_BEHIND: Duration = Duration::from_millis(5);
 
 struct ClientContext<'a> {
@@ -172,7 +173,7 @@ struct ClientContext<'a> {
     going: AtomicBool,
 }
 
-/// A request for each heavy query. Its rows come as text, in the shortest form.
+/// Encodes a request for each heavy query, with the answer as TSV, the shortest form.
 fn heavy_requests(setup: &Setup) -> Vec<Vec<u8>> {
     let request = |text: &str| {
         format!(
@@ -185,7 +186,7 @@ fn heavy_requests(setup: &Setup) -> Vec<Vec<u8>> {
     setup.heavy.iter().map(|h| request(&h.text)).collect()
 }
 
-/// Rows of a table, 1 for true.
+/// Number of rows of an answer, 1 for a boolean that is true.
 fn rows(answer: &serde_json::Value) -> Option<u64> {
     match &answer["boolean"] {
         serde_json::Value::Bool(b) => Some(u64::from(*b)),
@@ -194,7 +195,7 @@ fn rows(answer: &serde_json::Value) -> Option<u64> {
 }
 
 impl ClientContext<'_> {
-    /// One exchange: some queries out, their answers in. `due`: when it was to be sent.
+    /// One round trip: sends some queries and reads their answers. `due` is the intended time.
     fn exchange(
         &self,
         client: &mut Client,

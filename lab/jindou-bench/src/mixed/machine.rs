@@ -1,4 +1,5 @@
-//! The machine meanwhile: time that its host or other processes take, and the cost to one core of work on another.
+//! The state of the machine during a run: time taken by its host and by other processes, and the cost to one core of
+//! work on another.
 
 use super::arrivals::Random;
 use super::emulate::{Setup, Task};
@@ -24,22 +25,23 @@ pub fn pin(core: usize) {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
     at: Option<Instant>,
-    /// Seconds: all cores' time at anything; of it, taken by the host.
+    /// Seconds, all cores together: `busy` is time at any work, `stolen` the part of it that the host took, `own` that
+    /// of this process.
     busy: f64,
     stolen: f64,
     own: f64,
-    /// Times a thread of this process was made to leave its core.
+    /// Involuntary context switches of this process's threads.
     preempted: u64,
 }
 
-/// Interference from others between two readings.
+/// Interference between two readings, as averages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
-    /// Cores' worth of time that other processes had.
+    /// Cores' worth of time that other processes used.
     pub others: f64,
-    /// The same for the host.
+    /// Cores' worth of time that the host took.
     pub stolen: f64,
-    /// Times a thread of this process was made to leave its core, a second.
+    /// Involuntary context switches of this process per second.
     pub preempted: f64,
 }
 
@@ -58,7 +60,7 @@ impl Reading {
         let work = next() + next() + next();
         let _idle = next() + next();
         let interrupts = next() + next();
-        // SAFETY: an all-zero `rusage` is a valid one, and the call writes it only.
+        // SAFETY: an all-zero `rusage` is valid, and the call only writes to it.
         let preempted = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
@@ -73,7 +75,7 @@ impl Reading {
         }
     }
 
-    /// Since an earlier one.
+    /// Averages of the time between an earlier reading and this one.
     pub fn since(&self, earlier: &Self) -> Taken {
         let seconds = match (earlier.at, self.at) {
             (Some(a), Some(b)) => b.saturating_duration_since(a).as_secs_f64().max(1e-9),
@@ -88,12 +90,12 @@ impl Reading {
     }
 }
 
-/// Pauses of a loop that only reads the clock: times when it did not run.
+/// Pauses of a loop that only reads the clock, which show when its thread did not run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stalls {
-    /// Pauses a second that are longer than 0.05, 0.2, 1 and 5 ms.
+    /// Pauses per second that are longer than 0.05, 0.2, 1 and 5 ms.
     pub longer: [f64; 4],
-    /// Share of the time that went to pauses of more than 20 µs.
+    /// Share of the time lost to pauses of more than 20 µs.
     pub lost: f64,
     pub longest: Duration,
 }
@@ -105,7 +107,7 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(5),
 ];
 
-/// `threads` such loops at once, for so long; the mean of them, and the longest pause of any.
+/// Runs the loop on `threads` cores at once. Returns the mean of their figures, and the longest pause of any.
 pub fn stalls(threads: usize, duration: Duration) -> Stalls {
     let spin = |core| {
         pin(core);
@@ -145,8 +147,8 @@ pub fn stalls(threads: usize, duration: Duration) -> Stalls {
     out
 }
 
-/// Rounds of arithmetic a second on one core alone, and on each of two at once: near one another on cores, and far apart on two
-/// threads of one core. Medians of slices in turn.
+/// Rounds of arithmetic per second on one core alone, and on each of two at once. Both are alike if the two are
+/// separate cores, and far apart if they are hardware threads of one core. Medians of alternating slices.
 pub fn arithmetic() -> (f64, f64) {
     let slice = |core: usize| {
         pin(core);
@@ -177,7 +179,7 @@ pub fn arithmetic() -> (f64, f64) {
     (median(one), median(two))
 }
 
-/// Four independent sums, as many as a core of its own can keep going.
+/// Four independent sums, which saturate a core's arithmetic units.
 fn sums() {
     let (mut a, mut b, mut c, mut d) = (1u64, 2u64, 3u64, 4u64);
     for i in 0..4096u64 {
@@ -214,7 +216,7 @@ impl std::fmt::Display for Beside {
     }
 }
 
-/// A thread at something until it is dropped.
+/// A thread that works until this value is dropped.
 pub struct Neighbour {
     going: Arc<AtomicBool>,
     rounds: Arc<AtomicU64>,
@@ -222,7 +224,7 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts it, on `core` if given.
+    /// Starts the thread, on `core` if given.
     pub fn start(what: Beside, setup: &Arc<Setup>, core: Option<usize>, seed: u64) -> Result<Self> {
         let going = Arc::new(AtomicBool::new(true));
         let rounds = Arc::new(AtomicU64::new(0));
@@ -246,10 +248,10 @@ impl Neighbour {
         })
     }
 
-    /// Ends it.
+    /// Stops the thread.
     ///
     /// # Errors
-    /// Those of its queries; `Internal` if its thread panicked.
+    /// Those of the thread's queries; `Internal` if it panicked.
     pub fn end(mut self) -> Result<()> {
         self.going.store(false, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
@@ -259,7 +261,7 @@ impl Neighbour {
         }
     }
 
-    /// Number of rounds so far: queries, or rounds of a loop.
+    /// Rounds of work done so far; a query counts as one.
     pub fn rounds(&self) -> u64 {
         self.rounds.load(Ordering::Relaxed)
     }

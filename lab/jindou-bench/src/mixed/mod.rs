@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A run and what it is called.
+/// A run's title and outcome.
 struct Named {
     title: String,
     outcome: Outcome,
@@ -120,7 +120,7 @@ fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
     }
 }
 
-/// Sums of the weights of all that clients of light queries may send.
+/// Running sums of the weights of all queries that clients of light queries may send.
 fn sums(setup: &Setup, freely: bool) -> Vec<f64> {
     let heavy = setup.heavy.iter().map(|h| h.weight).filter(|_| freely);
     let all = setup.classes.iter().map(|c| c.weight).chain(heavy);
@@ -131,7 +131,7 @@ fn sums(setup: &Setup, freely: bool) -> Vec<f64> {
     .collect()
 }
 
-/// The mean time of a few runs on one thread.
+/// The mean time of five runs on one thread.
 fn heavy_mean(db: &Database, heavy: &Heavy) -> Result<Duration> {
     let options = QueryOptions::default().with_threads(1);
     db.checksum(&heavy.planned, &options)?;
@@ -205,7 +205,7 @@ mod tests {
         );
     }
 
-    /// Answers are compared with plain execution inside, before and during each run.
+    /// The command itself compares answers with plain execution, before and during each run.
     #[test]
     fn every_way_to_ask_the_mix_gets_its_answers() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -7,17 +7,17 @@ use crate::obliger::Counts;
 use jindou::{Error, QueryOptions, Result};
 use std::time::Duration;
 
-/// How long is looked at what comes after an overload, and in which steps.
+/// How long recovery from an overload is recorded, and the length and number of the steps in which it is.
 pub const AFTER: Duration = Duration::from_secs(2);
 pub const STEP: Duration = Duration::from_millis(100);
 pub const STEPS: usize = (AFTER.as_millis() / STEP.as_millis()) as usize;
 
-/// The step of the time after an overload.
+/// The step in which a time `since` the overload lies.
 pub fn step_of(since: Duration) -> usize {
     (since.as_nanos() / STEP.as_nanos()) as usize
 }
 
-/// One query in this many is compared with plain execution after the run.
+/// One query in this many is compared with plain execution after the run, at most `MOST_SAMPLES` per worker.
 pub const SAMPLE: u64 = 512;
 pub const MOST_SAMPLES: usize = 256;
 
@@ -25,27 +25,27 @@ pub const MOST_SAMPLES: usize = 256;
 #[derive(Default)]
 pub struct Stats {
     pub latencies: Vec<Histogram>,
-    /// By steps of the time after.
+    /// Latencies after the overload, by steps.
     pub after: Vec<Histogram>,
     pub late: u64,
-    /// Queries that were not let in while it counted.
+    /// Queries that admission refused during the recording.
     pub refused: u64,
-    /// The same by steps of the time after.
+    /// Queries that admission refused after the overload, by steps.
     pub refused_after: Vec<u64>,
-    /// The longest time that a client was told to stay away.
+    /// The longest `retry_after` of the refusals.
     pub retry: Duration,
-    /// Queries that a client of an open loop did not manage to send.
+    /// Queries that an open loop's client skipped because it was too far behind.
     pub unsent: u64,
-    /// Jobs that were let in and are neither run nor answered.
+    /// Jobs that were admitted but neither run nor answered.
     pub unfinished: u64,
-    /// Some queries' rows, to be compared: class, start point, rows.
+    /// Sampled queries for the comparison: class, start point, number of rows.
     pub samples: Vec<(u16, u32, u64)>,
     pub error: Option<Error>,
     pub turn: u64,
 }
 
 impl Stats {
-    /// For this many kinds of queries.
+    /// Empty figures for this many kinds of queries.
     pub fn new(kinds: usize) -> Self {
         Self {
             latencies: vec![Histogram::default(); kinds],
@@ -60,29 +60,30 @@ impl Stats {
 #[derive(Default)]
 pub struct Outcome {
     pub seconds: f64,
-    /// By class: light ones, then heavy ones.
+    /// For each light class, then for each heavy query.
     pub latencies: Vec<Histogram>,
     pub light: Histogram,
     pub heavy: Histogram,
     pub refused: u64,
-    /// The longest time that a refused client was told to stay away.
+    /// The longest `retry_after` of the refusals.
     pub retry: Duration,
-    /// Queries that the clients of an open loop did not manage to send.
+    /// Queries that an open loop's clients skipped because they were too far behind.
     pub unsent: u64,
-    /// Of each step after an open loop: latencies, and queries that were refused.
+    /// For each step after an overload: latencies, and the number of refused queries.
     pub after: Vec<(Histogram, u64)>,
     pub late: u64,
     pub unfinished: u64,
     pub counts: Counts,
     /// Processor time of all threads, clients included, in seconds.
     pub processor: f64,
-    /// Light queries a second that a tenth of all stretches of 10 ms exceed: the rate while nothing takes the cores.
+    /// Light queries per second in the 90th percentile of the 10 ms windows: the rate while no other process takes the
+    /// cores.
     pub best_tenth: f64,
     /// Interference from other processes and the host meanwhile.
     pub taken: Taken,
-    /// Own memory at the begin and at the end, and the most of those looked at between, in bytes.
+    /// Resident anonymous memory in bytes at the beginning, at the end, and the largest sample between.
     pub memory: [u64; 3],
-    /// Rounds a second of a neighbour.
+    /// Rounds of work per second of the [`Neighbour`](super::machine::Neighbour), if there is one.
     pub beside: Option<f64>,
     pub checked: usize,
 }
@@ -96,14 +97,15 @@ impl Outcome {
         self.heavy.count() as f64 / self.seconds
     }
 
-    /// When, after an overload, refusals end and 99 of a hundred queries take less than `limit`, for good.
+    /// Time after an overload from which no query is refused and 99 % take less than `limit`; `None` if that is not
+    /// reached.
     pub fn recovered(&self, limit: Duration) -> Option<Duration> {
         let bad = |s: &(Histogram, u64)| s.1 > 0 || s.0.quantile(0.99) > limit;
         let steps = self.after.iter().rposition(bad).map_or(0, |at| at + 1);
         (steps < self.after.len()).then(|| STEP * steps as u32)
     }
 
-    /// Adds what one worker or client saw; compares its samples with plain execution.
+    /// Adds the figures of one worker or client, and compares its samples with plain execution.
     pub fn add(&mut self, setup: &Setup, s: Stats) -> Result<()> {
         if let Some(e) = s.error {
             return Err(e);

@@ -1,4 +1,4 @@
-//! Latencies as curves: an SVG with a panel a run, and CSV.
+//! Draws latencies as curves: an SVG with one panel per run. Also writes them as CSV.
 
 use super::histogram::Histogram;
 use crate::svg::{Canvas, Colour, Stroke};
@@ -16,7 +16,7 @@ pub struct Panel<'a> {
     pub curves: Vec<(&'a str, &'a Histogram)>,
 }
 
-/// Panels side by side; latency on a logarithmic axis, the same in all.
+/// Panels side by side, with the same logarithmic axis of latency in all.
 pub fn svg(panels: &[Panel<'_>]) -> String {
     let all = || {
         panels
@@ -82,7 +82,7 @@ pub fn svg(panels: &[Panel<'_>]) -> String {
     out.finish()
 }
 
-/// A power of ten seconds.
+/// The time of 10^`power` seconds with a unit.
 fn unit(power: i32) -> String {
     match power {
         ..=-7 => format!("{} ns", 10i64.pow((power + 9).max(0) as u32)),
@@ -92,7 +92,7 @@ fn unit(power: i32) -> String {
     }
 }
 
-/// Run, class, latency in seconds, share of the class' queries that took no longer.
+/// CSV with the columns run, class, latency in seconds, and share of the class's queries that took no longer.
 pub fn csv(panels: &[Panel<'_>]) -> String {
     let mut out = "run,class,seconds,share\n".to_owned();
     for p in panels {

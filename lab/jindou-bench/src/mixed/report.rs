@@ -1,4 +1,4 @@
-//! Runs as tables and JSON.
+//! Reports runs as tables and JSON.
 
 use super::emulate::Setup;
 use super::histogram::Histogram;
@@ -8,7 +8,7 @@ use super::{Named, plot};
 use serde_json::json;
 use std::time::Duration;
 
-/// The latency that 99 of a hundred light queries must keep below for a scheduler to be well.
+/// A scheduler has recovered from an overload when 99 % of the light queries take less than this.
 pub const WELL: Duration = Duration::from_millis(20);
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
@@ -152,7 +152,8 @@ pub fn print_stalls(s: &Stalls, (one, two): (f64, f64)) {
     );
 }
 
-/// Light queries alongside something against those of one core in `than`: medians over the rounds.
+/// Prints the rates and latencies of light queries `beside` other work relative to those `alone`: medians over the
+/// rounds. `than` names the baseline.
 pub fn print_ratios(
     title: &str,
     than: &str,

@@ -1,4 +1,4 @@
-//! The runs that are made, and their order.
+//! The sequence of runs that a command makes.
 
 use super::arrivals::Arrivals;
 use super::emulate::{self, Plan, Setup};
@@ -16,7 +16,7 @@ fn options(a: &BenchMixed, s: Scheduling, workers: usize, threads: usize, open: 
     let limits = AdmissionLimits {
         light: a.queue,
         heavy: 256,
-        // In a closed loop the clients bound what waits.
+        // In a closed loop the number of clients bounds the waiting queries.
         light_wait: if open { a.max_wait } else { Duration::MAX },
         heavy_wait: Duration::MAX,
         light_workers: workers,
@@ -34,7 +34,7 @@ fn options(a: &BenchMixed, s: Scheduling, workers: usize, threads: usize, open: 
     }
 }
 
-/// Makes runs and keeps what they gave.
+/// Makes runs and collects their outcomes.
 struct Runs<'a> {
     args: &'a BenchMixed,
     setup: &'a Arc<Setup>,
@@ -68,7 +68,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Makes a run; its place among those that are done.
+    /// Makes a run, and returns its index in `done`.
     fn go(&mut self, title: String, o: &Options, p: &Plan) -> Result<usize> {
         let outcome = emulate::run(self.setup, o, p, None)?;
         Ok(self.keep(title, outcome))
@@ -84,7 +84,7 @@ impl Runs<'_> {
         runs.iter().map(|n| &self.done[*n].outcome).collect()
     }
 
-    /// One worker's light queries with nothing alongside it; the same with another thread at something, without a scheduler.
+    /// Light queries on one worker, alone or alongside a thread that does `what` without a scheduler.
     fn one_worker(&mut self, what: Option<Beside>) -> Result<usize> {
         let o = options(self.args, Scheduling::Oblige, 1, 1, false);
         let p = self.plan(self.closed(), 0);
@@ -98,7 +98,7 @@ impl Runs<'_> {
         Ok(self.keep(format!("1 worker, light beside {what}"), outcome))
     }
 
-    /// Open loops after a peak.
+    /// Open loops whose rates may be multiples of `peak`, the rate of the closed loop.
     fn open_loops(&mut self, workers: usize, peak: f64) -> Result<()> {
         for rate in &self.args.rates {
             let (per_second, name) = match rate {
@@ -108,7 +108,7 @@ impl Runs<'_> {
             for s in &self.args.scheduling {
                 let o = options(self.args, *s, workers, 1, true);
                 let mut p = self.plan(self.open(per_second), 0);
-                // After an overload, half of what can be done.
+                // An overload is followed by half of the peak rate.
                 p.then = (per_second > peak && peak > 0.0).then_some(peak / 2.0);
                 self.go(format!("{workers} workers, {s}, open loop {name}"), &o, &p)?;
             }
@@ -116,7 +116,7 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// Light queries alongside heavy ones, each time after one worker's alone.
+    /// Light queries alongside heavy ones. Each run follows one of a single worker without heavy queries, the baseline.
     fn beside_heavy(&mut self, workers: usize, threads: usize, clients: usize) -> Result<()> {
         let a = self.args;
         let title = format!("{workers} workers, heavy alone on {threads}");
@@ -125,7 +125,7 @@ impl Runs<'_> {
         if a.heavy_only {
             return Ok(());
         }
-        // With one worker, or where heavy queries may have all, there is no core to compare with.
+        // With one worker, or if heavy queries may use all workers, there is no core for a fair comparison.
         let fair = workers > threads;
         let (mut alone, mut bare) = (vec![], vec![]);
         let mut beside = vec![vec![]; a.scheduling.len()];
@@ -160,7 +160,7 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// Measures the cost to one worker of other work on another core, without a scheduler in between.
+    /// The cost to one worker of other work on another core, without a scheduler.
     fn beside_loops(&mut self) -> Result<()> {
         let kinds = &self.args.beside;
         let mut rounds = vec![(vec![], vec![]); kinds.len()];
@@ -180,7 +180,7 @@ impl Runs<'_> {
     }
 }
 
-/// The runs in the process.
+/// Makes the runs within the process.
 pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     header(setup);
     let mut runs = Runs {
@@ -205,7 +205,7 @@ pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
                     .iter()
                     .take(if a.freely { usize::MAX } else { 1 })
                 {
-                    // Without heavy queries it makes no difference.
+                    // Without heavy queries the number of their threads makes no difference.
                     let threads = threads.min(workers);
                     let o = options(a, *s, workers, threads, false);
                     let title = match a.freely {
@@ -227,8 +227,8 @@ pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     Ok(runs.done)
 }
 
-/// The light mix over HTTP, alone and alongside heavy queries: each query a request; then in batches, or pipelined, if that was
-/// asked for.
+/// The light mix over HTTP, alone and alongside heavy queries: one query per request, then batches or pipelined
+/// requests if asked for.
 pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     let mut ways = vec![("one a request".to_owned(), 1, 1)];
     if a.pipeline > 1 {
@@ -274,7 +274,7 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
                 0 => format!("HTTP, {clients} clients, {name}"),
                 n => format!("HTTP, {clients} clients, {name}, beside heavy queries of {n}"),
             };
-            // Open loops are parts of what one alone reached, where it was measured.
+            // Rates of open loops are relative to the first closed loop's rate.
             let reached = go(title.clone(), closed, heavy)?;
             if peak == 0.0 {
                 peak = reached;

@@ -1,4 +1,5 @@
-//! Clients that are threads of their own: they need processors as well, which on few cores is most of what they measure.
+//! Clients that are threads of their own. They compete with the workers for cores, which on few cores dominates what
+//! they measure.
 
 use super::arrivals::Random;
 use super::emulate::{Emulator, Setup};
@@ -7,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// A client that is later than this leaves out what it should have sent: not to the queries' loss, but it is said.
+/// A client that is more than this behind skips the queries that it missed. They count as unsent rather than in any
+/// latency.
 const MOST_BEHIND: Duration = Duration::from_millis(5);
 
-/// A closed loop's client: sends a query for each answer, until the run is over.
+/// A closed loop's client: sends a query after each answer, until the run is over.
 pub fn client(
     scheduler: &Scheduler<Emulator>,
     number: u64,
@@ -57,12 +59,13 @@ impl Sender {
         }
     }
 
-    /// From `from` on another rate.
+    /// Changes the rate from the time `from` on.
     pub fn set_rate(&mut self, rate: f64, from: Instant) {
         (self.rate, self.due) = (rate, from);
     }
 
-    /// Sends what is due, then sleeps until something is, a millisecond at most; returns soon after `until`.
+    /// Sends the queries that are due, then sleeps until the next is due, at most a millisecond; returns soon after
+    /// `until`.
     pub fn send(&mut self, setup: &Setup, scheduler: &Scheduler<Emulator>, until: Instant) {
         let work = scheduler.work();
         let now = Instant::now();
@@ -74,7 +77,7 @@ impl Sender {
         while self.due <= now {
             self.turn += 1;
             let task = setup.draw(&mut self.random);
-            // Latency counts from here, however late this thread is.
+            // The latency counts from `due`, however late this thread is.
             let job = work.job(task, self.turn % self.clients as u64, None, self.due);
             if let Err((refused, _)) = scheduler.submit(job) {
                 work.count_refused(self.turn as usize, self.due, refused);

@@ -1,27 +1,27 @@
-//! Counts of workers' jobs, help and sleep.
+//! Counts of the workers' activity.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of workers' jobs, help and sleep, all workers together.
+/// Counts of the activity of all workers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Light jobs that were run.
     pub light: u64,
     /// Heavy jobs that were run.
     pub heavy: u64,
-    /// Light jobs that were taken from another worker's queue.
+    /// Light jobs taken from another worker's queue.
     pub taken: u64,
-    /// Light jobs that became heavy ones.
+    /// Light jobs that took too long and became heavy ones.
     pub moved: u64,
     /// Jobs whose deadline passed while they waited.
     pub late: u64,
-    /// Times a worker helped a heavy query.
+    /// Times that a worker helped with a heavy query of another.
     pub helped: u64,
-    /// Times a worker went to sleep.
+    /// Times that a worker went to sleep.
     pub slept: u64,
 }
 
-/// One worker's, on cache lines of its own.
+/// Counts of one worker, on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
@@ -34,7 +34,7 @@ pub(crate) struct Counters {
     pub slept: AtomicU64,
 }
 
-/// Counts one; only the worker itself does, so no other's count can be lost.
+/// Increments a counter. A plain load and store suffice, since only its own worker writes to it.
 pub(crate) fn one(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }

@@ -1,21 +1,22 @@
-//! Jobs, and what runs them.
+//! Jobs, and the trait that runs them.
 
 use super::{Refusal, WorkClass};
 use jindou::WorkerPool;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Runs tasks.
+/// Source of tasks for the scheduler's workers, which also runs them.
 pub trait TaskSource: Send + Sync + 'static {
     /// A task to be done.
     type Task: Send + 'static;
-    /// State that each worker keeps from task to task.
+    /// State that a worker keeps between tasks.
     type Local;
 
-    /// A worker's own state, made on its thread.
+    /// Makes a worker's state; called on its thread.
     fn local(&self, worker: usize) -> Self::Local;
 
-    /// Runs the task. Of a heavy one the `pool` are other workers that may be asked to help, `threads` at most with this one.
+    /// Runs the task. A heavy task may ask other workers for help through `pool`; at most `threads` threads, including
+    /// this one, work on it.
     fn run(
         &self,
         job: Job<Self::Task>,
@@ -24,16 +25,16 @@ pub trait TaskSource: Send + Sync + 'static {
         threads: usize,
     ) -> Ran<Self::Task>;
 
-    /// A job was let in but will not be run.
+    /// Called for a job that was admitted but will not be run.
     fn dropped(&self, job: Job<Self::Task>, why: Dropped);
 
-    /// Draws a job that has come by itself: workers ask between two jobs and while they are idle, so that no thread besides them
-    /// is needed for jobs to arrive. They ask again until it says that nothing more is there at `now`.
+    /// Generates the next job that has arrived by `now`. Workers call this between two jobs and while idle, until it
+    /// returns no job, so that arrivals need no thread of their own.
     fn draw(&self, _local: &mut Self::Local, _now: Instant) -> Drawn<Self::Task> {
         Drawn::Never
     }
 
-    /// A job that was drawn is not let in.
+    /// Called for a job from [`Self::draw`] that admission refused.
     fn refused(&self, _local: &mut Self::Local, job: Job<Self::Task>, why: Refusal) {
         self.dropped(job, Dropped::Refused(why));
     }
@@ -44,33 +45,34 @@ pub trait TaskSource: Send + Sync + 'static {
 pub enum Drawn<T> {
     /// A job that has come.
     Job(Job<T>),
-    /// Nothing now; something at this time.
+    /// No job now; the next one arrives at this time.
     At(Instant),
-    /// Nothing, as far as is known.
+    /// No job now, and the time of the next is unknown.
     Never,
 }
 
-/// A task on its way.
+/// A task with what the scheduler needs to know about it.
 #[derive(Clone, Debug)]
 pub struct Job<T> {
     /// The task to be done.
     pub task: T,
-    /// How much it is.
+    /// Class of the task: light or heavy.
     pub class: WorkClass,
     /// Number of the client that it comes from.
     pub client: u64,
-    /// The worker in whose queue it waits, counted round; `None`: each in turn.
+    /// The worker in whose queue it waits, modulo the number of workers; `None`: the scheduler picks the workers in
+    /// turn.
     pub home: Option<usize>,
-    /// When it came: deadlines, latencies and what it has waited already count from here.
+    /// Time of arrival, from which deadlines, latencies and waiting times count.
     pub arrived: Instant,
-    /// When it is no longer wanted.
+    /// Time after which it is dropped if not yet started.
     pub deadline: Option<Instant>,
     /// True if the job began as a light one.
     pub moved: bool,
 }
 
 impl<T> Job<T> {
-    /// A job that comes now.
+    /// A job that arrives now.
     #[cfg(test)]
     pub fn new(task: T, class: WorkClass, client: u64) -> Self {
         Self {
@@ -85,17 +87,17 @@ impl<T> Job<T> {
     }
 }
 
-/// Submits jobs from anywhere; false for one that is not let in, or comes too late.
+/// Submits jobs from any thread; returns false if the job is refused or the scheduler is closed.
 pub type Submit<T> = Arc<dyn Fn(Job<T>) -> bool + Send + Sync>;
 
 /// Outcome of a job that was run.
 pub enum Ran<T> {
     /// The job is over.
     Done,
-    /// The job is over, and its client sends the next one, which takes its place: one of the same client and class is let in without
-    /// being counted again.
+    /// The job is over, and its client sends this next one. If both have the same client and class, the next one takes
+    /// over the place that the first had in admission, and is not counted again.
     Next(Job<T>),
-    /// The job was called light and is not: nothing of it was given out, and it begins again as a heavy one.
+    /// The job was classed as light but takes too long. It has returned no results, and starts again as a heavy one.
     TooLong(Job<T>),
 }
 
@@ -104,7 +106,7 @@ pub enum Ran<T> {
 pub enum Dropped {
     /// Its deadline passed while it waited.
     Late,
-    /// The job turned out heavy, or came by itself, and is not let in.
+    /// Admission refused it, when a light job became heavy or when it was drawn.
     Refused(Refusal),
     /// The scheduler ends.
     Closed,

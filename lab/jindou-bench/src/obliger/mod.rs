@@ -1,4 +1,5 @@
-//! The worker-obliger of OSDI '16, as the papers' figures want it: which worker runs which query next.
+//! The worker-obliger of OSDI '16, the scheduler that the papers' figures need: it decides which worker runs which
+//! query next.
 //!
 //! ```text
 //! submit ─► admission ─► a light worker's own queue ──┐
@@ -10,9 +11,10 @@
 //!                                             else its own queue
 //! ```
 //!
-//! Nothing here knows what a query is: [`TaskSource`] runs tasks. A heavy task is given a [`WorkerPool`](jindou::WorkerPool) whose
-//! threads are the scheduler's other workers, so that there never are more threads that compute than workers. A server has the
-//! engine's [`Workers`](jindou::Workers) instead; the admission is the server's own.
+//! The scheduler does not know what a query is; a [`TaskSource`] runs the tasks. A heavy task is given a
+//! [`WorkerPool`](jindou::WorkerPool) whose threads are the scheduler's other workers, so that never more threads
+//! compute than there are workers. `jindou serve` does not use this scheduler but the engine's
+//! [`Workers`](jindou::Workers); admission is the server's.
 
 mod counts;
 mod job;

@@ -1,15 +1,15 @@
-//! Helpers of a heavy query: the scheduler's other workers, as many as are let.
+//! Helpers of a heavy query: other workers of the scheduler, up to a limit.
 
 use super::sync::{AtomicUsize, HelpCalls, Ordering, fence};
 use jindou::{Main, WorkerPool};
 
-/// Workers that are at heavy queries, and calls for more.
+/// Counts the workers that work on heavy queries, and holds the calls for more.
 pub(crate) struct Heavy {
     calls: HelpCalls,
-    /// Workers at heavy queries.
+    /// Number of workers that work on heavy queries; at most `most`.
     at_work: AtomicUsize,
     most: usize,
-    /// Wakes workers; set once.
+    /// Wakes up to this many workers; set once.
     wake: std::sync::OnceLock<Box<dyn Fn(usize) + Send + Sync>>,
 }
 
@@ -37,17 +37,17 @@ impl Heavy {
         let _ = self.wake.set(wake);
     }
 
-    /// True if a helper is wanted now, which workers check first.
+    /// True if a query asks for a helper. Cheap, so that workers check it first.
     pub(crate) fn is_wanted(&self) -> bool {
         self.calls.are_wanted()
     }
 
-    /// Helps the query that has asked longest; false if none wants help. The caller has a place.
+    /// Helps the query that has asked longest; false if none asks. The caller must have called [`Self::enter`].
     pub(crate) fn help(&self) -> bool {
         self.calls.help(|| false)
     }
 
-    /// A place among the workers at heavy queries.
+    /// Counts the caller among the workers at heavy queries; false if there are `most` already.
     pub(crate) fn enter(&self) -> bool {
         self.at_work
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
@@ -56,13 +56,14 @@ impl Heavy {
             .is_ok()
     }
 
-    /// Gives the place back. A thread that then looks for work sees what was pushed by one that found no place.
+    /// Undoes [`Self::enter`]. Because of the fence, a thread that then looks for work sees jobs pushed by threads that
+    /// found the limit reached.
     pub(crate) fn leave(&self) {
         self.at_work.fetch_sub(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// True if another worker may go to heavy queries.
+    /// True if another worker may work on heavy queries.
     pub(crate) fn has_place(&self) -> bool {
         self.at_work.load(Ordering::Relaxed) < self.most
     }
@@ -76,7 +77,8 @@ impl WorkerPool for Heavy {
                 if helpers == 0 {
                     return;
                 }
-                // Workers that lie down look at `is_wanted` after a fence of theirs: one of the two sees the other.
+                // A worker that is about to sleep checks `is_wanted` after a fence of its own. So either it sees this
+                // call, or it is seen as asleep and woken below.
                 fence(Ordering::SeqCst);
                 if let Some(wake) = self.wake.get() {
                     wake(helpers);

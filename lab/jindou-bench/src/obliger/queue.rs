@@ -1,4 +1,4 @@
-//! A worker's queue, and the state that says whether it is stuck (OSDI '16, fig. 11).
+//! A worker's queue, and the state that tells whether the worker is stuck (OSDI '16, fig. 11).
 
 use super::Job;
 use super::sync::{
@@ -7,31 +7,33 @@ use super::sync::{
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The worker works, or looks for work.
+/// The worker runs a job or looks for one.
 const AWAKE: u8 = 0;
-/// The worker sleeps until a time at which it can take something that it knows of: only a job in its own queue is a reason to wake it.
+/// The worker sleeps until a job elsewhere, which it has seen, becomes takeable; only a job in its own queue wakes it
+/// earlier.
 const WATCHES: u8 = 1;
-/// The worker sleeps: wake it for whatever it may take.
+/// The worker sleeps, and any job that it may take wakes it.
 const SLEEPS: u8 = 2;
 
-/// A worker's queue, and what others may know of that worker. Queues of different workers share no cache line.
+/// A worker's queue, and the worker's state as others see it. Queues of different workers share no cache line.
 #[repr(align(128))]
 pub(crate) struct Queue<T> {
     jobs: Mutex<VecDeque<Job<T>>>,
-    /// Jobs in it, to be looked at without the lock.
+    /// Number of jobs, readable without the lock.
     len: AtomicUsize,
-    /// State of its worker: awake, asleep or watching.
+    /// State of the worker: [`AWAKE`], [`WATCHES`] or [`SLEEPS`].
     state: AtomicU8,
     thread: Mutex<Option<Thread>>,
-    /// The worker that serves the queue now. This and `end` are hints: who reads an old one takes a job a little early or late.
+    /// Number of the worker that serves the queue now. `current` and `end` are hints: reading an old value only makes a
+    /// worker take a job a little early or late.
     current: AtomicUsize,
-    /// When what that one serves counts as lengthy, in nanoseconds after `begin`.
+    /// When the job that `current` runs counts as too long, in nanoseconds after `begin`.
     end: AtomicU64,
     begin: Instant,
 }
 
 impl<T> Queue<T> {
-    /// `begin`: the time that all queues count from.
+    /// `begin` is the time from which all queues count.
     pub(crate) fn new(worker: usize, begin: Instant) -> Self {
         Self {
             jobs: Mutex::default(),
@@ -57,9 +59,9 @@ impl<T> Queue<T> {
         self.at(now).saturating_add(t)
     }
 
-    /// True if no job waits in it. A worker that is about to sleep looks here after [`Self::lie_down`], and a thread
-    /// that pushes looks for sleepers after [`Self::push`]: the fences in both have one order, so one of the two sees
-    /// the other.
+    /// True if no job waits. A worker that is about to sleep checks this after [`Self::lie_down`], and a thread that
+    /// pushes looks for sleepers after [`Self::push`]. Both have a fence, and fences are totally ordered, so at least
+    /// one of the two sees the other.
     pub(crate) fn is_empty(&self) -> bool {
         self.len.load(Ordering::Relaxed) == 0
     }
@@ -81,15 +83,17 @@ impl<T> Queue<T> {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    /// The worker is about to sleep: [`Self::wake`] and [`Self::call`] wake it from now on. It must look for work once more.
+    /// Marks the worker as about to sleep, so that [`Self::wake`] and [`Self::call`] wake it from now on. It must then
+    /// look for work once more.
     pub(crate) fn lie_down(&self) {
         self.state.store(SLEEPS, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// The worker will wake by itself when it can take what waits elsewhere: only [`Self::wake`] wakes it from now on.
+    /// Notes that the worker will wake by itself when it can take a job that waits elsewhere, so that only
+    /// [`Self::wake`] wakes it from now on.
     pub(crate) fn watch(&self) {
-        // Who has seen it asleep wakes it: that stays.
+        // Fails if the worker has been woken meanwhile, which must not be undone.
         let _ = self
             .state
             .compare_exchange(SLEEPS, WATCHES, Ordering::Relaxed, Ordering::Relaxed);
@@ -99,19 +103,19 @@ impl<T> Queue<T> {
         self.state.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Wakes its worker if that sleeps: there is something in this queue, or something that only it can see to. True if it slept.
-    /// The new work must have been announced before, with a fence after it as in [`Self::push`].
+    /// Wakes the worker if it sleeps, because of a job in this queue or one that only this worker can take. True if it
+    /// slept. The job must have been pushed before, with a fence after it as in [`Self::push`].
     pub(crate) fn wake(&self) -> bool {
         self.rouse(WATCHES)
     }
 
-    /// Wakes its worker if that knows of nothing to do: there is something elsewhere. True if it slept.
+    /// Wakes the worker because of a job elsewhere, if it sleeps in state [`SLEEPS`]. True if it did.
     pub(crate) fn call(&self) -> bool {
         self.rouse(SLEEPS)
     }
 
     fn rouse(&self, from: u8) -> bool {
-        // Tried again where the worker steps from one way of sleeping to the other meanwhile.
+        // `fetch_update` retries if the worker changes from one sleeping state to the other meanwhile.
         let slept = self
             .state
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
@@ -127,7 +131,7 @@ impl<T> Queue<T> {
         slept
     }
 
-    /// The next job, regardless of other threads that serve the queue.
+    /// Removes the next job, whichever worker serves the queue.
     pub(crate) fn take(&self) -> Option<Job<T>> {
         if self.is_empty() {
             return None;
@@ -138,7 +142,7 @@ impl<T> Queue<T> {
         job
     }
 
-    /// When the first of those that wait came.
+    /// Arrival time of the first job in the queue.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         if self.is_empty() {
             return None;
@@ -151,21 +155,22 @@ impl<T> Queue<T> {
         self.end.store(end, Ordering::Relaxed);
     }
 
-    /// SELF of fig. 11: the queue's own worker takes the next job, at `now`.
+    /// SELF of fig. 11: the queue's own worker takes the next job at `now`.
     pub(crate) fn take_own(&self, worker: usize, now: Instant, t: Duration) -> Option<Job<T>> {
         let job = self.take()?;
         self.serve(worker, self.after(now, t));
         Some(job)
     }
 
-    /// The queue's own worker goes to a heavy query at `now`: that is lengthy, as is known without waiting for T.
+    /// The queue's own worker starts a heavy query at `now`, so it counts as stuck at once instead of after T.
     pub(crate) fn away(&self, worker: usize, now: Instant) {
         self.serve(worker, self.at(now));
     }
 
-    /// OBLIGER of fig. 11: takes a job if the queue's worker is at a lengthy one, or `worker` already stands in for it. A worker that is
-    /// `idle` also takes what has waited for longer than T, though each query of a slow worker (another process has its core)
-    /// may take less. `None` if there is no need; `Some(None)` if nothing waits.
+    /// OBLIGER of fig. 11: `worker` takes a job if the queue's own worker is stuck, or if `worker` already stands in
+    /// for it. A worker that is `idle` also takes a job that has waited longer than T, since a slow worker (another
+    /// process has its core) may have many jobs that each take less than T. `None` if the queue needs no help,
+    /// `Some(None)` if it does but no job waits.
     pub(crate) fn oblige(
         &self,
         worker: usize,
@@ -174,7 +179,7 @@ impl<T> Queue<T> {
         idle: bool,
     ) -> Option<Option<Job<T>>> {
         if self.is_empty() {
-            // Nothing waits, so it does not matter.
+            // No job waits, so it does not matter whether the worker is stuck.
             return None;
         }
         let stuck = self.current.load(Ordering::Relaxed) == worker
@@ -199,13 +204,13 @@ impl<T> Queue<T> {
         Some(job)
     }
 
-    /// How long after `now` it is till something else may take what waits here.
+    /// Time after `now` until another worker may take jobs that wait in this queue.
     pub(crate) fn stuck_in(&self, now: Instant, t: Duration) -> Duration {
         let end = self.end.load(Ordering::Relaxed);
         Duration::from_nanos(end.saturating_sub(self.at(now))).min(t)
     }
 
-    /// All that waits.
+    /// Removes all jobs.
     pub(crate) fn drain(&self) -> VecDeque<Job<T>> {
         let mut jobs = self.lock();
         self.len.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The scheduler: its workers' queues, what is let into them, and its end.
+//! The scheduler: admission of jobs, their distribution to the workers' queues, and shutdown.
 
 use super::counts::Counters;
 use super::pool::Heavy;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// See [`crate`].
+/// The scheduler; see [`super`].
 pub struct Scheduler<W: TaskSource> {
     inner: Arc<SchedulerState<W>>,
     threads: Vec<JoinHandle<()>>,
@@ -26,20 +26,21 @@ pub(crate) struct SchedulerState<W: TaskSource> {
     pub queues: Box<[Queue<W::Task>]>,
     pub heavy_queue: Queue<W::Task>,
     pub heavy: Arc<Heavy>,
-    /// The same, as the engine knows it.
+    /// `heavy` as the trait object that the engine takes.
     pub pool: Arc<dyn WorkerPool>,
-    /// Workers that take light queries: the first this many.
+    /// Number of workers that take light queries, which are the first ones.
     pub light_workers: usize,
+    /// Counter for giving out queues in turn.
     turn: AtomicUsize,
     pub closed: AtomicBool,
     pub counters: Box<[Counters]>,
 }
 
 impl<W: TaskSource> Scheduler<W> {
-    /// Starts the workers.
+    /// Starts the workers' threads.
     ///
     /// # Errors
-    /// The system's, when it gives no threads.
+    /// If the system cannot start a thread.
     pub fn start(work: W, options: Options) -> std::io::Result<Self> {
         let workers = options.workers.max(1);
         let light_workers = if options.isolate && workers > 1 {
@@ -84,10 +85,10 @@ impl<W: TaskSource> Scheduler<W> {
         Ok(scheduler)
     }
 
-    /// Lets a job in and gives it to a worker.
+    /// Admits a job and gives it to a worker.
     ///
     /// # Errors
-    /// [`Refusal`], and the job.
+    /// The job, with the reason why admission refused it.
     pub fn submit(&self, job: Job<W::Task>) -> Result<(), (Refusal, Job<W::Task>)> {
         self.inner.submit(job)
     }
@@ -105,7 +106,7 @@ impl<W: TaskSource> Scheduler<W> {
         &self.inner.work
     }
 
-    /// A means to submit that holds the scheduler no longer than it lives.
+    /// A function that submits jobs without keeping the scheduler alive.
     #[must_use]
     pub fn submitter(&self) -> Submit<W::Task> {
         let weak = Arc::downgrade(&self.inner);
@@ -115,13 +116,13 @@ impl<W: TaskSource> Scheduler<W> {
         })
     }
 
-    /// Counts of what all workers did so far.
+    /// Counts of all workers so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counters::sum(self.inner.counters.iter())
     }
 
-    /// Jobs that wait: of the light queues, and of the heavy one.
+    /// Number of waiting jobs in the light queues and in the heavy one.
     #[cfg(test)]
     #[must_use]
     pub fn waiting(&self) -> (usize, usize) {
@@ -132,10 +133,10 @@ impl<W: TaskSource> Scheduler<W> {
         )
     }
 
-    /// Ends the workers when they are through with what they are at; what waits is dropped.
+    /// Stops the workers after their current jobs; waiting jobs are dropped.
     pub fn close(&mut self) {
         self.inner.closed.store(true, Ordering::Relaxed);
-        // Workers that lie down look at it after a fence of theirs.
+        // A worker that is about to sleep checks `closed` after a fence of its own, so it sees this or is woken below.
         fence(Ordering::SeqCst);
         for t in self.threads.drain(..) {
             for q in &self.inner.queues {
@@ -168,7 +169,7 @@ impl<W: TaskSource> SchedulerState<W> {
         Ok(())
     }
 
-    /// Lets a job in that has `waited` since it came: that counts.
+    /// Admits a job whose waiting time so far counts against the limit.
     pub(crate) fn enter_late(&self, job: &Job<W::Task>, waited: Duration) -> Result<(), Refusal> {
         let longest = match job.class {
             WorkClass::Light => self.options.limits.light_wait,
@@ -189,12 +190,12 @@ impl<W: TaskSource> SchedulerState<W> {
         }
     }
 
-    /// True if some light queries more or less that are in make no difference.
+    /// True if the limit on light queries is so high that admission may learn of finished ones a few at a time.
     pub(crate) fn is_roomy(&self) -> bool {
         self.options.limits.light >= 1024
     }
 
-    /// Gives a job that was let in to a worker, or to its class.
+    /// Puts an admitted job into a worker's queue, or into the heavy queue.
     pub(crate) fn enqueue(&self, job: Job<W::Task>) {
         if job.class == WorkClass::Heavy {
             self.heavy_queue.push(job);
@@ -212,7 +213,8 @@ impl<W: TaskSource> SchedulerState<W> {
         if self.queues[at].wake() || self.options.policy == Policy::Private {
             return;
         }
-        // Its worker is at something. One that sleeps can take the job, or see when it may.
+        // The queue's own worker is awake, perhaps with a long job. Wakes one that sleeps, which can take this job or
+        // watch the queue.
         for q in &self.queues[..self.light_workers] {
             if q.call() {
                 return;
@@ -220,7 +222,7 @@ impl<W: TaskSource> SchedulerState<W> {
         }
     }
 
-    /// The workers that may take heavy queries.
+    /// Number of the first worker that may take heavy queries.
     pub(crate) fn heavy_from(&self) -> usize {
         if self.light_workers < self.queues.len() {
             self.light_workers

@@ -1,5 +1,5 @@
-//! The means of synchronisation that [`super::queue`] and [`super::pool`] are made of. `tests/loom.rs` compiles these two files
-//! with others of the same names, which try every interleaving.
+//! The synchronisation primitives of [`super::queue`] and [`super::pool`]. `tests/loom.rs` compiles those two files
+//! with loom's versions instead, which try every interleaving.
 
 pub(crate) use jindou_engine::HelpCalls;
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};

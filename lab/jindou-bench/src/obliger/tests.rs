@@ -1,4 +1,4 @@
-//! Workers with tasks that say what they did.
+//! Tests with tasks that report to the test by sending their numbers.
 
 use super::*;
 use jindou::WorkerPool;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// A gate that tasks wait at.
+/// A gate at which tasks wait until it opens.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -33,25 +33,25 @@ impl Gate {
 
 #[derive(Clone)]
 enum Task {
-    /// Says its number.
+    /// Reports its number.
     Say(usize),
-    /// Waits, then says its number.
+    /// Waits at the gate, then reports its number.
     Wait(Arc<Gate>, usize),
-    /// Says that it is too long, unless it is heavy.
+    /// Returns [`Ran::TooLong`] unless it runs as a heavy job.
     Long(usize),
-    /// Asks for so many helpers, and ends when all that came have counted once.
+    /// Asks for this many helpers, and ends when each that came has counted itself once.
     Help(usize, Arc<AtomicUsize>, usize),
     Panic,
-    /// Computes for so long.
+    /// Computes for this long.
     Spin(Duration, usize),
-    /// Says its number, and is followed by one with the next number until this one.
+    /// Reports its number, and is followed by a task with the next number, up to the second.
     Chain(usize, usize),
 }
 
 struct Sayer {
     said: Mutex<Sender<(usize, ThreadId)>>,
     dropped: Mutex<Sender<(usize, Dropped)>>,
-    /// Jobs that come by themselves, when they are due.
+    /// Jobs for `draw`, in the order in which they arrive.
     coming: Mutex<VecDeque<Job<Task>>>,
 }
 
@@ -343,7 +343,7 @@ fn a_light_query_that_is_none_is_moved() {
     assert_eq!(s.heard(), 5);
     let c = s.counts();
     assert_eq!((c.light, c.heavy, c.moved), (1, 1, 1));
-    // No room for heavy ones.
+    // With no heavy job allowed, the move is refused.
     let mut o = options(2, Policy::Oblige);
     o.limits.heavy = 0;
     let s = Started::new(o);
@@ -387,7 +387,7 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
     let gate = Arc::new(Gate::default());
     s.light(Task::Wait(Arc::clone(&gate), 2));
     s.light(Task::Say(3));
-    // The worker is at the gate.
+    // Waits until the worker is at the gate, so that the second job is queued.
     until(|| s.scheduler.waiting().0 == 1);
     let Started {
         mut scheduler,
@@ -399,7 +399,7 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
         scheduler.close();
         scheduler.admission().within(WorkClass::Light)
     });
-    // What it let in until it began to close waits behind.
+    // Waits until jobs are refused; those submitted before that are queued behind the gate.
     until(|| !submit(Job::new(Task::Say(9), WorkClass::Heavy, 0)));
     gate.open();
     assert_eq!(closing.join().unwrap(), 0);
@@ -413,13 +413,13 @@ fn overload_is_refused_at_once_and_leaves_nothing_behind() {
     o.limits.light_wait = Duration::from_millis(5);
     let s = Started::new(o);
     let spin = |n| Task::Spin(Duration::from_micros(100), n);
-    // The first ones say how long they take.
+    // The first jobs teach admission how long a job takes.
     s.light(spin(0));
     assert_eq!(s.heard(), 0);
     let (mut accepted, mut refused, mut most) = (0, 0u64, 0);
     let mut longest_refusal = Duration::ZERO;
     let end = Instant::now() + Duration::from_secs(1);
-    // As fast as can be: some hundred times what two workers do.
+    // Submits without pause, some hundred times the rate that two workers can do.
     while Instant::now() < end {
         let begin = Instant::now();
         match s.scheduler.submit(Job::new(spin(1), WorkClass::Light, 0)) {
@@ -437,7 +437,7 @@ fn overload_is_refused_at_once_and_leaves_nothing_behind() {
         accepted > 20 && refused > 5 * accepted,
         "{accepted} in, {refused} not"
     );
-    // 5 ms of two workers are 100 of these; the mean is of the past.
+    // 5 ms on two workers are 100 of these jobs; more are admitted, since the mean time lags behind.
     assert!(most < 1000, "{most} waited");
     let begin = Instant::now();
     for _ in 0..accepted {
@@ -454,7 +454,7 @@ fn overload_is_refused_at_once_and_leaves_nothing_behind() {
     );
 }
 
-/// `n` light jobs, one each 20 µs from `begin` on, for the queues in turn.
+/// `n` light jobs, one every 20 µs from `begin` on, for the queues in turn.
 fn arrivals(n: usize, begin: Instant, task: impl Fn(usize) -> Task) -> VecDeque<Job<Task>> {
     (0..n)
         .map(|i| Job {
@@ -495,7 +495,7 @@ fn what_comes_by_itself_is_run_once_and_not_before_its_time() {
 fn too_much_of_what_comes_by_itself_is_refused() {
     let mut o = options(2, Policy::Oblige);
     o.limits.light_wait = Duration::from_millis(5);
-    // A hundred microseconds each, and fifty thousand a second: two workers can do twenty thousand.
+    // Each takes 100 µs and 50,000 arrive per second, while two workers can do 20,000.
     let spin = |n| Task::Spin(Duration::from_micros(100), n);
     let s = Started::with(o, arrivals(20_000, Instant::now(), spin));
     let (mut ran, mut refused) = (0, 0);
@@ -550,7 +550,7 @@ fn a_worker_at_a_heavy_query_is_obliged_at_once() {
 #[test]
 fn who_is_idle_helps_one_that_is_slow_and_not_stuck() {
     let s = Started::new(options(2, Policy::Oblige));
-    // Each is short of T = 1 ms; the last would wait for 40 times as long.
+    // Each is shorter than T = 1 ms, but the last would wait 40 times T.
     for n in 0..200 {
         let task = Task::Spin(Duration::from_micros(200), n);
         let job = Job {

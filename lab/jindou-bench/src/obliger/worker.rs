@@ -1,4 +1,4 @@
-//! The work of a worker, turn by turn.
+//! The loop of a worker thread.
 
 use super::counts::one;
 use super::scheduler::SchedulerState;
@@ -7,36 +7,38 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Longest sleep of a worker that nothing wakes.
+/// Longest sleep of a worker that is not woken.
 const NAP: Duration = Duration::from_millis(100);
-/// Most jobs that are drawn between two that are run: after a pause (the machine had the core elsewhere) those that came in it
-/// must not keep each other waiting for ever.
+/// Most jobs that are drawn between two runs. After a pause (another process had the core), drawing all arrivals at
+/// once would delay the jobs that already wait.
 const MOST_DRAWN: usize = 64;
-/// Times in T that a worker with work of its own looks at its neighbours' queues: no more, since looking moves their cache lines.
+/// A worker with work of its own looks at other queues only this many times per T, since looking moves their cache
+/// lines.
 const LOOKS: u32 = 8;
-/// Light jobs that the admission is told of at once: who counts them all moves a cache line for each.
+/// Number of finished light jobs that are reported to admission at once; reporting each would move a shared cache line
+/// every time.
 const TOLD: u64 = 8;
 
 /// A worker's own state.
 struct Turn {
     worker: usize,
-    /// How many places further the worker is that is obliged next (fig. 11).
+    /// Distance to the next worker that may need help (fig. 11).
     next: usize,
-    /// When to look at neighbours' queues again.
+    /// Next time to look at the other workers' queues.
     look: Instant,
-    /// Since when it does what it does now: the end of the last job, unless it was idle since. What lies between two jobs is a
-    /// part of what each costs.
+    /// Beginning of the current work: the end of the last job, unless the worker was idle since. The time between two
+    /// jobs counts as part of the second.
     since: Instant,
-    /// Since when it has found nothing to do.
+    /// Since when it has been idle; `None` if it is not.
     idle: Option<Instant>,
-    /// Light jobs, and their time, that the admission does not know of yet.
+    /// Number and total time of the light jobs not yet reported to admission.
     untold: (u64, Duration),
-    /// Jobs among those that were not followed by others of their clients.
+    /// Number of those jobs whose clients sent no next job.
     left: usize,
 }
 
 impl<W: TaskSource> SchedulerState<W> {
-    /// Works until the scheduler is closed.
+    /// Runs jobs until the scheduler is closed.
     pub(crate) fn serve(&self, worker: usize) {
         self.queues[worker].set_thread(std::thread::current());
         let mut local = self.work.local(worker);
@@ -71,7 +73,7 @@ impl<W: TaskSource> SchedulerState<W> {
         self.tell(&mut turn);
     }
 
-    /// Lets in what has come by itself; when more is due, if that is known.
+    /// Draws and admits the jobs that have arrived. Returns the time of the next arrival, if known.
     fn draw(&self, local: &mut W::Local, now: Instant) -> Option<Instant> {
         for _ in 0..MOST_DRAWN {
             match self.work.draw(local, now) {
@@ -89,7 +91,7 @@ impl<W: TaskSource> SchedulerState<W> {
         Some(now)
     }
 
-    /// Works on a heavy query if there is one and few enough are at it.
+    /// Works on a heavy query, if there is one and the limit allows. False if it did not.
     fn heavy_turn(&self, turn: &mut Turn, local: &mut W::Local, now: Instant) -> bool {
         let worker = turn.worker;
         let wanted = self.heavy.is_wanted();
@@ -101,7 +103,7 @@ impl<W: TaskSource> SchedulerState<W> {
                 (self.heavy_queue.oldest(), self.queues[worker].oldest())
             && light < heavy
         {
-            // Other workers will not take it, and first come is first served in the papers' private queues.
+            // Light jobs that arrived earlier come first, since with private queues no other worker will take them.
             return false;
         }
         if !self.heavy.enter() {
@@ -176,7 +178,7 @@ impl<W: TaskSource> SchedulerState<W> {
         }
     }
 
-    /// How long until something that waits is this worker's to take; `None` if nothing waits.
+    /// Time until the worker can take a job that waits somewhere; `None` if none waits.
     fn has_work(&self, worker: usize) -> Option<Duration> {
         let heavy = worker >= self.heavy_from()
             && self.heavy.has_place()
@@ -202,13 +204,13 @@ impl<W: TaskSource> SchedulerState<W> {
                 if !next.is_empty() {
                     return Some(next.stuck_in(Instant::now(), t));
                 }
-                // Some other worker is stuck, and the one that obliges it may be as well.
+                // Another worker is stuck, and the one that would help it may be stuck as well.
                 any().then_some(t)
             }
         }
     }
 
-    /// Nothing is there to do at `now`, and what comes by itself is `due`: looks again soon, or sleeps.
+    /// Called when there is nothing to do at `now`, and the next arrival is `due`: polls for a while, or sleeps.
     fn idle(&self, turn: &mut Turn, due: Option<Instant>, now: Instant) {
         let since = *turn.idle.get_or_insert(now);
         let spin = self.options.spin;
@@ -221,7 +223,7 @@ impl<W: TaskSource> SchedulerState<W> {
         }
         let own = &self.queues[turn.worker];
         own.lie_down();
-        // Who pushes after this look sees that the worker sleeps.
+        // A thread that pushes after this check sees that the worker sleeps.
         let soon = self.has_work(turn.worker);
         if soon != Some(Duration::ZERO) && !self.closed.load(Ordering::Relaxed) {
             if soon.is_some() {
@@ -234,7 +236,7 @@ impl<W: TaskSource> SchedulerState<W> {
         own.get_up();
     }
 
-    /// Runs a job, whose turn began at `now`; gives the time when it is over.
+    /// Runs a job that was taken at `now`, and returns the time when it is over.
     fn run(
         &self,
         job: Job<W::Task>,
@@ -282,7 +284,7 @@ impl<W: TaskSource> SchedulerState<W> {
                 (job.class, job.moved) = (WorkClass::Heavy, true);
                 self.enter(job);
             }
-            // A panic's message is on standard error; its task is lost, the worker is not.
+            // A panic has printed its message to standard error. It ends the task, not the worker.
             Ok(Ran::Done) | Err(_) => self.admission.leave(class, client, None),
         }
         if turn.untold.0 >= TOLD || !self.is_roomy() {
@@ -291,7 +293,7 @@ impl<W: TaskSource> SchedulerState<W> {
         end
     }
 
-    /// Lets a job of this worker's in, or drops it.
+    /// Admits a job that this worker got from its client or made heavy, or drops it.
     fn enter(&self, job: Job<W::Task>) {
         match self.admission.enter(job.class, job.client) {
             Ok(()) => self.enqueue(job),
@@ -299,7 +301,7 @@ impl<W: TaskSource> SchedulerState<W> {
         }
     }
 
-    /// Tells the admission that the last light jobs are over, and how long they took.
+    /// Reports the last light jobs and their time to admission.
     fn tell(&self, turn: &mut Turn) {
         let (n, time) = std::mem::take(&mut turn.untold);
         if n > 0 {

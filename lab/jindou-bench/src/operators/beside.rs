@@ -1,4 +1,4 @@
-//! The same question to DuckDB: over tables of the rows that go into the operator, terms as text.
+//! Asks DuckDB the same questions, over tables of the operators' input rows with terms as text.
 
 use super::super::measure::Times;
 use super::questions::{Question, Questions};
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Times and rows of a question's SQL.
+/// Times and rows of a question's SQL in DuckDB.
 #[derive(Clone, Default)]
 pub struct Beside {
     pub exec: Times,
     /// Processor time, all threads together.
     pub cpu: Times,
     pub rows: u64,
-    /// True if DuckDB took longer than the limit.
+    /// True if DuckDB exceeded the time limit.
     pub given_up: bool,
 }
 
-/// DuckDB's command, and a folder for its tables.
+/// DuckDB's command line program, and a folder for its database.
 pub struct DuckDb {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -39,10 +39,11 @@ const UNLIMITED: Duration = Duration::from_secs(24 * 3600);
 const LOOK: Duration = Duration::from_millis(5);
 
 impl DuckDb {
-    /// The one that `jindou peers install duckdb` put into the folder.
+    /// Uses the DuckDB that `jindou peers install duckdb` put into the folder `engines`; if empty, into the default
+    /// one.
     ///
     /// # Errors
-    /// If it is not there.
+    /// If DuckDB is not installed there.
     pub fn new(engines: &Path, threads: usize, limit: Option<Duration>) -> Result<Self> {
         let engines = match engines.as_os_str().is_empty() {
             true => default_folder(),
@@ -65,10 +66,10 @@ impl DuckDb {
         })
     }
 
-    /// Asks the question's SQL so often; `None` if it has none.
+    /// Runs the question's SQL `repeat` times; `None` if the question has none.
     ///
     /// # Errors
-    /// DuckDB's own errors, [`Error::Timeout`], those of files and of the queries that give the inputs.
+    /// Errors of DuckDB and of files, [`Error::Timeout`], and errors of the queries that produce the inputs.
     pub fn ask(
         &self,
         db: &Database,
@@ -140,7 +141,7 @@ impl DuckDb {
     }
 }
 
-/// Rows and times of the last `repeat` answers: a line with the number of rows and a checksum, then one of times.
+/// Parses the last `repeat` answers of DuckDB: a line with the number of rows and a checksum, followed by one of times.
 fn read(said: &str, repeat: usize) -> Option<Beside> {
     let mut times: Vec<[f64; 3]> = vec![];
     let mut rows = None;

@@ -1,16 +1,16 @@
-//! Checks of answers by another formulation of their questions. Terms are compared, not ids.
+//! Checks an answer against that of another query. Terms are compared rather than ids, which may differ between runs.
 
 use super::questions::{Check, Questions};
 use jindou::{Database, Error, QueryOptions, Result, ResultFormat, ResultWriter};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::Write;
 
-/// A record of an answer's rows, which come as lines of TSV.
+/// Collects an answer's rows, given as lines of TSV.
 trait Rows: Send {
     fn row(&mut self, line: &[u8]);
 }
 
-/// Cuts what is written into lines, the first of which names the columns.
+/// A writer that splits its input into lines and drops the first, which names the columns.
 struct Lines<R> {
     rows: R,
     part: Vec<u8>,
@@ -38,7 +38,7 @@ impl<R: Rows> Write for Lines<R> {
     }
 }
 
-/// A bag of rows: their number, and a sum of their hashes.
+/// A multiset of rows: their number, and the sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bag {
     rows: u64,
@@ -53,7 +53,7 @@ impl Rows for Bag {
     }
 }
 
-/// A bag, and whether the first column ascended.
+/// A [`Bag`], and whether the first column is in ascending order.
 #[derive(Default)]
 struct Ascending {
     bag: Bag,
@@ -64,7 +64,7 @@ struct Ascending {
 impl Rows for Ascending {
     fn row(&mut self, line: &[u8]) {
         self.bag.row(line);
-        // Without what encloses it, which is not part of the order.
+        // Without quotes or angle brackets, which do not take part in the order.
         let first = line.split(|&b| b == b'\t').next().unwrap_or(&[]);
         let first = first.get(1..first.len().saturating_sub(1)).unwrap_or(&[]);
         self.wrong |= first < &self.last[..];
@@ -73,7 +73,7 @@ impl Rows for Ascending {
     }
 }
 
-/// All rows, as they came.
+/// All rows in their order.
 #[derive(Default)]
 struct All(Vec<Vec<u8>>);
 
@@ -95,7 +95,7 @@ fn answer<R: Rows + Default>(db: &Database, text: &str, options: &QueryOptions) 
     Ok(lines.rows)
 }
 
-/// The fault in the answer to `text`; `None` if it is right.
+/// Error message if the answer to `text` is wrong; `None` if it is right.
 pub fn fault(
     db: &Database,
     set: &Questions,

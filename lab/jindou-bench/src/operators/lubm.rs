@@ -22,7 +22,7 @@ const HEADS: &str = "SELECT ?x ?e { ?x ub:headOf ?d ; ub:emailAddress ?e }";
 /// Assistants with their advisor and the head of their department.
 const ABOVE: &str = "SELECT ?s ?b ?c { ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o }";
 const PAIRS_BY_TERM: &str = "SELECT in0.c0 AS x, in1.c0 AS y FROM in0 JOIN in1 ON in0.c1 = in1.c1";
-/// The answer to the questions about equality, by a join.
+/// Check of the questions about equality, by a join.
 const ADVISED: Check =
     Check::Same("SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?a }");
 

@@ -1,9 +1,10 @@
-//! `jindou bench operators`: single operators over rows of known shape, and the floor that each stands above.
+//! `jindou bench operators`: measures single operators over rows of known shape, compared with a lower bound of their
+//! cost (the floor).
 //!
-//! The floor of a question is what makes its input alone, with all rows given to the same sink, and what moving the
-//! ids of its input and output once takes at this machine's copy speed. Both are processor time, which other work on the
-//! machine changes least. Answers are compared with another formulation's. Comparisons are asked of DuckDB as well, over tables of
-//! the same rows.
+//! The floor is the processor time to produce the operator's input alone, plus that to copy the ids of its input and
+//! output once at this machine's speed. Processor time is used since other processes affect it least. Each answer is
+//! compared with that of another query. With `--beside duckdb`, comparisons also run in DuckDB over tables of the same
+//! rows.
 
 mod beside;
 mod check;
@@ -23,11 +24,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 use watdiv::WATDIV;
 
-/// Bytes of the block that is copied to learn how fast this machine does.
+/// Bytes of the block that is copied to measure the machine's speed.
 const BLOCK: usize = 64 << 20;
 const ID: u64 = 4;
 
-/// Ids of rows that went somewhere.
+/// Number of rows, and of the ids in them.
 #[derive(Clone, Copy, Default)]
 struct Moved {
     rows: u64,
@@ -39,12 +40,12 @@ struct Line {
     exec: Times,
     /// Processor time, all threads together.
     cpu: Times,
-    /// Processor time to make the inputs alone.
+    /// Milliseconds of processor time to produce the inputs alone.
     input_ms: f64,
     input: Moved,
     output: Moved,
     floor_ms: f64,
-    /// DuckDB's, if it was asked.
+    /// Times of DuckDB, if it was asked.
     beside: Option<Beside>,
     fault: Option<String>,
 }
@@ -68,12 +69,12 @@ impl Line {
         self.exec.median()
     }
 
-    /// Nanoseconds of processor time for each row that came in or, where more come out, went out.
+    /// Nanoseconds of processor time per row of the input or of the output, whichever has more rows.
     fn ns_a_row(&self) -> f64 {
         self.cpu.median() * 1e6 / self.input.rows.max(self.output.rows).max(1) as f64
     }
 
-    /// Millions of rows a second.
+    /// Millions of rows per second, if this many rows were processed.
     fn speed(&self, rows: u64) -> f64 {
         rows as f64 / 1e3 / self.ms().max(1e-6)
     }
@@ -120,7 +121,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
     for q in set.list.iter().filter(|q| wanted(q)) {
         lines.push(
             match line(&db, set, q, &options, a, (copy, duckdb.as_ref())) {
-                // A question that is given up is a line that says so.
+                // A question that exceeds a limit is reported as a line with the reason.
                 Err(e @ (Error::Timeout(_) | Error::Limit(_))) => Line::given_up(q, &e),
                 other => other?,
             },
@@ -162,7 +163,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
     })
 }
 
-/// Bytes per second that one thread copies from one place in memory to another.
+/// Bytes per second that one thread copies in memory.
 fn copy_speed() -> f64 {
     let from = vec![1u8; BLOCK];
     let mut to = vec![0u8; BLOCK];
@@ -194,7 +195,7 @@ fn line(
         .map(|t| plan(t))
         .collect::<Result<Vec<_>>>()?;
     let (mut input, mut output) = (Moved::default(), Moved::default());
-    // What the runs give is compared by its number only: ids that a query makes may differ between runs.
+    // Only numbers of rows are compared between runs, since ids that a query creates may differ.
     for p in &inputs {
         let rows = checksum(db, p, options)?.rows;
         input.rows += rows;
@@ -204,7 +205,7 @@ fn line(
     output.ids = output.rows * columns(&whole);
     let (mut exec, mut cpu) = (vec![], vec![]);
     let mut alone = vec![vec![]; inputs.len()];
-    // In turn, so that the machine's moods hit all alike.
+    // In turn, so that changes in the machine's speed affect all alike.
     for _ in 0..a.repeat.max(1) {
         for (p, times) in inputs.iter().zip(&mut alone) {
             let start = cpu_time();
@@ -230,7 +231,7 @@ fn line(
         check::fault(db, set, q.text, q.check, options)?
     };
     let beside = match duckdb {
-        // A slow DuckDB is not our error.
+        // A timeout of DuckDB is reported in the table and does not end this program.
         Some(duckdb) => match duckdb.ask(db, set, q, options, a.repeat) {
             Err(Error::Timeout(_)) => Some(Beside {
                 given_up: true,

@@ -1,15 +1,16 @@
-//! The questions: an operator over rows of known shape, what makes those rows alone, and how the answer is checked.
+//! The questions: an operator over rows of known shape, queries that produce those rows alone, and a check of the
+//! answer.
 
-/// How an answer is known to be right.
+/// Check of an answer, by the text of another query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Another formulation gives the same rows, in any order.
+    /// The other query gives the same rows, in any order.
     Same(&'static str),
-    /// Another query's one row and column is the number of rows.
+    /// The other query's only value is the number of rows.
     Count(&'static str),
-    /// Another query gives the same rows in any order, and this one's first column ascends byte by byte.
+    /// The other query gives the same rows in any order, and the answer's first column ascends byte by byte.
     Ascending(&'static str),
-    /// The first this many, byte by byte, of what another query gives.
+    /// The answer has this many of the other query's rows, the first in the order of bytes.
     First(usize, &'static str),
 }
 
@@ -18,17 +19,18 @@ pub enum Check {
 pub struct Question {
     pub operator: &'static str,
     pub name: &'static str,
-    /// Without prefixes, as all texts here.
+    /// Query text without prefixes, like all texts in this file.
     pub text: &'static str,
-    /// Queries that give the rows that go into the operator, and do nothing else.
+    /// Queries that produce the operator's input rows and do nothing else.
     pub inputs: &'static [&'static str],
     pub check: Check,
-    /// The same for DuckDB: columns x and y, over tables `in0`, `in1` of what the inputs give, whose columns are `c0`, `c1`.
+    /// The same question for DuckDB, with columns x and y. Tables `in0`, `in1` have the rows of the inputs, in columns
+    /// `c0`, `c1`.
     pub sql: Option<&'static str>,
 }
 
 impl Question {
-    /// The question with its SQL.
+    /// Sets the question's SQL.
     pub const fn in_sql(mut self, sql: &'static str) -> Self {
         self.sql = Some(sql);
         self
@@ -40,7 +42,7 @@ pub struct Questions {
     /// The data set's name.
     pub data: &'static str,
     pub prefixes: &'static str,
-    /// True in a store that has the data.
+    /// Query that is true in a store that has the data.
     pub is_there: &'static str,
     pub list: &'static [Question],
 }

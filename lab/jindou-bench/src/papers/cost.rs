@@ -7,19 +7,20 @@ use std::time::Instant;
 /// Rows of one query, and its times in milliseconds.
 pub struct Cost {
     pub rows: u64,
-    /// Parsing and planning, nothing cached.
+    /// Parsing and planning without caches.
     pub plan: Times,
-    /// Every binding found and folded into a checksum: what the paper times.
+    /// Execution alone: every row is added to a checksum. This is what the paper measures.
     pub exec: Times,
-    /// From text to the last byte of TSV, plan not cached.
+    /// Everything from the query's text to the last byte of TSV, without cached plan.
     pub whole: Times,
 }
 
-/// Below this a run is repeated [`MORE`] times as often: the clock and the scheduler weigh more there.
+/// Runs shorter than this are repeated [`MORE`] times as often, since the clock and the operating system disturb them
+/// more.
 const SHORT_MS: f64 = 1.0;
 const MORE: usize = 20;
 
-/// Measures one query `repeat` times after a warm-up, the three kinds of run in turn.
+/// Measures the three costs of one query `repeat` times each, in turn, after a warm-up.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a query that has no native plan; [`Error::Internal`] if two runs differ.
@@ -43,7 +44,8 @@ pub fn cost(db: &Database, text: &str, options: &QueryOptions, repeat: usize) ->
                 "two runs of one query differ: {seen:?}, then {again:?}"
             )));
         }
-        // `serialise` finds the plan in the cache, so one is made alongside: some 0.2 µs too much, not too little.
+        // `serialise` takes the plan from the cache, so the query is planned separately here; the sum is some 0.2 µs
+        // too large.
         let start = Instant::now();
         std::hint::black_box(db.plan_uncached(text, options)?);
         serialise(db, text, options)?;

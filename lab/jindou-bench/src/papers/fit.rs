@@ -1,15 +1,15 @@
-//! A straight line through logarithms.
+//! A least-squares line through logarithms, which gives the exponent of a power law.
 
 /// A slope with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slope {
     pub slope: f64,
-    /// Of two points there is none.
+    /// `None` with two points, through which every line fits exactly.
     pub error: Option<f64>,
 }
 
-/// Least squares of ln y on ln x: y grows as x to the power of the slope. `None` with fewer than two different
-/// x, or where a value has no logarithm.
+/// Least squares of ln y on ln x, so that y grows as x to the power of the slope. `None` with fewer than two different
+/// x, or if a value is not positive.
 pub fn slope(x: &[f64], y: &[f64]) -> Option<Slope> {
     let points: Vec<(f64, f64)> = x.iter().zip(y).map(|(x, y)| (x.ln(), y.ln())).collect();
     let n = points.len() as f64;
@@ -59,7 +59,8 @@ mod tests {
         assert_eq!(slope(&[1.0, 2.0], &[1.0, 2.0]).unwrap().error, None);
     }
 
-    /// Against a fit done by hand: points (0, 0), (1, 1), (2, 0) have slope 0 and residuals' sum of squares 2/3.
+    /// Compared with a fit computed by hand: points (0, 0), (1, 1), (2, 0) have slope 0 and a sum of squared residuals
+    /// of 2/3.
     #[test]
     fn the_error_is_the_textbooks() {
         let e = std::f64::consts::E;

@@ -1,4 +1,4 @@
-//! Tables 7, 8 and 9: WatDiv, DBPSB and YAGO2, on data and queries that the user has.
+//! Tables 7, 8 and 9: WatDiv, DBPSB and YAGO2, with data and queries that the user provides.
 
 use super::cost::{Cost, cost};
 use super::published::{TABLE_7, TABLE_8, TABLE_9, Table};
@@ -10,14 +10,14 @@ use jindou_parse::Sources;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A query file: the paper's name of its line, the file's own name, the text.
+/// A query file: the table's line that it belongs to, the file's name, the query text.
 struct Given {
     line: String,
     name: String,
     text: String,
 }
 
-/// YAGO2's IRIs and queries are relative to this.
+/// Base of the relative IRIs in YAGO2's data and queries.
 const YAGO_BASE: &str = "http://yago-knowledge.org/resource/";
 
 pub fn table(number: u32, a: &BenchPapers, stores: &Stores, threads: usize) -> Result<Sheet> {
@@ -94,7 +94,7 @@ fn measured(
         }
         costs.entry(&q.line).or_default().push(c);
     }
-    // A line of its own for each query; a group's line is the mean over its templates, each the mean over its files.
+    // A line shows the geometric mean over its files, and a group's line that over its members.
     let mean = |cs: &[Cost], f: fn(&Cost) -> f64| geometric_mean(cs.iter().map(f));
     let of: [fn(&Cost) -> f64; 3] = [
         |c| c.exec.median(),
@@ -155,8 +155,9 @@ fn measured(
     Ok(sheet)
 }
 
-/// The queries of a folder in the order of their names; `letter`: named D1, D2 … in that order, else by
-/// their files' names up to a dash.
+/// The queries of a folder in the order of their names. With the `letter` D their lines are D1, D2 …, otherwise the
+/// file
+/// names up to a dash.
 fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Vec<Given>> {
     let entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
     let mut files = Vec::new();
@@ -207,7 +208,7 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
     Ok(out)
 }
 
-/// Lines of `query<TAB>rows` or `template<TAB>instance<TAB>rows` after a line of titles.
+/// Reads lines of `query<TAB>rows` or `template<TAB>instance<TAB>rows`, after a header line.
 fn read_counts(file: &Path) -> Result<BTreeMap<String, u64>> {
     let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
     let mut out = BTreeMap::new();

@@ -12,12 +12,12 @@ use jindou_workloads::queries::lubm::{LubmQuery, QUERIES};
 use std::path::Path;
 use std::time::Instant;
 
-/// The seven that the paper runs.
+/// The seven queries that the paper runs.
 fn queries() -> &'static [LubmQuery] {
     &QUERIES[..7]
 }
 
-/// Group (I) of §7.4: results grow with the data.
+/// True for the queries of group (I) of §7.4, whose results grow with the data.
 fn is_heavy(name: &str) -> bool {
     !matches!(name, "L4" | "L5" | "L6")
 }
@@ -26,7 +26,7 @@ fn options(threads: usize) -> QueryOptions {
     QueryOptions::default().with_threads(threads)
 }
 
-/// A complaint, if the count is known and another.
+/// Notes an error if the query's number of rows is known and differs.
 fn checked(sheet: &mut Sheet, q: &LubmQuery, universities: u32, rows: u64) {
     match q.rows(universities) {
         Some(want) if want != rows => sheet.wrong.push(format!(
@@ -41,7 +41,7 @@ fn checked(sheet: &mut Sheet, q: &LubmQuery, universities: u32, rows: u64) {
     }
 }
 
-/// Adds the note that a reader needs when the sizes are not the same.
+/// Adds a note if the data has another size than the paper's.
 fn other_size(sheet: &mut Sheet, universities: u32) {
     if universities != UNIVERSITIES {
         sheet.notes.push(format!(
@@ -99,7 +99,7 @@ pub fn table_2(dir: &Path, universities: u32, threads: usize, repeat: usize) -> 
     Ok(sheet)
 }
 
-/// 1, 2, 4 … and `most`.
+/// 1, 2, 4 … below `most`, then `most`.
 fn thread_counts(most: usize) -> Vec<usize> {
     let mut out: Vec<usize> = std::iter::successors(Some(1), |t| Some(t * 2))
         .take_while(|&t| t < most)
@@ -128,11 +128,11 @@ pub fn figure_14(dir: &Path, universities: u32, most: usize, repeat: usize) -> R
         let plan = db.plan(q.text, &options(1))?;
         let first = run(&db, &plan, &options(1))?;
         checked(&mut sheet, q, universities, first.rows);
-        // Light queries' runs are as long as a clock's tick, this many of them are taken.
+        // A run of a light query is as short as the clock's resolution, so more runs are made.
         let repeat = repeat.max(1) * if is_heavy(q.name) { 1 } else { 20 };
         let mut times = vec![Vec::new(); counts.len()];
         for _ in 0..repeat {
-            // In turn, so that the machine's moods hit all alike.
+            // In turn, so that changes in the machine's speed affect all alike.
             for (t, out) in counts.iter().zip(&mut times) {
                 let options = options(*t);
                 let start = Instant::now();
@@ -171,10 +171,10 @@ pub fn figure_14(dir: &Path, universities: u32, most: usize, repeat: usize) -> R
     Ok(sheet)
 }
 
-/// Sizes whose answers are known. From 40 on the paper's and the doubles between them.
+/// Sizes with known answers: those of the paper (from 40 on) and the sizes between them.
 const STEPS: [u32; 11] = [1, 5, 10, 20, 40, 160, 320, 640, 1_280, 2_560, 10_240];
 
-/// The steps below `largest`, the paper's smallest first if there are enough of those; then `largest`.
+/// The steps below `largest`, from the paper's smallest size on if `largest` is beyond 160; then `largest` itself.
 fn sizes(largest: u32) -> Vec<u32> {
     let first = if largest > 160 { 40 } else { 1 };
     let steps = STEPS.into_iter();
@@ -205,7 +205,7 @@ pub fn figure_16(stores: &Stores, largest: u32, threads: usize, repeat: usize) -
             rows[i].push(c.rows);
         }
         drop(db);
-        // The largest is left for the other figures.
+        // The largest store is needed by the other figures.
         if n != largest {
             stores.done_with(&dir);
         }
@@ -221,7 +221,7 @@ pub fn figure_16(stores: &Stores, largest: u32, threads: usize, repeat: usize) -
     );
     for (i, q) in queries().iter().enumerate() {
         let slope = fit::slope(&triples, &times[i]);
-        // An answer that is empty somewhere has no logarithm.
+        // A size with an empty answer has no logarithm, so such a query has no slope.
         let counts: Vec<f64> = rows[i].iter().map(|&r| r as f64).collect();
         let of_rows = fit::slope(&triples, &counts);
         let mut row: Vec<Cell> = vec![q.name.into()];

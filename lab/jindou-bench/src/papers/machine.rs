@@ -26,7 +26,7 @@ pub fn describe() -> String {
     )
 }
 
-/// Bytes that programs could still take without swapping.
+/// Bytes that programs could still allocate without swapping; `None` if the system does not tell.
 pub fn free_memory() -> Option<u64> {
     field("MemAvailable:")
 }
@@ -37,12 +37,12 @@ fn field(name: &str) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
-/// Bytes free on a folder's disk.
+/// Bytes free on the disk of a folder; `None` if the system does not tell.
 pub fn free_disk(folder: &Path) -> Option<u64> {
     let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
-    // SAFETY: all zeros is a value of this struct of integers.
+    // SAFETY: `statvfs` has only integer fields, for which all zeros are valid.
     let mut s: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path ends in a zero byte, and the struct is ours to be written.
+    // SAFETY: the path ends in a zero byte, and `s` is valid for writes.
     let rc = unsafe { libc::statvfs(path.as_ptr(), &raw mut s) };
     (rc == 0).then(|| s.f_bavail.saturating_mul(s.f_frsize))
 }

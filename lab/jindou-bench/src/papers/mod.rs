@@ -1,5 +1,5 @@
-//! `jindou bench papers`: the single-server tables and figures of Wukong's paper (OSDI '16), ours next to the
-//! printed ones, answers checked.
+//! `jindou bench papers`: repeats the single-server tables and figures of Wukong's paper (OSDI '16), shows the results
+//! alongside the printed ones, and checks answers.
 
 mod cost;
 mod fit;
@@ -88,7 +88,7 @@ pub fn run(a: &BenchPapers) -> Result<ExitCode> {
     })
 }
 
-/// Prints each sheet when it is there, since the next may take long.
+/// Prints each sheet as soon as it is ready, since the next may take long. With `json`, collects them.
 struct Report {
     json: bool,
     sheets: Vec<Sheet>,

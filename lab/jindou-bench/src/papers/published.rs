@@ -1,27 +1,27 @@
-//! Figures that the paper printed: J. Shi, Y. Yao, R. Chen, H. Chen, F. Li: *Fast and Concurrent RDF Queries with
-//! RDMA-based Distributed Graph Exploration*, OSDI '16. Times in milliseconds. The paper's times leave out
-//! the mapping between strings and ids and are averages of five runs (§7.1).
+//! Results printed in the paper: J. Shi, Y. Yao, R. Chen, H. Chen, F. Li: *Fast and Concurrent RDF Queries with
+//! RDMA-based Distributed Graph Exploration*, OSDI '16. Times are in milliseconds, averages of five runs, and leave out
+//! the mapping between strings and ids (§7.1).
 
 /// A machine of the paper's cluster (§7.1).
 pub const HARDWARE: &str = "two 10-core Intel Xeon E5-2650 v3 (two cores of each left to clients), 64 GB of DRAM, Ubuntu 14.04; \
      figures 14 and 16 on six of these with 56 Gbps InfiniBand";
 
-/// A published table: a line per query or group of queries, a column per system.
+/// A published table with a line per query or group of queries, and a column per system.
 pub struct Table {
     pub number: u32,
     /// Section of the paper.
     pub section: &'static str,
-    /// The data, with its size as the paper's Table 1 or the table itself has it.
+    /// Name of the data, with its size as given in the paper's Table 1 or in the table itself.
     pub data: &'static str,
     pub systems: &'static [&'static str],
-    /// Name, a figure a system; `None` where the system gave up or the paper prints none.
+    /// Name of a line and one value per system; `None` if the system failed or the paper prints none.
     pub rows: &'static [(&'static str, &'static [Option<f64>])],
-    /// The paper's own geometric means over `rows`, a figure a system; empty if it prints none.
+    /// The paper's own geometric means over `rows`, one per system; empty if it prints none.
     pub mean: &'static [Option<f64>],
 }
 
 impl Table {
-    /// The figures of a line.
+    /// The values of a line.
     pub fn row(&self, name: &str) -> Option<&'static [Option<f64>]> {
         self.rows.iter().find(|r| r.0 == name).map(|r| r.1)
     }
@@ -67,7 +67,7 @@ pub const TABLE_7: Table = Table {
     mean: &[],
 };
 
-/// Table 8. The paper prints 1.16 as Wukong's mean; its five figures give 1.08.
+/// Table 8. The paper prints 1.16 as Wukong's mean, but the geometric mean of its five values is 1.08.
 pub const TABLE_8: Table = Table {
     number: 8,
     section: "§7.7",
@@ -98,15 +98,15 @@ pub const TABLE_9: Table = Table {
     mean: &[Some(41.0), Some(179.0)],
 };
 
-/// Figure 14 (§7.4), of which the text gives these: LUBM-10240 on six servers, 1 to 16 threads each.
+/// Summary of figure 14 (§7.4) in the paper's text: LUBM-10240 on six servers, 1 to 16 threads each.
 pub const FIGURE_14: &str = "L1, L2, L3, L7 become 9.9 to 14.3 times faster from 1 to 16 threads; L4, L5, L6 always use one thread and do not change";
 
-/// Figure 16 (§7.4), of which the text gives this: LUBM-40 to LUBM-10240 on six servers.
+/// Summary of figure 16 (§7.4) in the paper's text: LUBM-40 to LUBM-10240 on six servers.
 pub const FIGURE_16: &str =
     "L1, L2, L3, L7 grow with the data; L4, L5, L6 stay stable whatever its size";
 
-/// Figure 21(a) (§7.6): memory for LUBM-2560 on one server, in units of 10^9 bytes. All systems kept strings
-/// elsewhere ("string server", §7.1).
+/// Figure 21(a) (§7.6): memory for LUBM-2560 on one server, in units of 10^9 bytes. It leaves out strings, which all
+/// systems stored in a separate "string server" (§7.1).
 pub const FIGURE_21: [(&str, f64); 5] = [
     ("Wukong", 18.5),
     ("Wukong, BASE", 12.3),
@@ -115,7 +115,7 @@ pub const FIGURE_21: [(&str, f64); 5] = [
     ("BitMat", 27.4),
 ];
 
-/// The size of the single-server tables and figures.
+/// Universities of the data set that the paper's single-server tables and figures use.
 pub const UNIVERSITIES: u32 = 2_560;
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
     use super::super::sheet::geometric_mean;
     use super::*;
 
-    /// Guards against slips of the pen: the paper's means follow from the paper's figures.
+    /// Guards against typing errors: the paper's means must follow from its values.
     #[test]
     fn means_follow_from_the_rows() {
         for t in [TABLE_2, TABLE_7, TABLE_8, TABLE_9] {

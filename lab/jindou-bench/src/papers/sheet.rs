@@ -1,17 +1,17 @@
-//! One table of a report: printed in columns, or as JSON.
+//! One table of a report, printed in columns or as JSON.
 
 use serde_json::{Value, json};
 
-/// The content of one place of a [`Sheet`].
+/// The content of a cell of a [`Sheet`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Words.
     Text(String),
     /// A count.
     Count(u64),
-    /// A measured or published figure; its column's title has the unit.
+    /// A measured or published value; the column's title has its unit.
     Figure(f64),
-    /// The source has none.
+    /// No value is known.
     None,
 }
 
@@ -28,7 +28,7 @@ impl From<u64> for Cell {
 }
 
 impl From<f64> for Cell {
-    /// Takes a number that is not finite as not measured.
+    /// A number that is not finite becomes [`Cell::None`].
     fn from(x: f64) -> Self {
         if x.is_finite() {
             Self::Figure(x)
@@ -64,7 +64,7 @@ impl Cell {
     }
 }
 
-/// Three digits that count, never a power of ten.
+/// Three significant digits, without exponent.
 fn figure(x: f64) -> String {
     let digits = match x.abs() {
         x if x == 0.0 || x >= 100.0 => 0,
@@ -77,14 +77,14 @@ fn figure(x: f64) -> String {
     format!("{x:.digits$}")
 }
 
-/// A table with its title, and what it must be read with.
+/// A table with its title, notes and errors.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
     pub title: String,
     pub notes: Vec<String>,
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Cell>>,
-    /// Answers that are not the published ones.
+    /// Errors found while measuring: answers that differ from the published ones.
     pub wrong: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Sheet {
         }
     }
 
-    /// Columns of whole words to the left, figures to the right.
+    /// Prints the table with text aligned to the left and numbers to the right.
     pub fn print(&self) {
         println!("{}", self.title);
         let texts: Vec<Vec<String>> = self
@@ -149,7 +149,7 @@ impl Sheet {
     }
 }
 
-/// Geometric mean; NaN of nothing, or of what is not positive.
+/// Geometric mean; NaN if there are no values or one is negative.
 pub fn geometric_mean(x: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut n) = (0.0, 0u32);
     for x in x {

@@ -1,4 +1,4 @@
-//! The stores a reprint needs, made once and used by all its tables.
+//! The stores that the tables of a report need, each made once.
 
 use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};
 use jindou_workloads::lubm::{Lubm, known};
@@ -11,10 +11,10 @@ pub struct Stores {
     options: LoadOptions,
 }
 
-/// Memory that LUBM takes for each university, in bytes: LUBM(2560) loads in 7.2 GiB and is answered from 4.8 GB of mapped files;
-/// so half the memory is room for the rest of the machine.
+/// Bytes of memory that LUBM takes per university: LUBM(2560) loads in 7.2 GiB, and queries use 4.8 GB of mapped files.
+/// The estimate is twice the former, which leaves half of the memory to other processes.
 const MEMORY_A_UNIVERSITY: u64 = 14 * (1 << 30) / 2_560;
-/// The store, and what a load beyond its memory spills.
+/// Bytes on disk per university: the store, and the files that a load spills if memory is short.
 const DISK_A_UNIVERSITY: u64 = 10 * (1 << 30) / 2_560;
 
 impl Stores {
@@ -35,10 +35,10 @@ impl Stores {
         })
     }
 
-    /// The store of LUBM(`universities`), loaded if it is not there.
+    /// The store of LUBM(`universities`), which is loaded if it does not exist.
     ///
     /// # Errors
-    /// As a load; [`Error::External`] if what is there is not that data.
+    /// Those of a load; [`Error::External`] if a store exists but has other data.
     pub fn lubm(&self, universities: u32) -> Result<PathBuf> {
         let dir = self.root.join(format!("lubm-{universities}"));
         self.load(&dir, &Lubm::new(universities, 0))?;
@@ -55,7 +55,7 @@ impl Stores {
         Ok(dir)
     }
 
-    /// The store of other data, named after its table.
+    /// The store of the given data, in a folder named after its table.
     pub fn open(&self, name: &str, source: &dyn QuadSource) -> Result<PathBuf> {
         let dir = self.root.join(name);
         self.load(&dir, source)?;
@@ -71,14 +71,14 @@ impl Stores {
         Database::load(dir, source, &self.options, &Progress::default()).map(|_| ())
     }
 
-    /// Removes a store that no later table needs, unless it is to be kept.
+    /// Removes a store that no later table needs, unless the user keeps the stores.
     pub fn done_with(&self, dir: &Path) {
         if self.temporary {
             let _ = std::fs::remove_dir_all(dir);
         }
     }
 
-    /// The reason why LUBM(`universities`) does not fit this machine now, if it does not.
+    /// The reason why LUBM(`universities`) does not fit into this machine's free memory and disk, if it does not.
     pub fn too_large(&self, universities: u32) -> Option<String> {
         if self.root.join(format!("lubm-{universities}")).exists() {
             return None;

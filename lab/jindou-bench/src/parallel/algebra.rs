@@ -1,5 +1,5 @@
-//! Queries with more than one basic graph pattern: what the workers find for each pattern takes the pattern's place as inline data,
-//! and the master runs the rest.
+//! Divides a query into its basic graph patterns (BGPs). Workers find the matches of each; these replace the BGP as
+//! inline data, and the master runs the query that results.
 
 use jindou::{Error, Result, parse_query};
 use spargebra::Query;
@@ -9,43 +9,43 @@ use spargebra::term::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// IRIs that `BIND` gives to variables, for patterns that are joined with them. An IRI may stand wherever a variable may.
+/// IRIs that `BIND` assigns to variables, which may replace the variables in BGPs that are joined with the `BIND`.
 type Constants = BTreeMap<String, NamedNode>;
 
 /// One basic graph pattern of a query.
 #[derive(Clone, Debug)]
 pub struct Bgp {
-    /// With constants in the place of what `BIND` binds, and variables in that of blank nodes.
+    /// Triple patterns in which constants replace the variables of `BIND`, and variables replace blank nodes.
     pub patterns: Vec<TriplePattern>,
-    /// Variables that constants took the place of.
+    /// The variables that were replaced, with their constants.
     constants: Constants,
-    /// Variables that the rest of the query mentions.
+    /// Variables that other parts of the query mention.
     pub needed: BTreeSet<String>,
 }
 
-/// The work that is left for the master.
+/// The work that remains for the master.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// Some columns of one pattern.
+    /// The query is a single BGP: project these columns.
     Bgp {
         columns: Vec<String>,
         distinct: bool,
     },
-    /// Anything else.
+    /// Any other query: run it with inline data for its BGPs.
     General(Box<Query>),
 }
 
-/// A query by what can be asked of the partitions.
+/// A query divided into BGPs and the remaining work.
 #[derive(Clone, Debug)]
 pub struct Divided {
     pub bgps: Vec<Bgp>,
     pub shape: Shape,
 }
 
-/// Rows of terms.
+/// Rows of terms; `None` is unbound.
 pub type Bindings = Vec<Vec<Option<GroundTerm>>>;
 
-/// Takes a query apart.
+/// Divides a query.
 ///
 /// # Errors
 /// Those of the parser; [`Error::Unsupported`] for property paths, GRAPH, SERVICE, FROM and forms other than SELECT and ASK.
@@ -105,7 +105,7 @@ pub fn divide(text: &str) -> Result<Divided> {
     Ok(Divided { bgps, shape })
 }
 
-/// The query with inline data in the place of its patterns, in the order of [`Divided::bgps`].
+/// The query with a table as inline data in the place of each BGP, in the order of [`Divided::bgps`].
 pub fn rebuild(query: &Query, bgps: &[Bgp], tables: Vec<(Vec<String>, Bindings)>) -> Result<Query> {
     let mut query = query.clone();
     let mut next = bgps.iter().zip(tables);
@@ -129,7 +129,7 @@ pub fn rebuild(query: &Query, bgps: &[Bgp], tables: Vec<(Vec<String>, Bindings)>
     Ok(query)
 }
 
-/// The query's shape, if it is one pattern.
+/// [`Shape::Bgp`] if the query is a single BGP under a projection; otherwise `None`.
 fn shape(query: &Query) -> Option<Shape> {
     let Query::Select {
         pattern, dataset, ..
@@ -166,7 +166,7 @@ fn pattern(query: &mut Query) -> Result<&mut GraphPattern> {
 
 type Visit<'a> = &'a mut dyn FnMut(&mut GraphPattern, &Constants) -> Result<()>;
 
-/// Calls `visit` with every basic graph pattern that is not empty, from left to right, and what constants it is joined with.
+/// Calls `visit` with every BGP that is not empty, from left to right, and with the constants that it is joined with.
 fn walk(p: &mut GraphPattern, constants: &Constants, visit: Visit<'_>) -> Result<()> {
     let unsupported = |what: &str| Err(Error::Unsupported(format!("{what} on partitions")));
     let none = Constants::new();
@@ -222,7 +222,7 @@ fn walk(p: &mut GraphPattern, constants: &Constants, visit: Visit<'_>) -> Result
     }
 }
 
-/// The same for the patterns of EXISTS.
+/// Visits the BGPs of EXISTS inside an expression.
 fn within(e: &mut Expression, visit: Visit<'_>) -> Result<()> {
     if let Expression::Exists(p) = e {
         return walk(p, &Constants::new(), visit);
@@ -230,7 +230,7 @@ fn within(e: &mut Expression, visit: Visit<'_>) -> Result<()> {
     parts_mut(e).into_iter().try_for_each(|x| within(x, visit))
 }
 
-/// The expressions directly inside one.
+/// The direct operands of an expression.
 fn parts_mut(e: &mut Expression) -> Vec<&mut Expression> {
     use Expression as E;
     match e {
@@ -254,7 +254,7 @@ fn parts_mut(e: &mut Expression) -> Vec<&mut Expression> {
     }
 }
 
-/// Constants that every solution of a pattern has, where that is plain to see.
+/// Adds the constants that every solution of a pattern certainly has, found by a simple rule.
 fn certain(p: &GraphPattern, out: &mut Constants) {
     match p {
         GraphPattern::Extend {
@@ -276,7 +276,7 @@ fn certain(p: &GraphPattern, out: &mut Constants) {
     }
 }
 
-/// A pattern with variables for its blank nodes, and constants in their places.
+/// A triple pattern with constants in the place of their variables, and variables in the place of blank nodes.
 fn place(p: &TriplePattern, constants: &Constants) -> TriplePattern {
     let term = |t: &TermPattern| match t {
         TermPattern::BlankNode(b) => {
@@ -302,7 +302,7 @@ fn place(p: &TriplePattern, constants: &Constants) -> TriplePattern {
     }
 }
 
-/// Names after question marks in a query's text. One too many (in a literal) keeps a column too many, no more.
+/// Names after question marks in a query's text. A false one (in a literal) only keeps an unneeded column.
 fn mentioned(text: &str) -> BTreeSet<String> {
     text.split('?')
         .skip(1)
@@ -313,7 +313,7 @@ fn mentioned(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A term as inline data has it. Blank nodes, which it cannot have, become IRIs of their own.
+/// A term for inline data. A blank node, which inline data cannot contain, becomes an IRI with the prefix [`BLANK`].
 ///
 /// # Errors
 /// [`Error::Unsupported`] for triple terms.
@@ -328,7 +328,7 @@ pub fn ground(canonical: &[u8]) -> Result<GroundTerm> {
     }
 }
 
-/// Beginning of the IRIs that stand for blank nodes.
+/// Prefix of the IRIs that stand for blank nodes.
 pub const BLANK: &str = "urn:jindou:parallel:blank:";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Partitions as stores: made by the ordinary load, kept in the work folder, found again.
+//! Partitions as stores: each is loaded in the usual way, stays in the work folder, and is reused by later runs.
 
 use super::partition::{Cut, Graph};
 use crate::args::parallel::Partition;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The predicate, and the object, of what says that a part owns a vertex.
+/// Predicate and object of the triples that mark the vertices which a part owns.
 pub const OWNED: &str = "urn:jindou:parallel:owned";
 
 /// A partitioned graph on disk.
@@ -21,22 +21,22 @@ pub struct Parts {
     pub workers: u32,
     pub hops: u32,
     pub dir: PathBuf,
-    /// Predicates whose edges are with their subjects only; all of them with 0 hops.
+    /// Predicates whose edges are stored only in the part of their subject; with 0 hops, all.
     pub one_way: BTreeSet<String>,
-    /// Triples of each part, replicas included.
+    /// Triples of each part, including replicas.
     pub triples: Vec<u64>,
     /// Triples of the whole graph.
     pub whole: u64,
-    /// Share of the edges between entities that go from part to part, one-way predicates aside.
+    /// Share of the edges between entities whose ends have different owners; one-way predicates do not count.
     pub cut: f64,
-    /// Time to decide who owns what, and to load all parts, in seconds.
+    /// Seconds to assign the owners, and to load all parts.
     pub seconds: [f64; 2],
-    /// True if the cut was there already; the times are those of its making.
+    /// True if an earlier run made the partition; the times are those of that run.
     pub reused: bool,
 }
 
 impl Parts {
-    /// The store and the file of ids of each worker.
+    /// Paths of each worker's store and of its file of ids.
     pub fn stores(&self) -> impl Iterator<Item = (String, String)> {
         (0..self.workers).map(|w| {
             let text = |p: PathBuf| p.to_string_lossy().into_owned();
@@ -44,12 +44,12 @@ impl Parts {
         })
     }
 
-    /// Triples of all parts together over those of the graph.
+    /// Triples of all parts together, divided by those of the graph.
     pub fn replication(&self) -> f64 {
         self.triples.iter().sum::<u64>() as f64 / self.whole.max(1) as f64
     }
 
-    /// True if a vertex must be marked as owned: parts overlap.
+    /// True if the parts mark the vertices that they own, which is necessary if they overlap.
     pub fn is_marked(&self) -> bool {
         self.hops > 0
     }
@@ -63,7 +63,7 @@ fn ids(dir: &Path, worker: u32) -> PathBuf {
     dir.join(format!("part-{worker}.ids"))
 }
 
-/// Finds the partition in `work`, or makes it.
+/// Finds the partition in the folder `work`, or makes it.
 ///
 /// # Errors
 /// Those of a load, and [`Error::Unsupported`] for a store with updates.
@@ -118,7 +118,7 @@ pub fn parts(db: &Database, work: &Path, how: Partition, workers: u32, hops: u32
     let text = json!({
         "one_way": parts.one_way, "triples": parts.triples, "whole": parts.whole, "cut": parts.cut, "seconds": parts.seconds,
     });
-    // Last: what has it is whole.
+    // Written last, so that a partition with this file is complete.
     std::fs::write(&about, format!("{text:#}\n")).map_err(|e| Error::io(&about, e))?;
     Ok(parts)
 }
@@ -143,7 +143,8 @@ fn read(text: &str, dir: &Path, how: Partition, workers: u32, hops: u32) -> Opti
     })
 }
 
-/// For each id of a part's store, 4 bytes: what it is in the whole store; 0 for what only the part has.
+/// Writes the file that maps ids of a part's store to ids of the whole store: 4 bytes each, 0 for terms that only the
+/// part has.
 fn write_ids(graph: &Graph<'_>, part: &Path, to: &Path) -> Result<()> {
     let own = Database::open(part)?.snapshot();
     let mut out = vec![0; 4];
@@ -157,7 +158,7 @@ fn write_ids(graph: &Graph<'_>, part: &Path, to: &Path) -> Result<()> {
     std::fs::write(to, out).map_err(|e| Error::io(to, e))
 }
 
-/// The triples of one part, as a source to load.
+/// The triples of one part as a source for a load.
 struct PartitionSource<'a> {
     graph: &'a Graph<'a>,
     cut: &'a Cut,
@@ -186,7 +187,7 @@ impl PartitionSource<'_> {
     }
 }
 
-/// A batch on its way.
+/// Collects triples into batches for the sink.
 struct Out<'a> {
     batch: QuadBatch,
     sink: &'a mut dyn QuadSink,
@@ -204,7 +205,7 @@ impl Out<'_> {
         }
     }
 
-    /// Adds a triple, and hands the batch on when it is full. After an error nothing happens any more.
+    /// Adds a triple, and passes the batch to the sink when it is full. After an error, batches are dropped.
     fn triple(&mut self, [s, p, o]: [Span; 3]) {
         self.batch.quads.push([s, p, o, Span::default()]);
         if self.batch.quads.len() >= BATCH_QUADS {

@@ -1,5 +1,5 @@
-//! Data parallelism (algorithm 2 of the paper), without missing anything: each query is broadcast in parts that are complete inside the
-//! partitions, and the master joins what comes back.
+//! Data parallelism (algorithm 2 of the paper), but with complete answers: every worker runs subqueries (parts) whose
+//! matches each lie inside one partition, and the master joins the results.
 
 use super::algebra::{Bgp, Bindings, Divided, Shape, divide, ground, rebuild};
 use super::decompose::{PartQuery, Rules, choices, naive};
@@ -17,51 +17,51 @@ use spargebra::algebra::GraphPattern;
 use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// A query ready to be asked of partitions.
+/// A query that is divided for execution on partitions.
 pub struct Prepared {
     divided: Divided,
-    /// The parts of each pattern.
+    /// The parts of each BGP.
     parts: Vec<Vec<PartQuery>>,
-    /// Each pattern whole.
+    /// For each BGP, a query of the whole BGP, as the paper sends it.
     naive: Vec<PartQuery>,
-    /// Where one part is all there is, and rows may repeat: the part with the query's own columns. Workers write its rows, and the
-    /// answer is all they wrote.
+    /// If the query is a single part and keeps duplicates, the text of that part with the query's own columns. Workers
+    /// then write its rows as text, which together are the answer.
     only: Option<String>,
 }
 
-/// How a round goes.
+/// Options of a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct How {
-    /// Results pass along the tree of workers.
+    /// True if results are collected along a tree of workers; false if each goes to the master.
     pub gather: bool,
-    /// Workers open their files again, and these are not in memory.
+    /// True if workers first drop their files from memory and open them again.
     pub cold: bool,
-    /// The answer's checksum in place of its text.
+    /// True to return the answer's checksum instead of its length as text.
     pub check: bool,
 }
 
-/// One round's times in seconds, and what each worker did.
+/// Times of one round in seconds, and the work of each worker.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
     pub seconds: f64,
-    /// The longest of the workers' times.
+    /// The longest time of a worker.
     pub compute: f64,
-    /// Joining, and running what is left.
+    /// Time in which the master joined the parts and ran the remaining query.
     pub merge: f64,
     /// Each worker's time and rows.
     pub workers: Vec<(f64, u64)>,
     /// Processor seconds of all workers together.
     pub processor: f64,
-    /// Bytes of ids or text that came back.
+    /// Bytes of ids or of text that the workers sent.
     pub bytes: u64,
-    /// Rows, and bytes of TSV, or where it was asked for the checksum.
+    /// Rows, and bytes of TSV or the checksum, see [`How::check`].
     pub answer: (u64, u64),
 }
 
-/// Makes a query ready. Of the ways to cut a pattern into parts the one whose parts have the least sum of `cost` is taken.
+/// Divides a query. Of the ways to cut a BGP into parts, it takes that with the smallest sum of `cost`.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for what cannot be asked of partitions; those of `cost`.
+/// [`Error::Unsupported`] for queries that cannot run on partitions; those of `cost`.
 pub fn prepare(
     text: &str,
     rules: &Rules,
@@ -105,10 +105,10 @@ pub fn prepare(
     })
 }
 
-/// Cost of finding a part's rows, sending them and joining them, in about nanoseconds, by the planner's estimates for the whole
-/// store.
+/// Estimated cost, in about nanoseconds, of finding a part's rows, sending them and joining them. Based on the
+/// planner's estimates for the whole store.
 pub fn estimate(db: &Database, part: &PartQuery) -> Result<f64> {
-    /// Sending, appending and joining one id.
+    /// Cost of sending, appending and joining one id.
     const AN_ID: f64 = 15.0;
     let planned = db.plan_uncached(&part.unmarked, &options())?;
     let plan = planned.plan();
@@ -120,17 +120,17 @@ pub fn estimate(db: &Database, part: &PartQuery) -> Result<f64> {
 }
 
 impl Prepared {
-    /// True if the answer is some columns of one pattern, and so has as many bytes as the single store's.
+    /// True if the query is a single BGP, whose answer then has as many bytes as the single store's.
     pub fn is_pattern(&self) -> bool {
         matches!(self.divided.shape, Shape::Bgp { .. })
     }
 
-    /// Parts of all patterns.
+    /// Number of parts of all BGPs.
     pub fn parts(&self) -> usize {
         self.parts.iter().map(Vec::len).sum()
     }
 
-    /// The whole query as a part whose rows workers may write, if it is one.
+    /// The text of the only part, see `Self::only`.
     #[cfg(test)]
     pub fn only(&self) -> Option<&str> {
         self.only.as_deref()
@@ -145,7 +145,7 @@ impl Prepared {
             .collect()
     }
 
-    /// The single store's answer: rows and checksum, such that [`Self::finish`] gives the same.
+    /// Rows and checksum of the single store's answer, computed in the same way as by [`Self::finish`].
     pub fn right(&self, db: &Database, text: &str) -> Result<(u64, u64)> {
         let options = options();
         match &self.divided.shape {
@@ -161,11 +161,11 @@ impl Prepared {
         }
     }
 
-    /// Puts the workers' tables together, in ids of `db`, the whole store: rows, and bytes of the answer as TSV, which goes nowhere, or
-    /// its checksum.
+    /// Joins the workers' tables, whose ids are those of the whole store `db`, and runs the remaining query. Returns
+    /// the number of rows, and the bytes of the answer as TSV (which is discarded) or its checksum.
     ///
     /// # Errors
-    /// [`Error::Limit`] for too large a join.
+    /// [`Error::Limit`] if a join is too large.
     pub fn finish(&self, db: &Database, tables: Vec<Table>, check: bool) -> Result<(u64, u64)> {
         let mut tables = tables.into_iter();
         let mut joined = vec![];
@@ -208,8 +208,8 @@ impl Prepared {
         }
     }
 
-    /// How many matches all patterns have together in the whole store, and how many the naive form finds: every worker is sent
-    /// each pattern whole, and what is found twice counts once. For parts that fit in memory.
+    /// Number of matches of all BGPs in the whole store, and number of those that the paper's form finds: it sends
+    /// every worker each whole BGP, and removes duplicates. For answers that fit in memory.
     pub fn missed(&self, db: &Database, processes: &mut WorkerProcesses) -> Result<(u64, u64)> {
         let options = options();
         let (mut all, mut found) = (0, 0);
@@ -232,7 +232,7 @@ impl Prepared {
         Ok((all, found))
     }
 
-    /// Asks the workers once.
+    /// Runs the query once on all workers.
     ///
     /// # Errors
     /// [`Error::External`] if a worker ended or failed.
@@ -277,7 +277,7 @@ impl Prepared {
     }
 }
 
-/// Waits for all shares, and appends their tables part by part.
+/// Waits for the results of all workers, and appends their tables for each part.
 fn collect(
     processes: &mut WorkerProcesses,
     gather: bool,
@@ -285,7 +285,7 @@ fn collect(
 ) -> Result<(Vec<Share>, Vec<Table>)> {
     let mut shares: Vec<Share> = vec![];
     while shares.len() < processes.len() {
-        // With the tree only worker 0 has something to say; another may fail.
+        // With the tree only worker 0 sends results, but another may report an error.
         let (worker, message) = processes.hear_any()?;
         match message {
             Message::Found(more) if gather == (more.len() > 1) || processes.len() == 1 => {
@@ -303,7 +303,7 @@ fn collect(
     Ok((shares, tables))
 }
 
-/// Puts together what stores of partitions answer, without processes: for tests.
+/// Appends the tables of several partitions for each part, without processes.
 #[cfg(test)]
 pub fn gathered(tables: Vec<Vec<Table>>, parts: usize) -> Vec<Table> {
     let mut all = vec![Table::default(); parts];
@@ -315,7 +315,7 @@ pub fn gathered(tables: Vec<Vec<Table>>, parts: usize) -> Vec<Table> {
     all
 }
 
-/// Matches of a pattern in the whole store.
+/// Number of matches of a BGP in the whole store.
 fn count(db: &Database, bgp: &Bgp, options: &QueryOptions) -> Result<u64> {
     let text = format!(
         "SELECT * WHERE {{ {} }}",
@@ -326,7 +326,7 @@ fn count(db: &Database, bgp: &Bgp, options: &QueryOptions) -> Result<u64> {
     Ok(db.checksum(&db.plan(&text, options)?, options)?.rows)
 }
 
-/// The answer's text, of which the workers wrote the rows, goes nowhere: rows and bytes.
+/// Assembles the answer from rows that the workers wrote as text, and discards it. Returns rows and bytes.
 fn written(shares: &[Share], columns: &[String]) -> Result<(u64, u64)> {
     let mut out = Null::default();
     let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
@@ -339,10 +339,10 @@ fn written(shares: &[Share], columns: &[String]) -> Result<(u64, u64)> {
     Ok((shares.iter().map(|s| s.rows).sum(), out.0))
 }
 
-/// Rows handed on at a time.
+/// Rows that are passed to the writer at a time.
 const WRITTEN: usize = 1024;
 
-/// Writes some columns of a table of ids as TSV to nowhere: rows and bytes.
+/// Writes columns of a table of ids as TSV and discards it. Returns rows and bytes.
 fn write(
     db: &Database,
     relation: &Relation,
@@ -411,7 +411,8 @@ fn inline(db: &Database, r: &Relation, bgp: &Bgp) -> Result<(Vec<String>, Bindin
     Ok((columns, rows))
 }
 
-/// Rows and the sum of their hashes, by terms. Blank nodes count as the IRIs that stand for them in inline data.
+/// Number of rows, and the sum of their hashes by terms. A blank node is hashed as the IRI that stands for it in inline
+/// data.
 #[derive(Default)]
 struct TermSum {
     rows: u64,

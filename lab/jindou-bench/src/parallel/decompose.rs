@@ -1,10 +1,11 @@
-//! Cutting a basic graph pattern into parts each of whose matches lies inside one partition, around a core that its worker owns.
+//! Cuts a BGP into parts around core vertices, such that each match of a part lies inside the partition that owns its
+//! core.
 //!
-//! After Huang, Abadi, Ren, VLDB '11, section 4: a part is complete where all its edges are within the replication's reach of its core. Their
-//! condition is on distances in the pattern, and so is this one; but edges that [`super::partition`] does not replicate from the object's side
-//! count only with their subject. The core is an IRI, or a variable that is the subject of some pattern and so is
-//! never a literal. Since every match of the core has one owner, and only matches that the worker owns are asked for, each match of a part is
-//! found once among all workers.
+//! After Huang, Abadi, Ren, VLDB '11, section 4: a part is complete if all of its edges are within the distance from
+//! its core up to which partitions replicate. As in the paper, distances are those in the pattern. But an edge that
+//! [`super::partition`] does not replicate at its object counts only with its subject. The core is an IRI, or a
+//! variable that is the subject of some triple pattern and so is never a literal. Since every match of the core has one
+//! owner, and each worker returns only matches whose core it owns, all workers together find each match of a part once.
 
 use super::build::{OWNED, Parts};
 use jindou::{Error, Result};
@@ -12,13 +13,13 @@ use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Guarantees of the partitions.
+/// Properties of the partitions on which completeness depends.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     pub hops: u32,
-    /// Predicates whose edges are with their subjects only.
+    /// Predicates whose edges are stored only with their subjects.
     pub one_way: BTreeSet<String>,
-    /// Parts overlap, and say what they own.
+    /// True if parts overlap, so that they mark the vertices that they own.
     pub marked: bool,
 }
 
@@ -31,7 +32,7 @@ impl Rules {
         }
     }
 
-    /// Edges of this predicate are with their objects too.
+    /// True if edges of this predicate are stored with their objects, too.
     fn is_two_way(&self, p: &TriplePattern) -> bool {
         match &p.predicate {
             NamedNodePattern::NamedNode(n) => self.hops > 0 && !self.one_way.contains(n.as_str()),
@@ -40,17 +41,17 @@ impl Rules {
     }
 }
 
-/// A query for every worker, and the names of its columns.
+/// A part: a query for every worker, and the names of its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartQuery {
     pub text: String,
-    /// The same for a store that marks nothing, as the whole one is.
+    /// The query text for a store without marks of ownership, such as the whole store.
     pub unmarked: String,
     pub columns: Vec<String>,
 }
 
 impl PartQuery {
-    /// The same with other columns.
+    /// The query text with other columns.
     pub fn with_columns(&self, columns: &[String]) -> String {
         let body = self.text.find(" WHERE {").map_or("", |at| &self.text[at..]);
         let names: String = columns.iter().map(|c| format!(" ?{c}")).collect();
@@ -58,7 +59,7 @@ impl PartQuery {
     }
 }
 
-/// Variables of a pattern, without question marks.
+/// Names of the variables of a triple pattern, without question marks.
 pub fn variables(p: &TriplePattern) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     for t in [&p.subject, &p.object] {
@@ -72,8 +73,9 @@ pub fn variables(p: &TriplePattern) -> BTreeSet<String> {
     out
 }
 
-/// Parts whose join is the pattern. Each has the columns of `needed` and those it shares with other parts; rows keep their
-/// multiplicity. Greedy: the core that covers most of what is left comes next. O(cores × patterns × parts).
+/// Cuts a BGP into parts whose natural join has the BGP's solutions with their multiplicity. Each part has the columns
+/// of `needed` and those it shares with other parts. Greedy: next comes the core that covers most of the remaining
+/// triple patterns. O(cores × patterns × parts).
 ///
 /// # Errors
 /// [`Error::Unsupported`] for patterns with triple terms.
@@ -116,7 +118,7 @@ pub fn decompose(
         }
         chosen.push((best, mine));
     }
-    // A pattern that another part has too makes a part's answer smaller, if it brings no variable.
+    // A triple pattern of another part makes this part's answer smaller if it adds no variable.
     for (core, mine) in &mut chosen {
         let bound: BTreeSet<_> = selected(patterns, mine).flat_map(variables).collect();
         for (i, p) in patterns.iter().enumerate() {
@@ -139,7 +141,7 @@ pub fn decompose(
             })
             .cloned()
             .collect();
-        // A table of no columns would be as good, but not every engine gives one.
+        // One column, since not every engine returns rows without columns.
         let columns = match (columns.is_empty(), bound[i].first()) {
             (true, Some(v)) => vec![v.clone()],
             _ => columns,
@@ -154,8 +156,8 @@ pub fn decompose(
     Ok(texts.collect())
 }
 
-/// The decompositions for as many hops as partitions have and for all fewer: wider parts are fewer, but may have many more rows. Each
-/// once, widest first.
+/// The decompositions for the partitions' number of hops and for every smaller one, widest first and without
+/// repetition. Wider parts are fewer, but may have many more rows.
 ///
 /// # Errors
 /// As [`decompose`].
@@ -178,8 +180,8 @@ pub fn choices(
     Ok(out)
 }
 
-/// The whole pattern as one query for every worker, as in the paper: misses what lies across partitions, and finds what is replicated
-/// more than once.
+/// The whole BGP as one query for every worker, as in the paper. It misses matches that span partitions, and finds
+/// replicated ones more than once.
 pub fn naive(patterns: &[TriplePattern], rules: &Rules) -> PartQuery {
     let columns: Vec<String> = patterns
         .iter()
@@ -231,7 +233,7 @@ fn select<'a>(
         let _ = write!(text, " {core} <{OWNED}> <{OWNED}> .");
     }
     if marked {
-        // What says who owns a vertex is not part of the graph.
+        // The marks of ownership are not part of the graph.
         for v in open {
             let _ = write!(text, " FILTER(?{v} != <{OWNED}>)");
         }
@@ -239,7 +241,7 @@ fn select<'a>(
     text + " }"
 }
 
-/// Vertices of the pattern that may be cores, as they are written.
+/// Terms and variables of the BGP that may be cores, in SPARQL syntax.
 fn cores(patterns: &[TriplePattern]) -> Vec<String> {
     let mut out: Vec<String> = vec![];
     let mut add = |t: String| {
@@ -258,11 +260,11 @@ fn cores(patterns: &[TriplePattern]) -> Vec<String> {
     out
 }
 
-/// Patterns that lead from a core to another vertex, by their places.
+/// Indices of the triple patterns that lead from a core to another vertex.
 type Path = Vec<usize>;
 
-/// Marks the patterns that are within reach and not covered yet, and the patterns that lead to them: only the latter tie them to
-/// the core, which has a single owner.
+/// Selects the triple patterns that are within reach and not yet covered, and those on the paths to them. Without the
+/// latter, a match would not be connected to its core, and so would have no single owner.
 fn connected(reach: &[Option<Path>], covered: &[bool]) -> Vec<bool> {
     let mut out = vec![false; reach.len()];
     for (i, path) in reach.iter().enumerate() {
@@ -278,7 +280,8 @@ fn connected(reach: &[Option<Path>], covered: &[bool]) -> Vec<bool> {
     out
 }
 
-/// For each pattern that is complete around matches of `core` that a worker owns: a shortest path of patterns from the core to one of its ends.
+/// For each triple pattern whose matches are complete around an owned match of `core`: a shortest path of triple
+/// patterns from the core to one of its ends. `None` for the others.
 fn reach(core: &str, patterns: &[TriplePattern], rules: &Rules) -> Vec<Option<Path>> {
     let ends: Vec<(String, String)> = patterns
         .iter()
@@ -351,7 +354,7 @@ mod tests {
     #[test]
     fn a_hop_joins_the_edges_on_both_sides() {
         let parts = parts(CHAIN, 1);
-        // Around ?b, then around ?d; the edge of one_way type only with its subject.
+        // One part around ?b and one around ?d; the edge of rdf:type belongs only to its subject.
         assert_eq!(parts.len(), 2);
         assert_eq!(parts[0].columns, ["a", "c"]);
         assert_eq!(parts[1].columns, ["c"]);
@@ -362,10 +365,10 @@ mod tests {
     #[test]
     fn two_hops_reach_further_but_not_through_a_literal() {
         assert_eq!(parts(CHAIN, 2).len(), 1);
-        // ?v may be a literal: no worker has both edges for sure.
+        // ?v may be a literal, so it is not certain that any worker has both edges.
         let literal = "SELECT * { ?a <http://e/p> ?v . ?b <http://e/p> ?v }";
         assert_eq!(parts(literal, 3).len(), 2);
-        // Here it is none.
+        // ?v is a subject here, so it cannot be a literal.
         let entity = "SELECT * { ?a <http://e/p> ?v . ?b <http://e/p> ?v . ?v <http://e/q> ?w }";
         assert_eq!(parts(entity, 1).len(), 1);
     }
@@ -381,7 +384,8 @@ mod tests {
 
     #[test]
     fn every_part_ties_its_patterns_to_its_core() {
-        // Around ?c, then around ?e: with two hops other cores reach as much of what is left, by patterns that are in the first part.
+        // One part around ?c, then one around ?e. With two hops other cores cover as many of the remaining triple
+        // patterns, but along patterns that the first part has.
         let text = "SELECT * { ?a <http://e/n> ?b . ?b <http://e/o> ?c . ?c <http://e/p> ?d . ?d <http://e/q> ?e . ?e <http://e/r> ?f . ?f <http://e/s> ?g }";
         for hops in 0..4 {
             for p in parts(text, hops) {

@@ -1,25 +1,27 @@
-//! Speed-up, efficiency, and what the measured points say about more cores than there are.
+//! Speed-up and efficiency, and projections from the measured times to more cores than the machine has.
 
-/// One measured way to run a workload.
+/// Measurements of one way to run a workload.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     /// ST, LT, SD or LD: small or large footprint, task or data parallelism.
     pub model: &'static str,
     pub cold: bool,
-    /// Partition and gathering; empty for task parallelism.
+    /// Names of the partition and of the way of gathering; empty for task parallelism.
     pub way: String,
     pub workers: u32,
-    /// The same queries by one worker that gets all at once and sends nothing meanwhile.
+    /// Seconds that one worker takes for the same queries if it gets all at once and sends nothing meanwhile.
     pub serial: f64,
     pub seconds: f64,
-    /// Of `seconds`: in which the workers computed; the mean of all workers with task parallelism, the longest of each round with data
-    /// parallelism.
+    /// Part of `seconds` in which workers compute: with task parallelism the mean of all workers, with data parallelism
+    /// the longest of each round.
     pub compute: f64,
-    /// Of `seconds`: in which the master was at work: handing out, or joining and running what is left.
+    /// Part of `seconds` in which the master works: handing out queries, or joining results and running the remaining
+    /// query.
     pub master: f64,
-    /// Mean and standard deviation over workers: queries with task parallelism, rows of a round with data parallelism.
+    /// Mean and standard deviation over the workers of their queries (task parallelism) or their rows of a round (data
+    /// parallelism).
     pub balance: [f64; 2],
-    /// Processor time over time, of the workers while they compute.
+    /// Processor time of the workers while they compute, divided by that time.
     pub processor: f64,
 }
 
@@ -28,22 +30,22 @@ impl Line {
         self.serial / self.seconds.max(1e-12)
     }
 
-    /// The paper's cores: one is the master's.
+    /// Number of cores as the paper counts them, including the master's.
     pub fn cores(&self) -> u32 {
         self.workers + 1
     }
 
-    /// The paper's efficiency.
+    /// Efficiency as in the paper: speed-up divided by cores.
     pub fn by_cores(&self) -> f64 {
         self.speed_up() / f64::from(self.cores())
     }
 
-    /// Efficiency if the master's core is not counted.
+    /// Efficiency without the master's core.
     pub fn by_workers(&self) -> f64 {
         self.speed_up() / f64::from(self.workers)
     }
 
-    /// Seconds that neither computing nor the master's work explains: messages, waiting for the last worker.
+    /// Seconds in which neither a worker computes nor the master works: messages, and waiting for the last worker.
     pub fn rest(&self) -> f64 {
         (self.seconds - self.compute - self.master).max(0.0)
     }
@@ -57,22 +59,22 @@ pub fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> [f64; 2]
     [mean, variance.sqrt()]
 }
 
-/// Gunther's Universal Scalability Law (Guerrilla Capacity Planning, 2007, chapter 4): with `w` workers
-/// `T(w) = T(1) (1 + σ (w − 1) + κ w (w − 1)) / w`. σ is what only one can do at a time, κ what each pair costs.
+/// Gunther's Universal Scalability Law (Guerrilla Capacity Planning, 2007, chapter 4): with `w` workers `T(w) = T(1) (1
+/// + σ (w − 1) + κ w (w − 1)) / w`. σ is the serial share, κ the cost of contention between each pair of workers.
 ///
-/// Two points tell one parameter, so there are two ends of what they may mean.
+/// Times of one and two workers determine only one parameter, so the two extremes are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     one: f64,
-    /// The master's work, which more workers do not shorten.
+    /// Lower bound of the time: the master's work, which more workers do not shorten.
     least: f64,
     pub serial_share: f64,
     pub contention: f64,
 }
 
 impl Fit {
-    /// Through the times of one and of two workers, where all that two workers lose is serial (Amdahl's law): the most that more cores
-    /// can give.
+    /// Fits the times of one and of two workers, attributing all of the loss to serial work (Amdahl's law). This is the
+    /// upper bound of the speed-up.
     pub fn serial(one: &Line, two: &Line) -> Self {
         Self {
             one: one.seconds,
@@ -82,8 +84,9 @@ impl Fit {
         }
     }
 
-    /// Through the same, where only the share of one worker's time in which the master is at work is serial, and pairs of workers lose the
-    /// rest: the least. Nothing is left for pairs where the master alone explains the loss.
+    /// Fits the same times, attributing to serial work only the master's share of the time, and the rest of the loss to
+    /// contention. This is the lower bound of the speed-up. If the master's work alone explains the loss, the same as
+    /// [`Self::serial`].
     pub fn contended(one: &Line, two: &Line) -> Self {
         let master = (one.master / one.seconds.max(1e-12)).clamp(0.0, 1.0);
         let rest = excess(one, two) - master;
@@ -98,7 +101,7 @@ impl Fit {
         }
     }
 
-    /// The time with this many workers; never less than the master works.
+    /// The projected time with this many workers.
     pub fn seconds(&self, workers: u32) -> f64 {
         let w = f64::from(workers.max(1));
         let more = self.serial_share * (w - 1.0) + self.contention * w * (w - 1.0);
@@ -106,7 +109,7 @@ impl Fit {
     }
 }
 
-/// By how much more than half of one worker's time two take, as a part of that half.
+/// The time of two workers relative to half of the time of one, minus 1.
 fn excess(one: &Line, two: &Line) -> f64 {
     2.0 * two.seconds / one.seconds.max(1e-12) - 1.0
 }
@@ -138,14 +141,14 @@ mod tests {
             let (most, least) = (Fit::serial(&one, &two), Fit::contended(&one, &two));
             for fit in [most, least] {
                 assert!((fit.seconds(1) - one.seconds).abs() < 1e-9);
-                // Two workers that are faster than twice one are taken to be twice as fast.
+                // Two workers that are more than twice as fast as one are fitted as exactly twice as fast.
                 let two = two.seconds.max(5.0);
                 assert!((fit.seconds(2) - two).abs() < 1e-9, "{fit:?}");
                 assert!(fit.seconds(47) >= master);
             }
             assert!(most.seconds(47) <= least.seconds(47));
         }
-        // Amdahl's law where pairs cost nothing: σ of 0.02 limits 47 workers to 24.5.
+        // Amdahl's law without contention: with σ = 0.02, 47 workers are at most 24.5 times as fast.
         let fit = Fit::serial(&line(1, 10.0, 0.2), &line(2, 5.1, 0.2));
         assert!((10.0 / fit.seconds(47) - 24.479).abs() < 1e-3);
     }

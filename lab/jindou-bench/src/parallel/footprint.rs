@@ -1,9 +1,9 @@
-//! The pages of a store's files that a query touches, and making those files cold.
+//! Measures which pages of a store's files a query accesses, and drops those files from memory for cold runs.
 
 use jindou::{Error, Result};
 use std::path::Path;
 
-/// Forgets which pages of this process were touched.
+/// Clears the marks of accessed pages of this process.
 ///
 /// # Errors
 /// [`Error::Io`] where the system has no `/proc/self/clear_refs`.
@@ -13,12 +13,13 @@ pub fn clear() -> Result<()> {
     forget_translations()
 }
 
-/// Empties the processors' caches of this process' page tables. The system clears its marks only in the tables, and a processor marks a page again
-/// only when it looks there. Unmapping more than some 33 touched pages makes Linux drop all of a process' translations.
+/// Flushes the processors' TLB entries of this process. Clearing the marks only changes the page tables, and a
+/// processor marks a page again only when it reads the table. Unmapping more than some 33 accessed pages makes Linux
+/// flush all TLB entries of a process.
 fn forget_translations() -> Result<()> {
     const PAGES: usize = 256;
     const BYTES: usize = PAGES << 12;
-    // SAFETY: a new private mapping, at an address of the system's choice, is used by nothing else.
+    // SAFETY: a private mapping at an address that the system chooses cannot overlap other memory.
     let place = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -37,13 +38,13 @@ fn forget_translations() -> Result<()> {
         // SAFETY: inside the mapping, which is writable and not yet unmapped.
         unsafe { place.cast::<u8>().add(page << 12).write_volatile(1) };
     }
-    // SAFETY: the whole mapping made above, to which nothing points any more.
+    // SAFETY: exactly the mapping made above, to which no pointer remains in use.
     unsafe { libc::munmap(place, BYTES) };
     Ok(())
 }
 
-/// Bytes of files under `dir` that were touched through this process's mappings since [`clear`]: whole pages (4096 bytes), as the
-/// processor marked them.
+/// Bytes of files in `dir` that this process accessed through mappings since [`clear`]. Whole pages (4096 bytes) count,
+/// as marked by the processor.
 ///
 /// # Errors
 /// [`Error::Io`] where the system has no `/proc/self/smaps`.
@@ -63,7 +64,7 @@ fn referenced(smaps: &str, dir: &Path) -> u64 {
                 let kib = rest.split_whitespace().next().and_then(|n| n.parse().ok());
                 bytes += kib.unwrap_or(0u64) << 10;
             }
-            // A mapping begins: addresses, rights, offset, device, inode, path.
+            // First line of a mapping: addresses, permissions, offset, device, inode, path.
             None if line.split_once('-').is_some_and(|(a, _)| is_hexadecimal(a)) => {
                 let file = line.find('/').map(|at| Path::new(&line[at..]));
                 of_store = file.is_some_and(|f| f.starts_with(dir));
@@ -91,17 +92,17 @@ pub fn size(dir: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Asks the system to drop the files in `dir` from its page cache. What a process has mapped and touched stays.
+/// Asks the system to drop the files in `dir` from its page cache. Pages that a process has mapped and accessed stay.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Unsupported`] where the system cannot be asked.
+/// [`Error::Io`]; [`Error::Unsupported`] on systems without such a call.
 #[cfg(target_os = "linux")]
 pub fn drop_from_cache(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
         let path = entry.map_err(|e| Error::io(dir, e))?.path();
         if path.is_file() {
             let file = std::fs::File::open(&path).map_err(|e| Error::io(&path, e))?;
-            // SAFETY: the descriptor is open for the whole call, and the call touches no memory of ours.
+            // SAFETY: the descriptor is open during the call, and the call accesses no memory of this process.
             unsafe {
                 libc::posix_fadvise(
                     std::os::fd::AsRawFd::as_raw_fd(&file),
@@ -141,7 +142,7 @@ mod tests {
         let path = dir.path().join("file");
         std::fs::write(&path, vec![1; 64 << 12]).unwrap();
         let file = std::fs::File::open(&path).unwrap();
-        // SAFETY: the file is this test's own, and nothing changes it while it is mapped.
+        // SAFETY: the file is this test's own, and no process changes it while it is mapped.
         let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
         let sum =
             |pages: std::ops::Range<usize>| pages.map(|p| u64::from(map[p << 12])).sum::<u64>();

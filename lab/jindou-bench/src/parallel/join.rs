@@ -1,25 +1,25 @@
-//! Joins of partial results at the master: hash joins of tables of ids.
+//! The master's hash joins of partial results, which are tables of ids.
 
 use super::wire::Table;
 use jindou::{Error, Result};
 use jindou_engine::ChecksumSink;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A table with names for its columns.
+/// A table with column names.
 #[derive(Clone, Debug, Default)]
 pub struct Relation {
     pub columns: Vec<String>,
     pub table: Table,
 }
 
-/// More ids than this in one intermediate result end the query.
+/// Limit on the ids of an intermediate result, beyond which the query fails.
 const MOST_IDS: usize = 400_000_000;
 
-/// The natural join of all relations, as bags: smallest first, then the smallest that shares a column with what is there.
-/// O(input + output) a join.
+/// The natural join of all relations with multiset semantics. It begins with the smallest, and continues with the
+/// smallest that shares a column with the result so far. O(input + output) per join.
 ///
 /// # Errors
-/// [`Error::Limit`] when an intermediate result is too large.
+/// [`Error::Limit`] if an intermediate result is too large.
 pub fn join(mut relations: Vec<Relation>) -> Result<Relation> {
     let size = |r: &Relation| r.table.rows;
     let Some(first) = (0..relations.len()).min_by_key(|&i| size(&relations[i])) else {
@@ -48,7 +48,7 @@ pub fn join(mut relations: Vec<Relation>) -> Result<Relation> {
     Ok(out)
 }
 
-/// Places of common columns in both.
+/// Indices of the common columns in both relations.
 fn shared(a: &Relation, b: &Relation) -> Vec<(usize, usize)> {
     let at = |c: &String| b.columns.iter().position(|d| c == d);
     let columns = a.columns.iter().enumerate();
@@ -57,7 +57,7 @@ fn shared(a: &Relation, b: &Relation) -> Vec<(usize, usize)> {
 
 const END: u32 = u32::MAX;
 
-/// Joins two; the hash table is of the first.
+/// Joins two relations, with a hash table of `build`.
 fn pair(build: &Relation, probe: &Relation) -> Result<Relation> {
     let keys = shared(build, probe);
     let extra: Vec<usize> = (0..build.columns.len())
@@ -66,7 +66,7 @@ fn pair(build: &Relation, probe: &Relation) -> Result<Relation> {
     let mut columns = probe.columns.clone();
     columns.extend(extra.iter().map(|&i| build.columns[i].clone()));
     let mut key = vec![0; keys.len()];
-    // Rows of equal keys are chained.
+    // Rows with equal keys form a linked list.
     let mut heads: FxHashMap<u64, u32> = FxHashMap::default();
     let mut next = vec![END; build.table.rows];
     heads.reserve(build.table.rows);
@@ -114,7 +114,8 @@ fn pair(build: &Relation, probe: &Relation) -> Result<Relation> {
 }
 
 impl Relation {
-    /// Hands on some columns of every row, or of every different one; a column that is not there is unbound (0).
+    /// Calls `take` with the given columns of every row; with `distinct`, of every distinct one. A missing column has
+    /// the id 0, which means unbound.
     ///
     /// # Errors
     /// Those of `take`.
@@ -142,7 +143,7 @@ impl Relation {
         Ok(())
     }
 
-    /// Rows and checksum of some columns, as [`jindou::Database::checksum`] has them.
+    /// Rows and checksum of the given columns, as computed by [`jindou::Database::checksum`].
     pub fn checksum(&self, columns: &[String], distinct: bool) -> (u64, u64) {
         let (mut rows, mut sum) = (0, 0u64);
         let all = self.project(columns, distinct, |row| {
@@ -178,7 +179,7 @@ mod tests {
     proptest! {
         #[test]
         fn joins_are_those_of_nested_loops(a in rows(2), b in rows(2), c in rows(2), d in rows(1)) {
-            // A triangle, and something alongside it.
+            // A triangle, and a relation that shares no column with it.
             let joined = join(vec![
                 relation(&["x", "y"], &a),
                 relation(&["y", "z"], &b),

@@ -1,5 +1,5 @@
-//! `jindou bench parallel`: the study of "Performance of RDF query processing on the Intel SCC" (Slavov, Rao, Barenkala, Paturi) with worker
-//! processes on one machine.
+//! `jindou bench parallel`: repeats the study "Performance of RDF query processing on the Intel SCC" (Slavov, Rao,
+//! Barenkala, Paturi) with worker processes on one machine.
 //!
 //! ```text
 //! study      classify the queries, run every model

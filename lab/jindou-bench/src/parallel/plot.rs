@@ -1,8 +1,9 @@
-//! Speed-up by cores as small multiples: a panel a model and way, in it warm and cold files.
+//! Plots speed-up by cores as small multiples: one panel per model and way of gathering, with curves for warm and cold
+//! files.
 //!
-//! Both axes are logarithmic, so the lines of equal efficiency (speed-up ÷ cores, figures 1 and 5 of the paper) are straight and
-//! parallel, and all panels have the same axes. Solid curves and dots are measured; dashed ones are the two ends of what the
-//! times of one and two workers let expect.
+//! Both axes are logarithmic, so the lines of equal efficiency (speed-up ÷ cores, figures 1 and 5 of the paper) are
+//! straight and parallel. All panels have the same axes. Solid curves and dots are measured; the dashed ones are the
+//! upper and lower bound projected from the times of one and two workers.
 
 use super::fit::{Fit, Line};
 use super::report::{fits, series};
@@ -14,19 +15,19 @@ const HEIGHT: f64 = 216.0;
 const HEAD: f64 = 92.0;
 const HEADING: f64 = 30.0;
 const LEFT: f64 = 40.0;
-/// Room for the labels at the curves' ends.
+/// Space for the labels at the curves' ends.
 const RIGHT: f64 = 72.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 30.0;
 const EFFICIENCIES: [f64; 3] = [1.0, 0.1, 0.01];
 
-/// Panels under one heading.
+/// The panels under one heading.
 struct Section<'a> {
     heading: &'static str,
     panels: Vec<Panel<'a>>,
 }
 
-/// The runs of a model and way: warm, cold, or both.
+/// The runs of one panel: warm, cold, or both.
 struct Panel<'a> {
     title: String,
     runs: Vec<Vec<&'a Line>>,
@@ -73,7 +74,7 @@ fn sections(lines: &[Line]) -> Vec<Section<'_>> {
     out
 }
 
-/// A range of a logarithmic axis, from one pixel to another.
+/// A range of values on a logarithmic axis, and the pixels of its ends.
 #[derive(Clone, Copy)]
 struct Axis {
     from: f64,
@@ -88,7 +89,7 @@ impl Axis {
     }
 }
 
-/// Axes that all panels share: the last number of cores, and the range of speed-ups.
+/// The axes of all panels: the largest number of cores, and the range of speed-ups.
 struct Scale {
     last: u32,
     low: f64,
@@ -116,7 +117,7 @@ impl Scale {
         }
     }
 
-    /// Values that get a line: 1, 2 and 5 times powers of ten, or the powers alone where that would be too many.
+    /// Values with a grid line: 1, 2 and 5 times powers of ten, or only the powers if those would be too many.
     fn ticks(&self) -> Vec<f64> {
         let inside = |v: &f64| *v > self.low * 0.999 && *v < self.high * 1.001;
         let all = |steps: &'static [f64]| {
@@ -129,7 +130,7 @@ impl Scale {
         if fine.len() <= 9 { fine } else { all(&[1.0]) }
     }
 
-    /// Powers of two, and the last if it is not too near to one.
+    /// Powers of two, and the largest number of cores unless it is too near to one.
     fn cores(&self) -> Vec<u32> {
         let mut out: Vec<u32> = (1..)
             .map(|p| 1 << p)
@@ -144,14 +145,14 @@ impl Scale {
     }
 }
 
-/// The next of 1, 2, 5 times a power of ten that is not above `v`.
+/// The largest 1, 2 or 5 times a power of ten that is not above `v`.
 fn step_below(v: f64) -> f64 {
     let power = 10f64.powf(v.log10().floor());
     let steps = [5.0, 2.0, 1.0].map(|m| m * power);
     steps.into_iter().find(|s| *s <= v).unwrap_or(power)
 }
 
-/// The next of 1, 2, 5 times a power of ten that is not below `v`.
+/// The smallest 1, 2 or 5 times a power of ten that is not below `v`.
 fn step_above(v: f64) -> f64 {
     let power = 10f64.powf(v.log10().floor());
     let steps = [1.0, 2.0, 5.0].map(|m| m * power);
@@ -162,7 +163,7 @@ fn speed_up(run: &[&Line], fit: &Fit, cores: u32) -> f64 {
     run[0].serial / fit.seconds(cores.max(2) - 1)
 }
 
-/// A number with two digits that mean something.
+/// A number with two significant digits.
 fn short(v: f64) -> String {
     let digits = match v {
         9.95.. => 0,
@@ -345,7 +346,7 @@ fn draw(out: &mut Canvas, panel: &Panel<'_>, scale: &Scale, left: f64, top: f64)
             ));
         }
     }
-    // Measured figures above all that is projected, the last of each run with its number.
+    // The measured curves are drawn last, above the projections, with the speed-up at their ends.
     let last = |run: &[&Line]| run.iter().max_by_key(|l| l.workers).map(|l| l.speed_up());
     let highest = panel
         .runs
@@ -410,12 +411,12 @@ mod tests {
         ] {
             assert_eq!(out.matches(&format!(">{title}<")).count(), 1, "{title}");
         }
-        // Two ends a run.
+        // Two projected ends per run.
         assert_eq!(out.matches(">warm ").count(), 3 * 2 + 1);
         assert_eq!(out.matches(">cold ").count(), 3 * 2 + 1);
         // A measured dot for each line, and two in the legend.
         assert_eq!(out.matches("<circle").count(), lines.len() + 2);
-        // Two projected curves a run, and two in the legend.
+        // Two projected curves per run, and two in the legend.
         assert_eq!(out.matches("stroke-dasharray=\"5 4\"").count(), 6 * 2 + 2);
         assert!(!out.contains("class=\"s2\"") && !out.contains("NaN"));
     }

@@ -1,4 +1,4 @@
-//! The master's end: starting worker processes, talking to them, noticing when one ends.
+//! The master's side of the workers: starts the processes, exchanges messages, and notices when one ends.
 
 use super::wire::{Message, receive, send};
 use super::worker::master_socket;
@@ -10,11 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Worker processes and the sockets to them. They end with this.
+/// Worker processes and the sockets to them. The processes end when this value is dropped.
 pub struct WorkerProcesses {
     children: Vec<Child>,
     sockets: Vec<UnixStream>,
-    /// Where the sockets are.
+    /// Folder of the sockets; removed on drop.
     _folder: TempDir,
 }
 
@@ -86,15 +86,15 @@ impl WorkerProcesses {
         Ok(processes)
     }
 
-    /// How many there are.
+    /// Number of workers.
     pub fn len(&self) -> usize {
         self.sockets.len()
     }
 
-    /// The reason why a worker does not answer.
+    /// The error for a worker that does not answer.
     fn ended(&mut self, worker: usize) -> Error {
         let child = &mut self.children[worker];
-        // Its socket closes a moment before it has ended.
+        // The socket closes shortly before the process ends, so wait for the exit status.
         let until = Instant::now() + Duration::from_secs(2);
         let how = loop {
             match child.try_wait() {
@@ -109,7 +109,7 @@ impl WorkerProcesses {
         ))
     }
 
-    /// Says something to one worker.
+    /// Sends a message to one worker.
     pub fn tell(&mut self, worker: usize, message: &Message) -> Result<()> {
         match send(&mut self.sockets[worker], message) {
             Err(Error::SinkClosed) => Err(self.ended(worker)),
@@ -117,12 +117,12 @@ impl WorkerProcesses {
         }
     }
 
-    /// Says the same to all.
+    /// Sends the same message to all workers.
     pub fn tell_all(&mut self, message: &Message) -> Result<()> {
         (0..self.len()).try_for_each(|w| self.tell(w, message))
     }
 
-    /// Waits for one worker.
+    /// Waits for a message of one worker.
     ///
     /// # Errors
     /// [`Error::External`] if it ended or failed.
@@ -134,7 +134,7 @@ impl WorkerProcesses {
         }
     }
 
-    /// Waits until any worker says something.
+    /// Waits for a message of any worker, and returns its number with the message.
     pub fn hear_any(&mut self) -> Result<(usize, Message)> {
         if self.len() == 1 {
             return Ok((0, self.hear(0)?));
@@ -149,7 +149,7 @@ impl WorkerProcesses {
             })
             .collect();
         loop {
-            // SAFETY: the pointer and the length are those of a vector that lives through the call.
+            // SAFETY: pointer and length are those of a vector that lives during the call.
             let n = unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, -1) };
             if n < 0 {
                 let e = std::io::Error::last_os_error();
@@ -164,7 +164,7 @@ impl WorkerProcesses {
         }
     }
 
-    /// Has each worker open a store of its own, or the same.
+    /// Tells each worker to open a store, and waits until all have done so.
     pub fn open(&mut self, stores: impl Iterator<Item = (String, String)>) -> Result<()> {
         for (worker, (store, ids)) in stores.take(self.len()).enumerate() {
             self.tell(worker, &Message::Open { store, ids })?;
@@ -179,7 +179,7 @@ impl WorkerProcesses {
     }
 }
 
-/// The error for a worker that speaks when it is not its turn.
+/// The error for a message that the protocol does not allow here.
 pub fn unexpected(worker: usize, message: &Message) -> Error {
     Error::Internal(format!("worker {worker} said {message:?}"))
 }

@@ -1,11 +1,11 @@
-//! Tables and CSV in the manner of the paper's.
+//! Tables and CSV in the manner of the paper.
 
 use super::build::Parts;
 use super::fit::{Fit, Line};
 use super::study::{Asked, Classified};
 use std::fmt::Write as _;
 
-/// Table II: what each query touches.
+/// Prints table II: bytes that each query accesses.
 pub fn footprints(queries: &[Classified], store_bytes: u64, large: f64) {
     println!(
         "\nQueries (as in the paper's table II). Footprint: pages of the store's files, 4 KiB each, that answering it touches, from parsing to TSV; \
@@ -127,7 +127,7 @@ pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
     }
 }
 
-/// Lines that differ in their workers only.
+/// Groups the lines that differ only in their number of workers.
 pub fn series(lines: &[Line]) -> Vec<Vec<&Line>> {
     let mut out: Vec<Vec<&Line>> = vec![];
     for l in lines {
@@ -141,14 +141,14 @@ pub fn series(lines: &[Line]) -> Vec<Vec<&Line>> {
     out
 }
 
-/// The most and the least that the measured times let expect.
+/// Upper and lower bound of the projected speed-up; `None` unless one and two workers were measured.
 pub fn fits(series: &[&Line]) -> Option<[Fit; 2]> {
     let with = |n| series.iter().find(|l| l.workers == n);
     let (one, two) = (with(1)?, with(2)?);
     Some([Fit::serial(one, two), Fit::contended(one, two)])
 }
 
-/// Prints what more cores would give, by projection.
+/// Prints the projected speed-up with more cores.
 pub fn projection(lines: &[Line], cores: u32) {
     let all = series(lines);
     let fitted: Vec<_> = all.iter().filter_map(|s| Some((s, fits(s)?))).collect();
@@ -197,7 +197,7 @@ pub fn projection(lines: &[Line], cores: u32) {
     }
 }
 
-/// Every line, and the projections marked as such.
+/// CSV of every measured line, and of the projections, marked as such.
 pub fn csv(lines: &[Line], cores: u32) -> String {
     let mut out = "model,files,way,workers,cores,kind,serial_s,seconds,speed_up,efficiency_workers,efficiency_cores,compute_s,master_s,rest_s,balance_mean,balance_sd,cpu\n".to_owned();
     for s in series(lines) {

@@ -1,4 +1,4 @@
-//! The study itself: classify, then every model in turn.
+//! The study itself: classifies the queries, then runs each model.
 
 use super::build::{Parts, parts};
 use super::data::{How, Prepared, Round, estimate, prepare};
@@ -15,43 +15,43 @@ use crate::args::parallel::{BenchParallel, Gather, Partition};
 use jindou::{Database, Error, Result};
 use std::path::Path;
 
-/// A query and what is known of it.
+/// A query with its answer's size, footprint and serial times.
 pub struct Classified {
     pub query: Query,
-    /// Rows and bytes of the answer to each text.
+    /// Rows and bytes of the right answer to each text.
     pub right: Vec<Right>,
-    /// Bytes of the store that its first text touches.
+    /// Bytes of the store's files that its first text accesses.
     pub touched: u64,
     pub is_large: bool,
-    /// Seconds of its first text on one worker; the median of some.
+    /// Median seconds of its first text on one worker, with warm files.
     pub warm: f64,
     pub cold: Option<f64>,
-    /// Processor time over time.
+    /// Processor time divided by elapsed time.
     pub processor: f64,
 }
 
-/// One query's figures on one partition.
+/// Results of one query on one partition.
 pub struct Asked {
     pub name: String,
     pub is_large: bool,
     pub parts: usize,
     pub rows: u64,
-    /// Bytes of ids that came back in one round; where one part is all, its rows as text come instead.
+    /// Bytes of ids that the workers return in one round, or of text if the query is a single part.
     pub bytes: u64,
-    /// Matches of its patterns in the whole graph, and those that the paper's form finds.
+    /// Matches of its BGPs in the whole graph; `naive` counts those that the paper's form finds.
     pub matches: u64,
     pub naive: u64,
 }
 
-/// Runs for the serial time of one query.
+/// Number of runs for the serial time of one query.
 const RUNS: usize = 5;
-/// Passes over a pool, of which the median counts.
+/// Number of passes over a pool, of which the median counts.
 const PASSES: usize = 3;
 
-/// Answers on the whole store in this process, footprints and serial times in a worker.
+/// Computes the right answers on the whole store in this process, and measures footprints and serial times in a worker.
 ///
 /// # Errors
-/// [`Error::External`] for a count that is not the known one.
+/// [`Error::External`] if a number of rows is not the known one.
 pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified>> {
     let mut out = vec![];
     {
@@ -81,7 +81,7 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
                 processor: 0.0,
             });
         }
-        // Closed before any cold run: what is mapped here would stay in memory.
+        // The database is closed before any cold run, since pages that this process has mapped would stay in memory.
     }
     let bytes = footprint::size(&workload.store)?;
     let mut processes = task::processes(workload, 1)?;
@@ -115,7 +115,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     v.get(v.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// ST and LT.
+/// Runs the models ST and LT: task parallelism with queries of small and large footprint.
 pub fn tasks(
     workload: &Workload,
     queries: &[Classified],
@@ -155,7 +155,7 @@ pub fn tasks(
     Ok(())
 }
 
-/// All texts of one class in order, several times over, as in the paper.
+/// All texts of the small or of the large queries, repeated `times` times, as in the paper.
 fn pool(queries: &[Classified], large: bool, times: usize) -> (Vec<&str>, Vec<Right>) {
     let of_class = || queries.iter().filter(|q| q.is_large == large);
     let mut pool = vec![];
@@ -169,7 +169,8 @@ fn pool(queries: &[Classified], large: bool, times: usize) -> (Vec<&str>, Vec<Ri
     (pool, right)
 }
 
-/// Serial, then each number of workers: medians of passes that take turns, after one that does not count.
+/// Passes on one worker that gets all queries at once, then on each number of workers. The passes of different numbers
+/// take turns; each result is the median, without the first pass.
 fn warm_passes(
     workload: &Workload,
     a: &BenchParallel,
@@ -182,7 +183,7 @@ fn warm_passes(
         .iter()
         .map(|&w| task::processes(workload, w))
         .collect::<Result<Vec<WorkerProcesses>>>()?;
-    // Every worker plans every query before it counts.
+    // Every worker runs every query once before the passes that count.
     let mut distinct: Vec<String> = pool.iter().map(|q| (*q).to_owned()).collect();
     distinct.sort();
     distinct.dedup();
@@ -216,7 +217,8 @@ fn warm_passes(
         .collect())
 }
 
-/// The same once, with no process but the one that is measured: any other would keep pages in memory.
+/// The same passes with cold files, each once. No other worker processes run meanwhile, since they would keep pages in
+/// memory.
 fn cold_passes(
     workload: &Workload,
     a: &BenchParallel,
@@ -240,7 +242,7 @@ fn cold_passes(
     Ok(out)
 }
 
-/// SD and LD.
+/// Runs the models SD and LD: data parallelism with queries of small and large footprint.
 pub fn data(
     workload: &Workload,
     queries: &[Classified],
@@ -304,7 +306,7 @@ fn one_partition(
             ..How::default()
         };
         let round = prepared.round(db, &mut processes, checked)?;
-        // Which rows a LIMIT without an order leaves is undefined.
+        // Which rows a LIMIT without ORDER BY returns is undefined, so only their number is compared.
         let upper = text.to_ascii_uppercase();
         let is_open = upper.contains("LIMIT") && !upper.contains("ORDER BY");
         if round.answer.0 != right.0 || !is_open && round.answer != right {
@@ -329,7 +331,7 @@ fn one_partition(
                 continue;
             }
             let mut serial = 0.0;
-            // The round of median time of each query, a list for each way.
+            // For each way of gathering, each query's round of median time.
             let mut of_way: Vec<Vec<Round>> = vec![vec![]; ways(a).len()];
             for (q, prepared) in &mine {
                 let (alone_took, took) =
@@ -352,7 +354,7 @@ fn one_partition(
     Ok(asked)
 }
 
-/// One query's serial time and, for each way to gather, its round of median time. Runs take turns.
+/// One query's serial time and, for each way of gathering, the round of median time. Serial runs and rounds alternate.
 fn measure(
     db: &Database,
     q: &Classified,

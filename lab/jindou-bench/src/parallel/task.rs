@@ -1,5 +1,5 @@
-//! Task parallelism (algorithm 1 of the paper): the master hands the queries of a pool to whichever worker is free, one at a time. All
-//! workers have the whole store, and share its pages in the system's cache.
+//! Task parallelism (algorithm 1 of the paper): the master hands the queries of a pool, one at a time, to any worker
+//! that is free. Each worker opens the whole store, and all share its pages in the page cache.
 
 use super::processes::{WorkerProcesses, unexpected};
 use super::wire::{Message, Ran};
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 /// Size of the right answer to one query: rows, and bytes of TSV.
 pub type Right = (u64, u64);
 
-/// One pass over a pool.
+/// Measurements of one pass over a pool.
 #[derive(Clone, Debug, Default)]
 pub struct Pass {
-    /// From the first query handed out to the last result.
+    /// Seconds from the first query handed out to the last result.
     pub seconds: f64,
-    /// Of each query in the pool: its number there, and what its worker measured.
+    /// The workers' measurements of each query, with its index in the pool.
     pub ran: Vec<Ran>,
-    /// Queries each worker ran.
+    /// Number of queries that each worker ran.
     pub tasks: Vec<u64>,
-    /// Seconds each worker computed.
+    /// Seconds in which each worker computed.
     pub busy: Vec<f64>,
-    /// Seconds in which the master was at work, and did not wait.
+    /// Seconds in which the master worked and did not wait.
     pub master: f64,
 }
 
@@ -31,14 +31,14 @@ impl Pass {
         self.busy.iter().sum()
     }
 
-    /// Processor seconds over seconds of computing.
+    /// Processor time of the workers divided by the time in which they computed.
     pub fn processor_share(&self) -> f64 {
         let cpu: u64 = self.ran.iter().map(|r| r.cpu).sum();
         cpu as f64 / 1e9 / self.compute().max(1e-9)
     }
 }
 
-/// Opens the workload's store in every worker of a new processes.
+/// Starts workers, and opens the workload's store in each.
 pub fn processes(workload: &Workload, workers: u32) -> Result<WorkerProcesses> {
     let mut processes = WorkerProcesses::start(workers)?;
     let store = workload.store.to_string_lossy().into_owned();
@@ -46,7 +46,7 @@ pub fn processes(workload: &Workload, workers: u32) -> Result<WorkerProcesses> {
     Ok(processes)
 }
 
-/// One worker alone, which gets the whole pool at once: the serial time.
+/// Runs the whole pool on one worker, which gets it at once: the serial time.
 ///
 /// # Errors
 /// [`Error::External`] for a wrong answer or a worker that ended.
@@ -74,7 +74,7 @@ pub fn serial(
     })
 }
 
-/// The pool handed out one at a time.
+/// Runs the pool on all workers, handing out one query at a time.
 ///
 /// # Errors
 /// [`Error::External`] for a wrong answer or a worker that ended.

@@ -1,4 +1,4 @@
-//! Partitions of random graphs answer random queries as `spareval` answers them over the whole.
+//! Checks that partitions of random graphs answer random queries as `spareval` answers them over the whole graph.
 
 use super::build::{Parts, parts};
 use super::data::{Prepared, estimate, gathered, prepare};
@@ -13,8 +13,8 @@ use oxrdf::{GraphName, Quad, Term};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A connected graph of one class of vertices, as entities refer to each other: more joins than `jindou-testing`'s, and IRIs with
-/// beginnings in common.
+/// Quads of a connected graph of entities that refer to each other. It has more joins than the graphs of
+/// `jindou-testing`, and IRIs with common prefixes.
 fn entities(rng: &mut Rng) -> Vec<Quad> {
     let vertex = |n: usize| format!("<http://e/group{}/thing_{}>", n % 4, n);
     let mut text = String::new();
@@ -70,7 +70,7 @@ fn oxttl(text: &str) -> Vec<Quad> {
     take.0
 }
 
-/// Triple patterns that some quads match together: edges of a random walk, most terms replaced by variables.
+/// Triple patterns that some quads match together: the edges of a random walk, with most terms replaced by variables.
 fn patterns(rng: &mut Rng, data: &[Quad]) -> (String, usize) {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut walk: Vec<&Quad> = vec![&data[rng.below(data.len())]];
@@ -155,7 +155,7 @@ fn check(db: &Database, data: &[Quad], parts: &Parts, queries: &[String]) {
         let Ok(Answer::Rows(_, rows)) = answer(data, text) else {
             panic!("no rows: {text}");
         };
-        // The widest parts, those that seem cheapest, and the narrowest.
+        // The costs make `prepare` choose the widest parts, those estimated as cheapest, and the narrowest.
         let narrow = |p: &PartQuery| Ok(p.columns.len() as f64 / 100.0 - 1.0);
         for prepared in [
             prepare(text, &rules, |_| Ok(1.0)).unwrap(),
@@ -185,7 +185,7 @@ fn check_one(
     let written = prepared
         .finish(db, gathered(tables, prepared.parts()), false)
         .unwrap();
-    // What the workers write is as much as the single store writes.
+    // The workers' text has as many rows and bytes as the single store's.
     if let Some(only) = prepared.only() {
         let written: Vec<(u64, Vec<u8>)> =
             stores.iter_mut().map(|s| s.write(only).unwrap()).collect();

@@ -1,32 +1,32 @@
-//! Messages between the master and its workers: a length, then plain fields, little-endian, on Unix-domain sockets.
+//! Messages between the master and its workers, over Unix-domain sockets: a length, then the fields, little-endian.
 
 use jindou::{Error, Result};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
-/// No message is longer.
+/// Limit on the length of a message in bytes.
 const MOST_BYTES: usize = 1 << 31;
 
-/// Rows of ids from one part of a query: row after row, `width` ids each.
+/// Rows of ids, the result of one part of a query. Row after row with `width` ids each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Columns.
+    /// Number of columns.
     pub width: usize,
-    /// Rows, counted apart for tables without columns.
+    /// Number of rows, stored separately because of tables without columns.
     pub rows: usize,
-    /// The ids: those of the whole store once they have left a worker.
+    /// The ids. In messages they are ids of the whole store, not of the worker's store.
     pub ids: Vec<u32>,
 }
 
 impl Table {
-    /// Row `r`; empty for one that is not there.
+    /// Row `r`; empty if there is no such row.
     pub fn row(&self, r: usize) -> &[u32] {
         self.ids
             .get(r * self.width..(r + 1) * self.width)
             .unwrap_or(&[])
     }
 
-    /// Adds the rows of another of the same columns.
+    /// Appends the rows of another table with the same columns.
     pub fn append(&mut self, other: &Self) {
         if self.rows == 0 {
             self.width = other.width;
@@ -36,31 +36,31 @@ impl Table {
     }
 }
 
-/// One query that a worker ran on the whole store.
+/// Measurements of one query that a worker ran on the whole store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
-    /// Its place in the request.
+    /// Index of the query in the request.
     pub query: u32,
     pub rows: u64,
     /// Bytes of its answer.
     pub bytes: u64,
-    /// Time for it at the worker, in nanoseconds.
+    /// Elapsed time at the worker in nanoseconds.
     pub wall: u64,
-    /// Processor time of it.
+    /// Processor time in nanoseconds.
     pub cpu: u64,
 }
 
-/// One worker's results for a round's parts.
+/// One worker's results of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub worker: u32,
-    /// Time for it at the worker, in nanoseconds.
+    /// Elapsed time at the worker in nanoseconds.
     pub wall: u64,
-    /// Processor time of it.
+    /// Processor time in nanoseconds.
     pub cpu: u64,
-    /// A table a part.
+    /// One table for each part.
     pub tables: Vec<Table>,
-    /// The rows of the only part as text, in place of tables.
+    /// The rows of a single part as text, instead of tables.
     pub text: Vec<u8>,
     /// Rows in `text`.
     pub rows: u64,
@@ -69,32 +69,34 @@ pub struct Share {
 /// A message between the master and a worker, or between two workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Worker: here I am.
+    /// From a worker: it has started and is connected.
     Hello { worker: u32, process: u32 },
-    /// Master: open this store. `ids`: the file that says which ids its ids are in the whole store, or nothing.
+    /// From the master: open this store. `ids` is the path of the file that maps its ids to those of the whole store;
+    /// empty for the whole store.
     Open { store: String, ids: String },
-    /// Worker: it is open.
+    /// From a worker: the store is open.
     Opened,
-    /// Master: run these on the whole store, one after the other; `cold` from files that nothing has in memory.
+    /// From the master: run these queries on the whole store, one after the other. With `cold`, drop its files from
+    /// memory before.
     Run { cold: bool, queries: Vec<String> },
-    /// Worker: what came out.
+    /// From a worker: measurements of the queries.
     Outcomes(Vec<Ran>),
-    /// Master: run each, and say how many bytes of the store's files it touches.
+    /// From the master: run each query, and return how many bytes of the store's files it accesses.
     Touch { queries: Vec<String> },
-    /// Worker: bytes for each.
+    /// From a worker: bytes for each query.
     Touched(Vec<u64>),
-    /// Master: find these parts; through the tree if `gather`; as text if `text`.
+    /// From the master: run these parts. With `gather`, send results along the tree; with `text`, return rows as text.
     Find {
         cold: bool,
         gather: bool,
         text: bool,
         parts: Vec<String>,
     },
-    /// Worker: its own share, or those of all below it.
+    /// From a worker: its own results, or also those of all workers below it in the tree.
     Found(Vec<Share>),
-    /// Worker: it failed.
+    /// From a worker: an error message.
     Failed(String),
-    /// Master: that was all.
+    /// From the master: exit.
     Quit,
 }
 
@@ -309,10 +311,10 @@ fn table(i: &mut In<'_>) -> Result<Table> {
     })
 }
 
-/// Sends one message.
+/// Sends a message.
 ///
 /// # Errors
-/// [`Error::SinkClosed`] when the other side went away, [`Error::Limit`] for a message that is too long.
+/// [`Error::SinkClosed`] if the other side has closed the socket, [`Error::Limit`] if the message is too long.
 pub fn send(stream: &mut UnixStream, message: &Message) -> Result<()> {
     let mut out = Out(vec![0; 4]);
     encode(message, &mut out);
@@ -326,10 +328,10 @@ pub fn send(stream: &mut UnixStream, message: &Message) -> Result<()> {
     stream.write_all(&out.0).map_err(gone)
 }
 
-/// Waits for one message.
+/// Waits for a message.
 ///
 /// # Errors
-/// [`Error::SinkClosed`] when the other side went away.
+/// [`Error::SinkClosed`] if the other side has closed the socket.
 pub fn receive(stream: &mut UnixStream) -> Result<Message> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).map_err(gone)?;

@@ -1,4 +1,4 @@
-//! A worker process: it does what the master says, one thing after the other, on one thread.
+//! A worker process, which executes the master's messages in their order on one thread.
 
 use super::footprint;
 use super::wire::{Message, Ran, Share, Table, receive, send};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The socket on which the master waits.
+/// Path of the socket on which the master listens.
 pub fn master_socket(folder: &Path) -> PathBuf {
     folder.join("master")
 }
@@ -21,23 +21,24 @@ fn socket(folder: &Path, worker: u32) -> PathBuf {
     folder.join(format!("worker-{worker}"))
 }
 
-/// The worker that gets a worker's results in the binomial tree; `None` for worker 0, whose results the master gets.
+/// The worker to which a worker sends its results in the binomial tree; `None` for worker 0, which sends them to the
+/// master.
 fn parent(worker: u32) -> Option<u32> {
     worker.checked_sub(1).map(|less| worker & less)
 }
 
-/// The workers whose results a worker gets and passes on.
+/// The workers that send their results to this one.
 fn children(worker: u32, workers: u32) -> impl Iterator<Item = u32> {
     (worker + 1..workers).filter(move |&w| parent(w) == Some(worker))
 }
 
-/// How a worker runs queries: on its one thread.
+/// Options with which a worker runs queries: on one thread.
 pub fn options() -> QueryOptions {
     QueryOptions::default().with_threads(1)
 }
 
-/// Answers a query from its text to the last byte of TSV; nothing is cached, so that asking one query many times over, as the paper does,
-/// is not cheaper than asking many. Gives the rows.
+/// Runs a query and writes the answer as TSV. The plan is not cached, so that running one query many times, as the
+/// paper does, costs as much as running different ones. Returns the number of rows.
 pub fn answer(
     db: &Database,
     text: &str,
@@ -49,13 +50,13 @@ pub fn answer(
     Ok(db.run_planned(&planned, options, &mut writer)?.rows)
 }
 
-/// The same to nowhere: rows, and bytes, which do not depend on the rows' order.
+/// Runs a query and discards the answer. Returns rows and bytes, which do not depend on the rows' order.
 pub fn size_of_answer(db: &Database, text: &str, options: &QueryOptions) -> Result<(u64, u64)> {
     let mut out = Null::default();
     Ok((answer(db, text, options, &mut out)?, out.0))
 }
 
-/// A store, and what its ids are in the whole store.
+/// An open store, and the ids of its terms in the whole store (empty if it is the whole store).
 pub struct Opened {
     dir: PathBuf,
     db: Option<Database>,
@@ -64,7 +65,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens a store; `ids` is the file that [`super::build`] wrote alongside a partition's store.
+    /// Opens a store; `ids` is the file that [`super::build`] wrote next to a partition's store.
     pub fn new(dir: &Path, ids: Option<&Path>) -> Result<Self> {
         let ids = match ids {
             Some(path) => {
@@ -82,7 +83,7 @@ impl Opened {
         })
     }
 
-    /// Makes the store's files cold, for a run that opens them again.
+    /// Closes the store and drops its files from the page cache; the next run opens it again.
     fn cool(&mut self) -> Result<()> {
         self.db = None;
         footprint::drop_from_cache(&self.dir)
@@ -96,13 +97,13 @@ impl Opened {
         Ok(self.db.insert(db))
     }
 
-    /// One query on the whole store: its rows, and the bytes of its answer.
+    /// Runs one query on the whole store. Returns the answer's rows and bytes.
     fn run(&mut self, text: &str) -> Result<(u64, u64)> {
         let options = self.options.clone();
         size_of_answer(self.db()?, text, &options)
     }
 
-    /// The rows of one part of a query as lines of TSV, without the line of names; and how many.
+    /// Runs one part of a query. Returns the number of rows, and the rows as TSV without the header line.
     pub fn write(&mut self, text: &str) -> Result<(u64, Vec<u8>)> {
         let options = self.options.clone();
         let mut out = vec![];
@@ -112,7 +113,7 @@ impl Opened {
         Ok((rows, out))
     }
 
-    /// The rows of one part of a query, in ids of the whole store.
+    /// Runs one part of a query. Returns the rows in ids of the whole store.
     pub fn find(&mut self, text: &str) -> Result<Table> {
         let options = self.options.clone();
         let db = self.db()?;
@@ -141,8 +142,8 @@ impl Opened {
         Ok(table)
     }
 
-    /// Bytes of the store that answering a query touches. Pages are mapped by a first run, so that the second one
-    /// marks only those that it reads.
+    /// Bytes of the store's files that a query accesses. A first run maps the pages, so that the second marks only
+    /// those that it reads.
     fn touch(&mut self, text: &str) -> Result<u64> {
         let options = self.options.clone();
         let dir = self.dir.clone();
@@ -165,7 +166,7 @@ struct Worker {
 
 /// Runs `jindou bench parallel-worker`.
 pub fn run(a: &ParallelWorker) -> Result<ExitCode> {
-    // Its results may be read by a worker that begins later, so it listens before it says hello.
+    // Listens before it sends `Hello`, since a worker that starts later may connect to it at once.
     let place = socket(&a.sockets, a.number);
     let listener = UnixListener::bind(&place).map_err(|e| Error::io(&place, e))?;
     let hello = Message::Hello {
@@ -192,7 +193,7 @@ pub fn run(a: &ParallelWorker) -> Result<ExitCode> {
     };
     loop {
         let message = match receive(&mut worker.master) {
-            // The master ended; what it has to say it says itself.
+            // The master has closed the socket; it reports any error itself.
             Err(Error::SinkClosed) => return Ok(ExitCode::SUCCESS),
             m => m?,
         };
@@ -205,7 +206,7 @@ pub fn run(a: &ParallelWorker) -> Result<ExitCode> {
     }
 }
 
-/// Connects to a socket that may not be there yet.
+/// Connects to a socket, waiting until it exists.
 fn connect(path: &Path) -> Result<UnixStream> {
     let until = Instant::now() + Duration::from_secs(20);
     loop {

@@ -1,4 +1,4 @@
-//! The queries, and the store that they are put to.
+//! The store of a study, and its queries.
 
 use crate::args::parallel::BenchParallel;
 use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     pub name: String,
-    /// One, or each with other constants. Data parallelism asks the first.
+    /// One text, or several that differ in their constants. Data parallelism runs only the first.
     pub texts: Vec<String>,
-    /// How many rows the first has, if something else knows.
+    /// The known number of rows of the first text, if any.
     pub rows: Option<u64>,
 }
 
@@ -26,10 +26,10 @@ pub struct Workload {
     pub queries: Vec<Query>,
 }
 
-/// Makes or finds the store in `work`, and the queries.
+/// Makes the store in the folder `work`, or finds it there, and makes the queries.
 ///
 /// # Errors
-/// Those of a load; [`Error::External`] if the store is not what it should be.
+/// Those of a load; [`Error::External`] if an existing store has other data.
 pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
     let (title, queries) = match (a.lubm, a.watdiv, &a.queries) {
         (Some(n), ..) => (format!("LUBM({n})"), of_lubm(n, a)),
@@ -129,7 +129,7 @@ fn of_watdiv(scale: u32, a: &BenchParallel) -> Result<Vec<Query>> {
         }
     }
     for q in &mut out {
-        // A template without constants has one instance.
+        // Instances of a template without constants are all the same.
         q.texts.dedup();
     }
     Ok(out)

@@ -1,4 +1,4 @@
-//! `jindou bench files`, `jindou generate` and `jindou peers`, as far as they go without other engines.
+//! Tests of `jindou bench files`, `jindou generate` and `jindou peers` that need no other engine.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn any_data_and_queries_are_measured_and_reported() {
     let (q9, q10) = (table.find("\nq9 ").unwrap(), table.find("\nq10 ").unwrap());
     assert!(q9 < q10, "{table}");
     assert!(text(&o.stderr).contains("1 statements of named graphs were merged"));
-    // Blank nodes of two files are two; what is written is canonical N-Triples.
+    // Blank nodes of two files stay different, and the output is canonical N-Triples.
     let data = fs::read_to_string(at("work/data.nt")).unwrap();
     assert_eq!(data.lines().count(), 5, "{data}");
     assert!(

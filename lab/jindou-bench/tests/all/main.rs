@@ -1,4 +1,4 @@
-//! `jindou bench`: what it prints, and that answers are checked.
+//! Tests of the output of `jindou bench`, and of its checks of answers.
 
 mod bench_files;
 mod papers;

@@ -1,4 +1,4 @@
-//! `jindou bench papers`: what it prints, and that answers are checked.
+//! Tests of the output of `jindou bench papers`, and of its checks of answers.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn json(o: &Output) -> Value {
     serde_json::from_slice(&o.stdout).unwrap_or_else(|e| panic!("{e}: {}", err(o)))
 }
 
-/// A sheet whose title begins so.
+/// The sheet whose title begins with `title`.
 fn sheet<'a>(report: &'a Value, title: &str) -> &'a Value {
     let sheets = report["sheets"].as_array().unwrap();
     let mut found = sheets
@@ -47,7 +47,7 @@ fn lubm_tables_and_figures_are_printed() {
     let table = sheet(&report, "Table 2");
     let queries = rows(table);
     assert_eq!(queries.len(), 8, "L1 to L7 and the mean");
-    // Published: OSDI '16, Table 2; and the rows of LUBM-5 that no version of ours has counted.
+    // Published values from Table 2 of OSDI '16, and numbers of rows on LUBM-5 that were not counted by Jindou.
     for (i, name, rows, wukong) in [
         (0, "L1", 9, 752.0),
         (2, "L3", 0, 306.0),
@@ -90,7 +90,7 @@ fn lubm_tables_and_figures_are_printed() {
         .unwrap()
         .map(|e| e.unwrap())
         .filter(|e| {
-            // The last two are those of updates, of which there were none.
+            // The last two belong to updates, of which there were none.
             !["manifest.jd", "checksums.jd", "lock", "log"]
                 .iter()
                 .any(|n| e.file_name() == **n)
@@ -106,7 +106,7 @@ fn lubm_tables_and_figures_are_printed() {
     assert_eq!(parts, on_disk, "the parts are the whole");
     assert!(bytes("= without strings and dictionary") < on_disk);
 
-    // Kept stores are used again, and a foreign one is not believed.
+    // Existing stores are reused, but one with other data is refused.
     std::fs::rename(stores.join("lubm-1"), stores.join("lubm-10")).unwrap();
     let o = papers(&[
         "--table",
@@ -120,7 +120,7 @@ fn lubm_tables_and_figures_are_printed() {
     assert!(err(&o).contains("LUBM(10)"), "{}", err(&o));
 }
 
-/// Six people of whom three have a page, as tables 8's first query wants; the other four are any.
+/// Data of six people, three of whom have a page, as the first query of table 8 asks for; and queries.
 fn small(folder: &Path) -> (PathBuf, PathBuf) {
     let data = folder.join("data.nt");
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `jindou bench parallel` with real worker processes.
+//! Tests of `jindou bench parallel` with real worker processes.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -15,7 +15,7 @@ fn text(o: &Output) -> String {
     String::from_utf8_lossy(&o.stdout).into_owned() + &String::from_utf8_lossy(&o.stderr)
 }
 
-/// The command itself compares with the known counts of L1 to L7 and, on each partition, with the single store.
+/// The command itself compares answers with the known counts of L1 to L7 and, on each partition, with the single store.
 #[test]
 fn lubm_is_answered_by_every_model_on_every_partition() {
     let dir = tempfile::tempdir().unwrap();
@@ -34,7 +34,8 @@ fn lubm_is_answered_by_every_model_on_every_partition() {
     assert!(o.status.success(), "{said}");
     let csv = std::fs::read_to_string(csv).unwrap();
     let count = |start: &str| csv.lines().filter(|l| l.starts_with(start)).count();
-    // Task: three numbers of workers and two projections, cold and warm; data: warm, three partitions, two ways to gather.
+    // Task parallelism has three numbers of workers and two projections, each cold and warm. Data parallelism, only
+    // warm, has three partitions with two ways of gathering.
     assert_eq!(count("ST,"), 10, "{csv}");
     assert_eq!(count("SD,"), 6 * 5, "{csv}");
     assert_eq!(
@@ -43,7 +44,7 @@ fn lubm_is_answered_by_every_model_on_every_partition() {
     );
     assert!(said.contains("PROJECTION, not measured"), "{said}");
     assert!(std::fs::read_to_string(svg).unwrap().ends_with("</svg>\n"));
-    // L2 has a part for each core: courses with their names are one star, whatever the partition.
+    // L2 has a single part: courses with their names are one star, whatever the partition.
     let l2 = said.lines().filter(|l| l.starts_with("L2 ")).skip(1);
     for line in l2 {
         assert_eq!(line.split_whitespace().nth(2), Some("1"), "{line}");
@@ -104,7 +105,7 @@ fn any_files_and_queries_can_be_cut() {
     );
 }
 
-/// Process ids of a process' children.
+/// Process ids of the children of a process.
 fn children(process: u32) -> Vec<i32> {
     std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"))
         .unwrap_or_default()
@@ -125,14 +126,14 @@ fn a_worker_that_dies_ends_the_benchmark_with_an_error() {
     .spawn()
     .unwrap();
     let until = Instant::now() + Duration::from_secs(100);
-    // One process alone for the serial time, and the two.
+    // One process for the serial time, and two workers.
     while children(master.id()).len() < 3 {
         assert!(Instant::now() < until, "the workers did not start");
         assert!(master.try_wait().unwrap().is_none(), "it ended too early");
         std::thread::sleep(Duration::from_millis(5));
     }
     for victim in children(master.id()) {
-        // SAFETY: a signal to a process that this test's own child started; no memory is involved.
+        // SAFETY: the call accesses no memory; the process was started by this test's own child.
         unsafe { libc::kill(victim, libc::SIGKILL) };
     }
     let o = master.wait_with_output().unwrap();

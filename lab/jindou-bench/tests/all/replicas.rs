@@ -1,4 +1,4 @@
-//! Short runs of `jindou bench replicas` with the command `jindou` that lies next to the program.
+//! Short runs of `jindou bench replicas` with the command `jindou` from the same target folder.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The work of each step of an exploration.
+//! Estimated work of each step of an exploration.
 
 use super::{EXPANDING, WorkEstimate, scope_of};
 use crate::compile::{self, FarShare, far_share};
@@ -10,28 +10,29 @@ use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{EdgeList, FarEnd, GraphRef, Operand, Slot, StartSource, Step, StepKind};
 
-/// Cost of searching other lists for an id of one list, in copied bytes: some 16 picoseconds of instructions. (19 were
-/// measured with eight rows per thread, and four take 0.83 of that.)
+/// Cost of searching the other lists of an intersection for one id, as an equivalent number of copied bytes: some 16
+/// picoseconds. (19 were measured with eight rows per thread; four rows per thread, as now, take 0.83 of that.)
 const CANDIDATE: f64 = 66.0;
-/// Bytes per row read from a segment whose keys come in order.
+/// Bytes read per row from a segment whose keys come in order.
 const IN_ORDER: f64 = 8.0;
 
-/// Work of a lookup in a segment.
+/// The cost of lookups in a segment.
 pub(super) struct LookupWork {
-    /// Sectors read for finding a key, and for its list's bounds.
+    /// Number of sectors read to find a key and the bounds of its list.
     pub(super) sectors: f64,
     /// Mean number of neighbours of a key.
     pub(super) degree: f64,
     pub(super) bytes: f64,
     /// True if every key has one neighbour and there is no patch.
     pub(super) one: bool,
-    /// True if lists are clipped to the hull of a condition's intervals; true if all neighbours satisfy the condition.
+    /// True if the device clips lists to the hull of a condition's intervals; and true if all neighbours satisfy the
+    /// condition, so that nothing is tested.
     pub(super) is_cut: bool,
     pub(super) is_void: bool,
 }
 
 impl LookupWork {
-    /// Accounts for clipping lists to a condition: the shorter lists, and the cost of clipping.
+    /// Accounts for a condition on the neighbours: lists become shorter, and clipping has a cost.
     fn cut(
         &mut self,
         list: &EdgeList,
@@ -48,7 +49,7 @@ impl LookupWork {
         let by_device = FarShare::pays(share, self.degree, in_order) && !self.is_void;
         self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
         if by_device {
-            // The ends of the list, and a search for the bound inside it.
+            // Clipping reads both ends of the list and searches for one bound.
             self.sectors += 1.0 + search(self.degree);
         }
         if self.is_cut {
@@ -57,7 +58,7 @@ impl LookupWork {
     }
 }
 
-/// Sectors of the last, adjacent probes of a search in a list; earlier probes hit the cache.
+/// Number of sectors that a binary search in a list reads; its first probes are usually in the cache.
 fn search(degree: f64) -> f64 {
     1.0 + (degree / 8.0).max(1.0).log2().min(4.0)
 }
@@ -78,14 +79,14 @@ impl WorkEstimate {
             KeyFinder::Intervals(runs) => (0.0, 12.0 * runs.len() as f64),
             KeyFinder::Bitmap { blocks, .. } => (1.0, 16.0 * blocks.len() as f64),
             KeyFinder::Directory { buckets, .. } => (3.0, 4.0 * buckets.len() as f64 + 4.0 * keys),
-            // The device gets a directory of the keys.
+            // The device gets these finders converted to directories.
             KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => (3.0, 8.0 * keys),
         };
         let (bounds, offsets) = match s.offsets {
             Some(o) => (1.0, 4.0 * o.len() as f64),
             None => (0.0, 0.0),
         };
-        // With a patch, the bits of changed keys are read as well.
+        // With a patch, a lookup also reads the bitmap of changed keys.
         let patch = f64::from(u8::from(view.patch().is_some()));
         let edges = s.neighbours.len() as f64;
         let bytes = finder + offsets + 4.0 * edges;
@@ -135,19 +136,20 @@ impl WorkEstimate {
         Some(())
     }
 
-    /// Adds the measuring and expansion of lists, with `outputs` before the conditions are tested.
+    /// Adds an expansion of `rows` rows to `outputs` rows, of which `made` pass the conditions.
     pub(super) fn expansion(&mut self, rows: f64, outputs: f64, made: f64, columns: f64) {
-        // Anchor, start and prefix are written, and both are read; ids are read and written with the carried columns.
+        // The anchor, list start and prefix sum of each row are written; start and prefix are read again. Ids and
+        // carried columns are read and written.
         let read = rows * (4.0 + 8.0 + 8.0 + 4.0 * columns);
         self.ordered += EXPANDING * (read + 4.0 * outputs + made * (4.0 + 4.0 * columns));
-        // One kernel measures lists and one produces rows; the state of a long prefix sum is cleared. Usually the host
-        // reads the count.
+        // One kernel measures lists and one produces rows; for a long prefix sum, its state is cleared first. Usually
+        // the host reads the count.
         self.launches += 2.0 + f64::from(u8::from(rows > UNCOUNTED as f64));
         self.kernels += 2.0;
         self.syncs += 1.0;
     }
 
-    /// Adds reads of the segments of all predicates, with a mean of `sectors` per row.
+    /// Adds an expansion over the segments of all predicates, with a mean number of sectors per lookup.
     fn any(
         &mut self,
         direction: Direction,
@@ -166,14 +168,14 @@ impl WorkEstimate {
             sectors += look.sectors;
         }
         let mean = sectors / f64::from(count.max(1));
-        // First the predicates of each vertex, then their lists.
+        // The first expansion produces the predicates of each vertex, the second one their neighbours.
         self.expansion(rows, made, made, columns);
         self.expansion(made, made, made, columns);
         self.sectors.push((bytes, rows * 3.0 + made * (mean + 1.0)));
         Some(())
     }
 
-    /// Adds the sectors that rows read from a segment by this key.
+    /// Adds the sectors that `rows` lookups read from a segment: none for a constant, few if keys come in order.
     fn read(&mut self, anchor: Operand, look: &LookupWork, rows: f64, sectors: f64) {
         match anchor {
             Operand::Const(_) => {}
@@ -233,7 +235,7 @@ impl WorkEstimate {
                         } else {
                             made
                         };
-                        // Lists are not aligned to sectors.
+                        // A list starts anywhere in a sector, so on average it touches one more.
                         self.read(*anchor, look, rows, look.sectors + 1.0);
                         self.expansion(rows, outputs, made, columns);
                         self.counted(if tests { outputs } else { 0.0 });

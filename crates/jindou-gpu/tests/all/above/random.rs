@@ -11,7 +11,7 @@ pub(super) fn iri(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/{name}"))
 }
 
-/// A value of `:v`: numbers of several types, one value that is not a number, a string.
+/// A value of `:v`: a number of one of several types, an ill-typed number, or a string.
 fn number(r: &mut XorShift, new: bool) -> Term {
     let n = i64::from(r.below(30)) + if new { 100 } else { 0 };
     match r.below(12) {
@@ -22,7 +22,8 @@ fn number(r: &mut XorShift, new: bool) -> Term {
     }
 }
 
-/// A random graph of few nodes; every second one with edits, and with nodes and numbers that the load did not have.
+/// A random graph of few nodes. If `patched`, with edits by updates, and with nodes and numbers that only updates
+/// added.
 pub(super) fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snapshot) {
     let nodes = 8 + r.below(20);
     let mut quads = vec![];
@@ -83,7 +84,7 @@ pub(super) fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snap
     (folder, changed(plain.clone(), changes))
 }
 
-/// A pattern from a known variable to a new one.
+/// A triple pattern between a known variable and the variable `new`.
 fn pattern(r: &mut XorShift, known: &[&str], new: &str) -> String {
     let a = known[r.below(known.len() as u32) as usize];
     match r.below(6) {
@@ -95,7 +96,7 @@ fn pattern(r: &mut XorShift, known: &[&str], new: &str) -> String {
     }
 }
 
-/// The text of a random group, and its variables.
+/// The text of a random group of patterns, and its variables.
 fn group(r: &mut XorShift) -> (String, Vec<&'static str>) {
     let mut body = String::from(["?a :p ?b . ", "?a :q ?b . ", "?b :r ?a . "][r.below(3) as usize]);
     let mut known = vec!["a", "b"];
@@ -132,7 +133,7 @@ fn group(r: &mut XorShift) -> (String, Vec<&'static str>) {
     (body, known)
 }
 
-/// Appends operators over the patterns: EXISTS, MINUS, OPTIONAL.
+/// Appends operators above the patterns: EXISTS, MINUS, OPTIONAL.
 fn add_above(r: &mut XorShift, body: &mut String, known: &mut Vec<&str>) {
     let resources: Vec<&str> = known.iter().copied().filter(|k| *k != "x").collect();
     let mut optional = false;
@@ -188,9 +189,9 @@ fn group_by(r: &mut XorShift, known: &[&str]) -> String {
     format!("?{}", by.join(" ?"))
 }
 
-/// The first rows of a group, by some order.
+/// A query for the first rows of a group in some order.
 fn ordered(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
-    // All variables, so that the first rows are certain.
+    // Ordered by all variables, so that the first rows are uniquely determined.
     let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
     let by = if known.contains(&"x") { "x" } else { one };
     let (limit, offset) = (r.below(12), r.below(3));
@@ -231,7 +232,7 @@ fn grouped(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
     format!("PREFIX : <http://e/> SELECT {by} {heads} {{ {body}}} {end}")
 }
 
-/// A random query without LIMIT, and the limit and offset that it may get.
+/// A random query without LIMIT, and the LIMIT and OFFSET that a caller may append.
 pub(super) fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
     let (body, known) = group(r);
     let one = known[r.below(known.len() as u32) as usize];

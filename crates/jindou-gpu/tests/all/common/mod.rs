@@ -1,8 +1,7 @@
 //! Devices and small graphs for tests.
 //!
-//! Tests that ask [`TestDevice`] or [`device`] for their device run on the shim, or with `JINDOU_TEST_DEVICE=card` in the
-//! environment on this machine's GPU. What needs the shim (work done late, counted requests, planted faults) runs on it
-//! in any case.
+//! Tests that use [`TestDevice`] or [`device`] run on the shim, or, with `JINDOU_TEST_DEVICE=card` in the environment,
+//! on this machine's GPU. Tests that need the shim (delayed work, counted requests, injected faults) always use it.
 
 mod small_pages;
 
@@ -16,11 +15,11 @@ use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use small_pages::SmallPages;
 use std::sync::{Arc, OnceLock};
 
-/// The environment variable that chooses the device.
+/// The environment variable that selects the device.
 const DEVICE: &str = "JINDOU_TEST_DEVICE";
 
-/// This machine's GPU if tests are to run on it, opened once; `None` for the shim. Panics if there is none, or if the
-/// choice is unknown.
+/// This machine's GPU if tests are to run on it, opened once; `None` for the shim. Panics if there is no GPU, or if the
+/// variable has an unknown value.
 fn card() -> Option<Arc<dyn Backend>> {
     static CARD: OnceLock<Result<Option<Arc<dyn Backend>>, String>> = OnceLock::new();
     let opened = CARD.get_or_init(|| match std::env::var(DEVICE).as_deref() {
@@ -37,12 +36,12 @@ fn card() -> Option<Arc<dyn Backend>> {
 /// A device for a test.
 pub struct TestDevice {
     pub backend: Arc<dyn Backend>,
-    /// Unless it is a card.
+    /// The shim; `None` for a GPU.
     shim: Option<Arc<Shim>>,
 }
 
 impl TestDevice {
-    /// A shim with these options, in any case.
+    /// A shim with these options, even if tests run on a GPU.
     pub fn on_shim(options: ShimOptions) -> Self {
         let shim = Arc::new(Shim::open(options).unwrap());
         Self {
@@ -51,7 +50,7 @@ impl TestDevice {
         }
     }
 
-    /// A shim with these options, or the card; that one with pages of this size, if one is given.
+    /// A shim with these options, or the GPU; with small pages, if the options say so.
     pub fn open(options: ShimOptions) -> Self {
         match card() {
             None => Self::on_shim(options),
@@ -66,12 +65,12 @@ impl TestDevice {
         }
     }
 
-    /// The device memory that is held, used or not. A card is shared by the tests, so that nothing is known of it: 0.
+    /// Bytes of device memory held by the pool; 0 for a GPU, which the tests share.
     pub fn reserved(&self) -> u64 {
         self.shim.as_ref().map_or(0, |s| s.holdings().reserved)
     }
 
-    /// Panics if memory or marks are held, unless it is a card.
+    /// Panics if memory or markers are still allocated. Does nothing for a GPU.
     pub fn holds_nothing(&self, case: &str) {
         if let Some(shim) = &self.shim {
             let held = shim.holdings();
@@ -80,7 +79,7 @@ impl TestDevice {
     }
 }
 
-/// The device; a shim's order is drawn from this seed.
+/// The device; a shim runs threads in an order drawn from `seed`.
 pub fn device(seed: u64) -> Arc<dyn Backend> {
     TestDevice::open(ShimOptions {
         seed,
@@ -89,7 +88,7 @@ pub fn device(seed: u64) -> Arc<dyn Backend> {
     .backend
 }
 
-/// Rows of a plan on a device, sorted.
+/// The rows of a plan on a device, sorted.
 pub fn rows_on(
     gpu: &GpuExecutor,
     plan: &Plan,
@@ -107,7 +106,7 @@ pub fn rows_on(
     Ok(rows)
 }
 
-/// The CPU's.
+/// The rows of a plan on the CPU, sorted.
 pub fn rows_here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<u32>> {
     let mut sink = CollectSink::default();
     let (options, terms) = (ExecOptions::default(), QueryTerms::new());
@@ -117,13 +116,14 @@ pub fn rows_here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<u32>> {
     rows
 }
 
-/// A query over `http://e/` as a plan.
+/// The plan of a query with the prefix `:` for `http://e/`.
 pub fn native(snapshot: &Snapshot, text: &str) -> Plan {
     let text = format!("PREFIX : <http://e/> {text}");
     plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
 }
 
-/// The ring with edges added (`true`) or removed between nodes, as `(subject, predicate, object)`.
+/// A snapshot of [`ring`] with edges added (`true`) or removed (`false`): numbers of subject and object, and the
+/// predicate.
 pub fn edited(snapshot: &Snapshot, edits: &[(u32, &str, u32, bool)]) -> Snapshot {
     let term = |name: String| {
         let iri = NamedNode::new_unchecked(format!("http://e/{name}"));
@@ -137,7 +137,8 @@ pub fn edited(snapshot: &Snapshot, edits: &[(u32, &str, u32, bool)]) -> Snapshot
     changed(Snapshot::of_base(Arc::clone(snapshot.base())), changes)
 }
 
-/// `n` nodes in a ring: `:p` to the next `reach` ones, `:q` to the one seven further, `:v` to its number.
+/// `n` nodes in a ring, each with an edge `:p` to the next `reach` nodes, `:q` to the seventh node after it, and `:v`
+/// to its number.
 pub fn ring(n: u32, reach: u32) -> (tempfile::TempDir, Snapshot) {
     let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
     let node = |i: u32| iri(format!("n{}", i % n));

@@ -1,4 +1,4 @@
-//! A device whose pages are small, so that little data has many: a card's take 2 MiB, of which tests would have one.
+//! A device with small pages, so that little data has many pages: those of a GPU have 2 MiB, so a test would have one.
 
 use jindou_gpu::backend::Mark;
 use jindou_gpu::{Backend, Kernel};
@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A device that backs reserved addresses with memory at once, and overwrites the pages that are unmapped. Copies, kernels
-/// and the order of both are the device's own.
+/// Simulates small pages: reserved addresses are memory from the start, and unmapping a page overwrites it. Copies,
+/// kernels and their order are those of the wrapped device.
 pub struct SmallPages {
     inner: Arc<dyn Backend>,
     page: usize,
@@ -20,8 +20,8 @@ impl SmallPages {
     }
 }
 
-// SAFETY: all memory is `inner`'s, which keeps the contract; reserved addresses are memory of `inner` until they are
-// released, so that a page of them is too.
+// SAFETY: all memory is `inner`'s, which fulfils the contract; reserved addresses are memory of `inner` until they are
+// released, and so is each of their pages.
 unsafe impl Backend for SmallPages {
     fn name(&self) -> String {
         self.inner.name()
@@ -40,7 +40,7 @@ unsafe impl Backend for SmallPages {
     }
 
     unsafe fn free(&self, at: u64, bytes: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.free(at, bytes) };
     }
 
@@ -53,7 +53,7 @@ unsafe impl Backend for SmallPages {
     }
 
     unsafe fn unreserve(&self, at: u64, bytes: usize) {
-        // SAFETY: from `reserve`, and no work uses pages that are not mapped.
+        // SAFETY: allocated in `reserve`, and no work uses the pages after they were unmapped.
         unsafe { self.inner.free(at, bytes) };
     }
 
@@ -62,8 +62,8 @@ unsafe impl Backend for SmallPages {
     }
 
     unsafe fn unmap_page(&self, at: u64, bytes: usize) {
-        // Who still reads the page will find other data. Copies aside to it, once it is mapped again, must not be
-        // overtaken.
+        // Work that wrongly still reads the page will find zeros. This waits, so that the zeros cannot overwrite a copy
+        // on the second queue that follows when the page is mapped again.
         // SAFETY: memory of `inner`, which no work uses.
         let Ok(mark) = unsafe { self.inner.zero(at, bytes) }.and_then(|()| self.inner.mark())
         else {
@@ -80,17 +80,17 @@ unsafe impl Backend for SmallPages {
     }
 
     unsafe fn free_host(&self, at: NonNull<u8>, bytes: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.free_host(at, bytes) };
     }
 
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.upload(to, from, bytes) }
     }
 
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.upload_aside(to, from, bytes) }
     }
 
@@ -103,22 +103,22 @@ unsafe impl Backend for SmallPages {
     }
 
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.download(to, from, bytes) }
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.zero(at, bytes) }
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.copy(to, from, bytes) }
     }
 
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.inner.launch(kernel, grid, params) }
     }
 

@@ -1,5 +1,5 @@
-// A stand-in for the NVIDIA driver's library: the functions that src/cuda.rs calls, over callbacks of the test. Any call can be
-// made to fail, once or from then on.
+// A fake of the NVIDIA driver's library: the functions that src/cuda.rs calls, implemented by callbacks of the test.
+// Any call can be made to fail, once or from then on.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -19,14 +19,14 @@ struct Callbacks {
   void (*unmap)(uint64_t, size_t);
 };
 
-// What the test reads and sets.
+// State that the test reads and sets.
 struct Control {
-  int version;        // of CUDA
+  int version;        // CUDA version
   uint64_t fail_at;   // number of the call that fails, from 1; 0 for none
-  Result code;        // with which
-  int sticky;         // and all calls after it, until the context is released
-  int no_binary;      // the module has no code for this card
-  // Read only:
+  Result code;        // the error code that it returns
+  int sticky;         // if not 0, all later calls fail, too, until the context is released
+  int no_binary;      // if not 0, the module has no code for this GPU
+  // Only read by the test:
   uint64_t calls, calls_after_loss;
   uint64_t device_bytes, reserved_bytes, host_bytes, events, streams, modules, pools, contexts, pages, addresses, handles;
 };
@@ -38,7 +38,7 @@ static std::mutex lock;
 struct Range { uint64_t at; size_t bytes; bool operator<(const Range &o) const { return at < o.at; } };
 static std::set<Range> ranges, reserved, pages;
 
-// Counts a call; the code to return in place of its work.
+// Counts a call. Returns the error code if the call is to fail.
 static Result call() {
   if (lost) return control.calls_after_loss++, control.code;
   if (++control.calls != control.fail_at) return OK;
@@ -61,7 +61,7 @@ Result cuDevicePrimaryCtxRetain(void **context, int) { CALL(); *context = &contr
 Result cuDevicePrimaryCtxRelease_v2(int) {
   std::lock_guard<std::mutex> guard(lock);
   if (control.contexts == 1) {
-    // All that was in it goes, before the test sees that it went.
+    // Everything in the context is freed before the test can see that the context was released.
     lost = false;
     control.fail_at = 0;
     for (const Range &r : ranges) callbacks.free(r.at, r.bytes);
@@ -97,7 +97,7 @@ Result cuMemPoolTrimTo(void *, size_t keep) {
   if (control.reserved_bytes > least) control.reserved_bytes = least;
   return OK;
 }
-// 5: reserved now, 7: used now.
+// Attribute 5: bytes reserved now; 7: bytes used now.
 Result cuMemPoolGetAttribute(void *, int which, uint64_t *value) {
   CALL();
   *value = which == 5 ? control.reserved_bytes : control.device_bytes;
@@ -164,7 +164,7 @@ Result cuMemUnmap(uint64_t at, size_t bytes) {
   control.pages--;
   return OK;
 }
-// The length lies before the memory.
+// The length is stored in front of the memory.
 Result cuMemHostAlloc(void **at, size_t bytes, unsigned) {
   CALL();
   char *p = (char *)aligned_alloc(4096, (bytes + 4096 + 4095) / 4096 * 4096);

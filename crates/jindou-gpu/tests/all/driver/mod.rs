@@ -1,7 +1,8 @@
-//! `src/cuda.rs` over a stand-in for the driver's library (`fake_cuda.cpp`), backed by the CPU shim's kernels: every
-//! call is made to fail in turn.
+//! `src/cuda.rs` over a fake of the driver's library (`fake_cuda.cpp`), which runs the shim's kernels; each call is
+//! made to fail in turn.
 //!
-//! The bindings look for the library once per process, by `LD_LIBRARY_PATH`, so each test runs itself again as a child.
+//! The bindings search for the library once per process, by `LD_LIBRARY_PATH`, so each test starts itself again as a
+//! child process with that variable set.
 
 use crate::common::{edited, native, ring, rows_here, rows_on};
 use cudarc::driver::sys::culib;
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 
 const MARKER: &str = "JINDOU_FAKE_CUDA";
 
-/// Runs the test again with the library built with `flags`; false if this is that run, or if it cannot be built.
+/// Builds the fake library with `flags` and runs the test again in a child process that loads it. Returns false in that
+/// child, and if the library cannot be built.
 fn is_parent(test: &str, flags: &[&str]) -> bool {
     if std::env::var_os(MARKER).is_some() {
         return false;
@@ -62,7 +64,7 @@ fn child(test: &str, folder: &Path) {
     assert!(text(&o.stdout).contains("1 passed"), "{}", text(&o.stdout));
 }
 
-/// As in `fake_cuda.cpp`.
+/// The struct of the same name in `fake_cuda.cpp`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Control {
@@ -102,7 +104,7 @@ extern "C" fn reserve(bytes: usize) -> u64 {
 }
 
 extern "C" fn unreserve(at: u64, bytes: usize) {
-    // SAFETY: the library gives back what it got, once, without pages.
+    // SAFETY: the library releases what it reserved, once, without mapped pages.
     unsafe { shim().unreserve(at, bytes) };
 }
 
@@ -112,7 +114,7 @@ extern "C" fn map(at: u64, bytes: usize) -> i32 {
 }
 
 extern "C" fn unmap(at: u64, bytes: usize) {
-    // SAFETY: the library unmaps what it mapped.
+    // SAFETY: the library unmaps only what it mapped.
     unsafe { shim().unmap_page(at, bytes) };
 }
 
@@ -126,12 +128,12 @@ extern "C" fn alloc(bytes: usize) -> u64 {
 }
 
 extern "C" fn free(at: u64, bytes: usize) {
-    // SAFETY: the library gives back what it got, once.
+    // SAFETY: the library frees what it allocated, once.
     unsafe { shim().free(at, bytes) };
 }
 
 unsafe extern "C" fn launch(name: *const c_char, grid: u32, params: *const c_void) -> i32 {
-    // SAFETY: the library passes the name that it was asked for.
+    // SAFETY: the library passes a name that it was given.
     let name = unsafe { CStr::from_ptr(name) };
     let kernel = Kernel::ALL
         .iter()
@@ -139,7 +141,7 @@ unsafe extern "C" fn launch(name: *const c_char, grid: u32, params: *const c_voi
     let Some(&kernel) = kernel else { return 1 };
     // SAFETY: `src/cuda.rs` checked that the kernel's parameters have this size.
     let params = unsafe { std::slice::from_raw_parts(params.cast::<u8>(), kernel.params_size()) };
-    // SAFETY: what the parameters name is the shim's memory.
+    // SAFETY: the parameters refer to the shim's memory.
     match unsafe { shim().launch(kernel, grid, params) } {
         Ok(()) => 0,
         Err(e) => {
@@ -149,7 +151,7 @@ unsafe extern "C" fn launch(name: *const c_char, grid: u32, params: *const c_voi
     }
 }
 
-/// The library's state. One test at a time uses it.
+/// The fake library's state. Only one test at a time uses it.
 struct Fake(Mutex<*mut Control>);
 
 impl Fake {
@@ -179,11 +181,11 @@ impl Fake {
 
     fn set(&self, change: impl FnOnce(&mut Control)) {
         let mut control = self.0.lock().unwrap();
-        // SAFETY: as above; no call is under way while a test changes it.
+        // SAFETY: as above; no call is in progress while a test changes it.
         unsafe { change(&mut **control) };
     }
 
-    /// Waits until a lost context has been released, which happens on a thread of its own.
+    /// Waits until a lost context has been released, which another thread does.
     fn released(&self) {
         let began = Instant::now();
         while self.now().contexts > 0 {
@@ -204,13 +206,13 @@ const QUERIES: [&str; 2] = [
 
 fn options() -> GpuOptions {
     GpuOptions {
-        // Events are made, too.
+        // With a profile, events are used, too.
         profile: true,
         ..GpuOptions::default()
     }
 }
 
-/// A plan, its snapshot, and its rows.
+/// A plan, its snapshot, and the expected rows.
 type Case = (Plan, Snapshot, Vec<Vec<u32>>);
 
 fn cases() -> (tempfile::TempDir, Vec<Case>) {
@@ -275,8 +277,8 @@ fn whole_queries_run_over_the_driver_and_give_everything_back() {
     assert_eq!(shim().holdings().device, 0);
 }
 
-/// Wrong arguments only fail the query; a failed launch loses the context, after which the only call is the one that
-/// releases it, and the next opening works.
+/// An invalid argument only fails the query. A failed launch loses the context: after it, the only call is the one that
+/// releases the context, and opening the device again works.
 #[test]
 fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
     if is_parent(
@@ -303,7 +305,8 @@ fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
         assert_eq!(&run(plan, snapshot).unwrap().0, want);
         let calls = fake.now().calls;
         assert!(calls > 80, "{calls} calls");
-        // Launch failed, invalid value, out of memory; the last two only for the shorter query, since this takes long.
+        // Launch failed, invalid value, out of memory. The last two are tried only with the shorter query, since this
+        // takes long.
         let codes = [(719, 1), (1, 0), (2, 0)];
         for (code, sticky) in codes.into_iter().take(if number == 0 { 3 } else { 1 }) {
             for at in 1..=calls {
@@ -327,7 +330,7 @@ fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
                 fake.released();
                 let c = fake.now();
                 assert_eq!(c.calls_after_loss, 0, "{case}");
-                // Handles that could not be released were released with the context.
+                // Handles that could not be released were freed with the context.
                 assert_eq!((c.device_bytes, c.contexts), (0, 0), "{case}");
                 assert_eq!(shim().holdings().device, 0, "{case}");
                 fake.set(|c| c.fail_at = 0);

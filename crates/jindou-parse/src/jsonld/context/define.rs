@@ -8,9 +8,9 @@ use crate::jsonld::json::{Json, JsonText, Kind};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Longest chain of terms that are defined by one another.
+/// Longest chain of term definitions that refer to one another.
 const MAX_CHAIN: usize = 100;
-/// Bytes of a term until all are defined.
+/// Bytes that are charged per term while a context is processed.
 const ENTRY: u64 = 150;
 /// Number of terms defined between two checks of the clock.
 const LOOK: usize = 1024;
@@ -38,12 +38,12 @@ struct Entry<'j> {
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Waiting,
-    /// Terms that its definition refers to are being defined.
+    /// The terms that its definition refers to are being defined.
     Begun,
     Defined,
 }
 
-/// The terms of a context while they are defined.
+/// The terms of a context while they are being defined.
 pub(super) struct Definitions<'c, 'j> {
     result: &'c mut Context,
     protected: bool,
@@ -67,7 +67,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         }
     }
 
-    /// Adds the terms of a context, which take precedence over those before.
+    /// Adds the terms of a context object. They replace terms of the same name that were added before.
     pub(super) fn add(&mut self, context: Json<'j>, source: &'j Source) {
         for (key, value) in context.members() {
             let name = key.str().unwrap_or_default();
@@ -90,7 +90,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         }
     }
 
-    /// Defines all terms. Returns the contexts that they have.
+    /// Defines all terms. Returns their scoped contexts.
     pub(super) fn define_all(
         mut self,
         contexts: &mut Contexts<'_>,
@@ -106,7 +106,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         Ok(self.scoped)
     }
 
-    /// Defines a term if it is one of this context.
+    /// Defines a term if it belongs to this context.
     fn define_name(&mut self, name: &str) -> Step<()> {
         match self.by_name.get(name) {
             Some(&i) => self.define(i),
@@ -114,7 +114,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         }
     }
 
-    /// Expands a name in terms of this context.
+    /// Expands a name, after defining the terms of this context that it uses.
     fn expand(&mut self, text: &str) -> Step<Name> {
         if Keyword::parse(text).is_none() && !is_keyword_like(text) {
             self.define_name(text)?;
@@ -170,7 +170,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         Ok(())
     }
 
-    /// The definition of a term; `None` for a name that is to be ignored.
+    /// The definition of a term; `None` if the term is to be ignored.
     fn definition(
         &mut self,
         i: usize,
@@ -219,7 +219,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         self.protect(term, previous, key).map(Some)
     }
 
-    /// A protected term keeps its definition.
+    /// Checks a definition against a protected term of the same name, which keeps its definition.
     fn protect(&self, mut term: Term, previous: Option<Rc<Term>>, key: Json<'_>) -> Step<Term> {
         if let Some(previous) = previous
             && previous.protected
@@ -239,7 +239,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         Ok(term)
     }
 
-    /// The definition of a term by an object. `false` if the term is to be ignored.
+    /// Defines a term by an object. `false` if the term is to be ignored.
     fn object(
         &mut self,
         i: usize,
@@ -265,7 +265,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         }
         let id = value.get("@id").unwrap_or(key);
         if id.is_null() {
-            // The term has no meaning.
+            // The term is explicitly mapped to null.
         } else if !self.id(i, name, key, id, false, term)? {
             return Ok(false);
         }
@@ -289,7 +289,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         Ok(true)
     }
 
-    /// The entries of a definition that follow its container.
+    /// Handles the entries of a definition that follow `@container` in the algorithm.
     fn entries_of(
         &mut self,
         name: &str,
@@ -394,7 +394,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         })
     }
 
-    /// The definition of a reverse property. `false` if the term is to be ignored.
+    /// Defines a reverse property. `false` if the term is to be ignored.
     fn reverse(&mut self, value: Json<'_>, json: Json<'_>, term: &mut Term) -> Step<bool> {
         for (key, _) in value.members() {
             let name = key.str().unwrap_or_default();
@@ -442,8 +442,8 @@ impl<'c, 'j> Definitions<'c, 'j> {
         Ok(true)
     }
 
-    /// Sets the meaning of a term, from its `@id`, or from the term itself if `json` is its key. `false` if the term is to be
-    /// ignored.
+    /// Sets the IRI or keyword that a term stands for, from the value of `@id`; or from the term itself if `json` is
+    /// the term. `false` if the term is to be ignored.
     fn id(
         &mut self,
         i: usize,
@@ -488,7 +488,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
             .char_indices()
             .any(|(at, c)| c == ':' && at > 0 && at + 1 < name.len());
         if inner || name.contains('/') {
-            // The term itself must expand to the same IRI.
+            // By the algorithm, the term itself must expand to the same IRI.
             self.entries[i].state = State::Defined;
             let own = self.expand(name)?;
             self.entries[i].state = State::Begun;
@@ -513,7 +513,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         }
     }
 
-    /// The meaning of a term without `@id`.
+    /// The IRI that a term without `@id` stands for.
     fn own_name(&mut self, name: &str, key: Json<'_>) -> Step<Name> {
         if let Some((prefix, suffix)) = split(name) {
             if prefix != "_" && !suffix.starts_with("//") {
@@ -562,7 +562,7 @@ fn redefined(key: Json<'_>) -> Stop {
     )
 }
 
-/// True for the only definition that `@type` may have: protection, and the container `@set`.
+/// True for the only definition that `@type` may have: `@protected`, and the container `@set`.
 fn is_type_definition(value: Json<'_>) -> bool {
     value.is_object()
         && value.len() > 0
@@ -573,7 +573,7 @@ fn is_type_definition(value: Json<'_>) -> bool {
         })
 }
 
-/// The value of `@container`.
+/// Parses the value of `@container`.
 fn container(json: Json<'_>) -> Step<Container> {
     let mut all = Container::default();
     let mut valid = !json.is_array() || json.len() > 0;

@@ -5,7 +5,7 @@ use jindou_model::iri::resolve;
 use std::rc::Rc;
 
 impl Context {
-    /// Expands a name: relative to the vocabulary, to the base, or to neither.
+    /// Expands a name: with `vocab`, as a term or relative to the vocabulary; with `relative`, relative to the base.
     pub(in crate::jsonld) fn expand(&self, text: &str, vocab: bool, relative: bool) -> Name {
         if let Some(keyword) = Keyword::parse(text) {
             return Name::Keyword(keyword);
@@ -36,7 +36,7 @@ impl Context {
             return Name::Text(join(vocabulary, text));
         }
         if relative && let Some(base) = &self.base {
-            // A reference that cannot be resolved stays as it is, and is left out when quads are made.
+            // A reference that cannot be resolved is kept; the quads that contain it are omitted later.
             if let Ok(iri) = resolve(base, text) {
                 return Name::Text(iri.into());
             }
@@ -45,7 +45,7 @@ impl Context {
     }
 }
 
-/// The parts around the first colon that is not the first character.
+/// The parts before and after the first colon that is not the first character.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let at = memchr::memchr(b':', text.as_bytes().get(1..)?)? + 1;
     Some((&text[..at], &text[at + 1..]))
@@ -55,13 +55,13 @@ pub(super) fn join(start: &str, end: &str) -> Rc<str> {
     [start, end].concat().into()
 }
 
-/// True for `@` and letters: a name that is reserved for later versions of JSON-LD.
+/// True for `@` followed by letters only: names that are reserved for later versions of JSON-LD.
 pub(super) fn is_keyword_like(text: &str) -> bool {
     text.strip_prefix('@')
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_alphabetic()))
 }
 
-/// True if a text begins with a scheme and has no blanks.
+/// True if a text begins with a scheme and contains no blanks.
 fn has_scheme(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, rest)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -1,7 +1,7 @@
 //! Contexts: what the terms of a document mean (JSON-LD 1.1 API, 4).
 //!
-//! A context made from another one is a layer on top of it with the terms that differ, so that a small context on top of
-//! a large one costs little.
+//! A context that extends another one is a layer on top of it with only the terms that differ, so that a small context
+//! on top of a large one costs little.
 
 mod define;
 mod iri;
@@ -16,9 +16,9 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Layers above which a context is copied into one.
+/// Largest number of layers; beyond it, a context is flattened into one layer.
 const MAX_LAYERS: u32 = 32;
-/// Bytes of a term without its names.
+/// Estimated bytes of a term's definition, without its strings.
 const TERM: u64 = 300;
 
 /// The keywords that keys and terms may expand to.
@@ -40,7 +40,7 @@ pub(super) enum Keyword {
     Type,
     Value,
     Vocab,
-    /// A keyword that has a meaning in a context or a frame only.
+    /// A keyword that has a meaning only in contexts or frames.
     Other,
 }
 
@@ -118,19 +118,19 @@ impl Container {
     }
 }
 
-/// A context inside a term's definition, with the address that its relative references are resolved against.
+/// A context inside of a term's definition, with the base of its relative references.
 #[derive(Debug)]
 pub(super) struct ScopedContext {
     pub(super) json: JsonText,
     pub(super) source: Source,
 }
 
-/// The document that a context is written in.
+/// The document that contains a context.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// Its address; `None` for a document without a base.
+    /// The IRI of the document; `None` for one without a base.
     pub(super) base: Option<Rc<Iri<String>>>,
-    /// True for a document that another one refers to. Places in it cannot be shown.
+    /// True for a document that was loaded because another one refers to it. Messages cannot show a position in it.
     pub(super) remote: bool,
 }
 
@@ -142,7 +142,7 @@ pub(super) struct Term {
     protected: bool,
     pub(super) reverse: bool,
     pub(super) type_mapping: Option<TypeMapping>,
-    /// `Some(None)`: explicitly without a language.
+    /// `None`: not specified. `Some(None)`: explicitly without a language.
     pub(super) language: Option<Option<Rc<str>>>,
     pub(super) direction: Option<Option<Direction>>,
     pub(super) container: Container,
@@ -168,7 +168,7 @@ impl Term {
         }
     }
 
-    /// True if both mean the same, whether they are protected or not.
+    /// True if two definitions mean the same, apart from being protected.
     fn same(&self, other: &Self) -> bool {
         let contexts = match (&self.context, &other.context) {
             (None, None) => true,
@@ -188,26 +188,26 @@ impl Term {
     }
 }
 
-/// Bytes of all contexts that are alive.
+/// Total bytes of all contexts that are in memory.
 pub(super) type HeldBytes = Rc<Cell<u64>>;
 
-/// A context that is ready for use.
+/// A processed context.
 #[derive(Debug)]
 pub(super) struct Context {
     /// The layer below.
     below: Option<Rc<Self>>,
     layers: u32,
-    /// The terms of this layer; `None` for one of a layer below that is not defined any more.
+    /// The terms of this layer. `None` hides a term of a lower layer.
     terms: HashMap<Rc<str>, Option<Rc<Term>>>,
     pub(super) base: Option<Rc<Iri<String>>>,
     vocab: Option<Rc<str>>,
     pub(super) language: Option<Rc<str>>,
     pub(super) direction: Option<Direction>,
-    /// The context to return to below a node.
+    /// The context that applies again to nodes below the current one, if this context does not propagate.
     pub(super) previous: Option<Rc<Self>>,
-    /// True if a term may stand for the keyword `@type`.
+    /// True if some term may stand for the keyword `@type`.
     pub(super) has_type_alias: bool,
-    /// True if a term may have a context of its own.
+    /// True if some term may have a scoped context.
     pub(super) has_scoped: bool,
     has_protected: bool,
     bytes: u64,
@@ -221,7 +221,7 @@ impl Drop for Context {
 }
 
 impl Context {
-    /// The context of a document before its own ones.
+    /// The context of a document before its own contexts are applied.
     pub(super) fn new(base: Option<Rc<Iri<String>>>, held: &HeldBytes) -> Self {
         let mut new = Self {
             below: None,
@@ -242,7 +242,7 @@ impl Context {
         new
     }
 
-    /// A layer without terms on top of a context.
+    /// A new layer without terms on top of a context.
     fn above(below: &Rc<Self>) -> Self {
         let mut new = Self::new(below.base.clone(), &below.held);
         new.vocab.clone_from(&below.vocab);
@@ -298,7 +298,7 @@ impl Context {
         }
     }
 
-    /// All terms that are defined.
+    /// All terms that are defined, in this layer or below it.
     fn all(&self) -> impl Iterator<Item = (&Rc<str>, &Rc<Term>)> {
         let mut seen = HashSet::new();
         let layers = std::iter::successors(Some(self), |layer| layer.below.as_deref());
@@ -308,7 +308,7 @@ impl Context {
             .filter_map(|(name, term)| Some((name, term.as_ref()?)))
     }
 
-    /// A protected term, if there is any.
+    /// The name of some protected term, if there is one.
     fn protected(&self) -> Option<&str> {
         if !self.has_protected {
             return None;

@@ -14,42 +14,42 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Deepest nesting of contexts in contexts, whether by text or by reference.
+/// Deepest nesting of contexts inside of contexts, written or by reference.
 const MAX_NESTING: u32 = 50;
-/// Most results of scoped contexts that are kept.
+/// Largest number of results of scoped contexts that are cached.
 const MAX_SCOPED: usize = 256;
-/// Most bytes of a context that is kept.
+/// Size in bytes of the largest context whose result is cached.
 const MAX_KEPT: u64 = 1 << 20;
-/// Most documents of contexts that a document may refer to.
+/// Largest number of context documents that a document may refer to.
 const MAX_REMOTE: usize = 100;
-/// Bytes of contexts that are not charged.
+/// Bytes of contexts that a document may have without a charge.
 const FREE: u64 = 1 << 20;
 
 /// How a context is processed.
 #[derive(Clone, Copy)]
 pub(in crate::jsonld) struct Options {
-    /// False for the contexts of types, which end below their node.
+    /// False for the contexts of types, which do not apply to nodes below.
     pub(in crate::jsonld) propagate: bool,
     /// True for the contexts of properties, which may redefine protected terms.
     pub(in crate::jsonld) overrides: bool,
-    /// True if only the mistakes of a term's context are wanted.
+    /// True if the context of a term is only checked for mistakes.
     pub(in crate::jsonld) validating: bool,
 }
 
 impl Options {
-    /// For a node's own context.
+    /// For the `@context` of a node.
     pub(in crate::jsonld) const OWN: Self = Self {
         propagate: true,
         overrides: false,
         validating: false,
     };
-    /// For the context of a property.
+    /// For the scoped context of a property.
     pub(in crate::jsonld) const PROPERTY: Self = Self {
         propagate: true,
         overrides: true,
         validating: false,
     };
-    /// For the context of a type.
+    /// For the scoped context of a type.
     pub(in crate::jsonld) const TYPE: Self = Self {
         propagate: false,
         overrides: false,
@@ -57,7 +57,8 @@ impl Options {
     };
 }
 
-/// A scoped context on top of a context: both are kept, so that their addresses stay theirs.
+/// A cached result of a scoped context. Both inputs are kept alive, so that their addresses, which are the cache's key,
+/// stay unique.
 struct Scoped {
     active: Rc<Context>,
     local: Rc<ScopedContext>,
@@ -68,15 +69,15 @@ struct Scoped {
 pub(in crate::jsonld) struct Contexts<'a> {
     pub(in crate::jsonld) limits: &'a Limits,
     loader: Option<&'a dyn DocumentSource>,
-    /// The document's own address.
+    /// The document's own IRI and kind.
     source: Source,
     held: HeldBytes,
     charge: Charge,
     scoped: HashMap<(usize, usize, bool), Scoped>,
-    /// The last local context of a node, the context that it was applied to, and the result.
+    /// The last processed context of a node: the context to which it was applied, its text, and the result.
     last: Option<(Rc<Context>, JsonText, Rc<Context>)>,
     remote: HashMap<String, Rc<JsonText>>,
-    /// References whose contexts were validated.
+    /// IRIs of context documents that were checked for mistakes.
     validated: HashSet<String>,
 }
 
@@ -102,12 +103,12 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// The context of the document before its own ones.
+    /// The context of the document before its own contexts are applied.
     pub(in crate::jsonld) fn initial(&self) -> Rc<Context> {
         Rc::new(Context::new(self.source.base.clone(), &self.held))
     }
 
-    /// Processes the context of a node. True with it if it was not processed before.
+    /// Applies the `@context` of a node. The flag is true if the result comes from this call, false if it was cached.
     pub(in crate::jsonld) fn local(
         &mut self,
         active: &Rc<Context>,
@@ -129,7 +130,7 @@ impl<'a> Contexts<'a> {
         Ok((result, true))
     }
 
-    /// Processes the context of a term, used at byte `at`.
+    /// Applies the scoped context of a term that is used at byte position `at`.
     pub(in crate::jsonld) fn scoped(
         &mut self,
         active: &Rc<Context>,
@@ -148,7 +149,7 @@ impl<'a> Contexts<'a> {
         }
         let processed = self.process(active, local.json.root(), &local.source, options, 0);
         let result = Rc::new(processed.map_err(|e| match e {
-            // Its own place may be in another document.
+            // The position is reported where the term is used, since its own may be in another document.
             Stop::Bad(fault) if local.source.remote => bad(at, fault.message),
             other => other,
         })?);
@@ -166,7 +167,7 @@ impl<'a> Contexts<'a> {
         Ok(result)
     }
 
-    /// Charges the memory of all contexts, and checks the clock.
+    /// Charges the memory of all contexts, and checks the deadline.
     pub(super) fn check(&mut self) -> Step<()> {
         self.limits.cancel.check()?;
         let held = self.held.get();
@@ -182,7 +183,7 @@ impl<'a> Contexts<'a> {
         Ok(())
     }
 
-    /// The context algorithm: `json` on top of `active`. `nesting` counts the contexts around it.
+    /// The context processing algorithm: applies `json` to `active`. `nesting` is the number of contexts around it.
     pub(super) fn process(
         &mut self,
         active: &Rc<Context>,
@@ -235,7 +236,8 @@ impl<'a> Contexts<'a> {
                 Kind::String => {
                     let iri = context.str().unwrap_or_default();
                     let (remote, from) = self.load(iri, context.at(), source)?;
-                    // Terms of a document may have contexts that refer to the document itself.
+                    // Avoids an endless recursion: terms of a document may have contexts that refer to the document
+                    // itself.
                     if options.validating && !self.validated.insert(iri.to_owned()) {
                         continue;
                     }
@@ -262,7 +264,7 @@ impl<'a> Contexts<'a> {
         Ok(result)
     }
 
-    /// Adds the entries of a context that is an object.
+    /// Applies the entries of a context object.
     fn entries(
         &mut self,
         result: &mut Context,
@@ -337,7 +339,7 @@ impl<'a> Contexts<'a> {
         self.validate(result, scoped, nesting)
     }
 
-    /// Finds mistakes in the contexts of terms that were just defined.
+    /// Checks the scoped contexts of terms that were just defined for mistakes.
     fn validate(
         &mut self,
         result: &mut Context,
@@ -374,7 +376,7 @@ impl<'a> Contexts<'a> {
         found
     }
 
-    /// Loads the context that `@import` names.
+    /// Loads the context to which `@import` refers.
     fn import(&mut self, import: Json<'_>, source: &Source) -> Step<(Rc<JsonText>, Source)> {
         let Some(iri) = import.str() else {
             return Err(bad(
@@ -403,7 +405,7 @@ impl<'a> Contexts<'a> {
         Ok((text, from))
     }
 
-    /// Loads another document's context.
+    /// Loads the context document with this IRI, or takes it from the cache.
     fn load(&mut self, iri: &str, at: u64, source: &Source) -> Step<(Rc<JsonText>, Source)> {
         let resolved = match &source.base {
             Some(base) => resolve(base, iri).ok(),
@@ -466,7 +468,7 @@ enum FetchError {
     Failed(String),
 }
 
-/// The JSON of a document that a context refers to.
+/// Fetches and parses a context document.
 fn fetch(
     loader: &dyn DocumentSource,
     iri: &str,
@@ -499,15 +501,15 @@ fn fetch(
     })
 }
 
-/// The context in a document that has one.
+/// The value of `@context` in a context document, or the whole document if it has none.
 fn context_of(text: &JsonText) -> Json<'_> {
     text.root().get("@context").unwrap_or_else(|| text.root())
 }
 
-/// The error of a document that a context refers to, at the place of the reference.
+/// The error for a mistake in a context document, at the position of the reference to it.
 fn within(e: Stop, at: u64, iri: &str) -> Stop {
     match e {
-        // The innermost reference is enough.
+        // The message names only the innermost reference.
         Stop::Bad(fault) if fault.message.ends_with(')') => bad(at, fault.message),
         Stop::Bad(fault) => bad(
             at,
@@ -537,7 +539,7 @@ fn set_base(result: &mut Context, base: Json<'_>) -> Step<()> {
     if iri.is_none() && !is_iri_or_blank(text) {
         return Err(wrong());
     }
-    // With an IRI that is not valid nothing relative has an IRI, as without a base.
+    // If the base is not a valid IRI, relative references have no IRI, as without a base.
     result.base = iri.map(Rc::new);
     Ok(())
 }
@@ -560,7 +562,7 @@ fn set_vocab(result: &mut Context, vocab: Json<'_>) -> Step<()> {
     }
 }
 
-/// The value of `@direction`.
+/// Parses the value of `@direction`.
 pub(super) fn direction_of(json: Json<'_>) -> Step<Option<Direction>> {
     match (json.kind(), json.str()) {
         (Kind::Null, _) => Ok(None),

@@ -5,13 +5,13 @@ use super::{Json, Kind};
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// An open array or object, and what is left of it.
+/// An array or object that is being written, with the items that are still to be written.
 enum Open<'a> {
     Array(super::Items<'a>),
     Object(std::vec::IntoIter<(&'a str, Json<'a>)>),
 }
 
-/// Appends the canonical form of a value. Returns the position of a number that it cannot express.
+/// Appends the canonical form of a value. Returns the byte position of a number that has no canonical form.
 pub(in crate::jsonld) fn canonical(json: Json<'_>, out: &mut String) -> Result<(), u64> {
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut next = Some(json);
@@ -41,7 +41,8 @@ pub(in crate::jsonld) fn canonical(json: Json<'_>, out: &mut String) -> Result<(
                 }
             }
         }
-        // Strings end with a quote, so this is a bracket that was just opened.
+        // Text never ends with a bracket (strings end with a quote), so this tests whether an array or object was just
+        // opened.
         let first = out.ends_with(['[', '{']);
         match open.last_mut() {
             None => return Ok(()),
@@ -75,7 +76,7 @@ pub(in crate::jsonld) fn canonical(json: Json<'_>, out: &mut String) -> Result<(
     }
 }
 
-/// The order of UTF-16 code units: characters beyond U+FFFF come before those from U+E000 on.
+/// The order of UTF-16 code units, in which characters beyond U+FFFF come before those from U+E000 on.
 fn by_utf16(a: &str, b: &str) -> Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }

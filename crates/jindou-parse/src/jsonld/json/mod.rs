@@ -1,6 +1,7 @@
-//! A JSON value in memory: its nodes in document order in one list, its strings in one text.
+//! JSON values in memory: a list of nodes in document order, and one string that contains all their text.
 //!
-//! A node knows the index after its last descendant, so that a value is skipped, copied or compared without recursion.
+//! Each node has the index of the node after its last descendant, so that values can be skipped, copied and compared
+//! without recursion.
 
 mod canonical;
 mod number;
@@ -27,16 +28,16 @@ pub(super) enum Kind {
 struct JsonNode {
     /// Byte position in the document.
     at: u64,
-    /// The string's or number's position in the text.
+    /// Position in `text` of the string or number.
     start: usize,
-    /// Its length, or the number of items or members.
+    /// Length of the string or number in bytes, or number of items or members.
     len: u32,
     /// Index of the node after this value.
     next: u32,
     kind: Kind,
 }
 
-/// A JSON value, or several one after the other.
+/// A JSON value, or several consecutive ones.
 #[derive(Default, Debug)]
 pub(super) struct JsonText {
     nodes: Vec<JsonNode>,
@@ -44,7 +45,7 @@ pub(super) struct JsonText {
 }
 
 impl JsonText {
-    /// The value that was read first.
+    /// The first value.
     pub(super) fn root(&self) -> Json<'_> {
         Json { doc: self, node: 0 }
     }
@@ -54,12 +55,12 @@ impl JsonText {
         self.text.clear();
     }
 
-    /// Bytes of memory that are held.
+    /// Bytes of memory in use.
     pub(super) fn held(&self) -> u64 {
         (self.nodes.capacity() * size_of::<JsonNode>() + self.text.capacity()) as u64
     }
 
-    /// A copy of a value, independent of its document's text.
+    /// A copy of a value, independent of the rest of its document.
     pub(super) fn copy(json: Json<'_>) -> Self {
         let (from, to) = (json.node as usize, json.this().next as usize);
         let mut copy = Self {
@@ -98,13 +99,13 @@ impl<'a> Json<'a> {
         self.this().kind
     }
 
-    /// Its byte position in the document.
+    /// Byte position in the document.
     #[inline]
     pub(super) fn at(self) -> u64 {
         self.this().at
     }
 
-    /// Number of items or members.
+    /// Number of items of an array or members of an object.
     #[inline]
     pub(super) fn len(self) -> usize {
         self.this().len as usize
@@ -128,13 +129,13 @@ impl<'a> Json<'a> {
         &self.doc.text[node.start..node.start + node.len as usize]
     }
 
-    /// The text of a string.
+    /// The content of a string; `None` for other values.
     #[inline]
     pub(super) fn str(self) -> Option<&'a str> {
         (self.kind() == Kind::String).then(|| self.raw())
     }
 
-    /// The characters of a number.
+    /// A number as written; `None` for other values.
     pub(super) fn number(self) -> Option<&'a str> {
         (self.kind() == Kind::Number).then(|| self.raw())
     }
@@ -147,7 +148,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The items of an array; of anything else, that value alone.
+    /// The items of an array; for any other value, that value alone.
     pub(super) fn items(self) -> Items<'a> {
         match self.kind() {
             Kind::Array => Items {
@@ -179,14 +180,14 @@ impl<'a> Json<'a> {
         std::iter::from_fn(move || Some((items.next()?, items.next()?)))
     }
 
-    /// The value of an object's member.
+    /// The value of an object's member; `None` if there is none.
     pub(super) fn get(self, name: &str) -> Option<Json<'a>> {
         self.members()
             .find(|(key, _)| key.raw() == name)
             .map(|(_, value)| value)
     }
 
-    /// True if both are written with the same tokens.
+    /// True if two values consist of the same tokens.
     pub(super) fn same(self, other: Json<'_>) -> bool {
         let nodes = |json: Json<'_>| json.node as usize..json.this().next as usize;
         let (a, b) = (&self.doc.nodes[nodes(self)], &other.doc.nodes[nodes(other)]);

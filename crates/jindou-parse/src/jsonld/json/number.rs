@@ -1,36 +1,37 @@
-//! JSON numbers as literals: JSON-LD 1.1 API 8.6.2 for RDF, RFC 8785 for JSON literals.
+//! Conversion of JSON numbers to literals: by JSON-LD 1.1 API 8.6.2, and by RFC 8785 for JSON literals.
 
-/// From here on, whole numbers are written with an exponent.
+/// Whole numbers from here on are written with an exponent.
 const LARGE: f64 = 1e21;
-/// Most digits of a whole number below [`LARGE`].
+/// Largest number of digits of a whole number below [`LARGE`].
 const DIGITS: usize = 21;
 
-/// The value of a JSON number.
+/// A JSON number as a double and, if it is whole, exactly.
 pub(in crate::jsonld) struct Number {
     double: f64,
-    /// Digits of a whole number below 10^21, of any precision.
+    /// The digits of a whole number below 10^21, not rounded.
     whole: Option<String>,
 }
 
 impl Number {
-    /// The value of a number that follows JSON's grammar.
+    /// Parses a number that follows JSON's grammar.
     pub(in crate::jsonld) fn parse(text: &str) -> Self {
         let double: f64 = text.parse().unwrap_or(f64::NAN);
         let whole = exact(text).or_else(|| {
-            // A fraction that a 64-bit number cannot hold.
+            // A number whose fraction is lost when it is rounded to a double.
             (double.fract() == 0.0 && double.abs() < LARGE).then(|| format!("{double:.0}"))
         });
         let whole = whole.map(|w| if w == "-0" { "0".to_owned() } else { w });
         Self { double, whole }
     }
 
-    /// The digits of an `xsd:integer`, unless the number has a fraction or more than 21 digits.
+    /// The lexical form of an `xsd:integer`; `None` if the number has a fraction or more than 21 digits.
     pub(in crate::jsonld) fn integer(&self) -> Option<&str> {
         self.whole.as_deref()
     }
 
-    /// The canonical form of an `xsd:double`, with the fewest digits that tell it from other doubles (XSD 1.1). JSON-LD 1.1 API 8.6
-    /// would have it rounded to 15 digits after the point, which is another double for one of two numbers with 17 digits.
+    /// The canonical form of an `xsd:double`, with the fewest digits that identify the double (XSD 1.1). JSON-LD 1.1
+    /// API 8.6 rounds to 15 digits after the point instead, which changes the value of half of all numbers with 17
+    /// digits.
     pub(in crate::jsonld) fn double(&self) -> String {
         if self.double.is_infinite() {
             return if self.double > 0.0 { "INF" } else { "-INF" }.into();
@@ -41,7 +42,7 @@ impl Number {
         format!("{mantissa}{fraction}E{exponent}")
     }
 
-    /// The form of RFC 8785, which is JavaScript's; `None` for a number beyond those of 64 bits.
+    /// The form of RFC 8785, which is JavaScript's; `None` for numbers that exceed the range of a double.
     pub(in crate::jsonld) fn canonical(&self) -> Option<String> {
         let value = self.double;
         if !value.is_finite() {
@@ -75,7 +76,8 @@ impl Number {
     }
 }
 
-/// The fewest digits of a number; of two that are equally near, those that JavaScript has, whose last one is even.
+/// The shortest digits of a double. If two are equally near, RFC 8785 requires the one whose last digit is even, as in
+/// JavaScript.
 fn even(value: f64, digits: String) -> String {
     let exact = format!("{:.40e}", value.abs()).replace('.', "");
     let (below, rest) = exact.split_at(digits.len().min(exact.len()));
@@ -87,7 +89,7 @@ fn even(value: f64, digits: String) -> String {
     }
 }
 
-/// The digits of a number that is whole and below 10^21, however it is written.
+/// The digits of a number that is whole and below 10^21, in whatever form it is written.
 fn exact(text: &str) -> Option<String> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -102,7 +104,7 @@ fn exact(text: &str) -> Option<String> {
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
-    // Digits before the point, without leading zeros.
+    // Number of digits before the point, leading zeros included.
     let point = exponent.checked_add(whole.len() as i64)?;
     let leading = digits.len() - digits.trim_start_matches('0').len();
     let digits = digits[leading..].trim_end_matches('0');
@@ -138,7 +140,7 @@ mod tests {
             ("10000000000000000000000e-2", Some("100000000000000000000")),
             ("999999999999999999999", Some("999999999999999999999")),
             ("100000000000000000000.000", Some("100000000000000000000")),
-            // Rounded to 64 bits, it is whole.
+            // When rounded to a double, this number is whole.
             ("12345678901234567890.5", Some("12345678901234567168")),
             ("1e21", None),
             ("1000000000000000000000", None),
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn json_numbers_are_those_of_rfc_8785() {
-        // Appendix B, and numbers at the borders of its forms.
+        // The numbers of RFC 8785, appendix B, and numbers at the limits of its forms.
         for (text, expected) in [
             ("0", "0"),
             ("-0.0", "0"),

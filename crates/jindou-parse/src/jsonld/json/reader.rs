@@ -1,4 +1,4 @@
-//! JSON text (RFC 8259) from a stream to [`JsonText`], a value at a time.
+//! Reads JSON text (RFC 8259) from a stream into [`JsonText`], one value at a time.
 
 use super::{JsonNode, JsonText, Kind};
 use crate::guard::Tail;
@@ -12,23 +12,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Deepest nesting of arrays and objects.
 pub(in crate::jsonld) const MAX_DEPTH: usize = 1000;
-/// Bytes that are read at a time.
+/// Number of bytes that are read at a time.
 const PIECE: usize = 1 << 16;
 /// Bytes of a value that are not charged.
 const FREE: u64 = 1 << 20;
-/// Up to this many members, each name is compared with each other.
+/// With at most this many members, names are compared pairwise to find duplicates.
 const FEW: usize = 8;
 
-/// The beginning of a document.
+/// The beginning of a JSON document.
 pub(in crate::jsonld) enum Top {
-    /// The text is blank.
+    /// The text is empty or blank.
     Nothing,
     Array,
-    /// An object, or something that is not JSON-LD.
+    /// An object or any other value.
     Other,
 }
 
-/// Reads JSON.
+/// A streaming reader of JSON.
 pub(in crate::jsonld) struct JsonReader<'a> {
     source: Box<dyn Read + Send>,
     pub(super) buf: Vec<u8>,
@@ -38,18 +38,18 @@ pub(in crate::jsonld) struct JsonReader<'a> {
     pub(super) start: u64,
     /// The text that was read last, for messages.
     tail: Rc<RefCell<Tail>>,
-    /// A string with escapes, or one that continues after the buffer.
+    /// Decoded text of a string that has escapes or continues beyond the buffer.
     pub(super) scratch: Vec<u8>,
-    /// Indices of the arrays and objects that are open.
+    /// Indices of the arrays and objects that are being read.
     open: Vec<u32>,
     cancel: &'a CancelToken,
-    /// Where the bytes that are read are counted, if they are not counted elsewhere.
+    /// Where the bytes that are read are counted; `None` if they were counted already.
     counter: Option<&'a AtomicU64>,
     charge: Charge,
 }
 
 impl<'a> JsonReader<'a> {
-    /// A reader of the text from byte `start` on.
+    /// A reader of the text from byte position `start` on.
     pub(in crate::jsonld) fn new(
         source: Box<dyn Read + Send>,
         start: u64,
@@ -78,7 +78,7 @@ impl<'a> JsonReader<'a> {
         self.start + self.at as u64
     }
 
-    /// Gives the source back: the position of the buffer, its bytes, and what follows them.
+    /// Returns the source: the position of the buffer, its bytes, and the reader of the text after them.
     pub(in crate::jsonld) fn into_parts(mut self) -> (u64, Vec<u8>, Box<dyn Read + Send>) {
         self.buf.truncate(self.end);
         (self.start, self.buf, self.source)
@@ -112,7 +112,7 @@ impl<'a> JsonReader<'a> {
         Ok(self.end > 0)
     }
 
-    /// Charges the memory of a value that is partly read.
+    /// Charges the memory of a value of which a part was read.
     pub(super) fn charge(&mut self, doc: &JsonText) -> Step<()> {
         let held = doc.held() + self.scratch.capacity() as u64;
         if held <= FREE && self.charge.bytes() == 0 {
@@ -140,7 +140,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Looks at the first byte of the document; enters its array if it is one.
+    /// Reads up to the first value of the document. If that is an array, enters it.
     pub(in crate::jsonld) fn top(&mut self) -> Step<Top> {
         Ok(match self.skip_blanks()? {
             None => Top::Nothing,
@@ -152,7 +152,7 @@ impl<'a> JsonReader<'a> {
         })
     }
 
-    /// Reads the next item of an array that was entered into `doc`; `false` at its end, which is passed.
+    /// Reads the next item of the array that was entered into `doc`; `false` at its end, after its bracket.
     pub(in crate::jsonld) fn item(&mut self, first: bool, doc: &mut JsonText) -> Step<bool> {
         doc.clear();
         match self.skip_blanks()? {
@@ -178,7 +178,7 @@ impl<'a> JsonReader<'a> {
         self.value(doc)
     }
 
-    /// Bytes that were read from the source since position `start`.
+    /// Number of bytes that were read from the source since position `start`.
     pub(in crate::jsonld) fn read_bytes(&self, start: u64) -> u64 {
         self.start + self.end as u64 - start
     }
@@ -191,8 +191,8 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads an object of whose member `lazy` only an empty array is kept, if it is an array, and stores the position of
-    /// that array. If this fails after the array's beginning, `doc` has the members that end before the mistake.
+    /// Reads an object. If the value of its member `lazy` is an array, stores an empty array for it and its position in
+    /// `found`. If there is a mistake after that position, `doc` has the members before the mistake.
     pub(in crate::jsonld) fn object_without(
         &mut self,
         lazy: &str,
@@ -213,7 +213,7 @@ impl<'a> JsonReader<'a> {
         read
     }
 
-    /// Reads the members of an object. `whole` becomes the number of nodes up to the last member that was read.
+    /// Reads the members of an object. `whole` is set to the number of nodes up to the last complete member.
     fn members_without(
         &mut self,
         lazy: &str,
@@ -241,7 +241,7 @@ impl<'a> JsonReader<'a> {
         self.charge(doc)
     }
 
-    /// Skips an array, of which only brackets and strings are looked at.
+    /// Skips an array, of which only brackets and strings are interpreted.
     fn skip_array(&mut self) -> Step<()> {
         let (mut depth, mut in_string, mut escape) = (0usize, false, false);
         loop {
@@ -275,7 +275,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads a value to the end of `doc`.
+    /// Reads a value and appends it to `doc`.
     fn value(&mut self, doc: &mut JsonText) -> Step<()> {
         let outer = self.open.len();
         let mut charged = self.start;
@@ -320,7 +320,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Skips the separator between two values of the innermost array or object; `false` if it ends here.
+    /// Skips the separator between two values of the innermost array or object; `false` if that ends here.
     fn goes_on(&mut self, doc: &mut JsonText) -> Step<bool> {
         let top = self.open.last().map_or(0, |&i| i as usize);
         let is_object = doc.nodes[top].kind == Kind::Object;
@@ -341,7 +341,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads the next name of an object and the colon after it; `false` at the object's end, which is passed.
+    /// Reads the next name of an object and the colon after it; `false` at the object's end, after its bracket.
     fn name(&mut self, first: bool, doc: &mut JsonText) -> Step<bool> {
         match self.skip_blanks()? {
             Some(b'}') => {
@@ -487,7 +487,7 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// A name that an object has twice, and the place of the second one.
+/// A name that an object has twice, and the position of the second one.
 fn repeated_name(doc: &JsonText, object: u32) -> Option<(u64, &str)> {
     let json = super::Json { doc, node: object };
     if !json.is_object() || json.len() < 2 {

@@ -24,7 +24,7 @@ impl JsonReader<'_> {
         self.push(Kind::String, at, start, doc.text.len() - start, doc)
     }
 
-    /// Reads a string with escapes, or one that continues after the buffer.
+    /// Reads a string that has escapes or continues beyond the buffer.
     fn long_string(&mut self, at: u64, doc: &mut JsonText) -> Step<()> {
         self.scratch.clear();
         let mut charged = self.start;
@@ -92,7 +92,7 @@ impl JsonReader<'_> {
         Ok(())
     }
 
-    /// The character of an escape that began at `at`, from its digits on: two escapes for one beyond U+FFFF.
+    /// Decodes a `\u` escape that began at `at`, from its digits on. A character beyond U+FFFF takes two escapes.
     fn code(&mut self, at: u64) -> Step<char> {
         let first = self.hex()?;
         if let Some(c) = char::from_u32(first) {

@@ -1,4 +1,4 @@
-//! Values: literals and references (JSON-LD 1.1 API, 5.3 and 8.6).
+//! Expansion of values to literals and references (JSON-LD 1.1 API, 5.3 and 8.6).
 
 use super::object::Opened;
 use super::{Graph, KeyProperty, MapKey, NodeId, Slot, Walk, Work, Wrap};
@@ -11,15 +11,15 @@ use oxiri::Iri;
 use oxrdf::vocab::{rdf, xsd};
 use std::rc::Rc;
 
-/// The expansion of a scalar.
+/// The result of expanding a scalar.
 enum Scalar {
     Node(NodeId),
-    /// A literal, whose canonical bytes were built, unless it is not valid.
+    /// A literal. True if it is valid; then its canonical bytes are in `Walker::object`.
     Literal(bool),
 }
 
 impl<'j> Walk<'_, '_, '_, 'j> {
-    /// Visits a string, number or boolean that is a value of a property.
+    /// Processes a string, number or boolean that is the value of a property.
     pub(super) fn scalar(
         &mut self,
         json: Json<'j>,
@@ -41,7 +41,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         }
     }
 
-    /// Makes the literal in `object` part of its statement.
+    /// Completes a statement with the literal in `Walker::object` as its object.
     pub(super) fn link_literal(
         &mut self,
         valid: bool,
@@ -64,7 +64,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         linked
     }
 
-    /// Expands a scalar by the term of its property.
+    /// Expands a scalar by the definition of its property's term.
     fn expand_scalar(&mut self, json: Json<'_>, context: &Context, active: &str) -> Step<Scalar> {
         let term = context.term(active);
         let mapping = term.and_then(|term| term.type_mapping.as_ref());
@@ -99,7 +99,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         })
     }
 
-    /// Expands a map's key as the value of a property, to canonical bytes; `None` if it is not valid.
+    /// Expands the key of a map as the value of a property, to canonical bytes; `None` if the result is not valid.
     pub(super) fn index_value(
         &mut self,
         key: Json<'_>,
@@ -112,7 +112,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         })
     }
 
-    /// Makes the canonical bytes of a text; `false` if its language tag is not valid.
+    /// Writes the canonical bytes of a text to `Walker::object`; `false` if its language tag is not valid.
     pub(super) fn text(
         &mut self,
         text: &str,
@@ -136,7 +136,8 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         true
     }
 
-    /// Makes the canonical bytes of a literal without a language; `false` if its datatype is not an IRI.
+    /// Writes the canonical bytes of a literal without a language to `Walker::object`; `false` if its datatype is not
+    /// an IRI.
     fn literal(&mut self, json: Json<'_>, datatype: Option<&str>) -> bool {
         if datatype.is_some_and(|iri| Iri::parse(iri).is_err()) {
             return false;
@@ -164,7 +165,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         true
     }
 
-    /// Makes the canonical bytes of a JSON literal.
+    /// Writes the canonical bytes of a JSON literal to `Walker::object`.
     pub(super) fn json_literal(&mut self, json: Json<'_>) -> Step<()> {
         let mut text = String::new();
         canonical(json, &mut text).map_err(|at| {
@@ -179,7 +180,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(())
     }
 
-    /// Visits an object with `@value`.
+    /// Processes an object with `@value`.
     pub(super) fn value_object(
         &mut self,
         json: Json<'j>,
@@ -266,7 +267,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         self.link_literal(valid, value, slot)
     }
 
-    /// The datatype of a value.
+    /// The datatype of a value object.
     fn datatype(&self, types: Json<'_>, opened: &Opened<'_>) -> Step<Name> {
         let wrong = |what: &str| Err(bad(types.at(), what));
         let mut items = types.items();
@@ -288,7 +289,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(name)
     }
 
-    /// The node of an `@id`.
+    /// The node to which an `@id` refers.
     pub(super) fn own_id(&mut self, json: Json<'_>, opened: &Opened<'j>) -> Step<NodeId> {
         let Some(text) = json.str() else {
             return Err(bad(
@@ -297,13 +298,13 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             ));
         };
         match opened.context.expand(text, false, true) {
-            // Reserved for later versions of JSON-LD, and ignored.
+            // The name is reserved for later versions of JSON-LD, so the `@id` is ignored.
             Name::Null if opened.entries.len() > 1 => Ok(Some(self.fresh())),
             name => Ok(self.node_id(&name)),
         }
     }
 
-    /// Emits the statements that a map's key makes about a node.
+    /// Emits the statements about a node that follow from its key in a map.
     pub(super) fn key(&mut self, slot: &Slot<'_>, id: &NodeId) -> Step<()> {
         let Some(MapKey {
             types, property, ..
@@ -326,7 +327,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(())
     }
 
-    /// Refuses a map's key for a value that is not a node.
+    /// Refuses the key of a map if its value is not a node, about which the key could make statements.
     pub(super) fn no_key(&self, slot: &Slot<'_>, at: u64) -> Step<()> {
         match slot.key {
             Some(MapKey {
@@ -343,12 +344,12 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         }
     }
 
-    /// Emits the link to a new graph, whose content is not linked otherwise.
+    /// Emits the link to a new graph for a value that makes no statements in it.
     pub(super) fn wrapped(&mut self, slot: &Slot<'_>) -> Step<()> {
         self.wrapped_as(slot).map(drop)
     }
 
-    /// Links a new graph, and returns it.
+    /// Emits the link to a new graph, and returns the graph.
     pub(super) fn wrapped_as(&mut self, slot: &Slot<'_>) -> Step<Graph> {
         let id = match slot.key.and_then(|key| key.id.clone()) {
             Some(id) => id,
@@ -359,7 +360,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(Graph::named(&id))
     }
 
-    /// Visits a node's entries, now or later.
+    /// Processes a node's entries now, or later if the recursion is too deep.
     pub(super) fn node(&mut self, work: Work<'j>) -> Step<()> {
         if self.depth == super::MAX_DEPTH {
             self.pending.push(work);

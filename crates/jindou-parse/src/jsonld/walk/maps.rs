@@ -1,4 +1,4 @@
-//! Values in maps: by language, index, type or id (steps 13.7 and 13.8 of JSON-LD 1.1 API, 5.1.2).
+//! Processing of maps by language, index, type or id (steps 13.7 and 13.8 of JSON-LD 1.1 API, 5.1.2).
 
 use super::node::Property;
 use super::{KeyProperty, MapKey, Slot, Walk, Wrap};
@@ -8,7 +8,7 @@ use crate::jsonld::json::Json;
 use std::rc::Rc;
 
 impl<'j> Walk<'_, '_, '_, 'j> {
-    /// Visits strings by their languages.
+    /// Processes a map from languages to strings.
     pub(super) fn language_map(
         &mut self,
         property: &Property<'_, 'j>,
@@ -37,7 +37,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(())
     }
 
-    /// Visits values by index, type or id.
+    /// Processes a map by index, type or id.
     pub(super) fn map(&mut self, property: &Property<'_, 'j>, slot: &mut Slot<'_>) -> Step<()> {
         if property.container.has(Container::GRAPH) {
             slot.wrap = Wrap::UnlessGraph;
@@ -56,7 +56,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(())
     }
 
-    /// The statements that a key of a map makes about its values.
+    /// The statements about its values that follow from the key of a map.
     fn map_key(&mut self, property: &Property<'_, 'j>, key: Json<'j>) -> Step<MapKey<'j>> {
         let (context, text) = (property.context, key.str().unwrap_or_default());
         let mut map_key = MapKey::default();
@@ -82,7 +82,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(map_key)
     }
 
-    /// The context of the values under a key of a map.
+    /// The context for the values under a key of a map.
     fn map_context(&mut self, property: &Property<'_, 'j>, key: Json<'j>) -> Step<Rc<Context>> {
         let active = property.context;
         if !property.container.has(Container::TYPE) {

@@ -1,7 +1,7 @@
-//! From JSON to quads: the expansion of JSON-LD 1.1 API, 5.1, and its conversion to RDF, 8, in one pass.
+//! From JSON to quads: expansion (JSON-LD 1.1 API, 5.1) and conversion to RDF (8) in one pass.
 //!
-//! A node's quads are emitted as its entries are expanded, so that no expanded form is kept. Nodes in nodes are visited
-//! at once, or, beyond some depth, after all others.
+//! The quads of a node are emitted while its entries are expanded, so that the expanded form is never in memory. Nodes
+//! inside of nodes are processed by recursion up to some depth; deeper ones are processed after all others.
 
 mod literal;
 mod maps;
@@ -22,16 +22,16 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
-/// Nodes in nodes that are visited by recursion. Deeper ones wait.
+/// Depth of nodes inside of nodes up to which they are processed by recursion; deeper ones are put on a list.
 const MAX_DEPTH: u32 = 40;
 /// Deepest nesting of lists.
 const MAX_LISTS: u32 = 100;
-/// Number of property IRIs whose validity is cached.
+/// Number of property IRIs whose validity is remembered.
 const REMEMBERED: usize = 4096;
-/// Number of objects between two checks of the clock.
+/// Number of objects between two checks of the deadline.
 const LOOK: u32 = 256;
 
-/// The canonical bytes of a node; `None` for an IRI that is not valid, whose statements are left out.
+/// The canonical bytes of a node; `None` for an invalid IRI, whose statements are omitted.
 type NodeId = Option<Rc<[u8]>>;
 
 /// The graph of a statement.
@@ -39,7 +39,7 @@ type NodeId = Option<Rc<[u8]>>;
 pub(super) enum Graph {
     Default,
     Named(Rc<[u8]>),
-    /// The graph's name is not valid: its statements are left out.
+    /// A graph whose name is not valid: its statements are omitted.
     Lost,
 }
 
@@ -50,17 +50,17 @@ impl Graph {
     }
 }
 
-/// The statement that a value becomes part of.
+/// The statement to which a value belongs.
 #[derive(Clone, Copy)]
 enum Target<'s> {
-    /// None: a node at the top of a document or graph.
+    /// No statement: the value is a node at the top of a document or graph.
     Nodes,
-    /// A statement that is left out, or an item of a list that is.
+    /// A statement that is omitted, or an item of a list that is omitted.
     Lost,
     Property {
         subject: &'s NodeId,
         predicate: Option<&'s str>,
-        /// True for a reverse property in `@reverse`, whose values are nodes like those of other reverse properties.
+        /// True for a property that is used as a reverse property in `@reverse`, whose values must be nodes.
         nodes_only: bool,
     },
     Reverse {
@@ -70,7 +70,7 @@ enum Target<'s> {
     List(&'s RefCell<ListEnds>),
 }
 
-/// The rule by which values become graphs.
+/// Rule that tells whether a value becomes a graph of its own.
 #[derive(Clone, Copy, PartialEq)]
 enum Wrap {
     Never,
@@ -78,15 +78,15 @@ enum Wrap {
     UnlessGraph,
 }
 
-/// The meaning of arrays in a list.
+/// The meaning of an array inside a list.
 #[derive(Clone, Copy, PartialEq)]
 enum Nested {
     Lists,
-    /// More items of the list.
+    /// Further items of the same list.
     Items,
 }
 
-/// The statements that a map's key makes about its values.
+/// The statements about its values that follow from the key of a map.
 #[derive(Default)]
 struct MapKey<'j> {
     index: Option<Json<'j>>,
@@ -95,13 +95,14 @@ struct MapKey<'j> {
     property: Option<KeyProperty>,
 }
 
-/// A property whose value is a map's key. Without one of both there is no statement.
+/// A statement with a value's node as subject and the key of a map as object. Without a predicate or an object, it is
+/// omitted.
 struct KeyProperty {
     predicate: Option<Rc<str>>,
     object: Option<Vec<u8>>,
 }
 
-/// Where the values of an entry go.
+/// The place of an entry's values: their statement, graph, and key in a map.
 struct Slot<'s> {
     target: Target<'s>,
     graph: &'s Graph,
@@ -119,7 +120,7 @@ impl<'s> Slot<'s> {
         }
     }
 
-    /// True if no statement can be made.
+    /// True if the statement is omitted in any case.
     fn is_lost(&self) -> bool {
         match self.target {
             Target::Lost => true,
@@ -130,7 +131,7 @@ impl<'s> Slot<'s> {
         }
     }
 
-    /// True if a literal or list is a mistake.
+    /// True if only nodes are allowed, so that a literal or list is a mistake.
     fn is_for_nodes(&self) -> bool {
         match self.target {
             Target::Reverse { .. } => true,
@@ -147,14 +148,14 @@ struct ListEnds {
     last: NodeId,
 }
 
-/// A node whose entries were not visited yet.
+/// A node whose entries are yet to be processed.
 struct Work<'j> {
     opened: Opened<'j>,
     id: NodeId,
     graph: Graph,
 }
 
-/// The `@index` of nodes with identifiers, of which hashes are kept.
+/// The `@index` of each node that has an identifier, to find contradictions. Only hashes are stored.
 pub(super) struct Indexes {
     hasher: RandomState,
     by_node: FxHashMap<u64, u64>,
@@ -171,20 +172,20 @@ impl Indexes {
     }
 }
 
-/// The state that the values of a document share.
+/// State that all values of a document share.
 pub(super) struct Walker<'a, 'e> {
     pub(super) contexts: Contexts<'a>,
     pub(super) out: &'a mut QuadEmitter<'e>,
-    /// Reports a mistake that is skipped; `None` if the first mistake ends the document.
+    /// Reports a mistake and skips what contains it; `None` if the first mistake ends the document.
     pub(super) skipped: Option<&'a dyn Fn(Fault) -> Result<()>>,
     pub(super) valid: FxHashMap<Rc<str>, bool>,
-    /// Canonical bytes of the object being made.
+    /// Canonical bytes of the literal that is being made.
     pub(super) object: Vec<u8>,
     pub(super) looked: u32,
     pub(super) indexes: Indexes,
 }
 
-/// The visit of one JSON value.
+/// The processing of one JSON value.
 pub(super) struct Walk<'w, 'a, 'e, 'j> {
     pub(super) walker: &'w mut Walker<'a, 'e>,
     pending: Vec<Work<'j>>,
@@ -202,7 +203,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         }
     }
 
-    /// Visits a value at the top of a document or graph.
+    /// Processes a value at the top of a document or graph.
     pub(super) fn top(&mut self, json: Json<'j>, context: &Rc<Context>, graph: &Graph) -> Step<()> {
         let slot = Slot::new(Target::Nodes, graph);
         let visited = self.values(json, context, None, false, &slot);
@@ -210,8 +211,8 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         self.finish()
     }
 
-    /// Visits the object that is a document. Returns the context and graph of the items of `lazy`, if that is its `@graph`,
-    /// which is to be visited by the caller.
+    /// Processes the object that is the document. If `lazy`, its `@graph` is left to the caller; returns the context
+    /// and graph for the items of that array.
     pub(super) fn root(
         &mut self,
         json: Json<'j>,
@@ -248,7 +249,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         Ok(lazy.then_some((inner, graph)))
     }
 
-    /// Visits the nodes that wait.
+    /// Processes the nodes that were put on the list.
     fn finish(&mut self) -> Step<()> {
         while let Some(work) = self.pending.pop() {
             self.contents(&work)?;
@@ -256,7 +257,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         Ok(())
     }
 
-    /// Skips a mistake if mistakes are to be skipped.
+    /// Reports a mistake and continues, if mistakes are to be skipped.
     fn skip(&self, visited: Step<()>) -> Step<()> {
         match (visited, self.walker.skipped) {
             (Err(Stop::Bad(fault)), Some(report)) => Ok(report(*fault)?),
@@ -264,8 +265,8 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         }
     }
 
-    /// Visits a value, or each of an array or set. `active` is the property that has them, `from_map` says that they are
-    /// in a map by index, type or id.
+    /// Processes a value, or each item of an array or set. `active` is the property whose values they are; `from_map`
+    /// is true for values in a map by index, type or id.
     fn values(
         &mut self,
         json: Json<'j>,
@@ -296,7 +297,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         }
     }
 
-    /// Visits a value that is not an array. Returns the values of a set, which are to be visited instead.
+    /// Processes a value that is not an array. For a set, returns its values, which the caller must process instead.
     fn value(
         &mut self,
         json: Json<'j>,
@@ -317,7 +318,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         Ok(None)
     }
 
-    /// Visits the values of a list, and puts the list where it belongs.
+    /// Processes the items of a list, and links the list to its statement.
     fn list(
         &mut self,
         json: Json<'j>,
@@ -352,7 +353,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         nested: Nested,
         slot: &Slot<'_>,
     ) -> Step<()> {
-        // The nodes in a list are there even if no statement has the list.
+        // The nodes in a list are emitted even if the statement with the list is omitted.
         if slot.wrap != Wrap::Never {
             let graph = self.wrapped_as(slot)?;
             let items = Slot::new(Target::Lost, &graph);
@@ -379,7 +380,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         if nested == Nested::Items {
             return self.values(json, context, active, false, items);
         }
-        // A single value is an array of one.
+        // A single value is treated as an array of one item.
         match json.is_array() {
             true => json
                 .items()
@@ -409,7 +410,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         self.list(set, &inner, active, nested, items)
     }
 
-    /// Ends a list, and links it.
+    /// Ends a list, and links its first cell to its statement.
     fn end_list(&mut self, ends: &RefCell<ListEnds>, slot: &Slot<'_>) -> Step<()> {
         let ends = ends.take();
         let nil = iri_bytes(rdf::NIL.as_str());
@@ -420,7 +421,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         self.link(slot, Some(&first))
     }
 
-    /// Makes an object part of the statement that it belongs to.
+    /// Completes a statement with an object, and emits it.
     fn link(&mut self, slot: &Slot<'_>, object: Option<&[u8]>) -> Step<()> {
         match &slot.target {
             Target::Nodes | Target::Lost => Ok(()),
@@ -494,7 +495,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         bytes.into()
     }
 
-    /// The node of an IRI or blank node identifier.
+    /// The node of an IRI or blank node identifier; `None` if the name is neither.
     fn node_id(&mut self, name: &Name) -> NodeId {
         let Name::Text(text) = name else {
             return None;
@@ -507,7 +508,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         Iri::parse(&**text).is_ok().then(|| iri_bytes(text))
     }
 
-    /// Refuses another `@index` of a node in a graph (JSON-LD 1.1 API, 7.2.2, step 6.8).
+    /// Refuses a second, different `@index` of a node in a graph (JSON-LD 1.1 API, 7.2.2, step 6.8).
     fn index(&mut self, id: &NodeId, index: Option<Json<'_>>, graph: &Graph) -> Step<()> {
         let (Some(id), Some(json)) = (id, index) else {
             return Ok(());
@@ -521,7 +522,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         let node = indexes.hasher.hash_one((graph, id));
         let hash = indexes.hasher.hash_one(json.str());
         let known = *indexes.by_node.entry(node).or_insert(hash);
-        // Two words and a byte of control for each node.
+        // Bytes of a hash table per node: two words and a control byte.
         indexes.charge.set(indexes.by_node.capacity() as u64 * 17)?;
         if known == hash {
             return Ok(());
@@ -532,7 +533,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         ))
     }
 
-    /// A property, if it is an IRI.
+    /// True if a property is a valid IRI.
     fn predicate(&mut self, iri: &Rc<str>) -> bool {
         let valid = &mut self.walker.valid;
         if let Some(&known) = valid.get(iri) {
@@ -546,7 +547,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         is_valid
     }
 
-    /// Looks at the clock now and then.
+    /// Checks the deadline now and then.
     fn look(&mut self) -> Step<()> {
         self.walker.looked += 1;
         if self.walker.looked.is_multiple_of(LOOK) {

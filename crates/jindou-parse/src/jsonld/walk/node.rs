@@ -1,4 +1,4 @@
-//! The entries of a node (steps 13 of JSON-LD 1.1 API, 5.1.2).
+//! Processing of a node's entries (step 13 of JSON-LD 1.1 API, 5.1.2).
 
 use super::object::{Entry, Opened};
 use super::{Graph, Nested, NodeId, Slot, Target, Walk, Work, Wrap};
@@ -9,7 +9,7 @@ use oxrdf::vocab::rdf;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A property's entry, and the node that has it.
+/// An entry of a node that is a property, with what its values need.
 pub(super) struct Property<'p, 'j> {
     pub(super) entry: &'p Entry<'j>,
     pub(super) context: &'p Rc<Context>,
@@ -19,7 +19,7 @@ pub(super) struct Property<'p, 'j> {
 }
 
 impl<'j> Walk<'_, '_, '_, 'j> {
-    /// Visits a node's entries.
+    /// Processes a node's entries.
     pub(super) fn contents(&mut self, work: &Work<'j>) -> Step<()> {
         for entry in &work.opened.entries {
             let visited = self.entry(work, entry);
@@ -87,7 +87,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(())
     }
 
-    /// Visits an object of reverse properties.
+    /// Processes the value of `@reverse`.
     fn reverse(&mut self, work: &Work<'j>, context: &Rc<Context>, value: Json<'j>) -> Step<()> {
         if !value.is_object() {
             return Err(bad(
@@ -109,7 +109,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(())
     }
 
-    /// Visits a property of a node, or with `flipped` one in `@reverse`.
+    /// Processes a property of a node. `flipped` is true inside of `@reverse`, where subject and object are exchanged.
     fn property(
         &mut self,
         entry: &Entry<'j>,
@@ -171,7 +171,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         self.values(value, property.context, Some(property.key), false, slot)
     }
 
-    /// Visits a value that becomes a JSON literal.
+    /// Processes a value that becomes a JSON literal.
     fn json_value(&mut self, property: &Property<'_, 'j>, slot: &mut Slot<'_>) -> Step<()> {
         let value = property.entry.value;
         self.json_literal(value)?;
@@ -185,7 +185,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         self.end_list(&ends, slot)
     }
 
-    /// Visits the value of a property whose values are a list.
+    /// Processes the value of a property whose container is `@list`.
     fn list_container(&mut self, property: &Property<'_, 'j>, slot: &Slot<'_>) -> Step<()> {
         let (value, context, key) = (property.entry.value, property.context, property.key);
         if value.is_null() {
@@ -210,7 +210,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
     }
 }
 
-/// Makes graphs of the values of a graph container, unless it is a map.
+/// If the property's container is `@graph` but not a map, its values become graphs.
 fn wrap_if_graph(property: &Property<'_, '_>, slot: &mut Slot<'_>) {
     let container = property.container;
     let is_map = container.has(Container::ID) || container.has(Container::INDEX);

@@ -1,4 +1,5 @@
-//! Objects: their contexts, their entries, and what they are (steps 7 to 14 of JSON-LD 1.1 API, 5.1.2).
+//! Processing of objects: their contexts, their keys, and the decision what they are (steps 7 to 14 of JSON-LD 1.1 API,
+//! 5.1.2).
 
 use super::{Nested, Slot, Walk, Work, Wrap};
 use crate::jsonld::context::{Context, Keyword, Name, Options};
@@ -11,21 +12,21 @@ pub(super) struct Entry<'j> {
     pub(super) key: Json<'j>,
     pub(super) name: Name,
     pub(super) value: Json<'j>,
-    /// The context of a nested object that has its own.
+    /// The context of the entry, if it comes from a nested object with a context of its own.
     pub(super) context: Option<Rc<Context>>,
 }
 
 impl Entry<'_> {
-    /// True for a property without statements, since its value is null.
+    /// True for a property whose value is null, so that it has no statements.
     fn is_empty(&self) -> bool {
         self.value.is_null() || self.value.get("@value").is_some_and(Json::is_null)
     }
 }
 
-/// An object whose keys are expanded. Keys without a meaning are left out.
+/// An object whose keys were expanded. Keys that expand to nothing are omitted.
 pub(in crate::jsonld) struct Opened<'j> {
     pub(in crate::jsonld) context: Rc<Context>,
-    /// The context without those of the object's types.
+    /// The context without the scoped contexts of the object's types.
     pub(super) type_context: Rc<Context>,
     pub(super) entries: Vec<Entry<'j>>,
     keywords: Keywords,
@@ -53,13 +54,13 @@ impl<'j> Opened<'j> {
         entry.map(|e| e.value)
     }
 
-    /// True if it is a node, and no value, list or set.
+    /// True if this is a node, not a value, list or set.
     pub(super) fn is_node(&self) -> bool {
         let others = [Keyword::Value, Keyword::List, Keyword::Set];
         !others.iter().any(|&other| self.keywords.has(other))
     }
 
-    /// True if it has `@graph`, and besides at most `@id` and `@index`.
+    /// True if this has `@graph` and nothing else but `@id` and `@index`.
     pub(super) fn is_graph(&self) -> bool {
         self.keywords.has(Keyword::Graph)
             && self.entries.iter().all(|e| {
@@ -70,7 +71,7 @@ impl<'j> Opened<'j> {
             })
     }
 
-    /// True if a document that consists of it is nothing but its `@graph`.
+    /// True if a document that consists of this object is equivalent to the content of its `@graph`.
     pub(in crate::jsonld) fn is_only_graph(&self) -> bool {
         self.keywords.has(Keyword::Graph)
             && self.entries.iter().all(|e| match e.name {
@@ -80,7 +81,7 @@ impl<'j> Opened<'j> {
             })
     }
 
-    /// True if it is a node with more than its name.
+    /// True if this is a node with more than an identifier.
     pub(super) fn is_described_node(&self) -> bool {
         self.is_node()
             && self.entries.iter().any(|e| match e.name {
@@ -98,7 +99,7 @@ impl<'j> Opened<'j> {
 }
 
 impl<'j> Walk<'_, '_, '_, 'j> {
-    /// Visits an object. Returns the values of a set, which are to be visited instead.
+    /// Processes an object. For a set, returns its values, which the caller must process instead.
     pub(super) fn object(
         &mut self,
         json: Json<'j>,
@@ -130,7 +131,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             if list.is_none() {
                 return Ok(Some((values, opened.context)));
             }
-            // A list without a property belongs to nothing.
+            // A list at the top of a document belongs to no statement.
             if active.is_some() {
                 self.list(values, &opened.context, active, Nested::Lists, slot)?;
             }
@@ -146,7 +147,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(None)
     }
 
-    /// Visits a node: links it, and then visits its entries.
+    /// Processes a node: links it, and then processes its entries.
     fn node_object(&mut self, opened: Opened<'j>, slot: &Slot<'_>) -> Step<()> {
         let own = match opened.get(Keyword::Id) {
             None => None,
@@ -177,7 +178,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         self.node(Work { opened, id, graph })
     }
 
-    /// Finds an object's contexts, and expands its keys.
+    /// Applies an object's contexts, and expands its keys.
     pub(in crate::jsonld) fn open(
         &mut self,
         json: Json<'j>,
@@ -219,7 +220,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(opened)
     }
 
-    /// Applies the context that a property has for its values, such as `json`.
+    /// Applies the scoped context of the property `active` for its value `json`.
     pub(super) fn property_scoped(
         &mut self,
         context: &Rc<Context>,
@@ -234,7 +235,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         contexts.scoped(context, &scoped, Options::PROPERTY, json.at())
     }
 
-    /// Applies the contexts of an object's types.
+    /// Applies the scoped contexts of an object's types.
     fn typed(&mut self, context: Rc<Context>, json: Json<'j>) -> Step<Rc<Context>> {
         let is_type = |key: &str| {
             key == "@type"
@@ -263,7 +264,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(result)
     }
 
-    /// Adds the entries of an object, and of those nested in it.
+    /// Adds the entries of an object, and of the objects nested in it by `@nest`.
     fn entries(&mut self, json: Json<'j>, opened: &mut Opened<'j>) -> Step<()> {
         let mut nested: Vec<(Json<'j>, Option<Rc<Context>>)> = vec![(json, None)];
         while let Some((json, own)) = nested.pop() {
@@ -303,7 +304,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         Ok(())
     }
 
-    /// Adds the objects that an entry nests.
+    /// Adds the objects in the value of a `@nest` entry to `nested`.
     fn nest(
         &mut self,
         key: Json<'j>,
@@ -329,7 +330,8 @@ impl<'j> Walk<'_, '_, '_, 'j> {
     }
 }
 
-/// True for an object with `@value`, or with `@id` alone: it keeps the context of the types around it.
+/// True for an object with `@value`, or with nothing but `@id`. The type-scoped context around it stays in force for
+/// it.
 fn is_value_or_reference(context: &Context, json: Json<'_>) -> bool {
     let keyword = |key: Json<'_>| context.expand(key.str().unwrap_or_default(), true, false);
     json.members()

@@ -1,4 +1,5 @@
-//! The document type declaration's internal part: entities, and attributes' types and defaults. Nothing external is ever read.
+//! The internal subset of the document type declaration: entities, and the types and defaults of attributes. External
+//! parts are never read.
 
 mod parse;
 mod text;
@@ -13,31 +14,31 @@ pub(crate) struct Dtd {
     pub(crate) entities: HashMap<Box<str>, Entity>,
     pub(crate) attributes: HashMap<Box<str>, Vec<DeclaredAttribute>>,
     pub(crate) notations: Vec<Notation>,
-    /// Processing instructions among the declarations: target and data.
+    /// Processing instructions between the declarations: target and data.
     pub(crate) instructions: Vec<(Box<str>, Box<str>)>,
-    /// True if declarations may be missing, since they are in a part that is not read: then a reference to an entity
-    /// that was not declared is not a fault of the document.
+    /// True if there may be declarations in parts that are not read. Then a reference to an undeclared entity is not an
+    /// error of the document.
     pub(crate) is_partial: bool,
-    /// Bytes that the declarations hold.
+    /// Bytes of memory in use for the declarations.
     pub(crate) held: usize,
 }
 
-/// An entity that documents refer to by `&name;`.
+/// A general entity, to which documents refer by `&name;`.
 #[derive(Debug)]
 pub(crate) struct Entity {
     pub(crate) value: EntityValue,
-    /// True while it is being expanded.
+    /// True while it is being expanded, to detect entities that contain themselves.
     pub(crate) is_open: bool,
 }
 
 /// Content of an entity.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum EntityValue {
-    /// Its replacement text.
+    /// The entity's replacement text.
     Text(Box<str>),
-    /// In another document, which is not read.
+    /// The text is in another document, which is not read.
     External,
-    /// No text at all (`NDATA`).
+    /// The entity is not text (`NDATA`).
     Unparsed,
 }
 
@@ -62,7 +63,7 @@ pub struct Notation {
     pub system: Option<String>,
 }
 
-/// The character that a predefined entity is.
+/// The text of a predefined entity.
 pub(crate) fn predefined(name: &str) -> Option<&'static str> {
     Some(match name {
         "amp" => "&",
@@ -74,7 +75,7 @@ pub(crate) fn predefined(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Removes blanks at the ends of a normalised value, and replaces sequences of blanks by one.
+/// Appends a normalised value without blanks at its ends, and with one blank in place of several.
 pub(crate) fn collapse(value: &str, out: &mut String) {
     let mut first = true;
     for word in value.split(' ').filter(|w| !w.is_empty()) {

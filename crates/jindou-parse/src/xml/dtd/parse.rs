@@ -1,4 +1,4 @@
-//! The grammar of declarations.
+//! A parser for the declarations of a document type declaration.
 
 use super::text::{DtdFault, DtdText, Result};
 use super::{DeclaredAttribute, Dtd, Entity, EntityValue, Notation, collapse};
@@ -8,11 +8,11 @@ use crate::xml::value;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A declaration that was read, or where it is wrong.
+/// The declarations, or the first error.
 pub(crate) type Parsed = std::result::Result<Dtd, DtdFault>;
 
-/// Length of the document type declaration that `text` starts with, if it ends in it. Looks only as close as is needed to find its
-/// end; for text that is not well-formed that may be anywhere.
+/// Length of the document type declaration at the beginning of `text`; `None` if it does not end in `text`. Examines
+/// only as much as is needed to find its end. For text that is not well-formed, the result may be any position.
 pub(crate) fn length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -43,8 +43,8 @@ pub(crate) fn length(text: &str) -> Option<usize> {
     None
 }
 
-/// Parses a document type declaration, from its `<!DOCTYPE` to its `>`. Line ends in it must be line feeds.
-/// `standalone` is that of the XML declaration.
+/// Parses a document type declaration from `<!DOCTYPE` to `>`. Its line ends must be line feeds. `standalone` is the
+/// value in the XML declaration.
 pub(crate) fn parse(text: &str, standalone: bool, options: &ReaderOptions) -> Parsed {
     let mut parser = DtdParser {
         dtd: Dtd::default(),
@@ -69,15 +69,16 @@ pub(crate) fn parse(text: &str, standalone: bool, options: &ReaderOptions) -> Pa
 
 struct DtdParser<'o> {
     dtd: Dtd,
-    /// Parameter entities, which declarations refer to by `%name;`. No value: external.
+    /// Parameter entities, to which declarations refer by `%name;`. `None` for external ones, which are not read.
     parameters: HashMap<Box<str>, Option<Box<str>>>,
     standalone: bool,
     options: &'o ReaderOptions,
-    /// True if declarations are only checked and not applied from here on, since an unread one may come before them.
+    /// True if declarations are only checked and not applied from here on, because a declaration in an unread part
+    /// would take precedence.
     stopped: bool,
-    /// Bytes that parameter entities became.
+    /// Number of bytes to which parameter entities have expanded.
     expanded: u64,
-    /// Parameter entities that are being read.
+    /// Names of the parameter entities that are being read.
     open: Vec<Box<str>>,
 }
 
@@ -99,7 +100,7 @@ impl DtdParser<'_> {
         text.expect(">")
     }
 
-    /// Declarations up to a bracket, or to the end of a parameter entity.
+    /// Parses declarations up to a bracket, or to the end of a parameter entity.
     fn subset(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         loop {
             text.spaces();
@@ -139,7 +140,7 @@ impl DtdParser<'_> {
         }
     }
 
-    /// A reference to a parameter entity between declarations.
+    /// Expands a reference to a parameter entity between declarations.
     fn parameter(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         let start = text.at;
         text.expect("%")?;
@@ -157,7 +158,7 @@ impl DtdParser<'_> {
                     "the parameter entity `{name}` is not declared before its reference"
                 ));
             }
-            // That it should be declared is a matter of validity otherwise: what follows may be overridden by it.
+            // An undeclared entity is only an error of validity here. It is treated as one that is not read.
             None => {
                 self.not_read();
                 return Ok(());
@@ -180,7 +181,7 @@ impl DtdParser<'_> {
                 self.options.expansion
             ));
         }
-        // References in it count as those of the document: to external entities as well.
+        // In its text, references to external entities are allowed as in the document.
         self.open.push(name.into());
         let mut inner = DtdText {
             text: &value,
@@ -196,13 +197,14 @@ impl DtdParser<'_> {
         })
     }
 
-    /// A parameter entity is not read: what follows may be overridden by it.
+    /// Records that a parameter entity is not read, which may contain declarations that take precedence over later
+    /// ones.
     fn not_read(&mut self) {
         self.dtd.is_partial |= !self.standalone;
         self.stopped |= !self.standalone;
     }
 
-    /// `SYSTEM "…"` or `PUBLIC "…" "…"`; of a notation the second part may be missing.
+    /// Parses `SYSTEM "…"` or `PUBLIC "…" "…"`. For a notation, the second part of the latter may be missing.
     fn external_id(
         &self,
         text: &mut DtdText<'_>,
@@ -272,7 +274,7 @@ impl DtdParser<'_> {
         if self.stopped {
             return Ok(());
         }
-        // The first declaration is binding.
+        // If an entity is declared twice, the first declaration applies.
         if is_parameter {
             let value = match value {
                 EntityValue::Text(value) => Some(value),
@@ -340,7 +342,7 @@ impl DtdParser<'_> {
         let mut known: std::collections::HashSet<Box<str>> =
             of_element.iter().map(|a| a.name.clone()).collect();
         for attribute in declared {
-            // The first declaration is binding.
+            // If an attribute is declared twice, the first declaration applies.
             if known.insert(attribute.name.clone()) {
                 of_element.push(attribute);
             }
@@ -381,7 +383,7 @@ impl DtdParser<'_> {
     }
 }
 
-/// An entity's replacement text: character references are expanded, entity references stay.
+/// The replacement text of an entity: character references are expanded, references to entities are kept.
 fn entity_value(text: &DtdText<'_>, from: usize, literal: &str) -> Result<String> {
     let mut out = String::with_capacity(literal.len());
     let mut at = 0;
@@ -414,12 +416,12 @@ fn entity_value(text: &DtdText<'_>, from: usize, literal: &str) -> Result<String
     Ok(out)
 }
 
-/// An attribute's type; whether it is `CDATA`.
+/// Parses the type of an attribute; returns true for `CDATA`.
 fn attribute_type(text: &mut DtdText<'_>) -> Result<bool> {
     if text.take("CDATA") {
         return Ok(true);
     }
-    // Longer names first: one is the beginning of another.
+    // Longer names come first, since some are the beginning of others.
     let named = [
         "IDREFS", "IDREF", "ID", "ENTITIES", "ENTITY", "NMTOKENS", "NMTOKEN",
     ];
@@ -447,7 +449,7 @@ fn attribute_type(text: &mut DtdText<'_>) -> Result<bool> {
     }
 }
 
-/// A declaration of an element, after its keyword. Its content is only checked for its form.
+/// Parses the declaration of an element after its keyword. Its content model is only checked for its syntax.
 fn element(text: &mut DtdText<'_>) -> Result<()> {
     text.need_spaces()?;
     text.name()?;
@@ -467,7 +469,7 @@ fn element(text: &mut DtdText<'_>) -> Result<()> {
     text.expect(">")
 }
 
-/// The rest of a list that began with `#PCDATA`.
+/// Parses a content model after its `#PCDATA`.
 fn mixed(text: &mut DtdText<'_>) -> Result<()> {
     let mut names = false;
     loop {
@@ -486,9 +488,9 @@ fn mixed(text: &mut DtdText<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The rest of a list of elements and lists, however deep they nest.
+/// Parses a content model of elements and groups after its first bracket, without recursion.
 fn children(text: &mut DtdText<'_>) -> Result<()> {
-    // Of each open list: the separator, once there was one.
+    // The separator of each open group, once one was found.
     let mut open: Vec<Option<u8>> = vec![None];
     let repeated = |text: &mut DtdText<'_>| {
         if matches!(text.peek(), Some(b'?' | b'*' | b'+')) {

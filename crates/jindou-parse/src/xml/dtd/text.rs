@@ -1,8 +1,8 @@
-//! A cursor over the text of declarations.
+//! A cursor over the text of a document type declaration.
 
 use crate::xml::chars;
 
-/// A fault, at a byte of the document type declaration.
+/// An error at a byte of the document type declaration.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DtdFault {
     pub(crate) at: usize,
@@ -11,14 +11,14 @@ pub(crate) struct DtdFault {
 
 pub(crate) type Result<T> = std::result::Result<T, DtdFault>;
 
-/// Text that is read, and the next byte of it.
+/// The text that is being parsed, and the position in it.
 pub(super) struct DtdText<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
-    /// In a parameter entity's text, the position of the reference to it, where errors are reported.
+    /// If this is the text of a parameter entity: the position of the reference to it, at which errors are reported.
     pub(super) reference: Option<usize>,
     pub(super) longest_name: usize,
-    /// True if names of entities, notations and instructions may have colons.
+    /// True if names of entities, notations and instructions may contain colons.
     pub(super) colons: bool,
 }
 
@@ -42,7 +42,7 @@ impl<'t> DtdText<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Steps over a piece of text, if it comes next.
+    /// Skips `piece` if it comes next; returns true if it did.
     pub(super) fn take(&mut self, piece: &str) -> bool {
         let found = self.rest().starts_with(piece);
         if found {
@@ -63,7 +63,7 @@ impl<'t> DtdText<'t> {
         }
     }
 
-    /// Steps over white space; whether there was some.
+    /// Skips white space; returns true if there was any.
     pub(super) fn spaces(&mut self) -> bool {
         let count = chars::spaces(self.rest().as_bytes());
         self.at += count;
@@ -81,7 +81,7 @@ impl<'t> DtdText<'t> {
         self.some_name(chars::name, "a name")
     }
 
-    /// The name of an entity, notation or instruction.
+    /// Parses the name of an entity, notation or instruction.
     pub(super) fn simple_name(&mut self) -> Result<&'t str> {
         let name = self.name()?;
         match self.colons || !name.contains(':') {
@@ -115,7 +115,7 @@ impl<'t> DtdText<'t> {
         Ok(rest.get(..length).unwrap_or_default())
     }
 
-    /// Text in quotation marks of either kind, and the position of its first byte.
+    /// Parses text in quotation marks of either kind; returns the position of its first byte, and the text.
     pub(super) fn quoted(&mut self) -> Result<(usize, &'t str)> {
         let quote = match self.peek() {
             Some(b'"') => '"',
@@ -136,7 +136,7 @@ impl<'t> DtdText<'t> {
         }
     }
 
-    /// Steps over a comment after its `<!--`.
+    /// Skips a comment after its `<!--`.
     pub(super) fn comment(&mut self) -> Result<()> {
         match self.rest().find("--") {
             Some(end) => {
@@ -150,7 +150,7 @@ impl<'t> DtdText<'t> {
         }
     }
 
-    /// A processing instruction after its `<?`: its target and its content.
+    /// Parses a processing instruction after its `<?`; returns its target and its data.
     pub(super) fn instruction(&mut self) -> Result<(&'t str, &'t str)> {
         let start = self.at;
         let target = self.simple_name()?;

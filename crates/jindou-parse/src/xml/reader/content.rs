@@ -1,4 +1,4 @@
-//! Content of elements: text, references, comments, instructions, ends.
+//! Content of elements: text, references, comments, processing instructions, end tags.
 
 use super::{EntityFrame, RawEvent, Reader};
 use crate::xml::chars;
@@ -9,11 +9,11 @@ use crate::xml::options::ReaderOptions;
 use crate::xml::value::{self, ReferenceMeaning};
 use std::ops::Range;
 
-/// Bytes of an entity that are worth charging.
+/// Size in bytes from which on an entity's text is charged.
 const LARGE: usize = 4 << 10;
 
 impl Reader<'_> {
-    /// The next token in an element; `None` if the caller must try again.
+    /// The next token inside of an element; `None` if the caller must call again.
     pub(super) fn content(&mut self) -> Result<Option<RawEvent>> {
         if self.in_cdata {
             return self.cdata();
@@ -55,7 +55,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Handles the end of the current input: of an entity, or a premature end of the document.
+    /// Handles the end of the current input: that of an entity, or an unexpected end of the document.
     #[cold]
     fn leave(&mut self) -> Result<()> {
         let depth = self.outer.last().map(|f| f.depth);
@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Text up to the next markup or reference, or to the end of the available text.
+    /// Text up to the next markup or reference, or to the end of what was read.
     fn text(&mut self) -> Result<Option<RawEvent>> {
         let text = self.input.rest();
         let bytes = text.as_bytes();
@@ -102,7 +102,7 @@ impl Reader<'_> {
                             ));
                         }
                         Some(_) => at += 1,
-                        // The next bytes may complete it.
+                        // This may be the beginning of `]]>`, which the bytes to come decide.
                         None if at > 0 => break at,
                         None => {
                             if self.more()? {
@@ -117,13 +117,13 @@ impl Reader<'_> {
         self.piece(end)
     }
 
-    /// Gives out this many bytes of text.
+    /// Returns the next `length` bytes as text.
     fn piece(&mut self, length: usize) -> Result<Option<RawEvent>> {
         let from = self.input.at;
         let mut to = from + length;
         if self.input.has_returns {
             let text = self.input.rest().as_bytes();
-            // A line feed may follow.
+            // A line feed may follow the carriage return, and both are one line end.
             if text.get(..length).is_some_and(|t| t.last() == Some(&b'\r')) && text.len() == length
             {
                 if length > 1 {
@@ -144,10 +144,10 @@ impl Reader<'_> {
         Ok(Some(RawEvent::Text(from..to)))
     }
 
-    /// Text with line feeds for line ends in the scratch space, unless it is so already.
+    /// Writes text to the scratch buffer with line ends converted to line feeds. `None` if it needs no conversion.
     fn normal_lines(&mut self, range: Range<usize>) -> Option<()> {
         let text = self.input.part(range);
-        // A carriage return in an entity came from a reference and stays.
+        // A carriage return in an entity was written as a reference, and is kept.
         if !self.input.has_returns || memchr::memchr(b'\r', text.as_bytes()).is_none() {
             return None;
         }
@@ -156,7 +156,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Text of a CDATA section.
+    /// The next text of a CDATA section.
     fn cdata(&mut self) -> Result<Option<RawEvent>> {
         let text = self.input.rest();
         let bytes = text.as_bytes();
@@ -187,9 +187,9 @@ impl Reader<'_> {
         }
     }
 
-    /// A reference in text.
+    /// Handles a reference in text.
     fn reference(&mut self) -> Result<Option<RawEvent>> {
-        // As much as a reference can be long.
+        // Length of the longest reference.
         let most = self.options.name + 3;
         loop {
             let rest = self.input.rest().as_bytes();
@@ -224,7 +224,7 @@ impl Reader<'_> {
         Ok(Some(RawEvent::Made))
     }
 
-    /// Starts reading the text of an entity, whose reference has this many bytes.
+    /// Begins to read the text of an entity. `length` is that of the reference in bytes.
     fn enter(&mut self, name: &str, length: usize) -> Result<Option<RawEvent>> {
         let start = self.input.start;
         let from = self.input.at + 1;
@@ -274,7 +274,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Bytes that entities may become by now.
+    /// Largest number of bytes to which entities may have expanded so far.
     pub(super) fn most_expanded(&self) -> u64 {
         let read = self.document().bytes_read();
         self.options
@@ -343,7 +343,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Name of the innermost element.
+    /// Name of the innermost open element.
     fn innermost(&self) -> &str {
         let name = self.elements.last().map_or(0..0, |e| e.name.clone());
         &self.names[name]
@@ -368,7 +368,7 @@ impl Reader<'_> {
                     return Ok(self.pop());
                 }
             }
-            // Wrong, or cut off.
+            // The end tag is wrong, or was not read completely.
             let length = chars::name(rest);
             let spaces = chars::spaces(rest.as_bytes().get(length..).unwrap_or_default());
             if rest.len() == length + spaces {

@@ -1,4 +1,4 @@
-//! The reader: where in a document it is, and what may come there.
+//! The reader: its state, and what is allowed at each place of a document.
 
 mod content;
 mod start;
@@ -16,17 +16,17 @@ use jindou_model::{Charge, Holder};
 use std::io::Read;
 use std::ops::Range;
 
-/// Bytes that a reader may hold for nothing.
+/// Bytes of memory that a reader may use without a charge.
 const FREE: usize = 512 << 10;
-/// Incomplete markup of up to this many bytes is parsed again whenever more of it was read; longer markup must have
+/// Incomplete markup of up to this many bytes is parsed again whenever more was read; longer markup only after it has
 /// grown by half.
 const EAGER: usize = 16 << 10;
 
-/// Reads a document, an [`Event`] at a time.
+/// Reads a document, one [`Event`] at a time.
 pub struct Reader<'r> {
-    /// The current input: the document, or an entity in it.
+    /// The current input: the document, or the text of an entity.
     input: DecodedInput<'r>,
-    /// The texts that are read again when the entity ends, the document's first.
+    /// The inputs that continue when the current entity ends; the first one is the document.
     outer: Vec<EntityFrame<'r>>,
     options: ReaderOptions,
     stage: DocumentStage,
@@ -39,19 +39,19 @@ pub struct Reader<'r> {
     attributes: Vec<Attr>,
     /// Normalised values of the last tag's attributes.
     values: String,
-    /// Text that is not in the input as it is meant.
+    /// Text that differs from the input, such as text with normalised line ends.
     scratch: String,
     in_cdata: bool,
-    /// True if the last tag was an element without content, which ends next.
+    /// True if the last tag was that of an empty element, whose end is the next event.
     ends_next: bool,
-    /// Bytes that entities became.
+    /// Number of bytes to which entities have expanded.
     expanded: u64,
     charge: Charge,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DocumentStage {
-    /// Nothing was read.
+    /// At the beginning of the document, before anything was read.
     Begin,
     /// Before the root element; true if a document type declaration may still follow.
     Prolog(bool),
@@ -64,42 +64,42 @@ enum DocumentStage {
 
 /// An open element.
 struct OpenElement {
-    /// Its name.
+    /// Range of its name in [`Reader::names`].
     name: Range<usize>,
-    /// Number of bindings in scope around it.
+    /// Number of bindings in scope outside of it.
     bindings: usize,
 }
 
-/// The reader's state around an entity.
+/// The reader's state at the reference to an entity.
 struct EntityFrame<'r> {
     input: DecodedInput<'r>,
-    /// Elements that were open.
+    /// Number of elements that were open, which must be open again at the end of the entity.
     depth: usize,
     entity: Box<str>,
 }
 
-/// An event whose text was not copied from the input.
+/// An event, whose texts are ranges of the input.
 #[derive(Clone)]
 enum RawEvent {
     Start(Tag, u32),
     End(Range<usize>),
     Text(Range<usize>),
-    /// Text in the scratch space.
+    /// Text in the scratch buffer.
     Made,
     Comment(Range<usize>),
     MadeComment,
     Instruction(Range<usize>, Range<usize>),
-    /// The data is in the scratch space.
+    /// An instruction whose data is in the scratch buffer.
     MadeInstruction(Range<usize>),
     Skipped(Range<usize>),
     Eof,
 }
 
 impl<'r> Reader<'r> {
-    /// A reader of a document, which detects its encoding.
+    /// A reader of a document. Detects the encoding.
     ///
     /// # Errors
-    /// If the first bytes cannot be read, or the encoding is unknown.
+    /// Fails if the first bytes cannot be read, or the encoding is unknown.
     pub fn new(source: impl Read + 'r, options: ReaderOptions) -> Result<Self> {
         let charge = Charge::new(Holder::Text, &options.memory);
         Ok(Self {
@@ -122,11 +122,11 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// The next piece of the document. After [`Event::Eof`] comes nothing else.
+    /// The next part of the document. After [`Event::Eof`], every call returns that event again.
     ///
     /// # Errors
-    /// If the document is not well-formed or not whole, a limit is reached, or reading fails. The reader then stays where it is: later calls fail
-    /// as well.
+    /// Fails if the document is not well-formed or ends early, a limit is exceeded, or reading fails. Stop at the first
+    /// error: later calls return [`Event::Eof`].
     #[inline]
     pub fn next_event(&mut self) -> Result<Event<'_>> {
         let token = match self.advance() {
@@ -173,7 +173,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// The start position of the last event; within an entity, that of the reference to it in the document.
+    /// The position at which the last event started; inside of an entity, that of the reference in the document.
     #[must_use]
     pub fn position(&self) -> Position {
         let document = self.document();
@@ -192,7 +192,7 @@ impl<'r> Reader<'r> {
         self.elements.len()
     }
 
-    /// An error at the position of the last event, for the application's own checks of the content.
+    /// An error at the position of the last event, for the caller's own checks.
     #[cold]
     #[must_use]
     pub fn fault(&self, message: impl Into<String>) -> Error {
@@ -212,7 +212,7 @@ impl<'r> Reader<'r> {
         &self.dtd.notations
     }
 
-    /// Targets and data of the processing instructions among the document's declarations.
+    /// Targets and data of the processing instructions in the document type declaration.
     pub fn declared_instructions(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.dtd.instructions.iter();
         all.map(|(target, data)| (target.as_ref(), data.as_ref()))
@@ -222,7 +222,7 @@ impl<'r> Reader<'r> {
         self.outer.first().map_or(&self.input, |f| &f.input)
     }
 
-    /// An error at a byte of the current input.
+    /// The error at a byte of the current input.
     #[cold]
     fn bad(&self, at: usize, message: impl Into<String>) -> Error {
         match self.outer.last() {
@@ -242,7 +242,7 @@ impl<'r> Reader<'r> {
         Ok(more)
     }
 
-    /// Charges the memory held.
+    /// Charges the memory in use.
     fn charge(&mut self) -> Result<()> {
         let frames: usize = self.outer.iter().map(|f| f.input.held()).sum();
         let held = self.input.held()
@@ -286,10 +286,10 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The XML declaration, if there is one.
+    /// Parses the XML declaration, if there is one.
     fn begin(&mut self) -> Result<()> {
         while self.input.rest().len() < 6 && self.more()? {}
-        // The byte order mark of UTF-16 was taken off as bytes; a second one is not white space.
+        // The byte order mark was skipped before decoding; another one would not be white space.
         self.stage = DocumentStage::Prolog(true);
         let rest = self.input.rest();
         if !(rest.starts_with("<?xml")
@@ -383,7 +383,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// True if this text comes next; reads as much as necessary.
+    /// True if `piece` comes next. Reads as much as is needed to tell.
     fn begins(&mut self, piece: &str) -> Result<bool> {
         loop {
             let rest = self.input.rest();
@@ -396,8 +396,8 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Offset of a text from the start of the current token, searched from `from` on; `None` if the document ends
-    /// before.
+    /// Offset of `piece` from the start of the current token, searched from `from` on; `None` if the document ends
+    /// before it.
     fn find(&mut self, piece: &str, from: usize) -> Result<Option<usize>> {
         let mut searched = from;
         loop {
@@ -427,14 +427,15 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads more of incomplete markup of `seen` bytes, until parsing it again is worthwhile; `false` at the end.
+    /// Reads more of incomplete markup, of which `seen` bytes were parsed, until it is worth parsing again; `false` at
+    /// the end.
     #[cold]
     fn more_markup(&mut self, seen: usize) -> Result<bool> {
         loop {
             let before = self.input.since_start().len();
             self.check_markup(before)?;
             if !self.more()? {
-                // A last look at what came without its end.
+                // Text that was read since then is parsed once more.
                 return Ok(before > seen);
             }
             let text = self.input.since_start().as_bytes();
@@ -480,7 +481,7 @@ impl<'r> Reader<'r> {
         match dtd::parse(&normal, self.standalone, &self.options) {
             Ok(dtd) => self.dtd = dtd,
             Err(bad) => {
-                // Carriage returns that were dropped before the place.
+                // Number of carriage returns that were dropped before the error's position.
                 let mut place = bad.at;
                 if normal.len() < text.len() {
                     let lines = normal
@@ -511,7 +512,7 @@ impl<'r> Reader<'r> {
         if self.elements.is_empty() {
             self.stage = DocumentStage::Epilog;
         }
-        // The name stays until the next element begins.
+        // The name is kept until the next element begins, since the event refers to it.
         RawEvent::End(element.name)
     }
 }

@@ -1,4 +1,4 @@
-//! Start tags: what the grammar does not say of them.
+//! Start tags: the constraints that are not part of the grammar, such as unique attributes and namespaces.
 
 use super::{OpenElement, RawEvent, Reader};
 use crate::xml::dtd::{Dtd, collapse};
@@ -9,9 +9,9 @@ use crate::xml::tag::{self, Attr, Tag, TagScan, TextPiece};
 use crate::xml::value::EntityExpansion;
 use std::collections::HashSet;
 
-/// Up to this many attributes are compared with each other; more are looked up in a map.
+/// Up to this many attributes are compared pairwise; more are looked up in a map.
 const FEW: usize = 12;
-/// Normalised values of a tag that are not worth keeping memory for.
+/// Size in bytes from which on the memory of a tag's normalised values is released after the tag.
 const LARGE: usize = 64 << 10;
 
 impl Reader<'_> {
@@ -50,7 +50,7 @@ impl Reader<'_> {
                 ),
             ));
         }
-        // The name of an element that ended may still lie there.
+        // The name of an element that has ended may still be at this place.
         let name = self.open_names();
         self.names.truncate(name);
         let text = self.input.since_start();
@@ -78,13 +78,13 @@ impl Reader<'_> {
         Ok(RawEvent::start(tag, binding))
     }
 
-    /// Where the names of open elements end.
+    /// Length of the names of all open elements.
     #[inline]
     pub(super) fn open_names(&self) -> usize {
         self.elements.last().map_or(0, |e| e.name.end)
     }
 
-    /// Applies the types that the document declares for an element's attributes, and adds their defaults.
+    /// Applies the types that are declared for an element's attributes, and adds attributes with defaults.
     #[cold]
     fn declared_attributes(&mut self, tag: &Tag) -> Result<()> {
         let Self {
@@ -156,7 +156,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses two attributes of one name.
+    /// Returns an error if two attributes have the same name.
     #[inline]
     fn check_unique(&self) -> Result<()> {
         let text = self.input.since_start();
@@ -189,7 +189,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Declares the tag's namespaces, and resolves those of its names. Returns that of the element, if it has one.
+    /// Declares the namespaces of a tag, and resolves the prefixes in it. Returns the binding of the element's name, if
+    /// it has a namespace.
     fn resolve(&mut self, tag: &Tag) -> Result<Option<u32>> {
         let Self {
             input,
@@ -246,7 +247,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses two attributes that are the same once their prefixes are replaced.
+    /// Returns an error if two attributes have the same namespace and local name.
     fn check_expanded(&self) -> Result<()> {
         let text = self.input.since_start();
         let expanded = |a: &Attr| {

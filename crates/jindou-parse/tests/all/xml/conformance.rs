@@ -1,11 +1,12 @@
-//! The W3C's XML conformance suite: every document accepted or refused as it must be, with its canonical text.
+//! The W3C's XML conformance suite: documents must be accepted or refused as the suite says, and accepted ones must
+//! have the given canonical text.
 
 use super::common::{canonical, skipping, suite};
 use jindou_parse::xml::{Event, Reader};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A test of a catalogue.
+/// A test of the suite.
 #[derive(Clone, Debug, Default)]
 struct Case {
     id: String,
@@ -43,7 +44,7 @@ fn cases(suite: &Path) -> Vec<Case> {
     for catalogue in CATALOGUES {
         let path = suite.join(catalogue);
         let text = fs::read_to_string(&path).unwrap();
-        // Some are parts of a document without a root of their own.
+        // Some catalogues are parts of a document, without a root element.
         let text = match text.split_once("?>") {
             Some((declaration, rest)) if declaration.starts_with("<?xml") => rest,
             _ => &text,
@@ -83,7 +84,7 @@ fn cases(suite: &Path) -> Vec<Case> {
     all
 }
 
-/// Documents that are well-formed themselves: what is wrong with them stands in a document that they refer to.
+/// True for documents that are themselves well-formed, but refer to a document that is not.
 fn is_wrong_elsewhere(case: &Case) -> bool {
     case.entities != "none" && !case.entities.is_empty()
 }
@@ -111,7 +112,7 @@ fn the_w3c_suite() {
             fs::read(&case.uri).unwrap_or_else(|e| panic!("{}: {e}", case.uri.display()));
         let is_of_namespaces = case.recommendation.starts_with("NS");
         let read = |namespaces| canonical(document.as_slice(), skipping(namespaces));
-        // Without namespaces, so that none of the other faults hides behind one of those.
+        // Namespaces are ignored unless the test is about them, so that their errors do not hide others.
         let result = read(is_of_namespaces);
         match (case.kind.as_str(), result) {
             ("not-wf", Err(_)) => refused += 1,

@@ -1,4 +1,4 @@
-//! The XML processor: the W3C's suite, and whatever comes.
+//! The XML processor: the W3C's suite, and arbitrary input.
 
 mod common;
 mod conformance;

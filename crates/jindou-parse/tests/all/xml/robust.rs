@@ -1,4 +1,4 @@
-//! Whatever comes, and however it comes: no panic, no endless work, the same document.
+//! Arbitrary input, in pieces of any size: no panic, no endless work, and the same document whatever the pieces.
 
 use super::common::{Slow, canonical, skipping};
 use jindou_model::MemoryBudget;
@@ -82,7 +82,7 @@ fn faults_have_their_place() {
             );
         }
     }
-    // In UTF-16 the bytes are those of the document, too.
+    // In UTF-16, too, positions count the bytes of the document.
     let wide: Vec<u8> = "\u{FEFF}<a>é𝄞\n<b></a>"
         .encode_utf16()
         .flat_map(u16::to_be_bytes)
@@ -97,7 +97,7 @@ fn faults_have_their_place() {
     assert_eq!((fault.line.as_str(), fault.at_in_line), ("<b></a>", 3));
 }
 
-/// Reads to the end or an error.
+/// Reads a document to its end or an error; returns the number of bytes of text.
 fn drain(source: impl Read, options: ReaderOptions) -> Result<u64, Error> {
     let mut reader = Reader::new(source, options)?;
     let mut bytes = 0;
@@ -110,7 +110,7 @@ fn drain(source: impl Read, options: ReaderOptions) -> Result<u64, Error> {
     }
 }
 
-/// A beginning, and then the same for ever.
+/// A reader that returns some bytes first, and then a piece that it repeats for ever.
 struct Endless(Vec<u8>, &'static [u8], usize);
 
 impl Read for Endless {
@@ -176,7 +176,7 @@ fn what_grows_is_refused_soon() {
             "{e}"
         );
     }
-    // Lists in lists of a declaration are only as deep as they are long.
+    // Groups inside groups of a declaration are limited only by its length.
     let deep = format!(
         "<!DOCTYPE a [<!ELEMENT a {}b{}>]><a/>",
         "(".repeat(500_000),
@@ -204,7 +204,7 @@ fn markup_without_end_is_held_no_further_than_the_budget_lets() {
     ] {
         for more in [&b"x"[..], b">", b"' "] {
             if (begin, more) == ("<a ", b">") {
-                // A whole tag, and text for ever.
+                // This is a complete tag, followed by endless text.
                 continue;
             }
             let mut options = ReaderOptions::default();
@@ -222,7 +222,7 @@ fn markup_without_end_is_held_no_further_than_the_budget_lets() {
             );
         }
     }
-    // Text, comments and sections that go on and on are not held.
+    // Long text, comments and CDATA sections are not held in memory.
     let mut options = ReaderOptions::default();
     options.memory = MemoryBudget::new(1 << 20);
     let text = format!(
@@ -259,7 +259,7 @@ proptest! {
         }
         let whole = canonical(bytes.as_slice(), skipping(namespaces)).map_err(|e| e.to_string());
         let pieces = canonical(Slow(&bytes, piece), skipping(namespaces)).map_err(|e| e.to_string());
-        // Where a fault is found first may depend on what was there to look at, that there is one not.
+        // Which error is found first may depend on the pieces, but not whether there is one.
         prop_assert_eq!(whole.as_ref().ok(), pieces.as_ref().ok());
         prop_assert_eq!(whole.is_err(), pieces.is_err());
     }

@@ -1,12 +1,13 @@
-//! Few edges between parts: METIS on the graph of entities.
+//! Partitions with few edges between parts, by METIS on the graph of entities.
 
 use super::{Graph, NOBODY, spread};
 use jindou::{Error, Resource, Result};
 use metis::Idx;
 
-/// Cuts the undirected graph of entities, one-way predicates aside, after folding every entity with a single neighbour into that one
-/// (a star's rays into its centre), which changes no optimal cut. Vertices weigh the triples of their subjects. Entities without
-/// such edges go where least is. Memory: 16 bytes per vertex and 16 per edge, and the memory of METIS.
+/// Cuts the undirected graph of entities, without one-way predicates. Every entity with a single neighbour (a ray of a
+/// star) is first folded into that neighbour (its centre), which changes no optimal cut. A vertex weighs as much as the
+/// triples of which it is the subject. Entities without edges go to the parts with the least weight. Memory: 16 bytes
+/// per vertex and 16 per edge, and the memory of METIS.
 pub fn owners(
     graph: &Graph<'_>,
     weights: &[u32],
@@ -32,7 +33,7 @@ pub fn owners(
         *e = (a.min(b), a.max(b));
         a != b
     });
-    // Dense numbers for the vertices that are left.
+    // Dense numbers for the remaining vertices, as METIS needs them.
     let mut number = vec![u32::MAX; graph.ids()];
     let mut left = 0;
     for &(a, b) in &edges {
@@ -57,7 +58,7 @@ pub fn owners(
             None => alone.push((u64::from(weights[v]), v as u32)),
         }
     }
-    // Rays of a star that has nothing else stay with its centre.
+    // Rays of a star that has no other edges go to the part of its centre.
     alone.retain(|&(_, v)| centres[v as usize] == v);
     spread(alone, workers, |v, worker| owners[v as usize] = worker);
     for v in (1..graph.ids()).filter(|&v| is_entity[v]) {
@@ -68,7 +69,8 @@ pub fn owners(
     Ok(())
 }
 
-/// For each vertex its only neighbour, if that has others, or the smaller of two that have only each other; else itself.
+/// For each vertex with a single neighbour, that neighbour (if both ends of an edge have no other, both get the same
+/// end); for other vertices, the vertex itself.
 fn fold_rays(ids: usize, edges: &[(u32, u32)]) -> Vec<u32> {
     let mut degree = vec![0u32; ids];
     for &(a, b) in edges {
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn rays_are_folded_into_their_centre() {
-        // A star of 1 with the rays 2 and 3, an edge to 4, which has one to 5 and 6; 7 and 8 have each other.
+        // A star with centre 1 and rays 2 and 3, and an edge from 1 to 4, which has edges to 5 and 6. 7 and 8 are an
+        // isolated pair.
         let edges = [(1, 2), (1, 3), (1, 4), (4, 5), (4, 6), (5, 6), (7, 8)];
         assert_eq!(fold_rays(9, &edges), [0, 1, 1, 1, 4, 5, 6, 7, 7]);
     }

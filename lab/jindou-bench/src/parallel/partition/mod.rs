@@ -1,10 +1,12 @@
-//! Cutting a graph into parts: who owns which vertex, and which triples a part holds so that everything near an owned vertex is in it.
+//! Cuts a graph into parts: assigns an owner to each vertex, and decides which triples a part holds so that the
+//! neighbourhood of each owned vertex is complete.
 //!
-//! With *h* hops of replication (Huang, Abadi, Ren: Scalable SPARQL querying of large RDF graphs, VLDB '11, section 3) a part holds every triple
-//! that is within *h* hops of a vertex it owns, in either direction. Two kinds of edges are not followed from object to subject, and are only
-//! with their subject, since that would bring a large part of the graph everywhere: those of `rdf:type`, and those of predicates with an
-//! object that very many subjects have. Literals are never followed. With 0 hops no edge is followed: a part holds the triples of the
-//! subjects it owns, and no triple is in two parts.
+//! With *h* hops of replication (Huang, Abadi, Ren: Scalable SPARQL querying of large RDF graphs, VLDB '11, section 3)
+//! a part holds every triple within *h* hops of a vertex that it owns, in either direction. Two kinds of edges are
+//! one-way: they are not followed from object to subject and are stored only with their subject, since following them
+//! would copy a large part of the graph everywhere. These are the edges of `rdf:type`, and of predicates with an object
+//! that very many subjects have. Literals are never followed. With 0 hops no edge is followed: a part holds the triples
+//! of the subjects that it owns, and no triple is in two parts.
 
 mod mincut;
 mod star;
@@ -18,7 +20,7 @@ use jindou_store::Snapshot;
 use oxrdf::vocab::rdf;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Owner of literals: none.
+/// Owner of literals, which belong to no part.
 pub const NOBODY: u8 = u8::MAX;
 
 /// The graph of a snapshot by ids.
@@ -46,17 +48,17 @@ impl<'a> Graph<'a> {
         Ok(Self { snapshot, scope })
     }
 
-    /// The ids of vertices are below this.
+    /// Exclusive upper bound of the ids of vertices.
     pub fn ids(&self) -> usize {
         self.snapshot.vertices() as usize + 1
     }
 
-    /// Predicates.
+    /// Number of predicates.
     pub fn predicates(&self) -> u32 {
         self.snapshot.predicate_count()
     }
 
-    /// Every edge of a predicate once, as subject and object, by subject.
+    /// Calls `f` with subject and object of every edge of a predicate once, ordered by subject.
     pub fn edges(&self, predicate: u32, mut f: impl FnMut(u32, u32)) {
         let view = self.snapshot.edges(PredicateId(predicate), Direction::Out);
         let mut subjects = vec![];
@@ -64,7 +66,7 @@ impl<'a> Graph<'a> {
         for s in subjects {
             let mut last = 0;
             view.for_each(s, self.scope, |o, _| {
-                // In several graphs it is one edge here.
+                // A triple in several named graphs is one edge.
                 if o != last {
                     f(s, o);
                 }
@@ -73,7 +75,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Triples.
+    /// Number of distinct triples.
     pub fn triples(&self) -> u64 {
         let mut n = 0;
         for p in 0..self.predicates() {
@@ -82,7 +84,7 @@ impl<'a> Graph<'a> {
         n
     }
 
-    /// Appends the canonical bytes of a vertex.
+    /// Appends the canonical bytes of the term of a vertex.
     pub fn term(&self, v: u32, out: &mut Vec<u8>) {
         self.snapshot.term(VertexId(v), out);
     }
@@ -94,7 +96,7 @@ impl<'a> Graph<'a> {
         String::from_utf8_lossy(bytes.get(1..).unwrap_or(&[])).into_owned()
     }
 
-    /// Every IRI and blank node with its canonical bytes.
+    /// Calls `f` with every IRI and blank node, and its canonical bytes.
     fn entities(&self, mut f: impl FnMut(u32, &[u8])) {
         let mut bytes = vec![];
         for v in 1..self.ids() as u32 {
@@ -107,28 +109,28 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The owners of all vertices, and the predicates whose edges are with their subjects only.
+/// The owners of all vertices, and the one-way predicates.
 pub struct Cut {
     pub hops: u32,
     /// The owner of each vertex by id; [`NOBODY`] for literals.
     pub owners: Vec<u8>,
-    /// By number of predicate: edges are with their subject only.
+    /// For each predicate number, true if its edges are stored only with their subject.
     pub one_way: Vec<bool>,
-    /// Edges between entities of different owners, one-way ones aside.
+    /// Number of edges between entities with different owners, without one-way predicates.
     pub cut: u64,
-    /// Edges between entities, one-way ones aside.
+    /// Number of edges between entities, without one-way predicates.
     pub between: u64,
 }
 
-/// An object with more subjects than this part of all triples, and than [`FEW`], makes its predicate one-way.
+/// A predicate is one-way if an object has more subjects than a [`HUB`]th of all triples, and more than [`FEW`].
 const HUB: u64 = 100;
 const FEW: u64 = 1000;
 
 impl Cut {
-    /// Decides who owns what. At most 64 workers.
+    /// Assigns owners for at most 64 workers.
     ///
     /// # Errors
-    /// [`Error::Internal`] if METIS cannot do it.
+    /// [`Error::Internal`] if METIS fails.
     pub fn new(graph: &Graph<'_>, how: Partition, workers: u32, hops: u32) -> Result<Self> {
         let workers = workers.clamp(1, 64);
         let (one_way, weights) = look(graph);
@@ -164,7 +166,7 @@ impl Cut {
         })
     }
 
-    /// For each vertex a bit for each worker that has all triples within one hop of it.
+    /// For each vertex, a bit set of the workers that hold all triples within one hop of it.
     pub fn reach(&self, graph: &Graph<'_>) -> Vec<u64> {
         let mut masks: Vec<u64> = self
             .owners
@@ -185,7 +187,7 @@ impl Cut {
         masks
     }
 
-    /// The workers that hold a triple, as bits.
+    /// Bit set of the workers that hold a triple.
     #[inline]
     pub fn holders(&self, reach: &[u64], p: u32, s: u32, o: u32) -> u64 {
         let with_object = if self.one_way[p as usize] {
@@ -197,7 +199,7 @@ impl Cut {
     }
 }
 
-/// Flags of the one-way predicates, and the number of triples that each vertex is the subject of.
+/// For each predicate, whether it is one-way; for each vertex, the number of triples of which it is the subject.
 fn look(graph: &Graph<'_>) -> (Vec<bool>, Vec<u32>) {
     let most = (graph.snapshot.quads() / HUB).max(FEW);
     let mut weights = vec![0u32; graph.ids()];
@@ -215,7 +217,7 @@ fn look(graph: &Graph<'_>) -> (Vec<bool>, Vec<u32>) {
     (one_way, weights)
 }
 
-/// Gives each group, heaviest first, to the worker that has least.
+/// Assigns each group, heaviest first, to the worker with the least weight so far.
 fn spread(mut groups: Vec<(u64, u32)>, workers: u32, mut give: impl FnMut(u32, u8)) {
     groups.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut loads = vec![0u64; workers as usize];

@@ -1,9 +1,10 @@
-//! Semantic hashing: subjects whose IRIs begin alike stay together.
+//! Semantic hashing: subjects whose IRIs have a common prefix go to the same part.
 
 use super::{Graph, spread};
 use jindou_model::term::IRI;
 
-/// A group may have this part of a worker's share; heavier ones are split at the next separator of their IRIs.
+/// A group may weigh at most this fraction (one in this many) of a worker's share; heavier groups are split at the next
+/// separator of their IRIs.
 const PARTS_A_WORKER: u64 = 8;
 
 /// True for a byte that ends a step of an IRI's hierarchy.
@@ -11,8 +12,9 @@ fn is_separator(b: u8) -> bool {
     matches!(b, b'/' | b'#' | b'_' | b'-' | b'.' | b':' | b'?' | b'=')
 }
 
-/// Groups entities by the shortest beginnings, up to a separator, that make no group too heavy, and spreads the groups.
-/// `weights` are triples by subject. O(n log n) in the entities, with all their IRIs in memory.
+/// Groups entities by the shortest prefixes, ending at a separator, with which no group is too heavy, and spreads the
+/// groups over the workers. `weights` has the number of triples of each subject. O(n log n) in the number of entities,
+/// with all of their IRIs in memory.
 pub fn owners(graph: &Graph<'_>, weights: &[u32], workers: u32, owners: &mut [u8]) {
     let mut text = vec![];
     let mut entities: Vec<(usize, u32)> = vec![];
@@ -41,7 +43,7 @@ pub fn owners(graph: &Graph<'_>, weights: &[u32], workers: u32, owners: &mut [u8
                 .find(|&i| is_separator(first[i]))
                 .filter(|_| first.first() == Some(&IRI));
             let Some(next) = next else {
-                // Nothing left to split by.
+                // No separator is left to split at.
                 groups.push(at..at + 1);
                 at += 1;
                 continue;
@@ -77,7 +79,7 @@ pub fn owners(graph: &Graph<'_>, weights: &[u32], workers: u32, owners: &mut [u8
     });
 }
 
-/// Where the first zero byte is. No IRI has one.
+/// Index of the first zero byte, which ends an IRI.
 fn memchr(bytes: &[u8]) -> usize {
     bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len())
 }
