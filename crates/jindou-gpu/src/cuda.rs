@@ -111,7 +111,7 @@ impl Cuda {
         }
         // SAFETY: the context is retained as long as `self` lives.
         let bound = unsafe { result::ctx::set_current(self.context) };
-        self.done("answer", bound)
+        self.done("become current", bound)
     }
 
     fn pool_bytes(&self, what: sys::CUmemPool_attribute_enum) -> Result<u64> {
@@ -223,7 +223,7 @@ unsafe impl Backend for Cuda {
         self.bind()?;
         // SAFETY: freed through `free`, ordered by the same stream.
         let at = unsafe { result::mem_pool::alloc_async(self.pool, bytes.max(1), self.stream) };
-        self.done("give memory", at)
+        self.done("allocate memory", at)
     }
 
     unsafe fn free(&self, at: u64, _bytes: usize) {
@@ -261,7 +261,7 @@ unsafe impl Backend for Cuda {
         let (mut handle, kind) = (0, self.page_kind());
         // SAFETY: a valid pointer for the handle, and complete properties.
         let made = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const kind, 0) };
-        self.done("give memory", made.result())?;
+        self.done("allocate memory", made.result())?;
         // SAFETY: the caller promises that the addresses are reserved and unmapped; the memory is a page that was just
         // created.
         let mapped = unsafe { sys::cuMemMap(at, bytes, 0, handle, 0) };
@@ -290,7 +290,7 @@ unsafe impl Backend for Cuda {
         if self.bind().is_ok() {
             // SAFETY: the caller mapped it, and nothing uses it any more.
             let unmapped = unsafe { sys::cuMemUnmap(at, bytes) };
-            let _ = self.done("take a page back", unmapped.result());
+            let _ = self.done("unmap a page", unmapped.result());
         }
     }
 
@@ -316,7 +316,7 @@ unsafe impl Backend for Cuda {
         let from = from.as_ptr().cast();
         // SAFETY: the caller promises that both ranges are valid.
         let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream) };
-        self.done("take data", queued.result())
+        self.done("copy data to the device", queued.result())
     }
 
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
@@ -324,7 +324,7 @@ unsafe impl Backend for Cuda {
         let from = from.as_ptr().cast();
         // SAFETY: the caller promises that both ranges are valid.
         let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.aside) };
-        self.done("take data", queued.result())
+        self.done("copy data to the device", queued.result())
     }
 
     fn mark_aside(&self) -> Result<Mark> {
@@ -343,7 +343,7 @@ unsafe impl Backend for Cuda {
         let to = to.as_ptr().cast();
         // SAFETY: the caller promises that both ranges are valid.
         let queued = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, self.stream) };
-        self.done("give data", queued.result())
+        self.done("copy data from the device", queued.result())
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
@@ -412,7 +412,7 @@ unsafe impl Backend for Cuda {
         if self.bind().is_ok() {
             // SAFETY: the pool lives as long as `self`.
             let trimmed = unsafe { result::mem_pool::trim_to(self.pool, 0) };
-            let _ = self.done("give memory back to the system", trimmed);
+            let _ = self.done("return memory to the system", trimmed);
         }
     }
 

@@ -155,7 +155,7 @@ unsafe impl Backend for DeviceFaults {
     }
 
     fn alloc(&self, bytes: usize) -> Result<u64> {
-        self.call("give memory")?;
+        self.call("allocate memory")?;
         self.inner.alloc(bytes)
     }
 
@@ -212,13 +212,13 @@ unsafe impl Backend for DeviceFaults {
     }
 
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.call("take data")?;
+        self.call("copy data to the device")?;
         // SAFETY: guaranteed by the caller.
         unsafe { self.inner.upload(to, from, bytes) }
     }
 
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.call("take data")?;
+        self.call("copy data to the device")?;
         // SAFETY: guaranteed by the caller.
         unsafe { self.inner.upload_aside(to, from, bytes) }
     }
@@ -234,7 +234,7 @@ unsafe impl Backend for DeviceFaults {
     }
 
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
-        self.call("give data")?;
+        self.call("copy data from the device")?;
         // SAFETY: guaranteed by the caller.
         unsafe { self.inner.download(to, from, bytes) }
     }

@@ -180,7 +180,12 @@ pub(crate) fn chain(
             return Err(damage(&name, 0, "the file's name does not match its contents").into());
         }
         if head.previous.is_some_and(|p| p.sequence >= sequence) {
-            return Err(damage(&name, 0, "the file continues itself").into());
+            return Err(damage(
+                &name,
+                0,
+                "the file names itself or a later file as its predecessor",
+            )
+            .into());
         }
         wanted = head.previous.map(|p| (p.sequence, Some((p, head.first))));
         if after.is_some_and(|after| head.first <= after.saturating_add(1)) {

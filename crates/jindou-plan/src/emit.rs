@@ -192,7 +192,10 @@ impl<'a> StepEmitter<'a> {
         let first = self.steps.is_empty() && !self.goes_on;
         if first && out.len() == 1 {
             let list = out.remove(0);
-            let why = format!("neighbour list of a constant, about {:.0} members", sub.rows);
+            let why = format!(
+                "neighbour list of a constant, about {:.0} members",
+                sub.rows
+            );
             let kind = StepKind::Start {
                 to: Some(slot),
                 source: StartSource::List(list),
@@ -333,10 +336,7 @@ impl<'a> StepEmitter<'a> {
         };
         let predicate = self.predicate(edge, &mut taken, &mut filters);
         let graph = self.bind_or_read_graph(edge, &mut taken, &mut filters);
-        let why = format!(
-            "reads only the predicates that {} has",
-            self.end(anchor)
-        );
+        let why = format!("reads only the predicates that {} has", self.end(anchor));
         let kind = StepKind::ExpandAny {
             anchor: operand(anchor),
             direction,

@@ -117,7 +117,7 @@ impl<'a> StepCompiler<'a> {
         let (tested, sure): (Vec<Slot>, Vec<Slot>) = there.partition(|s| self.maybe.contains(s));
         if columns.len() > MAX_GROUP || tested.len() > MAX_TESTED {
             return Err(Error::Unsupported(
-                "this many grouping variables on the GPU".into(),
+                "this many GROUP BY variables on the GPU".into(),
             ));
         }
         let best = match best {
@@ -127,7 +127,7 @@ impl<'a> StepCompiler<'a> {
             }
             Some(_) => {
                 return Err(Error::Unsupported(
-                    "the least of an unbound variable on the GPU".into(),
+                    "MIN or MAX of an unbound variable on the GPU".into(),
                 ));
             }
         };

@@ -200,11 +200,17 @@ impl fmt::Display for Prediction {
                 "the CPU, since the GPU would have to be {MARGIN} times as fast"
             ),
             Reason::Trial if decision.gpu => {
-                f.write_str("the GPU, to measure once what such a plan takes there")
+                f.write_str("the GPU, to measure once how long such a plan takes on it")
             }
-            Reason::Trial => f.write_str("the CPU, to measure once what such a plan takes here"),
+            Reason::Trial => {
+                f.write_str("the CPU, to measure once how long such a plan takes on it")
+            }
             // No prediction has this reason; `DeviceModel::decide` sets it when a plan is executed.
-            Reason::Again => f.write_str("the other one, to measure again what such a plan takes"),
+            Reason::Again => write!(
+                f,
+                "the {}, to measure again how long such a plan takes on it",
+                if decision.gpu { "GPU" } else { "CPU" }
+            ),
             Reason::Cold { saving, runs } => {
                 write!(
                     f,

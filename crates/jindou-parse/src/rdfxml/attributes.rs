@@ -47,7 +47,7 @@ enum AttributeRole {
 
 const NO_NAMESPACE: &str = "has no namespace, expected a property's name with one, or about, ID, resource, parseType or type";
 const NO_PROPERTY: &str =
-    "may not be an attribute, expected a property or an attribute of the syntax";
+    "is not allowed as an attribute; expected a property or an RDF/XML attribute";
 
 fn role(a: &Attribute<'_>) -> AttributeRole {
     let local = a.name.local;

@@ -143,7 +143,10 @@ fn what_is_not_there_comes_in_the_background() {
     };
     let devices = devices(Some(speeds));
     let text = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
-    assert!(text.contains("they are being uploaded in the background"), "{text}");
+    assert!(
+        text.contains("they are being uploaded in the background"),
+        "{text}"
+    );
     assert!(!is_there(&devices, &plan, &snapshot, 1));
     let began = Instant::now();
     while !is_there(&devices, &plan, &snapshot, 1) {
