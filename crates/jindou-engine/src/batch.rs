@@ -1,8 +1,8 @@
-//! Batches: some thousand rows of the history table, a column of ids for each live slot.
+//! Batches: up to some thousand rows of the history table, as a column of ids for each slot that is still needed.
 
 use jindou_model::{Holder, MemoryBudget, Result, invariant};
 
-/// Memory that an operator holds, charged to the query's budget and given back when dropped.
+/// Memory that an operator holds: charged to the query's budget, and released on drop.
 pub(crate) struct OperatorCharge {
     budget: MemoryBudget,
     bytes: u64,
@@ -10,12 +10,12 @@ pub(crate) struct OperatorCharge {
 }
 
 impl OperatorCharge {
-    /// A charge for memory whose holder is not named in messages.
+    /// An empty charge for memory whose holder error messages need not name.
     pub fn new(budget: &MemoryBudget) -> Self {
         Self::for_holder(Holder::Rest, budget)
     }
 
-    /// Creates an empty charge for memory that `holder` holds.
+    /// An empty charge for memory that `holder` holds.
     pub fn for_holder(holder: Holder, budget: &MemoryBudget) -> Self {
         Self {
             budget: budget.clone(),
@@ -24,12 +24,12 @@ impl OperatorCharge {
         }
     }
 
-    /// Bytes held now.
+    /// Bytes that are charged now.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Sets the number of bytes held. Returns an error, and changes nothing, if the budget refuses.
+    /// Sets the number of bytes charged. If the budget does not allow that, returns an error and changes nothing.
     pub fn set(&mut self, bytes: usize) -> Result<()> {
         let bytes = bytes as u64;
         if bytes > self.bytes {
@@ -54,8 +54,8 @@ impl Drop for OperatorCharge {
     }
 }
 
-/// Borrowed rows. Every column has at least `rows` entries. Rows without columns are only a number, which the batch
-/// size does not limit.
+/// Borrowed rows. Every column has at least `rows` entries. Rows without columns have no content, and may be more than
+/// a batch has.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub columns: &'a [Vec<u32>],
@@ -70,28 +70,28 @@ impl<'a> View<'a> {
     }
 }
 
-/// Largest column, in ids, that allocators serve from a thread's own free memory.
+/// Length in ids of the largest column that allocators serve from a thread's own free memory.
 const AT_HAND: usize = 256;
 
-/// Grows a column to `room` ids, preserving the first `kept`.
+/// Grows a column to `room` ids. Only the first `kept` ids keep their values.
 pub(crate) fn widen(column: &mut Vec<u32>, kept: usize, room: usize) {
     if room > AT_HAND {
         column.resize(room, 0);
         return;
     }
-    // Growing a block in place takes the allocator a search of some 500 instructions; a new short block is at hand.
+    // To grow a block in place, the allocator searches for some 500 instructions; a new short block costs less.
     let mut wider = Vec::with_capacity(room);
     wider.extend_from_slice(&column[..kept]);
     wider.resize(room, 0);
     *column = wider;
 }
 
-/// Output of a step. Columns are kept at their full length (`room`), so that loops write by index; only the first
-/// `rows` entries are valid.
+/// The output of a step or a stage. Columns always have their full length `room`, so that loops can write by index;
+/// only the first `rows` entries are valid.
 pub(crate) struct Batch {
     pub columns: Vec<Vec<u32>>,
     pub rows: usize,
-    /// Rows handed on so far, for stages that grow batches with this number.
+    /// Number of rows passed on so far. Stages pass on larger batches as it grows.
     pub given: usize,
     room: usize,
     charge: OperatorCharge,
@@ -108,7 +108,7 @@ impl Batch {
         }
     }
 
-    /// Wraps rows in columns of exactly that length.
+    /// A batch of `rows` rows, with these columns of just that length.
     pub fn from_columns(
         columns: Vec<Vec<u32>>,
         rows: usize,
@@ -129,12 +129,12 @@ impl Batch {
         })
     }
 
-    /// Number of rows that fit.
+    /// Number of rows for which the columns have space.
     pub fn room(&self) -> usize {
         self.room
     }
 
-    /// Grows the columns to at least `rows` rows.
+    /// Grows the columns to space for at least `rows` rows.
     pub fn ensure(&mut self, rows: usize) -> Result<()> {
         if rows > self.room {
             self.charge.set(rows * 4 * self.columns.len())?;
@@ -153,7 +153,7 @@ impl Batch {
         }
     }
 
-    /// Appends all rows of a view with the same columns.
+    /// Appends all rows of a view that has the same columns.
     pub fn append(&mut self, view: View<'_>) -> Result<()> {
         let want = self.rows + view.rows;
         if want > self.room && !self.columns.is_empty() {
@@ -166,7 +166,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Replaces the content by the rows `from .. from + rows` of another batch with the same number of columns.
+    /// Replaces the content by the rows `from..from + rows` of another batch, which has as many columns.
     pub fn copy_rows(&mut self, other: &Self, from: usize, rows: usize) -> Result<()> {
         self.ensure(rows)?;
         for (to, c) in self.columns.iter_mut().zip(&other.columns) {
@@ -176,7 +176,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Replaces the content by the rows `from .. from + rows` of as many columns.
+    /// Replaces the content by the rows `from..from + rows` of these columns, which are as many as the batch's.
     pub fn copy_columns(&mut self, other: &[&[u32]], from: usize, rows: usize) -> Result<()> {
         self.ensure(rows)?;
         for (to, c) in self.columns.iter_mut().zip(other) {
@@ -186,8 +186,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Fills `columns[to][from .. from + index.len()]` with `input[index[i]]`. When the index is `0, 1, 2, …` it is a
-    /// plain copy.
+    /// Sets `columns[to][from + i]` to `input[index[i]]` for each entry of the index, which ascends. An index `0, 1, 2,
+    /// …` is copied as a block.
     pub fn gather(&mut self, to: usize, from: usize, input: &[u32], index: &[u32]) {
         let Some(out) = self
             .columns
@@ -199,7 +199,7 @@ impl Batch {
         gather(input, index, out);
     }
 
-    /// Keeps the rows from `from` on whose flag is 1, in order.
+    /// Of the rows from position `from` on, keeps those whose flag is 1, in order.
     pub fn retain(&mut self, from: usize, keep: &[u8]) {
         let mut kept = 0;
         for (n, column) in self.columns.iter_mut().enumerate() {
@@ -220,7 +220,7 @@ impl Batch {
     }
 }
 
-/// `out[i] = input[index[i]]`; indexes ascend, so a span as long as the index itself is a copy.
+/// `out[i] = input[index[i]]` for an ascending index. If its entries are consecutive, the values are copied as a block.
 #[inline]
 pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
     let (Some(&first), Some(&last)) = (index.first(), index.last()) else {
@@ -233,14 +233,14 @@ pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
         out.copy_from_slice(run);
         return;
     }
-    // Indexes ascend: checking the last one lets the loop run without checks.
+    // The last index is the largest: checking it lets the loop run without bounds checks.
     let input = &input[..last as usize + 1];
     for (o, &i) in out.iter_mut().zip(index) {
         *o = input[i as usize];
     }
 }
 
-/// `out[i] = input[index[i]]` for indexes in any order.
+/// `out[i] = input[index[i]]` for an index in any order.
 #[inline]
 pub(crate) fn pick(input: &[u32], index: &[u32], out: &mut [u32]) {
     for (o, &i) in out.iter_mut().zip(index) {

@@ -1,5 +1,5 @@
-//! Operators → pipelines: leaves, stages, and the parts that must run first because an operator needs all their rows.
-//! Each operator adds its own stages ([`crate::operators`]).
+//! Builds pipelines from operators: their leaves and stages. If an operator needs all rows of an input first, that
+//! input is run here. Each operator adds its own stages ([`crate::operators`]).
 
 use crate::batch::Batch;
 use crate::execute::Exec;
@@ -12,19 +12,19 @@ use jindou_model::Result;
 use jindou_plan::{Exploration, Operator, Slot};
 use std::sync::{Arc, Mutex};
 
-/// Sources of rows.
+/// The source of a leaf's rows.
 pub(crate) enum LeafSource<'a> {
     Explore(&'a Exploration),
     RowBuffer(RowBuffer),
-    /// Rows that another executor produces concurrently.
+    /// Rows that another executor produces while they are consumed.
     Pulled(Arc<dyn PulledRows>),
-    /// Rows that another executor produces once the pipeline is running.
+    /// Rows that another executor produces once the pipeline runs.
     Streamed(Box<Streamed<'a>>),
-    /// Columns of any length.
+    /// Rows in columns of any length.
     Whole(Batch),
-    /// Sorted when they are read; the order holds as long as one worker reads.
+    /// Rows that are sorted when they are read. They stay in order, since one worker reads all of them.
     Sorted(Box<Mutex<Sorter>>),
-    /// The outer rows of an apply: these columns of them.
+    /// The outer rows of an apply, with these of their columns.
     Outer(Vec<usize>),
 }
 
@@ -34,39 +34,39 @@ pub(crate) struct Leaf<'a> {
     pub node: usize,
 }
 
-/// Destination of rows from a leaf or a stage.
+/// The stage that gets the rows of a leaf or of another stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StageInput {
-    /// A stage, or [`END`].
+    /// Position of the stage, or [`END`].
     pub stage: usize,
-    /// Number of the stage's input, for stages that distinguish their inputs.
+    /// Number of the input, for a stage that distinguishes several inputs.
     pub input: usize,
 }
 
 impl StageInput {
-    /// The end, after the last stage.
+    /// The pipeline's end, after the last stage.
     pub const END: Self = Self {
         stage: END,
         input: 0,
     };
 }
 
-/// Leaves and stages that lead to one end.
+/// A pipeline: leaves and stages that lead to one end.
 pub(crate) struct Pipe<'a> {
     pub leaves: Vec<Leaf<'a>>,
     pub links: Vec<Link<'a>>,
-    /// Slots of the output rows.
+    /// Slots of the rows at the end.
     pub layout: Vec<Slot>,
 }
 
 impl Pipe<'_> {
-    /// Number of columns of the widest rows between stages.
+    /// Largest number of columns that rows have between stages.
     pub fn widest(&self) -> usize {
         let inputs = self.links.iter().map(|l| l.input.len());
         inputs.fold(self.layout.len(), usize::max)
     }
 
-    /// The slices that rows of a leaf pass through.
+    /// The slices (LIMIT, OFFSET) that the rows of a leaf pass through.
     pub fn slices(&self, leaf: usize) -> impl Iterator<Item = &SliceState> {
         let mut at = self.leaves[leaf].first.stage;
         std::iter::from_fn(move || {
@@ -77,14 +77,14 @@ impl Pipe<'_> {
         .filter_map(|l| l.spec.slice())
     }
 
-    /// Returns true if the order of rows must be kept.
+    /// Returns true if the order of rows matters.
     pub fn is_ordered(&self) -> bool {
         self.leaves
             .iter()
             .any(|l| matches!(l.source, LeafSource::Sorted(_)))
     }
 
-    /// Returns true if the last stage is a slice: once it is done, everything is.
+    /// Returns true if the last stage is a slice, so that the whole pipeline can end once the slice has enough rows.
     pub fn ends_in_slice(&self) -> bool {
         self.links
             .last()
@@ -92,18 +92,18 @@ impl Pipe<'_> {
     }
 }
 
-/// A leaf or stage whose rows have no destination yet.
+/// A leaf or stage whose rows are not directed to a stage yet.
 #[derive(Clone, Copy)]
 pub(crate) enum OpenPipe {
     Leaf(usize),
     Link(usize),
 }
 
-/// The outer rows that `OuterRows` refers to.
+/// The outer rows that `Operator::Outer` reads.
 pub(crate) enum OuterRows {
-    /// The one of [`Exec::outer`], if any.
+    /// The single row of [`Exec::outer`].
     One,
-    /// A batch of rows with these columns, numbered in the hidden slot.
+    /// A batch of rows with these slots, which are numbered in the hidden slot.
     Many(Vec<Slot>, Slot),
 }
 
@@ -129,7 +129,7 @@ impl<'e, 'a> PipelineBuilder<'e, 'a> {
         }
     }
 
-    /// Builds the pipeline of an operator. Everything below it that needs all rows first has run when this returns.
+    /// Builds the pipeline of an operator. Inputs whose rows are needed all at once have been run when this returns.
     pub fn pipe(mut self, op: &'a Operator, node: usize) -> Result<Pipe<'a>, Halt> {
         let layout = self.op(op, node)?;
         Ok(Pipe {
@@ -148,7 +148,8 @@ impl<'e, 'a> PipelineBuilder<'e, 'a> {
         });
     }
 
-    /// Puts a stage after all open ends; without open ends there are no rows, and no stage is added.
+    /// Adds a stage that gets the rows of all open leaves and stages. If none is open there are no rows, and nothing is
+    /// added.
     pub fn link(&mut self, spec: impl StageSpec + 'a, input: &[Slot], node: usize) {
         if self.open.is_empty() {
             return;
@@ -158,7 +159,7 @@ impl<'e, 'a> PipelineBuilder<'e, 'a> {
         self.put(spec, input, node);
     }
 
-    /// Adds a stage that rows are already directed to.
+    /// Adds a stage to which [`Self::direct`] has already directed rows.
     pub fn put(&mut self, spec: impl StageSpec + 'a, input: &[Slot], node: usize) {
         self.links.push(Link {
             spec: Box::new(spec),
@@ -169,7 +170,7 @@ impl<'e, 'a> PipelineBuilder<'e, 'a> {
         self.open.push(OpenPipe::Link(self.links.len() - 1));
     }
 
-    /// Directs open ends to an input of the stage that is added next.
+    /// Directs the rows of open leaves and stages to an input of the stage that is added next.
     pub fn direct(&mut self, open: Vec<OpenPipe>, input: usize) {
         let to = StageInput {
             stage: self.links.len(),
@@ -183,8 +184,8 @@ impl<'e, 'a> PipelineBuilder<'e, 'a> {
         }
     }
 
-    /// Removes the leaves and stages after this many, whose rows have no consumer. Without that, an open end without a
-    /// following stage would pass its rows to the sink.
+    /// Removes all leaves and stages except the first `leaves` and `links`, since their rows are not needed. If they
+    /// stayed open, their rows would reach the sink.
     pub fn forget(&mut self, (leaves, links): (usize, usize)) {
         self.leaves.truncate(leaves);
         self.links.truncate(links);

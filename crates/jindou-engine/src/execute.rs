@@ -1,4 +1,4 @@
-//! Execution of a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
+//! Execution of a plan: its operators are compiled to pipelines, which [`crate::worker`] runs one after the other.
 
 use crate::compile::{Pipe, PipelineBuilder, StageInput};
 use crate::eval::EvalContext;
@@ -20,33 +20,33 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Depth above which a tree runs on a thread of its own with a stack that is large enough.
+/// Depth of an operator tree from which on it runs on a thread of its own, with a stack that is large enough.
 const PLAIN_DEPTH: usize = 100;
-/// Stack for each level of a deep tree.
+/// Bytes of stack for each level of a deep tree.
 const STACK_A_LEVEL: usize = 8 << 10;
 
-/// The executor that a plan is for.
+/// The executor that is to run a plan.
 #[derive(Clone, Default)]
 pub enum ExecutorChoice {
     /// The CPU.
     #[default]
     Here,
-    /// Another executor; the CPU if that one cannot run the plan, or fails.
+    /// Another executor, if it can run the plan and does not fail; otherwise the CPU.
     Rather(Arc<dyn Executor>),
-    /// Another executor is required: if it fails, so does the query. The CPU is used only for plans that it cannot
-    /// execute at all.
+    /// Another executor is required: if it fails, so does the query. The CPU runs only plans that the executor does not
+    /// support at all.
     Demanded(Arc<dyn Executor>),
-    /// The shards of the store execute as much of the plan as they can, and this CPU the rest, requesting data from
-    /// them. If they fail, so does the query.
+    /// The shards of the store run as much of the plan as they can. This CPU runs the rest, and requests data from
+    /// them. If a shard fails, so does the query.
     Shards(Arc<dyn Executor>),
 }
 
-/// A plan with everything needed to run it.
+/// A plan with all that is needed to run it.
 #[derive(Clone, Copy)]
 pub struct Execution<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The state of the graph that it was made for.
+    /// The snapshot that the plan was made for.
     pub snapshot: &'a dyn Graph,
     /// Threads, deadline, memory.
     pub options: &'a ExecOptions,
@@ -61,17 +61,17 @@ pub struct Execution<'a> {
 pub struct ExecutionOutcome {
     /// Counts and times.
     pub profile: Profile,
-    /// Lines about the execution that only its executor knows; empty unless profiling.
+    /// Lines about the execution from its executor, for profiles; empty unless profiling.
     pub details: String,
-    /// Reason why the CPU ran the plan although another executor was chosen.
+    /// The reason why the CPU ran the plan although another executor was chosen; `None` if that one ran it.
     pub why_here: Option<String>,
-    /// Work of each shard for rows that shards made.
+    /// Work of each shard that produced rows, by shard number.
     pub shards: Vec<ShardWork>,
 }
 
 impl Execution<'_> {
-    /// Executes the plan with one sink per worker, created by `sinks`. If the order of rows matters, they all come from
-    /// one worker.
+    /// Runs the plan with one sink per worker, created by `sinks`. If the order of rows matters, one worker delivers
+    /// all of them.
     ///
     /// # Errors
     /// As [`execute`]; [`Error::Gpu`], in one sentence, if another executor was required and failed.
@@ -79,7 +79,7 @@ impl Execution<'_> {
         self.rows(sinks)
     }
 
-    /// Runs the plan with one consumer, which gets one batch at a time.
+    /// Runs the plan with one sink, which gets one batch at a time.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -87,7 +87,8 @@ impl Execution<'_> {
         self.rows(&Streaming::new(sink, self.options))
     }
 
-    /// Runs the plan into a checksum; also returns whether another executor computed it, and the work of each shard.
+    /// Runs the plan and returns the checksum of its rows, whether another executor computed it, and the work of each
+    /// shard.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -123,7 +124,7 @@ impl Execution<'_> {
         })
     }
 
-    /// Runs the plan, as much as possible of it at the shards.
+    /// Runs the plan, with as much as possible of it at the shards.
     fn rows_at_shards(
         &self,
         shards: &dyn Executor,
@@ -146,12 +147,12 @@ impl Execution<'_> {
     }
 }
 
-/// Executes a plan with one sink per worker, created by `sinks`. If the order of rows matters, they all come from one
-/// worker.
+/// Runs a plan with one sink per worker, created by `sinks`. If the order of rows matters, one worker delivers all of
+/// them.
 ///
 /// # Errors
-/// `Cancelled`, `Timeout`, `Limit` (memory; the message names the operator), errors of the sink, `Internal` for a plan
-/// of another epoch or snapshot or a bug. Rows delivered before an error are not taken back.
+/// `Cancelled`, `Timeout`, `Limit` (memory; the message names the operator), errors of the sink, `Internal` for a bug,
+/// or a plan of another epoch or snapshot. Rows that were delivered before an error are not withdrawn.
 pub fn execute<P: ParallelSink>(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -162,7 +163,7 @@ pub fn execute<P: ParallelSink>(
     drive(plan, snapshot, options, terms, sinks, None)
 }
 
-/// Runs a plan with one consumer, which gets one batch at a time from whichever worker has one.
+/// Runs a plan with one sink, which gets one batch at a time, from any worker.
 ///
 /// # Errors
 /// As [`execute`].
@@ -183,10 +184,10 @@ pub fn execute_streaming(
     )
 }
 
-/// Largest measured plan, in bytes, whose pipelines take little memory.
+/// Size in bytes of plans below which the memory of their pipelines need not be measured.
 const SMALL_PLAN: u64 = 4 << 10;
 
-/// Runs a plan. Explorations that another executor begins run there.
+/// Runs a plan; with `offload`, what it assigns to another executor runs there.
 pub(crate) fn drive(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -274,8 +275,8 @@ pub(crate) fn drive(
     Ok(profile)
 }
 
-/// Runs the work of a tree of this depth on a thread whose stack is large enough. The place in which this thread
-/// computes moves with the work.
+/// Runs `work`, which walks a tree of this depth, on a new thread with a stack that is large enough. If this thread
+/// holds a place in the pool, the new thread holds one instead.
 fn on_deep_stack(
     depth: usize,
     pool: &dyn WorkerPool,
@@ -310,9 +311,9 @@ fn on_deep_stack(
     done
 }
 
-/// Scope of an execution, which measures memory that its operators allocate without charging it. `None` for small
-/// explorations, which allocate no such memory, and if memory is exchanged with other threads, that is, with an
-/// executor or other shards.
+/// A scope that measures the memory which operators allocate without charging it. `None` for a small exploration, which
+/// allocates no such memory. Also `None` with another executor or other shards, which free memory that these threads
+/// have allocated, or the other way round.
 fn measured(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -327,7 +328,8 @@ fn measured(
     Some(Scope::beside_charges(Holder::Rest, memory, cancel))
 }
 
-/// Runs a closure for the execution: inside its scope, if it has one. Fails also if work on texts was given up in it.
+/// Runs `run` inside the query's scope, if there is one. Also fails if a function stopped working on a long text,
+/// because of the query's token or memory limit.
 pub(crate) fn within<T>(ctx: &EvalContext<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let run = || {
         let done = run()?;
@@ -340,7 +342,7 @@ pub(crate) fn within<T>(ctx: &EvalContext<'_>, run: impl FnOnce() -> Result<T>) 
     }
 }
 
-/// Node of the exploration at the bottom of a chain.
+/// The node of the exploration at the bottom of a tree whose operators have one input each; otherwise `None`.
 fn bottom(root: &Operator) -> Option<usize> {
     let (mut at, mut node) = (root, 0);
     loop {
@@ -354,15 +356,15 @@ fn bottom(root: &Operator) -> Option<usize> {
     }
 }
 
-/// Context for running any part of a plan.
+/// The context for running any part of a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Exec<'a> {
     pub ctx: QueryContext<'a>,
     pub nodes: &'a Nodes,
     pub profile: &'a Mutex<Profile>,
-    /// The row for which a dependent part runs.
+    /// The outer row for which a dependent part runs; `None` for the rest of the plan.
     pub outer: Option<&'a OuterRow>,
-    /// Another executor that begins explorations.
+    /// Another executor, with the parts of the plan that it runs.
     pub offload: Option<&'a Offload<'a>>,
 }
 
@@ -381,7 +383,7 @@ impl<'a> Exec<'a> {
         Ok(())
     }
 
-    /// Runs an operator into an end, on behalf of the operator `for_node`.
+    /// Runs an operator's pipeline into an end, on behalf of the operator with the number `for_node`.
     pub fn run_into<E: EndSpec>(
         &self,
         op: &'a Operator,
@@ -409,7 +411,7 @@ impl<'a> Exec<'a> {
         Ok((end, pipe.layout))
     }
 
-    /// Rows of an operator, held in the name of `holder`, and their slots.
+    /// Runs an operator and buffers its rows, charged to `holder`. Returns them with their slots.
     pub fn held(
         &self,
         op: &'a Operator,
@@ -419,12 +421,12 @@ impl<'a> Exec<'a> {
         self.run_into(op, node, ToBuffer(holder), node)
     }
 
-    /// Rows of a pipeline, held in the name of `holder`.
+    /// Runs a pipeline and buffers its rows, charged to `holder`.
     pub fn held_of(&self, pipe: Pipe<'a>, holder: Holder) -> Result<RowBuffer, Halt> {
         Ok(self.finish(pipe, ToBuffer(holder), None)?.0)
     }
 
-    /// Returns true if an operator has a row.
+    /// Returns true if an operator has at least one row.
     pub fn any(&self, op: &'a Operator, node: usize) -> Result<bool, Halt> {
         Ok(self.run_into(op, node, ToAny, node)?.0)
     }
@@ -433,7 +435,7 @@ impl<'a> Exec<'a> {
         sync::lock(self.profile)
     }
 
-    /// Records bytes that a node's tables hold.
+    /// Records in the profile that a node's tables hold this many bytes.
     pub fn holds(&self, node: usize, bytes: u64) {
         if bytes > 0
             && let Some(n) = self.profile().nodes.get_mut(node)
@@ -442,19 +444,19 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// Records that this many threads took part.
+    /// Records in the profile that this many threads took part.
     pub fn joined(&self, threads: usize) {
         let mut p = self.profile();
         p.threads = p.threads.max(threads);
     }
 
-    /// Adds one worker's counts for a node.
+    /// Adds one worker's counts for a node to the profile.
     pub fn did(&self, node: usize, stats: &StageStats, steps: &[StepStats]) {
         let mut profile = self.profile();
         let Some(n) = profile.nodes.get_mut(node) else {
             return;
         };
-        // For an exploration that another executor began, these are the steps after that.
+        // If another executor ran the first steps of an exploration, these counts are those of the steps after them.
         let there = n.there.as_ref().map_or(0, |t| t.1);
         if there == 0 {
             n.rows_in += stats.rows_in;
@@ -474,7 +476,7 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// Adds another executor's counts for a node's first steps.
+    /// Adds another executor's counts for the first steps of a node to the profile.
     pub fn did_there(&self, node: usize, stats: &StageStats, steps: &[StepProfile], place: String) {
         let mut profile = self.profile();
         let Some(n) = profile.nodes.get_mut(node) else {
@@ -497,7 +499,7 @@ impl<'a> Exec<'a> {
     }
 }
 
-/// Appends a slice at the end of the pipeline.
+/// Appends a LIMIT or OFFSET at the end of the pipeline.
 fn add_slice(pipe: &mut Pipe<'_>, state: SliceState) {
     let to = StageInput {
         stage: pipe.links.len(),

@@ -1,7 +1,7 @@
-//! The interface behind which steps run: on this CPU, on a GPU, on other servers.
+//! The interface of what runs steps and operators: the CPU, a GPU, or other servers.
 //!
-//! *Given the first steps of an exploration, run them and stream batches of their rows.* The history table may be in
-//! host, device or remote memory meanwhile.
+//! An executor gets the first steps of an exploration, runs them, and delivers batches of their rows. Where it keeps
+//! the history table meanwhile (in the memory of the host, of a device or of other servers) is its own decision.
 
 use crate::execute::ExecutionOutcome;
 use crate::options::{ExecOptions, StepProfile};
@@ -12,9 +12,9 @@ use jindou_model::{Error, Result};
 use jindou_plan::{AggregateFunction, Operator, Plan, Slot, Step, layout_of};
 use std::sync::Mutex;
 
-/// Steps to run, with their limits.
+/// Steps to run.
 pub struct Task<'a> {
-    /// The state of the graph.
+    /// The snapshot to read.
     pub snapshot: &'a dyn Graph,
     /// The steps; the first is a `Start`.
     pub steps: &'a [Step],
@@ -22,21 +22,21 @@ pub struct Task<'a> {
     pub options: &'a ExecOptions,
 }
 
-/// An operator to run with everything below it, with its limits.
+/// An operator to run with everything below it.
 pub struct OperatorTask<'a> {
-    /// The operator. It does not depend on rows of other operators.
+    /// The operator. It does not depend on outer rows.
     pub op: &'a Operator,
-    /// Largest number of its rows that are needed.
+    /// Largest number of its rows that are needed; `None` for all.
     pub most: Option<u64>,
-    /// Set if only the first rows in some order are needed; other rows may be returned as well.
+    /// Set if only the first rows in some order are needed. The executor may return other rows as well.
     pub top: Option<Top>,
-    /// The state of the graph.
+    /// The snapshot to read.
     pub snapshot: &'a dyn Graph,
     /// Threads, deadline, memory.
     pub options: &'a ExecOptions,
 }
 
-/// Treatment of duplicate rows from an executor.
+/// How duplicates of rows from an executor may be treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repeats {
     /// Every duplicate is delivered.
@@ -44,13 +44,14 @@ pub enum Repeats {
     Each,
     /// Duplicates may be removed.
     Once,
-    /// Duplicates may be removed if an additional last column has their number.
+    /// Duplicates may be removed if an additional last column counts them.
     Counted,
 }
 
-/// The rows of an exploration that an ORDER BY with LIMIT above it may need.
+/// A need for only the first rows, because of an ORDER BY with LIMIT above.
 ///
-/// Each row of the exploration becomes at least one of the sorted rows, with the same term in `slot`.
+/// It describes rows of an exploration, each of which becomes at least one of the sorted rows, with the same term in
+/// `slot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Top {
     /// The first sort slot.
@@ -63,19 +64,19 @@ pub struct Top {
     pub most: u64,
 }
 
-/// The rows of an exploration that are needed above it; other rows may be returned as well.
+/// The rows of an exploration that the operators above it need. The executor may return other rows as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Treatment of duplicate rows.
     pub repeats: Repeats,
-    /// The first rows in some order, if only these are needed.
+    /// Set if only the first rows in some order are needed.
     pub top: Option<Top>,
 }
 
 /// Result of polling an executor that produces rows while they are consumed.
 #[derive(Debug)]
 pub enum Poll {
-    /// Some rows: their columns, and their number. Without columns only the number counts.
+    /// Some rows: their columns and their number. Rows without columns have only a number.
     Rows(Vec<Vec<u32>>, u64),
     /// No rows yet.
     Pending,
@@ -83,7 +84,8 @@ pub enum Poll {
     Done,
 }
 
-/// Rows in columns, in memory of the executor that made them, which has it back when this is dropped.
+/// Rows in columns, in memory of the executor that produced them. Dropping the block gives the memory back to the
+/// executor.
 pub trait RowBlock: Send + Sync {
     /// Number of rows.
     fn rows(&self) -> usize;
@@ -97,36 +99,36 @@ pub trait RowBlock: Send + Sync {
 
 /// Rows that an executor produces while any thread consumes them. Dropping the value stops their production.
 pub trait PulledRows: Send + Sync {
-    /// The next available rows.
+    /// The next rows that are available.
     ///
     /// # Errors
     /// Any failure that makes the rows incomplete.
     fn poll(&self) -> Result<Poll>;
 
-    /// Waits a while for rows, their end or a failure; may return early.
+    /// Waits until there are rows, the end or a failure, or for a while. May return early.
     ///
     /// # Errors
-    /// Those of the task's token, and the loss of the producer.
+    /// Those of the task's token; a failure of the producer.
     fn wait(&self) -> Result<()>;
 
     /// Signals that no more rows are needed: production stops, and rows already produced are not delivered.
     fn end(&self) {}
 
-    /// True if the last column has the number of rows that each row stands for. Rows without columns have no such
+    /// True if the last column counts the duplicates that each row stands for. Rows without columns have no such
     /// column.
     fn is_counted(&self) -> bool {
         false
     }
 
-    /// Counts of each step so far.
+    /// Counts of each step so far, beginning with the start.
     fn steps(&self) -> Vec<StepProfile>;
 
-    /// Lines for people about how the rows were made.
+    /// Lines for the profile on how the rows were produced.
     fn details(&self) -> String {
         String::new()
     }
 
-    /// Work of each shard so far, where shards make the rows.
+    /// Work of each shard so far, by shard number; empty if shards are not involved.
     fn work(&self) -> Vec<ShardWork> {
         Vec::new()
     }
@@ -144,7 +146,7 @@ pub struct ShardWork {
     pub time: std::time::Duration,
 }
 
-/// Rows that are already complete.
+/// Rows that are already complete, as [`PulledRows`].
 pub(crate) struct Ready {
     rows: Mutex<Option<(Vec<Vec<u32>>, u64)>>,
     counts: Vec<u64>,
@@ -152,7 +154,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Rows in columns, the number of rows after each step, and lines for people.
+    /// Rows in columns, their number, the number of rows after each step, and lines for the profile.
     pub fn new(columns: Vec<Vec<u32>>, rows: u64, counts: Vec<u64>, details: String) -> Self {
         Self {
             rows: Mutex::new(Some((columns, rows))),
@@ -192,22 +194,24 @@ impl PulledRows for Ready {
     }
 }
 
-/// The rows that the aggregates of a GROUP BY read: their groups and results depend on no more than how often each occurs.
+/// The input rows of a GROUP BY or COUNT, reduced to what its aggregates read. The result depends only on how often
+/// each of the reduced rows occurs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupedRows<'a> {
-    /// Input of the operator.
+    /// Input of the GROUP BY or COUNT.
     pub input: &'a Operator,
-    /// Slots whose ids matter, without duplicates.
+    /// Slots whose exact ids are read, without duplicates.
     pub ids: Vec<Slot>,
-    /// Slots of `ids` of which, among rows with equal ids in all others, only a smallest and a largest value matter;
-    /// other values may be replaced by one of these.
+    /// The slots of `ids` that only MIN and MAX read: among rows that are equal in all other slots, a smallest and a
+    /// largest value are enough, and may replace the other values.
     pub extremes: Vec<Slot>,
-    /// Slots for which only bound or unbound matters; any id may represent a bound one.
+    /// Slots that operators only test for being bound; a bound one may have any id.
     pub tested: Vec<Slot>,
 }
 
 impl<'a> GroupedRows<'a> {
-    /// The rows that a COUNT or GROUP BY reads; `None` for other operators, and for aggregates that use each row.
+    /// The rows that a COUNT or GROUP BY reads; `None` for other operators, and if an aggregate needs every row
+    /// (GROUP_CONCAT).
     #[must_use]
     pub fn of(op: &'a Operator) -> Option<Self> {
         let (input, by) = match op {
@@ -269,40 +273,40 @@ impl<'a> GroupedRows<'a> {
         }
     }
 
-    /// All slots: those whose ids matter first.
+    /// All slots: those of `ids`, then those of `tested`.
     #[must_use]
     pub fn slots(&self) -> Vec<Slot> {
         self.ids.iter().chain(&self.tested).copied().collect()
     }
 }
 
-/// Executes exploration steps. There is one implementation for each kind of place that rows can be in.
+/// Runs steps of explorations, and possibly operators above them: on a GPU, or on other servers.
 pub trait Executor: Send + Sync {
     /// Name for EXPLAIN and logs.
     fn name(&self) -> &'static str;
 
-    /// Where its steps run, for profiles: the name of a device or a server.
+    /// Where its steps run, for profiles: the name of a device or a server. By default its own name.
     fn place(&self) -> String {
         self.name().into()
     }
 
-    /// Number of the task's steps, from its start on, that this executor can execute; the caller has the others
-    /// executed elsewhere. By default all steps.
+    /// Number of leading steps of the task, from its start on, that this executor can run; the caller runs the
+    /// remaining steps. By default all steps.
     ///
     /// # Errors
-    /// If that cannot be determined, such as `Internal` from a broken device.
+    /// If that cannot be determined, for example `Internal` for a device that does not work.
     fn prefix(&self, task: &Task<'_>) -> Result<usize> {
         Ok(task.steps.len())
     }
 
-    /// True if it is worth using this executor for explorations inside parts of a plan that are executed for each row,
-    /// or batch of rows, of other parts.
+    /// True if this executor should also run explorations inside dependent parts of a plan, which run for each row, or
+    /// batch of rows, of other parts.
     fn runs_nested(&self) -> bool {
         true
     }
 
-    /// Starts the task's steps, as many as [`Self::prefix`] returned, for an executor whose rows are produced while
-    /// they are consumed. `None` if it is not such an executor, or the steps should be executed by the caller.
+    /// Starts the task's steps, as many as [`Self::prefix`] returned. The rows are produced while they are consumed.
+    /// `None` if this executor does not work that way, or the caller should run the steps.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -315,13 +319,13 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Executes the steps and passes the rows to a sink, batch by batch, with the columns of [`columns_after`], which
-    /// are returned. A batch may be much larger than the task's `batch_rows`. Rows that stay valid are better passed as
-    /// [blocks](Sink::block), which several threads can process. Appends the counts of each step to `profile`, if the
-    /// executor has them.
+    /// Runs the steps and passes the rows to a sink, batch by batch; returns the slots of their columns, which are
+    /// those of [`columns_after`]. A batch may be much larger than the task's `batch_rows`. Rows that stay valid should
+    /// be passed as [blocks](Sink::block), which several threads can process. Appends the counts of each step to
+    /// `profile`, if the executor has them.
     ///
     /// # Errors
-    /// `Cancelled`, `Timeout`, `Limit`, and the sink's.
+    /// `Cancelled`, `Timeout`, `Limit`, and errors of the sink.
     fn stream(
         &self,
         task: &Task<'_>,
@@ -329,9 +333,9 @@ pub trait Executor: Send + Sync {
         profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>>;
 
-    /// True if this executor executes the operator with everything below it, by [`Self::groups`] or [`Self::counts`] if
-    /// it is a GROUP BY or a COUNT, otherwise by [`Self::operator`]. Then fewer rows are returned than the exploration
-    /// below produces. By default no operator.
+    /// True if this executor runs the operator with everything below it: by [`Self::groups`] or [`Self::counts`] for a
+    /// GROUP BY or COUNT, otherwise by [`Self::operator`]. Worthwhile if that returns fewer rows than the exploration
+    /// below it. By default no operator.
     ///
     /// # Errors
     /// As [`Self::prefix`].
@@ -339,7 +343,7 @@ pub trait Executor: Send + Sync {
         Ok(false)
     }
 
-    /// Executes an operator that it [`runs`](Self::runs) and passes the rows to a sink, with columns as in
+    /// Runs an operator for which [`runs`](Self::runs) is true, and passes the rows to a sink, with columns as in
     /// [`Operator::layout`]. Appends the counts of each step of the exploration below to `profile`.
     ///
     /// # Errors
@@ -354,8 +358,8 @@ pub trait Executor: Send + Sync {
         Err(Error::Unsupported(format!("{name} on {}", self.name())))
     }
 
-    /// The numbers of a COUNT without groups that it [`runs`](Self::runs), one per count. `profile` as in
-    /// [`Self::operator`].
+    /// Runs a COUNT without groups for which [`runs`](Self::runs) is true, and returns the result of each count.
+    /// `profile` as in [`Self::operator`].
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -364,9 +368,9 @@ pub trait Executor: Send + Sync {
         Err(Error::Unsupported(format!("{name} on {}", self.name())))
     }
 
-    /// Executes the input of a GROUP BY or COUNT that it [`runs`](Self::runs), and returns equal rows once: columns as
-    /// in [`GroupedRows::slots`], then the number of rows that each stands for, which is not 0. The same row may be
-    /// returned several times. Returns false, without any row, if the caller should execute the operator.
+    /// Runs the input of a GROUP BY or COUNT for which [`runs`](Self::runs) is true, and merges equal rows: the columns
+    /// are those of [`GroupedRows::slots`], then the number of rows that each stands for, which is not 0. Equal rows
+    /// may still be passed several times. Returns false, having passed no rows, if the caller should run the operator.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -379,11 +383,11 @@ pub trait Executor: Send + Sync {
         Ok(false)
     }
 
-    /// Executes a whole plan and passes its rows to a sink: columns in the plan's order, in batches of any size.
+    /// Runs a whole plan and passes its rows to a sink: columns in the plan's order, in batches of any size.
     ///
     /// # Errors
-    /// `Unsupported`, before the first row, for a plan of which this executor can execute only the steps; by default
-    /// for every plan. Otherwise errors of [`Self::stream`]; the sink may have received rows by then.
+    /// `Unsupported`, before the first row, for a plan of which this executor can run only some steps or operators; by
+    /// default for every plan. Otherwise errors of [`Self::stream`]; the sink may have received rows by then.
     fn whole(
         &self,
         _plan: &Plan,
@@ -397,7 +401,7 @@ pub trait Executor: Send + Sync {
         )))
     }
 
-    /// Runs a whole plan into a checksum.
+    /// Runs a whole plan and returns the checksum of its rows.
     ///
     /// # Errors
     /// As [`Self::whole`].
@@ -414,9 +418,9 @@ pub trait Executor: Send + Sync {
     }
 }
 
-/// Columns after steps over rows with these slots: slots that are bound, and either live after the last step or read by
-/// its conditions, in the order in which they were bound. Takes time proportional to the steps times their columns, so
-/// `check` is called at every step.
+/// The slots of the columns after steps over rows with these slots: those that are bound and either live after the last
+/// step or read by its conditions, in the order in which they were bound. Takes time proportional to the steps times
+/// their columns, so `check` is called at every step.
 ///
 /// # Errors
 /// Those of `check`.

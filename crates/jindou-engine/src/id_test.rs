@@ -1,4 +1,5 @@
-//! Membership of an id in intervals: the exact test for classes and key sets.
+//! Tests whether ids are in a set of intervals, such as the instances of a class or the keys of a predicate, with the
+//! changes that updates made.
 
 use jindou_graph::segment::{Dirty, GraphScope};
 use jindou_graph::{Edges, Graph};
@@ -8,43 +9,44 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Largest number of exceptions to the intervals that are merged into them at once: loops then run as if no update had
-/// touched anything.
+/// Largest number of ids changed by updates that are merged into the intervals in advance. Loops then test intervals
+/// only, as if there had been no updates.
 const FEW: u64 = 64;
 
-/// Condition on a vertex, in the form that tests fastest: ascending, disjoint, non-empty intervals of ids.
+/// A condition on a vertex: its id is in ascending, disjoint, non-empty intervals. There is a form for each fast test.
 #[derive(Clone, Debug)]
 pub(crate) enum IdTest<'a> {
     /// No condition.
     All,
-    /// One interval: `start`, `width`.
+    /// One interval: its first id and its width.
     One(u32, u32),
     /// Several intervals.
     Many(Arc<Runs>),
-    /// Intervals, except for vertices that updates touched.
+    /// Intervals, except that vertices which updates touched are looked up.
     Except(Arc<Except<'a>>),
 }
 
 /// The intervals of [`IdTest::Many`].
 #[derive(Debug)]
 pub(crate) struct Runs {
-    /// `[start, end)`.
+    /// The intervals, `[start, end)`.
     runs: Vec<[u32; 2]>,
-    /// The same set as one bit per id, for the base's and the tail's ids; used if scattered updates left too many runs to
-    /// search.
+    /// The same set as bitmaps, for the ids of the base and those of the tail; used if scattered updates left many
+    /// short intervals.
     bits: Option<[Bits; 2]>,
 }
 
-/// Some ids, one bit each.
+/// A set of ids from `first` on, as one bit per id.
 #[derive(Debug)]
 struct Bits {
     first: u32,
     words: Vec<u64>,
 }
 
-/// Number of intervals that one pass of comparisons tests.
+/// Largest number of intervals that are tested by comparing with each.
 const HANDFUL: usize = 8;
-/// Words of bits allowed for each interval: filling them then costs about as much as copying the intervals.
+/// Largest size of the bitmaps, in 64-bit words per interval: filling them then costs about as much as copying the
+/// intervals.
 const WORDS_A_RUN: usize = 8;
 
 impl Bits {
@@ -74,7 +76,7 @@ impl Bits {
 
 impl Runs {
     fn new(runs: Vec<[u32; 2]>) -> Self {
-        // A run from base to tail would cover all ids between: there is none.
+        // No interval spans base and tail, since it would contain all ids between them.
         let (base, tail) = runs.split_at(runs.partition_point(|r| r[0] < FIRST_TAIL_ID));
         let bits = runs.len() > HANDFUL
             && Bits::words(base) + Bits::words(tail) <= WORDS_A_RUN * runs.len();
@@ -101,7 +103,7 @@ impl Runs {
     }
 }
 
-/// Sets the bits `from .. to`, not empty.
+/// Sets the bits `from..to`; there must be at least one.
 fn set(bits: &mut [u64], from: u32, to: u32) {
     let (a, b) = ((from / 64) as usize, ((to - 1) / 64) as usize);
     let low = !0u64 << (from % 64);
@@ -115,10 +117,10 @@ fn set(bits: &mut [u64], from: u32, to: u32) {
     bits[b] |= high;
 }
 
-/// See [`IdTest::Except`].
+/// The tests of [`IdTest::Except`]: one by intervals, and lookups for vertices that updates touched.
 #[derive(Debug)]
 pub(crate) struct Except<'a> {
-    /// For vertices that no patch marks.
+    /// Test for vertices that no patch marks as changed.
     clean: IdTest<'a>,
     dirty: Vec<Dirty<'a>>,
     members: Vec<MemberTest<'a>>,
@@ -128,11 +130,12 @@ pub(crate) struct Except<'a> {
 struct MemberTest<'a> {
     intervals: IdTest<'a>,
     touched: Option<(&'a TouchedBy, Edges<'a>, GraphScope<'a>)>,
-    /// Number of edges looked up.
+    /// Number of edges that were looked up.
     looked: AtomicU64,
 }
 
-// At the end: this query must have done a sixteenth of the lookups itself before it builds lists for others.
+// Reported only on drop: the patch builds lists for later queries once there were enough lookups, and `note_merged`
+// expects this query's own share of them.
 impl Drop for MemberTest<'_> {
     fn drop(&mut self) {
         let looked = *self.looked.get_mut();
@@ -158,7 +161,7 @@ impl Except<'_> {
                 let mut looked = 0;
                 let may = by.may_hold_counting(view, *scope, v, &mut looked);
                 if looked > 0 {
-                    // Nearly always used by one thread; a few lost counts would not matter.
+                    // A test is nearly always used by one thread, and a few lost counts do not matter.
                     m.looked.store(m.looked.load(Relaxed) + looked, Relaxed);
                 }
                 may
@@ -168,7 +171,7 @@ impl Except<'_> {
     }
 }
 
-/// The intervals of a filter's ids: O(exceptions), for callers that list the ids.
+/// The exact intervals of a filter's ids, for callers that list the ids. Takes O(ids changed by updates).
 pub(crate) fn exact_runs(within: &jindou_plan::IdFilter, snapshot: &dyn Graph) -> Vec<[u32; 2]> {
     let exact = match within.is_exact() {
         true => within.of_terms(snapshot),
@@ -209,7 +212,7 @@ impl<'a> IdTest<'a> {
         }))
     }
 
-    /// Exactly these ids.
+    /// A test for exactly these intervals of ids.
     pub fn from_intervals(intervals: &[[u32; 2]]) -> Self {
         let some: Vec<[u32; 2]> = intervals.iter().copied().filter(|r| r[0] < r[1]).collect();
         match some[..] {
@@ -233,7 +236,7 @@ impl<'a> IdTest<'a> {
         }
     }
 
-    /// The first id and the one after the last; `0 .. u32::MAX` where any id may be inside.
+    /// The smallest interval `[start, end)` that contains all ids of the set; `(0, u32::MAX)` if any id may be in it.
     pub fn hull(&self) -> (u32, u32) {
         match self {
             Self::All | Self::Except(_) => (0, u32::MAX),
@@ -245,8 +248,8 @@ impl<'a> IdTest<'a> {
         }
     }
 
-    /// The part of a sorted list inside the hull: the complete answer except for `Many` and `Except`. O(log list), or
-    /// one pass over a short list.
+    /// The part of a sorted list inside the hull. For `All` and `One` these are exactly the ids that pass the test;
+    /// otherwise each must still be tested. O(log list), or one pass over a short list.
     #[inline]
     pub fn clip<'l>(&self, list: &'l [u32]) -> &'l [u32] {
         if matches!(self, Self::All | Self::Except(_)) {
@@ -256,7 +259,7 @@ impl<'a> IdTest<'a> {
         clip(list, a, b)
     }
 
-    /// The intervals; `None` without a condition, and where intervals alone do not decide.
+    /// The intervals; `None` if there is no condition, or intervals alone do not decide.
     pub fn runs(&self) -> Option<Vec<[u32; 2]>> {
         match self {
             Self::All | Self::Except(_) => None,
@@ -266,7 +269,7 @@ impl<'a> IdTest<'a> {
         }
     }
 
-    /// Writes `base + i` for every `ids[i]` inside to `index`; returns their number.
+    /// Writes `base + i` to `index` for every `ids[i]` that passes; returns how many.
     pub fn select(&self, ids: &[u32], base: u32, index: &mut [u32]) -> usize {
         let mut w = 0;
         match self {
@@ -287,7 +290,7 @@ impl<'a> IdTest<'a> {
         w
     }
 
-    /// Keeps the ids inside with their rows, in place; returns their number.
+    /// Keeps the ids that pass, with their rows, in place; returns how many.
     pub fn retain_rows(&self, ids: &mut [u32], rows: &mut [u32]) -> usize {
         let mut w = 0;
         for i in 0..ids.len().min(rows.len()) {
@@ -299,7 +302,7 @@ impl<'a> IdTest<'a> {
         w
     }
 
-    /// Keeps the ids inside, in place; returns their number.
+    /// Keeps the ids that pass, in place; returns how many.
     pub fn retain(&self, ids: &mut [u32]) -> usize {
         if self.is_all() {
             return ids.len();
@@ -317,7 +320,7 @@ impl<'a> IdTest<'a> {
 #[inline]
 fn in_runs(runs: &[[u32; 2]], v: u32) -> bool {
     if runs.len() <= HANDFUL {
-        // Independent comparisons: cheaper than a mispredicted search in a handful of intervals.
+        // A handful of independent comparisons costs less than a binary search with mispredicted branches.
         let mut hit = false;
         for r in runs {
             hit |= v.wrapping_sub(r[0]) < r[1] - r[0];
@@ -348,7 +351,8 @@ pub(crate) fn clip(list: &[u32], a: u32, b: u32) -> &[u32] {
             _ => 0,
         };
         let rest = &list[from..];
-        // Lists of one class mostly end at the end of its interval.
+        // Often no search is needed: the neighbours by a predicate are mostly of one class, whose interval contains
+        // them all.
         let to = match rest.last() {
             Some(&last) if last >= b => from + rest.partition_point(|&v| v < b),
             _ => list.len(),

@@ -2,8 +2,8 @@
 //!
 //! | shape | algorithm | cost |
 //! |---|---|---|
-//! | one at most 16 (8 without AVX2), the other at most 64 | every pair compared, no branch on data | 0.5 ns per id |
-//! | one 16 times the other, or made of runs | leapfrog: each seeks the other's next id | matches + jumps × log |
+//! | one has at most 16 ids (8 without AVX2), the other 64 | compare every pair, no branch on data | 0.5 ns per id |
+//! | one is 16 times as long, or has consecutive ids | leapfrog: each seeks the other's id | matches + jumps × log |
 //! | otherwise | merge, no branch on data | short + long |
 
 use crate::id_test::clip;
@@ -12,14 +12,14 @@ const TINY: usize = 8;
 const SCANNED: usize = 64;
 const LOPSIDED: usize = 16;
 
-/// Writes the ids in both sorted lists to `out` (ascending; `out` must hold the shorter list's length)
-/// and returns how many.
+/// Writes the ids that are in both sorted lists to `out`, ascending; returns how many. `out` must have space for the
+/// shorter list.
 #[inline]
 pub(crate) fn intersect(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     intersect_inside(a, b, 0, u32::MAX, out)
 }
 
-/// The ids in both lists and in `start .. start + width`.
+/// As [`intersect`], for the ids in `start..start + width` only.
 #[inline]
 pub(crate) fn intersect_inside(
     a: &[u32],
@@ -30,7 +30,7 @@ pub(crate) fn intersect_inside(
 ) -> usize {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.len() <= TINY && long.len() <= SCANNED && out.len() >= short.len() {
-        // First the ids that can count at all; the rest is padded with 0, which is not an id.
+        // Copy the ids that are in the interval. The rest of the array is 0, which is not an id.
         let mut inside = [0u32; TINY + 1];
         let mut n = 0;
         for &x in short {
@@ -52,7 +52,7 @@ pub(crate) fn intersect_inside(
     intersect_clipped(short, long, start, width, out)
 }
 
-/// A list and the array that contains it. Elements after the list may be read (and are discarded).
+/// A list as a range of an array. The array's elements after the list may be read, and are then ignored.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'l> {
     pub array: &'l [u32],
@@ -94,8 +94,9 @@ impl<'l> Placed<'l> {
     }
 }
 
-/// [`intersect_inside`] with 8 or 16 ids of the short list in registers, each compared with every id of the long one:
-/// no remainder loops, and one loop end to mispredict. `None` when the lists are too long.
+/// As [`intersect_inside`], for a short list of at most 16 ids, which are held in registers and compared with every id
+/// of the long list. There are no loops for remainders, and only one loop end to mispredict. `None` if the lists are
+/// too long.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -124,7 +125,7 @@ pub(crate) fn intersect_in_registers(
     };
     let bits = |v: __m256i| _mm256_movemask_ps(_mm256_castsi256_ps(v)) as u32;
     let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    // Lanes of the list itself whose id is inside.
+    // A bit for each lane that is part of the list and whose id is in the interval.
     let counts = |v: __m256i, len: usize| {
         let d = _mm256_sub_epi32(v, _mm256_set1_epi32(start as i32));
         let inside = _mm256_cmpeq_epi32(
@@ -187,7 +188,7 @@ fn intersect_long(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     let (Some(&s0), Some(&s1)) = (short.first(), short.last()) else {
         return 0;
     };
-    // A leapfrog finds the common range by itself.
+    // A leapfrog skips the ids outside the common range by itself.
     if short.len() * LOPSIDED < long.len() || has_runs(short) {
         return leapfrog(short, long, out);
     }
@@ -217,8 +218,8 @@ fn has_runs(list: &[u32]) -> bool {
     runs >= 2
 }
 
-/// Both sides seek: the side that lags jumps to the other's id. Since ids ascend, the jump is at most the difference of
-/// the ids, and within a run of consecutive ids it is exactly that.
+/// Intersects by jumps: the list whose current id is smaller jumps to the other list's id. Since ids ascend, a jump is
+/// at most as far as the difference of the ids; within a run of consecutive ids it is exactly as far.
 fn leapfrog(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     let (mut i, mut j, mut w) = (0, 0, 0);
     while let (Some(&x), Some(&y)) = (a.get(i), b.get(j)) {
@@ -239,7 +240,7 @@ fn leapfrog(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     w
 }
 
-/// The first position from `at` on whose id is not below `v`; at most `bound`, and at least `at + 1`.
+/// The first position after `at` whose id is at least `v`; it is at most `at + bound`.
 #[inline]
 fn seek(list: &[u32], at: usize, v: u32, bound: usize) -> usize {
     if list.get(at + bound) == Some(&v) {
@@ -268,7 +269,7 @@ fn merge(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     w
 }
 
-/// Keeps the first `len` ids of `acc` that are in `list`, in place; returns how many.
+/// Keeps the ids of `acc` that are in `list`, in place; returns how many. Both are sorted.
 pub(crate) fn retain_in(acc: &mut [u32], list: &[u32]) -> usize {
     let mut w = 0;
     if acc.len() * LOPSIDED < list.len() {

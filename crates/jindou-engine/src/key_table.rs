@@ -1,22 +1,22 @@
-//! Numbering of the distinct keys of rows: groups of a GROUP BY, keys of a hash join, rows of a DISTINCT. Batches of
-//! columns in, numbers out; the table's entries are prefetched some rows ahead.
+//! Numbers the distinct keys of rows: groups of a GROUP BY, keys of a hash join, rows of a DISTINCT. Gets batches of
+//! columns and returns numbers. The table's entries are prefetched some rows ahead.
 
 use crate::batch::OperatorCharge;
 use jindou_graph::segment::prefetch;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Resource, Result};
 
-/// 2^64 divided by the golden ratio: spreads consecutive ids over all bits.
+/// 2^64 divided by the golden ratio: multiplying by it spreads consecutive ids over all bits.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Distance, in rows, between prefetching an entry and reading it.
+/// How many rows ahead entries are prefetched.
 const AHEAD: usize = 16;
-/// Number of keys from which an array over all vertices may replace the table.
+/// Number of keys from which on an array over all vertices may replace the table.
 const DIRECT_FROM: usize = 1 << 13;
-/// Marks a row without a key.
+/// In place of a key's number: the key is not in the table.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Hashes of rows, column by column: the upper bits choose the entry, the lower 32 are compared, the lowest also choose
-/// a partition.
+/// Hashes of rows, computed column by column. The upper bits choose the entry; the lower 32 bits are compared, and the
+/// lowest of them also choose a partition.
 pub(crate) fn hash_rows(columns: &[&[u32]], rows: usize, out: &mut Vec<u64>) {
     out.clear();
     out.resize(rows, 0);
@@ -30,32 +30,32 @@ pub(crate) fn hash_rows(columns: &[&[u32]], rows: usize, out: &mut Vec<u64>) {
     }
 }
 
-/// Distinct keys of one width, numbered from 0 in the order of arrival.
+/// The distinct keys of rows, numbered from 0 in the order of their insertion. All keys have `width` ids.
 ///
-/// An entry is 32 bits to compare and the number + 1. The 32 bits are the id itself for keys of one column, otherwise a
-/// part of the hash, and the key is compared only when they agree. Keys of one column may instead be in an array
-/// indexed by id.
+/// An entry of the hash table has 32 bits to compare, and the key's number + 1. The 32 bits are the id itself for keys
+/// of one column. Otherwise they are part of the hash, and the key is compared only if they are equal. For keys of one
+/// column, an array indexed by id may replace the hash table.
 pub(crate) struct KeyTable {
     width: usize,
-    /// `width` ids per key, by number.
+    /// The keys by number, `width` ids each.
     keys: Vec<u32>,
     len: u32,
     table: Vec<u64>,
-    /// Number of entries in the table.
+    /// Number of entries in `table`.
     hashed: u32,
     shift: u32,
-    /// Number + 1 by `id - base`.
+    /// The array for keys of one column: number + 1 of the key `base + i` at position `i`; 0 for none.
     direct: Vec<u32>,
     base: u32,
-    /// Ids that an array would have to span; 0 for never.
+    /// Length of an array over all vertices; 0 if the table must not become one.
     span: u32,
     charge: OperatorCharge,
     hashes: Vec<u64>,
 }
 
 impl KeyTable {
-    /// Creates a table for keys of `width` ids. `span`: for keys of one column, an array indexed by id replaces the
-    /// table once there are so many keys that the array is not much larger; 0 for never.
+    /// Creates a table for keys of `width` ids. For keys of one column, an array of `span` entries, indexed by id,
+    /// replaces the table once there are so many keys that the array is not much larger. 0 if that should not happen.
     pub fn new(width: usize, span: u32, charge: OperatorCharge) -> Self {
         Self {
             width,
@@ -72,7 +72,7 @@ impl KeyTable {
         }
     }
 
-    /// Creates the array for one-column keys `first ..= last` at once.
+    /// For keys of one column, creates the array for the keys `first..=last` now.
     pub fn lay_out(&mut self, first: u32, last: u32) -> Result<()> {
         self.base = first;
         let len = (last - first) as usize + 1;
@@ -96,12 +96,12 @@ impl KeyTable {
         &self.keys[at..at + self.width]
     }
 
-    /// All keys in a row, by number.
+    /// The ids of all keys, concatenated in the order of their numbers.
     pub fn keys(&self) -> &[u32] {
         &self.keys
     }
 
-    /// Sets `out[row]` to the number of each row's key, new or known. Columns are `rows` long.
+    /// Sets `out[row]` to the number of each row's key; new keys are added. The columns have `rows` entries.
     pub fn insert(&mut self, columns: &[&[u32]], rows: usize, out: &mut Vec<u32>) -> Result<()> {
         out.clear();
         match columns {
@@ -150,7 +150,7 @@ impl KeyTable {
         Ok(())
     }
 
-    /// The number of a one-column key, and whether it is new.
+    /// The number of a key of one column, and whether it was added now.
     #[inline]
     pub fn insert_id(&mut self, id: u32) -> Result<(u32, bool)> {
         let number = self.len;
@@ -187,7 +187,7 @@ impl KeyTable {
         Ok((number, true))
     }
 
-    /// The number of the key of a row of two columns or more, and whether it is new.
+    /// The number of the key of a row with two or more columns, and whether it was added now.
     #[inline]
     pub fn insert_row(&mut self, columns: &[&[u32]], row: usize, hash: u64) -> Result<(u32, bool)> {
         if self.table.is_empty() {
@@ -216,7 +216,7 @@ impl KeyTable {
         Ok((number, true))
     }
 
-    /// Sets `out[row]` to the number of each row's key, or [`NONE`].
+    /// Sets `out[row]` to the number of each row's key; [`NONE`] for a key that is not in the table.
     pub fn find(&self, columns: &[&[u32]], rows: usize, hashes: &mut Vec<u64>, out: &mut Vec<u32>) {
         out.clear();
         match columns {
@@ -268,7 +268,7 @@ impl KeyTable {
         }
     }
 
-    /// The number of a one-column key, or [`NONE`].
+    /// The number of a key of one column; [`NONE`] if it is not in the table.
     #[inline]
     pub fn find_one(&self, id: u32) -> u32 {
         self.find_id(id, self.table.len().wrapping_sub(1))
@@ -297,7 +297,7 @@ impl KeyTable {
         }
     }
 
-    /// Prefetches the entry of a row with this hash.
+    /// Prefetches the entry for a row with this hash.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch(&self.table, self.slot(hash));
@@ -334,7 +334,7 @@ impl KeyTable {
         {
             self.recharge(self.span as usize * 4)?;
             self.direct = huge_zeroed(self.span as usize);
-            // Ids beyond the array's span are not in the base.
+            // Ids beyond the array are not in the base; they stay in the table.
             let old = std::mem::take(&mut self.table);
             let mut rest: Vec<u64> = Vec::new();
             for e in old.into_iter().filter(|&e| e != 0) {
@@ -366,7 +366,7 @@ impl KeyTable {
 
     fn rehash(&mut self, room: usize) -> Result<()> {
         let room = room.max(16);
-        // The old table and the new one for a moment, and keys up to the next growth.
+        // For a moment there are the old and the new table; and the keys may grow until the table grows again.
         self.recharge(room * 8)?;
         let old = std::mem::replace(&mut self.table, huge_zeroed(room));
         self.shift = 64 - room.trailing_zeros();
@@ -385,7 +385,7 @@ impl KeyTable {
         self.recharge(0)
     }
 
-    /// Charges the current memory plus an upcoming allocation.
+    /// Charges the memory held, and `more` bytes for an allocation that follows.
     fn recharge(&mut self, more: usize) -> Result<()> {
         let keys = (self.keys.capacity() * 2).max(self.table.len() * 2 / 3 * self.width);
         self.charge
@@ -393,7 +393,7 @@ impl KeyTable {
     }
 }
 
-/// Hash of a one-column key; as [`hash_rows`] except for the last mixing, which the upper bits do not need.
+/// Hash of a key of one column. It lacks the last mixing of [`hash_rows`], which the upper bits do not need.
 #[inline]
 fn hash_id(id: u32) -> u64 {
     u64::from(id).wrapping_mul(SPREAD)

@@ -5,21 +5,21 @@
 //! | `execute` | runs a plan |
 //! | `single_thread` | runs a plan that is one exploration, on one thread |
 //! | `compile` | operators to pipelines: leaves, stages, ends |
-//! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
-//! | `eval` | what expressions and filters need of a running query |
+//! | `worker` | runs a pipeline: workers take morsels of its leaves; their results are merged |
+//! | `eval` | the part of a running query's state that expressions and filters need |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
-//! | `filter` | conditions on ids and value ranks, by value for the rest |
+//! | `filter` | conditions on rows, decided by ids and value ranks if possible, otherwise by values |
 //! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
 //! | `path` | property paths |
-//! | `row_buffer`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
-//! | `values` | expressions: values of rows as ids, computed terms; aggregates |
-//! | `sink` | where rows go |
-//! | `places` | places to compute in, one per core, and threads that help heavy queries in those that are free |
-//! | `live` | counts that others read while a plan runs |
-//! | `terms` | ids to terms; terms that a query makes |
-//! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
+//! | `row_buffer`, `table`, `key_table` | buffered rows; sets and hash tables of ids |
+//! | `values` | expressions: ids of their values in rows, computed terms; aggregates |
+//! | `sink` | receivers of result rows |
+//! | `places` | one place per core for threads that compute, and threads that help heavy queries in free places |
+//! | `live` | counts that other threads read while a plan runs |
+//! | `terms` | decoding of ids; terms that a query creates |
+//! | `executor` | the interface of a CPU, a GPU or other servers that run steps |
 //! | `fork` | explorations that run at the shards that have their data |
-//! | `offload` | plans that another executor runs, wholly or their first steps; falling back to this CPU |
+//! | `offload` | plans of which another executor runs all, or the first steps; falling back to this CPU |
 
 mod batch;
 mod compile;

@@ -1,12 +1,12 @@
-//! Counts of a running plan, for other threads to read. Workers add to them once per batch, and only if the query is
-//! watched.
+//! Counts that other threads can read while a plan runs. Workers update them once per batch, and only if a client
+//! watches the query.
 
 use crate::options::{NodeProfile, Profile, StepProfile};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Rows and time so far of one execution of a plan, all workers together. Bytes are known only at the end.
+/// Rows and time of one execution of a plan so far, summed over all workers. Bytes are known only at the end.
 #[derive(Debug, Default)]
 pub struct LiveProfile {
     begun: OnceLock<(Instant, Box<[LiveNode]>)>,
@@ -45,7 +45,7 @@ impl LiveCounts {
 }
 
 impl LiveProfile {
-    /// Records that the plan begins, and the number of its operators.
+    /// Called when the plan begins, with the number of its operators.
     pub(crate) fn begin(&self, nodes: usize) {
         let made = || {
             let nodes = (0..nodes).map(|_| LiveNode::default()).collect();
@@ -77,7 +77,7 @@ impl LiveNode {
         &self.own
     }
 
-    /// The counts of an operator's `n` steps.
+    /// The counts of the `n` steps of an operator.
     pub(crate) fn steps(&self, n: usize) -> &[LiveCounts] {
         let made = || (0..n).map(|_| LiveCounts::default()).collect();
         self.steps.get_or_init(made)
@@ -88,7 +88,7 @@ impl LiveNode {
         let steps = self.steps.get().map_or(&[][..], |s| s);
         let steps: Vec<StepProfile> = steps.iter().map(LiveCounts::step).collect();
         let (first, last) = (steps.first().copied(), steps.last().copied());
-        // A leaf that explores is represented by its steps; the others count themselves.
+        // An exploration that is a leaf counts only in its steps; other operators count themselves.
         let leaf = own == StepProfile::default();
         NodeProfile {
             rows_in: first.filter(|_| leaf).map_or(own.rows_in, |s| s.rows_in),

@@ -1,4 +1,4 @@
-//! The leaves of a pipeline, cut into morsels.
+//! The leaves of a pipeline, divided into morsels.
 
 use crate::batch::{Batch, View};
 use crate::compile::{Leaf, LeafSource};
@@ -13,41 +13,42 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// Number of rows that a short start is expanded to before its steps are shared among threads.
+/// If a heavy plan starts from fewer rows than this, its first steps run until there are this many, which threads then
+/// share.
 const SHARE_FROM: usize = 512;
 
 /// The input that workers divide into morsels.
 pub(crate) enum MorselSource<'p> {
-    /// Ids at which the plan starts.
+    /// Values of the exploration's start.
     Start(Start<'p>),
-    /// Rows after the step with this number.
+    /// Rows after the step with this number, because the start was too short to share.
     After(Batch, usize),
-    /// Predicates, for a scan of everything.
+    /// For an exploration that is one `ScanAll` step: predicates.
     Scan(Start<'p>),
-    /// Chunks; the first morsel has the rows without columns as well.
+    /// Chunks of a buffer. Rows without columns, if there are any, are the first morsel.
     RowBuffer(&'p RowBuffer),
-    /// Rows that another executor produces concurrently.
+    /// Rows that another executor produces while they are consumed.
     Pulled(&'p dyn PulledRows),
-    /// Rows that another executor produces on the main worker's thread, and the number of blocks by which it may be
-    /// ahead of the other workers.
+    /// Rows that another executor produces on the main worker's thread, and the number of pieces that may wait for
+    /// other workers.
     Streamed(&'p Streamed<'p>, usize),
-    /// Rows of long columns.
+    /// Rows in columns of any length.
     Whole(&'p Batch),
     Sorted(&'p Mutex<Sorter>),
 }
 
-/// A leaf while it is being run.
+/// A leaf that is being run. Workers take morsels of `morsel` values from `next` on, up to `total`.
 pub(crate) struct LeafJob<'p> {
     pub work: MorselSource<'p>,
     pub total: u64,
     pub morsel: u64,
     pub next: AtomicU64,
-    /// No more of its rows are needed.
+    /// True if no more of its rows are needed.
     pub done: AtomicBool,
 }
 
-/// The input of a leaf, and its size. Also returns the exploration's pipeline, which must be created to determine the
-/// size.
+/// The source of a leaf's morsels, and the number of its values. Also returns the pipeline if the leaf is an
+/// exploration, since that had to be created.
 pub(crate) fn job<'p, 'a>(
     leaf: &'p Leaf<'a>,
     ctx: &QueryContext<'p>,
@@ -65,7 +66,7 @@ pub(crate) fn job<'p, 'a>(
             let total = h.chunks().len() as u64 + u64::from(h.bare() > 0);
             (MorselSource::RowBuffer(h), total, None)
         }
-        // Their number is not known before the last one came.
+        // The number of these rows is known only after the last one.
         LeafSource::Pulled(rows) => (MorselSource::Pulled(&**rows), u64::MAX, None),
         LeafSource::Streamed(rows) => (MorselSource::Streamed(rows, threads - 1), u64::MAX, None),
         LeafSource::Whole(b) => (MorselSource::Whole(b), b.rows as u64, None),
@@ -74,7 +75,7 @@ pub(crate) fn job<'p, 'a>(
     })
 }
 
-/// Collects the rows that a short start has grown into, before they are shared.
+/// Collects the rows after a step, until there are enough to share.
 struct CollectRows {
     rows: Batch,
     bare: usize,
@@ -90,8 +91,8 @@ impl Consumer for CollectRows {
     }
 }
 
-/// The work of an exploration that morsels are taken from, and its size. If the plan is heavy and its start short,
-/// steps are run until there are rows to share.
+/// The source of an exploration's morsels, and its size. If the plan is heavy and its start is short, steps are run
+/// here until there are enough rows to share among threads.
 fn cut<'p>(
     exploration: &'p Exploration,
     pipeline: &mut Pipeline<'p>,
@@ -140,7 +141,7 @@ fn cut<'p>(
     Ok((MorselSource::After(rows, at), total))
 }
 
-/// Calls `f` with the rows `range` of a batch, `step` at a time, copied to `chunk`.
+/// Calls `f` with the rows `range` of a batch, in parts of `step` rows, which are copied to `chunk`.
 pub(crate) fn each_chunk(
     rows: &Batch,
     total: usize,

@@ -1,7 +1,7 @@
-//! Instructions of this processor that loops have a way of their own for.
+//! Extensions of the processor's instruction set that some loops use.
 
-/// True if loops may use AVX2: the processor has it, and `JINDOU_PORTABLE` is not set. The variable is read once per
-/// process and is for tests and comparisons; answers are the same without AVX2.
+/// True if loops may use AVX2: the processor has it, and `JINDOU_PORTABLE` is not set. The variable, which is read once
+/// per process, is for tests and comparisons. Results do not depend on it.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {

@@ -1,10 +1,10 @@
-//! Rows kept in memory in chunks of about a batch: inputs of joins, results of nested executions, inline data.
+//! Rows in memory, in chunks of about a batch: inputs of joins, results of dependent parts, rows of VALUES.
 
 use crate::batch::{OperatorCharge, View};
 use crate::explore::{Consumer, Flow, QueryContext};
 use jindou_model::{Holder, Result};
 
-/// Some rows, columns of one length.
+/// Some rows, in columns of equal length.
 pub(crate) struct RowChunk {
     columns: Vec<Vec<u32>>,
     rows: usize,
@@ -19,21 +19,21 @@ impl RowChunk {
     }
 }
 
-/// Rows in chunks, charged to the query's budget. Passing a chunk to a pipeline copies nothing.
+/// Rows in chunks, charged to the query's budget. A pipeline reads a chunk without copying it.
 pub(crate) struct RowBuffer {
     width: usize,
     chunks: Vec<RowChunk>,
-    /// Rows in chunks.
+    /// Number of rows in chunks.
     rows: u64,
-    /// Rows without columns.
+    /// Number of rows, if they have no columns.
     bare: u64,
-    /// Rows up to which a chunk is filled.
+    /// Number of rows at which a chunk is full.
     full: usize,
     charge: OperatorCharge,
 }
 
 impl RowBuffer {
-    /// Creates a buffer for rows of `width` columns, on behalf of the operator `holder`.
+    /// Creates a buffer for rows of `width` columns, charged to `holder`.
     pub fn new(width: usize, ctx: &QueryContext<'_>, holder: Holder) -> Self {
         Self {
             width,
@@ -45,7 +45,7 @@ impl RowBuffer {
         }
     }
 
-    /// Stores a copy of the rows.
+    /// Appends a copy of the rows.
     pub fn push(&mut self, rows: View<'_>) -> Result<()> {
         if rows.rows == 0 {
             return Ok(());
@@ -59,7 +59,7 @@ impl RowBuffer {
             && last.rows + rows.rows <= self.full
         {
             let had = last.columns.first().map_or(0, Vec::capacity);
-            // Room grows by doubling, up to a full chunk.
+            // A chunk's space is doubled, up to that of a full chunk.
             let want = last.rows + rows.rows;
             if want > had {
                 let room = (had * 2).clamp(want, self.full);
@@ -84,10 +84,10 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Takes over the rows of another buffer.
+    /// Moves the rows of another buffer to the end of this one.
     pub fn append(&mut self, mut other: Self) -> Result<()> {
         let bytes = other.charge.bytes() as usize;
-        // Otherwise both charges would hold the rows for a moment.
+        // Otherwise the rows would be charged twice for a moment.
         other.charge.set(0)?;
         self.charge.set(self.charge.bytes() as usize + bytes)?;
         self.rows += other.rows;
@@ -112,7 +112,7 @@ impl RowBuffer {
         self.charge.bytes()
     }
 
-    /// Calls `f` with all rows; with rows without columns only once.
+    /// Calls `f` with all rows, chunk by chunk; with rows without columns in one call.
     pub fn each(&self, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
         if self.bare > 0 {
             f(View {

@@ -1,5 +1,5 @@
-//! Execution of one exploration on one thread, without morsels or shared state. Most light queries have this form; the
-//! general set-up for several workers would take longer than they run.
+//! Execution of a plan that is one exploration on one thread, without morsels and shared state. Most light queries have
+//! this form, and setting up several workers would take longer than running them.
 
 use crate::explore::{Pipeline, QueryContext, unhalted};
 use crate::operators::OutputEnd;
@@ -9,7 +9,7 @@ use jindou_model::Result;
 use jindou_plan::{Exploration, Plan};
 use std::time::{Duration, Instant};
 
-/// Runs a plan that consists of this exploration, from `begin` on.
+/// Runs a plan that consists of this exploration. `begin` is the time at which the execution began.
 pub(crate) fn run<'a>(
     plan: &'a Plan,
     exploration: &'a Exploration,

@@ -1,4 +1,4 @@
-//! Consumers of result rows: one behind a lock, or one part for each worker.
+//! Receivers of result rows: one that all workers share, or one part for each worker.
 
 use crate::executor::RowBlock;
 use crate::options::ExecOptions;
@@ -6,21 +6,21 @@ use jindou_model::sync;
 use jindou_model::{NO_VERTEX, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// Receives result batches of one worker (or of all, one at a time).
+/// Receives batches of result rows, from one worker, or from all workers one at a time.
 pub trait Sink: Send {
-    /// Takes `rows` rows: one slice of ids for each output column, in the plan's order, all `rows` long. 0 is unbound;
-    /// ids from `FIRST_QUERY_ID` on are in the query's `QueryTerms`. The slices are overwritten after the call. An
-    /// error ends the query with that error (`Error::SinkClosed` when the reader went away).
+    /// Receives `rows` rows: one slice of ids for each output column, in the plan's order, each `rows` long. Id 0 is
+    /// unbound; ids from `FIRST_QUERY_ID` on are in the query's `QueryTerms`. The slices are overwritten after the
+    /// call. An error ends the query with that error; `Error::SinkClosed` if the reader no longer reads.
     ///
-    /// Called inside the query's scope, if it has one: memory that outlives the query is to be taken
-    /// [outside](jindou_model::scope::outside).
+    /// Called inside the query's scope, if it has one: allocate memory that outlives the query
+    /// [outside](jindou_model::scope::outside) of it.
     ///
     /// # Errors
-    /// Any failure of the sink to take rows.
+    /// Any failure to receive the rows.
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()>;
 
-    /// As [`Self::batch`], with rows that stay valid until they are dropped: a sink may keep some blocks, and process
-    /// them on other threads.
+    /// As [`Self::batch`], for rows that stay valid until the block is dropped. A sink may keep some blocks, and
+    /// process them on other threads.
     ///
     /// # Errors
     /// As [`Self::batch`].
@@ -30,29 +30,29 @@ pub trait Sink: Send {
     }
 }
 
-/// Makes one sink for each worker, so that no lock is taken while rows flow, and combines them.
+/// Creates a sink for each worker, so that no lock is needed for each batch, and merges their results.
 pub trait ParallelSink: Sync {
-    /// One worker's part.
+    /// One worker's sink.
     type Local: Sink;
 
-    /// Creates a part for a worker.
+    /// Creates a worker's sink.
     fn local(&self) -> Self::Local;
 
-    /// Merges the part of a worker that ended without error.
+    /// Merges the sink of a worker that has ended without an error.
     ///
     /// # Errors
     /// Any failure that makes the result incomplete.
     fn merge(&self, local: Self::Local) -> Result<()>;
 }
 
-/// A [`ParallelSink`] whose type the driver does not need to know.
+/// A [`ParallelSink`] without its associated type, so that it can be a trait object.
 pub(crate) trait SinkFactory: Sync {
     fn worker<'s>(&'s self) -> Box<dyn WorkerSink + 's>;
 }
 
 /// One worker's sink.
 pub(crate) trait WorkerSink: Sink {
-    /// Merges the worker's rows into the query's sink.
+    /// Called after the worker's last row: merges its rows into the query's sink.
     fn done(self: Box<Self>) -> Result<()>;
 }
 
@@ -82,8 +82,8 @@ impl<P: ParallelSink> SinkFactory for P {
     }
 }
 
-/// One consumer that receives the batches of all workers, one batch at a time, for writers of a stream. Batches of some
-/// thousand rows keep the lock cheap compared with the writing.
+/// One sink that gets the batches of all workers, one batch at a time: for writing a stream. With some thousand rows in
+/// a batch, locking costs little compared with writing.
 pub struct Streaming<'s, S: Sink + ?Sized> {
     sink: Mutex<&'s mut S>,
     options: &'s ExecOptions,
@@ -122,27 +122,27 @@ impl<S: Sink + ?Sized> WorkerSink for SharedSink<'_, '_, S> {
     }
 }
 
-/// Reads every binding and folds it into a checksum that does not depend on the order of rows, so that engines and
-/// thread counts can be compared without storing results.
+/// Computes a checksum of all rows that does not depend on their order, so that engines and numbers of threads can be
+/// compared without storing results.
 ///
-/// A row's hash is a multiply-and-carry chain over its columns, 64 bits wide; the checksum is the wrapping sum of all
-/// rows' hashes. It depends on ids, so it is comparable only within one store.
+/// A row's 64-bit hash is a chain of multiplications with carry over its columns; the checksum is the wrapping sum of
+/// all hashes. It depends on ids, so it can only be compared within one store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChecksumSink {
-    /// Rows seen.
+    /// Number of rows.
     pub rows: u64,
     /// Sum of the rows' hashes.
     pub checksum: u64,
 }
 
-/// Rows hashed together: their hashes stay in the first-level cache.
+/// Number of rows that are hashed together, so that their hashes stay in the first-level cache.
 const LANES: usize = 256;
 
 /// Odd 32-bit multiplier of the row hash (from xxHash's primes).
 const MULTIPLIER: u64 = 0x85EB_CA77;
 
 impl ChecksumSink {
-    /// Hash of one row: the definition that the vectorised loop follows.
+    /// The hash of one row. The vectorised loop computes the same.
     #[must_use]
     pub fn row_hash(row: &[u32]) -> u64 {
         row.iter().fold(0, |h, &v| mix(h, v)) ^ row.len() as u64
@@ -204,14 +204,14 @@ impl Sink for ChecksumSink {
     }
 }
 
-/// A sink whose parts are added up.
+/// A parallel sink whose parts are added up.
 #[derive(Debug, Default)]
 pub struct Summed<S> {
     whole: Mutex<S>,
 }
 
 impl<S> Summed<S> {
-    /// The sum of the parts that were handed back.
+    /// The sum of all merged parts.
     pub fn into_inner(self) -> S {
         self.whole
             .into_inner()
@@ -234,7 +234,7 @@ impl ParallelSink for Summed<ChecksumSink> {
     }
 }
 
-/// Counts rows; reads nothing.
+/// Counts rows without reading them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountSink {
     /// Number of rows.
@@ -248,19 +248,19 @@ impl Sink for CountSink {
     }
 }
 
-/// Stores all rows, for small results and tests.
+/// Stores all rows; for small results and tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectSink {
-    /// Columns a row.
+    /// Number of columns.
     pub width: usize,
-    /// Number of rows (also without columns).
+    /// Number of rows, also of rows without columns.
     pub rows: usize,
-    /// `width` ids per row; [`NO_VERTEX`] is unbound.
+    /// The ids of all rows, `width` for each; [`NO_VERTEX`] for unbound.
     pub ids: Vec<u32>,
 }
 
 impl CollectSink {
-    /// The rows.
+    /// Each row as a slice of ids.
     pub fn rows(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.rows).map(|r| &self.ids[r * self.width..(r + 1) * self.width])
     }
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(whole.checksum, direct);
         let back = |v: &[u32]| v.iter().rev().copied().collect::<Vec<_>>();
         assert_eq!(of(&back(&a), &back(&b)), whole);
-        // Cells that change places between rows or columns change the sum.
+        // Exchanging values between rows or columns changes the sum.
         assert_ne!(of(&a, &back(&b)), whole);
         assert_ne!(of(&b, &a), whole);
         for i in [0, 500, 999] {

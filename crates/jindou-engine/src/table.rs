@@ -1,12 +1,12 @@
-//! Hash tables over tuples of ids: sets of rows, sets of ids, groups.
+//! Hash tables over tuples of ids: sets of rows, and sets of ids.
 
 use crate::batch::OperatorCharge;
 use jindou_model::{FIRST_TAIL_ID, MemoryBudget, Result};
 
-/// 2^64 divided by the golden ratio: spreads consecutive ids over all bits.
+/// 2^64 divided by the golden ratio: multiplying by it spreads consecutive ids over all bits.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Hash of a tuple; the upper bits are the good ones.
+/// Hash of a tuple. The upper bits are mixed best.
 #[inline]
 pub(crate) fn hash(tuple: &[u32]) -> u64 {
     let mut h = 0u64;
@@ -16,8 +16,8 @@ pub(crate) fn hash(tuple: &[u32]) -> u64 {
     h ^ h >> 29
 }
 
-/// Distinct tuples of one width, numbered in the order of arrival. Open addressing: an entry is 32 bits of hash and the
-/// tuple's number + 1, so that a probe reads the tuple only when it is almost certainly the same.
+/// Distinct tuples of one width, numbered in the order of their insertion. Uses open addressing: an entry has 32 bits
+/// of the hash and the tuple's number + 1, so that a tuple is compared only if it is almost certainly equal.
 pub(crate) struct TupleSet {
     width: usize,
     tuples: Vec<u32>,
@@ -43,7 +43,7 @@ impl TupleSet {
         self.len as usize
     }
 
-    /// The tuple's number, and whether it is new.
+    /// The tuple's number, and whether it was added now.
     #[inline]
     pub fn insert(&mut self, tuple: &[u32]) -> Result<(u32, bool)> {
         let h = hash(tuple);
@@ -82,7 +82,7 @@ impl TupleSet {
 
     fn grow(&mut self) -> Result<()> {
         let room = self.table.len() * 4;
-        // The old table, the new one, and tuples up to the next growth.
+        // For the old table, the new one, and the tuples until the next growth.
         self.charge
             .set(room * 8 + self.table.len() * 8 + room * 2 / 3 * self.width * 4)?;
         let mut table: Vec<u64> = jindou_model::memory::huge_zeroed(room);
@@ -106,16 +106,16 @@ impl TupleSet {
         &self.tuples[at..at + self.width]
     }
 
-    /// All tuples, in order.
+    /// All tuples in the order of their numbers.
     pub fn tuples(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.len).map(|n| self.get(n))
     }
 }
 
-/// Number of ids above which a set turns into a bitmap, where one is affordable.
+/// Number of ids from which on a set becomes a bitmap, unless that would be too large.
 const BITMAP_FROM: usize = 1 << 13;
 
-/// A set of ids: a table while small, one bit per vertex once that is smaller.
+/// A set of ids: a table while it is small, a bitmap with one bit per vertex once that is smaller.
 pub(crate) struct IdSet {
     few: TupleSet,
     bits: Vec<u64>,
@@ -125,7 +125,7 @@ pub(crate) struct IdSet {
 }
 
 impl IdSet {
-    /// `vertices`: number of ids in the base, for the size of the bitmap.
+    /// An empty set. `vertices` is the number of ids in the base, which the bitmap would cover.
     pub fn new(vertices: u32, budget: &MemoryBudget) -> Self {
         Self {
             few: TupleSet::new(1, budget),
@@ -152,7 +152,7 @@ impl IdSet {
             }
             None => {
                 let new = self.few.insert(&[id])?.1;
-                // A table costs some 12 to 40 bytes per id, a bitmap an eighth of a byte per vertex.
+                // The table takes about 12 to 40 bytes per id, the bitmap an eighth of a byte per vertex.
                 let n = self.few.len();
                 if new
                     && self.bits.is_empty()
@@ -185,7 +185,7 @@ impl IdSet {
         Ok(())
     }
 
-    /// Calls `f` with every id, in unspecified order.
+    /// Calls `f` with every id, in no particular order.
     pub fn for_each(&self, mut f: impl FnMut(u32) -> Result<()>) -> Result<()> {
         for (i, &word) in self.bits.iter().enumerate() {
             let mut w = word;

@@ -1,4 +1,4 @@
-//! Query-local terms (such as counts), and decoding of ids.
+//! Terms that a query creates (query-local terms, such as counts), and decoding of ids.
 
 use crate::batch::OperatorCharge;
 use hashbrown::HashTable;
@@ -16,32 +16,33 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::SystemTime;
 
-/// Shards of a query's dictionary: workers that make different terms at once seldom meet.
+/// Number of shards of a query's dictionary, so that workers which insert different terms rarely wait for each other.
 const SHARDS: usize = 16;
-/// Overhead of a term beyond its own bytes: its end, and its entry in the hash table.
+/// Bytes per term in addition to its text: its end, and its entry in the hash table.
 const OVERHEAD: usize = 24;
-/// Terms of at least this length are stored separately.
+/// Length in bytes from which on terms are stored separately.
 const LONG: usize = 1 << 16;
-/// Initial capacity of a shard, in bytes of terms.
+/// Initial capacity of a shard for terms, in bytes.
 const LEAST: usize = 256;
-/// Bytes are charged to the query in steps of this size.
+/// Memory is charged to the query in steps of this many bytes.
 const CHARGE_STEP: usize = 1 << 16;
 
-/// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Each query has its own; it must live as long as the
-/// query's results are decoded.
+/// The query-local dictionary, with ids from `FIRST_QUERY_ID` on. Each query has its own, which is needed until all
+/// results are decoded.
 pub struct QueryTerms {
-    /// Created with the first term: most queries create none, and take less time than creating the shards.
+    /// Created with the first term. Most queries create no terms, and creating the shards takes longer than some of
+    /// them.
     shards: OnceLock<Box<[RwLock<Shard>; SHARDS]>>,
-    /// The moment that `NOW()` names.
+    /// The time that `NOW()` returns; set when it is first needed.
     now: OnceLock<Temporal>,
 }
 
-/// Concatenated terms, and a hash table of their numbers.
+/// Concatenated terms, with a hash table of their numbers.
 #[derive(Default)]
 struct Shard {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Terms of at least [`LONG`] bytes, by number; in `bytes` they are empty. Readers share them.
+    /// Terms of at least [`LONG`] bytes by number; their parts of `bytes` are empty. Readers share them.
     long: FxHashMap<u32, Arc<[u8]>>,
     long_bytes: usize,
     table: HashTable<u32>,
@@ -55,7 +56,7 @@ impl Shard {
         term(&self.bytes, &self.ends, &self.long, at)
     }
 
-    /// Number of a term, new or known, with one lookup in the table.
+    /// The number of a term, which is added if it is new. Needs one lookup in the table.
     fn insert(
         &mut self,
         hash: u64,
@@ -95,7 +96,7 @@ impl Shard {
         if held > *charged
             && let Some(budget) = budget
         {
-            // The table and the list of ends double.
+            // The table and the vector of ends may double.
             let want = (held + at * OVERHEAD / 2).next_multiple_of(CHARGE_STEP);
             charge
                 .get_or_insert_with(|| OperatorCharge::for_holder(Holder::Terms, budget))
@@ -116,7 +117,7 @@ impl Shard {
     }
 }
 
-/// Canonical bytes of a shard's term. None is empty.
+/// Canonical bytes of a shard's term, which are never empty. An empty part of `bytes` therefore stands for a long term.
 #[inline]
 fn term<'t>(
     bytes: &'t [u8],
@@ -146,7 +147,7 @@ impl Default for QueryTerms {
 }
 
 impl QueryTerms {
-    /// Without terms.
+    /// An empty dictionary.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -155,10 +156,10 @@ impl QueryTerms {
         }
     }
 
-    /// The moment that `NOW()` returns in this query.
+    /// The time that `NOW()` returns in this query.
     #[must_use]
     pub fn now(&self) -> Temporal {
-        // Read when first needed: the clock costs more than many a query.
+        // Only when it is needed, since reading the clock takes longer than many a query.
         *self.now.get_or_init(|| {
             let since = SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
@@ -168,28 +169,29 @@ impl QueryTerms {
         })
     }
 
-    /// Query-local id of a term, new or known. The term must not be in the store: see [`Self::resolve`].
+    /// The query-local id of a term, which is added if it is new. The term must not be in the store; see
+    /// [`Self::resolve`].
     ///
     /// # Errors
-    /// When the query has used up all 2^28 query-local ids.
+    /// `Limit` if the query has used up all query-local ids (almost 2^28).
     pub fn insert(&self, canonical: &[u8]) -> Result<VertexId> {
         self.insert_charged(canonical, None)
     }
 
     fn insert_charged(&self, canonical: &[u8], budget: Option<&MemoryBudget>) -> Result<VertexId> {
         let hash = hash_of(canonical);
-        // The table uses the high and the low bits; these are in between.
+        // The table uses the high and the low bits of the hash, so the shard is chosen by bits between them.
         let shard = (hash >> 32) as usize % SHARDS;
         let id = |at: u32| VertexId(FIRST_QUERY_ID + at * SHARDS as u32 + shard as u32);
-        // Workers remember terms that they made before, so that most terms that get here are new.
+        // Takes the write lock at once, since workers cache the ids of terms, so that most terms that get here are new.
         let shards = self.shards.get_or_init(Box::default);
         sync::write(&shards[shard])
             .insert(hash, canonical, budget)
             .map(id)
     }
 
-    /// Id of a term that an expression has computed: the store's id if the store has the term, so that equal terms have
-    /// equal ids; otherwise a query-local one, charged to `budget`.
+    /// The id of a computed term: the store's id if the store has the term, so that equal terms have equal ids;
+    /// otherwise a query-local id, charged to `budget`.
     ///
     /// # Errors
     /// `Limit` if the budget is exhausted or the ids are used up.
@@ -205,7 +207,8 @@ impl QueryTerms {
         }
     }
 
-    /// The id of an `xsd:integer` that is not used as a join key.
+    /// A query-local id of an `xsd:integer`, which must not be used as a join key, since the store may have the term,
+    /// too.
     ///
     /// # Errors
     /// As [`Self::insert`].
@@ -215,20 +218,20 @@ impl QueryTerms {
         self.insert(&bytes)
     }
 
-    /// Appends a query-local term's canonical bytes; false for an unknown id.
+    /// Appends a query-local term's canonical bytes; returns false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
         self.with(v, |term| out.extend_from_slice(term)).is_some()
     }
 
-    /// A query-local term of at least [`LONG`] bytes, which is not copied.
+    /// A query-local term of at least [`LONG`] bytes, without copying it; `None` for other ids.
     fn long(&self, v: VertexId) -> Option<Arc<[u8]>> {
         let n = v.0.checked_sub(FIRST_QUERY_ID)?;
         let shard = sync::read(&self.shards.get()?[n as usize % SHARDS]);
         shard.long.get(&(n / SHARDS as u32)).map(Arc::clone)
     }
 
-    /// Calls a function with a query-local term's canonical bytes; `None` for an unknown id. No term can be made
-    /// meanwhile.
+    /// Calls `f` with a query-local term's canonical bytes; `None` for an unknown id. Meanwhile, insertions into the
+    /// same shard wait.
     pub(crate) fn with<T>(&self, v: VertexId, f: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let n = v.0.checked_sub(FIRST_QUERY_ID)?;
         let shard = sync::read(&self.shards.get()?[n as usize % SHARDS]);
@@ -236,13 +239,13 @@ impl QueryTerms {
     }
 }
 
-/// Decodes ids of results into terms. Keeps the most recently decoded dictionary block, so that ids close to each other
-/// are cheap. One per thread.
+/// Decodes the ids of results into terms. Keeps the most recently decoded dictionary block, so that ids near each other
+/// are decoded cheaply. Each thread has its own.
 pub struct TermDecoder<'a> {
     terms: &'a QueryTerms,
     decoding: TermDecoding<'a>,
     scratch: Vec<u8>,
-    /// The last long term that the query made.
+    /// The last long query-local term that was decoded.
     long: Option<Arc<[u8]>>,
 }
 
@@ -258,13 +261,13 @@ impl<'a> TermDecoder<'a> {
         }
     }
 
-    /// Canonical bytes of an id; `None` for 0 (unbound).
+    /// The canonical bytes of an id's term; `None` for 0 (unbound).
     ///
     /// # Errors
     /// For an id that has no term: the store is damaged.
     pub fn canonical(&mut self, id: u32) -> Result<Option<&[u8]>> {
         let v = VertexId(id);
-        // One comparison for nearly all ids.
+        // This comparison is sufficient for nearly all ids.
         if (1..FIRST_QUERY_ID).contains(&id) {
             return match self.decoding.term(v) {
                 Some(t) => Ok(Some(t)),
@@ -277,7 +280,7 @@ impl<'a> TermDecoder<'a> {
         }
     }
 
-    /// [`Self::canonical`] of a query-local id.
+    /// As [`Self::canonical`], for a query-local id.
     #[inline(never)]
     fn query_term(&mut self, v: VertexId) -> Result<&[u8]> {
         let scratch = &mut self.scratch;
@@ -296,8 +299,8 @@ impl<'a> TermDecoder<'a> {
         self.long.as_deref().ok_or_else(|| no_term(v.0))
     }
 
-    /// Prefetches the memory that [`Self::canonical`] of these ids will read: some tens of ids, before decoding the
-    /// first.
+    /// Prefetches the memory that [`Self::canonical`] reads for these ids. Call it with some tens of ids before
+    /// decoding them.
     pub fn prefetch(&mut self, ids: &[u32]) {
         self.decoding.prefetch(ids);
     }

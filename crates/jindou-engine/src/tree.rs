@@ -1,25 +1,26 @@
-//! Shape of an operator tree: numbers of nodes, and lists of slots.
+//! The shape of an operator tree: numbers of nodes, and lists of slots.
 
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operator, Slot};
 use std::borrow::Cow;
 
-/// Deepest tree that may run.
+/// Depth of the deepest tree that may run.
 const MAX_DEPTH: usize = 20_000;
 
-/// A tree's nodes in preorder.
+/// The nodes of a tree, numbered in preorder.
 pub(crate) struct Nodes {
-    /// Number of nodes of the subtree, itself included, by node.
+    /// For each node, the number of nodes in its subtree, including itself.
     sizes: Vec<u32>,
     pub depth: usize,
 }
 
 impl Nodes {
     /// # Errors
-    /// `Limit` for a tree deeper than any sensible query's.
+    /// `Limit` for a tree of more than [`MAX_DEPTH`] levels.
     pub fn from_root(root: &Operator) -> Result<Self> {
         if let Operator::Explore(_) = root {
-            // For the tree of a light query, looking closer takes longer than this.
+            // A tree of one node is counted without a walk, since that would take a noticeable part of a light query's
+            // time.
             return Ok(Self {
                 sizes: vec![1],
                 depth: 1,
@@ -58,39 +59,39 @@ impl Nodes {
         self.sizes.len()
     }
 
-    /// The node after the subtree of `node`: the next input of the same operator, if there is one.
+    /// The number after those of the subtree of `node`: that of the next input of the same operator, if there is one.
     pub fn after(&self, node: usize) -> usize {
         node + self.sizes[node] as usize
     }
 }
 
-/// A list of distinct slots that knows the position of each. Adding and finding a slot takes the same time in lists of
-/// any length.
+/// A list of distinct slots, with the position of each. Adding or finding a slot takes constant time, however long the
+/// list is.
 #[derive(Default)]
 pub(crate) struct SlotList {
     slots: Vec<Slot>,
-    /// Position + 1, by slot; 0 for a slot that is not in the list. Empty while the list is short.
+    /// Position + 1 of each slot; 0 for a slot that is not in the list. Empty while the list is short.
     places: Vec<u32>,
 }
 
 impl SlotList {
-    /// Number of slots up to which the list is searched.
+    /// Largest length for which the list is searched instead.
     const SHORT: usize = 32;
 
-    /// Creates the list from slots that may repeat.
+    /// Creates the list from slots, which may repeat.
     pub fn of_all(slots: impl IntoIterator<Item = Slot>) -> Self {
         let mut out = Self::default();
         slots.into_iter().for_each(|s| out.add(s));
         out
     }
 
-    /// Position of the slot.
+    /// Position of the slot; `None` if it is not in the list.
     #[inline]
     pub fn position_of(&self, slot: Slot) -> Option<usize> {
         find(&self.slots, &self.places, slot)
     }
 
-    /// Appends a slot, if it is not there yet.
+    /// Appends a slot, unless it is in the list.
     pub fn add(&mut self, slot: Slot) {
         if self.position_of(slot).is_some() {
             return;
@@ -116,10 +117,10 @@ impl SlotList {
     }
 }
 
-/// Columns by slot: the position of each slot in a list, which may have thousands.
+/// The position of each slot in a list that may have thousands of slots.
 pub(crate) struct SlotLayout<'a> {
     slots: &'a [Slot],
-    /// As in [`SlotList`].
+    /// As [`SlotList::places`].
     places: Cow<'a, [u32]>,
 }
 
@@ -127,7 +128,7 @@ impl<'a> SlotLayout<'a> {
     pub fn new(slots: &'a [Slot]) -> Self {
         let mut places = vec![];
         if slots.len() > SlotList::SHORT {
-            // The first occurrence of a slot counts.
+            // If a slot is repeated, its first position counts.
             for (place, s) in slots.iter().enumerate().rev() {
                 note(&mut places, *s, place as u32 + 1);
             }
@@ -138,7 +139,7 @@ impl<'a> SlotLayout<'a> {
         }
     }
 
-    /// Positions in the first `columns` columns.
+    /// The layout of the first `columns` columns only.
     pub fn first(&self, columns: usize) -> SlotLayout<'_> {
         SlotLayout {
             slots: &self.slots[..columns],
@@ -146,7 +147,7 @@ impl<'a> SlotLayout<'a> {
         }
     }
 
-    /// Column of the slot.
+    /// Column of the slot; `None` if it is not in the list.
     #[inline]
     pub fn position_of(&self, slot: Slot) -> Option<usize> {
         find(self.slots, &self.places, slot).filter(|c| *c < self.slots.len())
@@ -170,7 +171,7 @@ fn note(places: &mut Vec<u32>, slot: Slot, place: u32) {
     places[at] = place;
 }
 
-/// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
+/// The slots of `wanted` that are also in `there`, without duplicates, in the order of `wanted`.
 pub(crate) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     let there = SlotLayout::new(there);
     let kept = wanted
@@ -180,7 +181,7 @@ pub(crate) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     SlotList::of_all(kept).into_slots()
 }
 
-/// The slots, followed by those of `more` that are not among them.
+/// The slots, followed by those of `more` that are not among them, without duplicates.
 pub(crate) fn with(slots: Vec<Slot>, more: impl IntoIterator<Item = Slot>) -> Vec<Slot> {
     let mut out = SlotList::of_all(slots);
     more.into_iter().for_each(|s| out.add(s));

@@ -1,4 +1,4 @@
-//! Execution of one pipeline: distributes the morsels of its leaves to workers, and combines their results.
+//! Runs one pipeline: workers take morsels of its leaves, and their results are merged.
 
 use crate::batch::{Batch, View};
 use crate::compile::{LeafSource, Pipe, StageInput};
@@ -18,47 +18,48 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Mean number of morsels per thread: enough that the threads finish together.
+/// Mean number of morsels per thread; enough that all threads finish at about the same time.
 const MORSELS_A_THREAD: u64 = 24;
 /// Smallest and largest number of start values in a morsel.
 const MORSEL: Range<u64> = 16..16_384;
-/// Time after which a plan that was expected to be light gets its other threads. Starting them costs about a tenth of
-/// this.
+/// Time after which a plan that was expected to be light gets more threads. Starting them costs about a tenth of this.
 const PATIENCE: Duration = Duration::from_micros(300);
-/// First batch of a pipeline that ends once it has enough rows: small, so that the first row costs little; producing
-/// all rows hardly costs more.
+/// Rows of the first batch of a pipeline that needs only some rows. Small, so that the first row is cheap; if all rows
+/// are needed after all, it hardly costs more.
 const FIRST_BATCH: usize = 64;
 
-/// Deepest tree whose pipelines are shared among threads: helpers have stacks of the same size for any query, which
-/// hold 16 KiB per level of this depth. The thread of a deeper tree gets a stack made for it.
+/// Depth of the deepest tree whose pipelines several threads run. The stack of helpers has the same size for all
+/// queries, which is enough for 16 KiB per level at this depth. A deeper tree runs on one thread with a larger stack.
 const SHARED_DEPTH: usize = HELPERS_STACK / (16 << 10);
 
-/// Cells of the largest batch: a batch of rows with more than 32 columns has fewer rows, but at least [`LEAST_ROWS`].
+/// Largest number of ids in a batch: with the default number of rows, batches of more than 64 columns have
+/// fewer rows, but at least [`LEAST_ROWS`].
 const BATCH_CELLS: usize = 1 << 17;
 const LEAST_ROWS: usize = 16;
 
-// A panic below becomes an error: neither a bug nor a damaged store may bring the process down.
+// Makes an error of a panic, since neither a bug nor a damaged store may end the process.
 pub(crate) use jindou_model::invariant::guarded;
 
 /// State that all workers of a pipeline share.
 struct PipelineState<'d, 'p, 'a> {
     pipe: &'p Pipe<'a>,
-    /// The end needs no more than a row.
+    /// True if the end needs only one row.
     any_row: bool,
     ctx: &'d QueryContext<'p>,
     jobs: Vec<LeafJob<'p>>,
-    /// No more rows are needed: unfinished work is not missing.
+    /// True once there are enough rows, so that workers may leave work unfinished.
     enough: AtomicBool,
     outcome: Mutex<Option<Error>>,
 }
 
-/// Counts of a worker: the steps by leaf, and the stages by node.
+/// The counts of one worker for the profile. `explored` has the number of a leaf and the counts of its steps, `stages`
+/// the number of a node, the counts of its stage, and those of the steps of an exploration in it.
 struct WorkerCounts {
     explored: Vec<(usize, Vec<StepStats>)>,
     stages: Vec<(usize, StageStats, Vec<StepStats>)>,
 }
 
-/// Runs a pipeline to its end.
+/// Runs a pipeline and returns what its end has collected.
 pub(crate) fn run_pipe<'a, E: EndSpec>(
     exec: &Exec<'a>,
     pipe: &Pipe<'a>,
@@ -67,7 +68,7 @@ pub(crate) fn run_pipe<'a, E: EndSpec>(
     let stop = AtomicBool::new(false);
     let ends_early =
         E::ENDS_EARLY || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
-    // Each of a pipeline's stages holds a batch.
+    // Rows that are wide anywhere in the pipeline limit the batch, since each stage holds one.
     let batch_rows = (BATCH_CELLS / pipe.widest().max(1)).max(LEAST_ROWS);
     let batch_rows = batch_rows.min(exec.ctx.batch_rows);
     let ctx = QueryContext {
@@ -171,7 +172,7 @@ fn run_workers<'p, E: EndSpec>(
         shared.ctx.pool.work(&help, &mut |ask| {
             let begin = Instant::now();
             let mut waiting = true;
-            // Leaves before this one have no morsels left, and never will.
+            // Index of the first leaf that may still have morsels; earlier leaves have none left and get no more.
             let mut open = 0;
             let mut start = |at_once: bool| {
                 if !waiting || !(at_once || begin.elapsed() > PATIENCE) {
@@ -189,7 +190,7 @@ fn run_workers<'p, E: EndSpec>(
                     _ => left(j) == 0,
                 };
                 open += shared.jobs[open..].iter().take_while(is_over).count();
-                // Pulled rows have no known end: `u64::MAX` of them, each time.
+                // The number of pulled rows is unknown and counts as `u64::MAX`, so the sum must saturate.
                 let next = shared.jobs[open..].iter().take(JOBS_AHEAD);
                 let left = next.map(left).fold(0, u64::saturating_add);
                 if left > 0 {
@@ -206,7 +207,8 @@ fn run_workers<'p, E: EndSpec>(
                 first.take().flatten(),
                 true,
                 &mut || {
-                    // Rows that another executor makes come after this began.
+                    // Rows from another executor arrive only later, so a heavy plan may have had no work for helpers at
+                    // the beginning.
                     start(heavy);
                     shared.ctx.pool.pause(shared.ctx.cancel)?;
                     Ok(true)
@@ -221,13 +223,13 @@ fn run_workers<'p, E: EndSpec>(
     }
 }
 
-/// Number of leaves that are checked for work for helpers. A union of many branches has thousands, and every morsel
-/// checks.
+/// Number of leaves that are searched for work for helpers. A union may have thousands of leaves, and the search is
+/// repeated for every morsel.
 const JOBS_AHEAD: usize = 64;
 
-/// Runs one worker from its first to its last morsel. `between` is called before each morsel and decides whether to
-/// continue, which the main worker always does. The first failure is the query's outcome. Also `None` if the worker
-/// took no part.
+/// Runs one worker from its first to its last morsel. `between` is called before each morsel and decides whether the
+/// worker continues; the main worker always does. `None` if the worker failed or took no part. The first failure of all
+/// workers becomes the outcome of the query.
 fn worker<'p, E: EndSpec>(
     shared: &PipelineState<'_, 'p, '_>,
     end: E,
@@ -289,7 +291,8 @@ impl<E: EndSpec> Consumer for PartOfEnd<'_, '_, E> {
     }
 }
 
-/// Passes morsels to the end until there are none left; `None` if the worker took no part.
+/// Takes morsels of each leaf in turn until there are none left; `None` if the worker took no part, since there were
+/// enough rows already.
 fn take_morsels<'p>(
     shared: &PipelineState<'_, 'p, '_>,
     first: Option<(usize, Pipeline<'p>)>,
@@ -333,7 +336,7 @@ fn take_morsels<'p>(
             job.done.store(true, Ordering::Relaxed);
             let all = shared.any_row || shared.pipe.ends_in_slice();
             if all {
-                // Others may abandon their work: its rows would be dropped.
+                // Other workers may stop, since their rows would be dropped.
                 shared.enough.store(true, Ordering::Relaxed);
                 ctx.stop.store(true, Ordering::Relaxed);
             }
@@ -361,7 +364,7 @@ fn take_morsels<'p>(
     }))
 }
 
-/// Runs another executor on the main worker's thread; all workers process the blocks that it produces.
+/// Runs another executor on the main worker's thread, while all workers process the blocks that it produces.
 fn take_blocks(
     ctx: &QueryContext<'_>,
     rows: &Streamed<'_>,
@@ -376,7 +379,7 @@ fn take_blocks(
     rows.take_all(ctx, work, between)
 }
 
-/// Passes the rows of blocks through a chain, batch by batch.
+/// Passes the rows of blocks through the stages, batch by batch.
 struct BlockWork<'b, 'w, 'p, 'd> {
     chunk: Batch,
     is_done: &'b dyn Fn() -> bool,
@@ -407,14 +410,14 @@ impl StreamWork for BlockWork<'_, '_, '_, '_> {
     }
 }
 
-/// True if a worker was stopped only because another one has found enough rows.
+/// True if the error only means that this worker was stopped because there are enough rows.
 fn is_because_of_enough(shared: &PipelineState<'_, '_, '_>, e: &Error) -> bool {
     matches!(e, Error::Cancelled)
         && shared.enough.load(Ordering::Relaxed)
         && !shared.ctx.cancel.is_cancelled()
 }
 
-/// Turns the end because of enough rows into success.
+/// Returns success if the flow ended because there are enough rows; calls `stopped` if this worker found that out.
 fn absorb_stop(
     shared: &PipelineState<'_, '_, '_>,
     flow: Flow,
@@ -426,7 +429,7 @@ fn absorb_stop(
             stopped();
             Ok(())
         }
-        // Reported because of the stop flag, which was not set by a failure.
+        // This worker noticed the stop flag, which another worker set when it had enough rows.
         Err(Halt::Failed(e)) if is_because_of_enough(shared, &e) => Ok(()),
         Err(Halt::Failed(e)) => Err(e),
     }
@@ -461,7 +464,7 @@ fn take_job<'p>(
             return Ok(());
         }
         if !between()? {
-            // Others take the remaining ones.
+            // Other workers take the remaining morsels.
             break;
         }
         let from = job.next.fetch_add(job.morsel, Ordering::Relaxed);
@@ -495,7 +498,7 @@ fn take_job<'p>(
                     break;
                 };
                 let total = rows.rows;
-                // An end takes any number at once.
+                // The pipeline's end, and rows without columns, need no division into batches.
                 if rows.columns.is_empty() || chain.first == StageInput::END {
                     ctx.check()?;
                     chain.batch(rows.view())?;
@@ -528,7 +531,7 @@ fn take_job<'p>(
     Ok(())
 }
 
-/// Passes on the chunks of a buffer in this range; the first one has its rows without columns as well.
+/// Passes on the morsels of a buffer in this range: its chunks, after the rows without columns if there are any.
 fn give_chunks(
     held: &RowBuffer,
     range: Range<usize>,
@@ -549,8 +552,8 @@ fn give_chunks(
     Ok(())
 }
 
-/// The next rows from another executor; `None` when there are no more. The thread does not hold its slot while it
-/// waits.
+/// The next rows from another executor; `None` if there are no more. While the thread waits, it gives up its place in
+/// the pool.
 pub(crate) fn next_pulled(ctx: &QueryContext<'_>, rows: &dyn PulledRows) -> Result<Option<Batch>> {
     loop {
         match rows.poll()? {
@@ -570,7 +573,7 @@ pub(crate) fn next_pulled(ctx: &QueryContext<'_>, rows: &dyn PulledRows) -> Resu
     }
 }
 
-/// This worker's pipeline of a leaf that is an exploration.
+/// This worker's pipeline for a leaf that is an exploration; created when it is first needed.
 fn explorer<'w, 'p>(
     shared: &PipelineState<'_, 'p, '_>,
     at: usize,

@@ -1,7 +1,7 @@
-//! A program of its own, since one file of the library is compiled into it again.
+//! A program of its own, since it compiles a file of the library a second time.
 //!
-//! Calls for help under loom: the file that the library is made of, with loom's atomics and locks, in every interleaving (of at
-//! most three preemptions).
+//! Tests calls for help under loom: compiles the library's file with loom's atomics and locks, and runs every
+//! interleaving of its threads with at most three preemptions.
 
 #![cfg(not(sanitized))]
 
@@ -28,15 +28,15 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Something that only those may look at who work for its owner.
+/// A value that only its owner, and the helpers while the owner waits for them, may read.
 struct Lent(UnsafeCell<u32>);
 
-// SAFETY: loom's cell finds out whether it is used by two at once.
+// SAFETY: loom's cell panics if two threads use it at the same time.
 unsafe impl Sync for Lent {}
 
 impl Lent {
     fn look(&self) -> u32 {
-        // SAFETY: a look, which loom compares with what others do to it.
+        // SAFETY: a read, which loom checks against writes of other threads.
         self.0.with(|value| unsafe { *value })
     }
 
@@ -66,7 +66,7 @@ fn nobody_helps_who_has_returned() {
                 ask(0);
             },
         );
-        // All visitors have left: the owner is alone with it.
+        // All helpers have returned, so the owner may write to it.
         lent.end();
         let helped = helped.load(loom::sync::atomic::Ordering::Relaxed);
         assert_eq!(helper.join().unwrap(), helped == 1);

@@ -5,13 +5,14 @@ use crate::shard::ShardEdges;
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
 
-/// The edges of one predicate in one direction: all here, or on several shards. Loops choose once per step which of the
-/// two they read; lookups that happen once per step, or seldom, are methods here. Keys are ids.
+/// The edges of one predicate in one direction: all in this process, or spread over several shards. Loops over rows
+/// match on the variant once per step; lookups that happen once per step, or seldom, are methods of this type. Keys are
+/// ids.
 #[derive(Clone, Copy, Debug)]
 pub enum Edges<'a> {
-    /// All edges are here.
+    /// All edges are in this view.
     Here(EdgeView<'a>),
-    /// The edges are spread over shards; some of them are here.
+    /// The edges are spread over shards; this shard has some of them.
     Sharded(ShardEdges<'a>),
 }
 
@@ -22,7 +23,7 @@ impl<'a> From<EdgeView<'a>> for Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    /// The view of the edges, if all are here.
+    /// The view of the edges, if it has all of them.
     #[inline]
     #[must_use]
     pub fn here(&self) -> Option<&EdgeView<'a>> {
@@ -59,8 +60,8 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// The segment that alone has the answer for `scope`, if there is one: as [`EdgeView::plain`]. On several shards
-    /// there is one only if it has no edges.
+    /// The segment that contains all edges visible in `scope`, if there is one, as [`EdgeView::plain`]. On several
+    /// shards there is one only if no edge is visible.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: GraphScope<'_>) -> Option<Segment<'a>> {
@@ -211,15 +212,15 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Removes keys without an edge in `scope` from some that [`Self::candidate_keys`] gave. O(keys), and their lists
-    /// where named graphs are read or a patch may have edits.
+    /// Removes the keys without an edge in `scope` from a list of keys returned by [`Self::candidate_keys`]. O(keys),
+    /// and also the length of their lists where named graphs are read or a patch may have edits.
     pub fn retain_with_edges(&self, scope: GraphScope<'_>, keys: &mut Vec<u32>) {
-        /// Keys whose lists are fetched together.
+        /// Number of keys whose lists are fetched together.
         const PART: usize = 8192;
         let patch = match self {
-            // Where one segment has the answer except for touched keys, all its other keys have an edge.
+            // Where all edges of untouched keys are in one segment, each of these keys has an edge.
             Self::Here(view) => view.plain_but_dirty(scope).map(|(_, patch)| patch.dirty()),
-            // Bases give only keys that have an edge.
+            // A base returns only keys that have an edge; other candidates are touched by the patch.
             Self::Sharded(edges) => match edges.patch() {
                 Some(patch) => Some(patch.dirty()),
                 None => return,
@@ -249,7 +250,7 @@ impl<'a> Edges<'a> {
         let mut scratch = Vec::new();
         let mut part = 1;
         let mut rest = keys;
-        // Mostly the first key has one.
+        // The first batch has one key, and later ones more: mostly the first key has an edge.
         while !rest.is_empty() {
             let (now, later) = rest.split_at(part.min(rest.len()));
             self.fetch(now.iter().map(|&key| (key, scope)));
@@ -282,7 +283,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Number of edges in the scope without reading any, where counts suffice.
+    /// Number of edges in the scope, from counts alone; `None` if edges would have to be read.
     #[must_use]
     pub fn exact_edges(&self, scope: GraphScope<'_>) -> Option<u64> {
         let default = if scope.sees(DEFAULT_GRAPH) {
@@ -311,7 +312,8 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Number of edges in the scope, ignoring overlaps and the choice of named graphs: an upper bound for the planner.
+    /// Number of edges in the scope for the planner: an upper bound, since an edge counts in each graph that has it,
+    /// and all named graphs count.
     #[must_use]
     pub fn edge_estimate(&self, scope: GraphScope<'_>) -> u64 {
         let d = if scope.sees(DEFAULT_GRAPH) {
@@ -336,7 +338,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// As [`EdgeView::some_key`]; for a sharded store a key of this shard, or none.
+    /// As [`EdgeView::some_key`]; on several shards a key of this shard, or none.
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         match self {
             Self::Here(view) => view.some_key(share, out),
@@ -353,16 +355,16 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Prefetches, in one round, the data that [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`] will
-    /// need: to be called before the loop over a batch. Does nothing where all edges are here.
+    /// Prefetches, in one round trip, the data that [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`]
+    /// will need; called before the loop over a batch. Does nothing if all edges are here.
     pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, GraphScope<'s>)>) {
         if let Self::Sharded(edges) = self {
             edges.fetch(keys);
         }
     }
 
-    /// Prefetches, in one round, the data that [`Self::default_degree`] and [`Self::named_degree`] will need. Does
-    /// nothing where all edges are here.
+    /// Prefetches, in one round trip, the data that [`Self::default_degree`] and [`Self::named_degree`] will need. Does
+    /// nothing if all edges are here.
     pub fn fetch_degrees(&self, keys: &[u32]) {
         if let Self::Sharded(edges) = self {
             edges.fetch_degrees(keys);

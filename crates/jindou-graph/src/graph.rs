@@ -1,8 +1,8 @@
-//! The interface between a graph and its readers: everything that planner and executors ask of one.
+//! The interface between a graph and its readers, the planner and the executors.
 //!
-//! They know [`Graph`] and the views that it hands out, not where the data is. A method is called once per query, step
-//! or batch, never once per row: loops over rows use the concrete views, [`Edges`], [`Predicates`] and [`Vocabulary`],
-//! whose calls are static.
+//! Readers know [`Graph`] and the views that it returns, not where the data is stored. A method of [`Graph`] is called
+//! once per query, step or batch, never once per row, since the call is virtual: loops over rows use the concrete views
+//! [`Edges`], [`Predicates`] and [`Vocabulary`].
 
 use crate::segment::Patch;
 use crate::shard::Sharded;
@@ -13,52 +13,55 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Names one consistent state of one graph. Plans, caches and tables of rows carry it.
+/// Identifies one snapshot of one graph. Plans, caches and tables of rows store it to detect that they are out of date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// The id epoch: graphs with different ones number vertices differently.
+    /// The id epoch: in graphs of different epochs the same term may have different ids.
     pub epoch: u64,
-    /// The state: unique within the epoch.
+    /// The snapshot: unique within the epoch.
     pub version: u64,
-    /// A counter that increases when queries should be planned again: when predicates, graphs or sets of predicates
+    /// A counter that increases when cached plans should be replaced: when predicates, graphs or characteristic sets
     /// were added, or counts changed much.
     pub shape: u64,
 }
 
-/// Kinds of terms that include all objects of a predicate, from the least specific to the most specific.
+/// Kinds of terms; each contains all objects of some predicate. From the least specific to the most specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectTerms {
     /// Anything.
     Any,
-    /// IRIs, blank nodes and strings, of `xsd:string` or with a language: `=` between two such terms is true only if they
-    /// are the same (SPARQL 1.1 §17.3, RDFterm-equal). A string also equals literals of types derived from `xsd:string`.
+    /// IRIs, blank nodes and strings (`xsd:string` or with a language tag): `=` between two such terms is true only if
+    /// they are the same (SPARQL 1.1 §17.3, RDFterm-equal). A string also equals literals of types derived from
+    /// `xsd:string`.
     Texts,
     /// IRIs and blank nodes.
     Resources,
 }
 
-/// One consistent state of a graph, to be explored. A store's snapshot is the one that queries explore.
+/// One snapshot of a graph, or of a shard of it, as queries read it.
 pub trait Graph: Send + Sync {
     // Identity.
 
-    /// The epoch, the state and the shape.
+    /// The epoch, the version and the shape.
     fn identity(&self) -> Identity;
 
-    /// Returns true if nothing changed since the graph was numbered, so that characteristic sets are exact.
+    /// Returns true if no update changed the graph since it was loaded, so that characteristic sets are exact.
     fn is_as_loaded(&self) -> bool;
 
-    /// Access to the other shards, if this is one of several. Reading a vertex may then cost a round trip, so the
-    /// vertices of a batch are [fetched](Sharded::fetch) together. Called once per step or batch.
+    /// Access to the other shards, if this graph is one of several shards. Reading a vertex may then need a round trip
+    /// to another shard, so the vertices of a batch are [fetched](Sharded::fetch) together. Called once per step or
+    /// batch.
     fn as_sharded(&self) -> Option<&Sharded> {
         None
     }
 
-    /// The graph itself, for work that outlives the borrow; `None` if it cannot.
+    /// The graph itself, for work that outlives the borrow; `None` if the graph is not reference-counted.
     fn shared(&self) -> Option<Arc<dyn Graph>> {
         None
     }
 
-    /// The concrete type, for code that knows it: such as what opens another shard in the state of a graph.
+    /// The graph as `Any`, for code that downcasts it to its concrete type, for example to open another shard in the
+    /// same snapshot. `None` if it is not `'static`.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
@@ -68,17 +71,17 @@ pub trait Graph: Send + Sync {
     /// Number of predicates; their dense ids count from 0.
     fn predicate_count(&self) -> u32;
 
-    /// The term of a predicate; vertex 0 for an unknown number.
+    /// The vertex of a predicate's term; vertex 0 for an unknown dense id.
     fn vertex_of(&self, p: PredicateId) -> VertexId;
 
-    /// The edges of a predicate in one direction, in all graphs; none for an unknown number.
+    /// The edges of a predicate in one direction, in all graphs; no edges for an unknown dense id.
     fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_>;
 
-    /// A number that changes with a predicate's segments: with the epoch, predicate and direction it identifies their
-    /// content permanently. Patches over them are identified by the version.
+    /// The generation of a predicate's segments: epoch, predicate, direction and generation together identify the
+    /// segments' content permanently. The version of [`Self::identity`] identifies the patches over them.
     fn generation_of(&self, p: PredicateId) -> u32;
 
-    /// Returns true if a predicate has gained or lost edges compared with its segments.
+    /// Returns true if updates added or removed edges of the predicate since its segments were written.
     fn is_predicate_patched(&self, p: PredicateId) -> bool {
         let patch = self.edges(p, Direction::Out).patch();
         patch.is_some_and(|p: &Patch| !p.is_empty())
@@ -86,17 +89,18 @@ pub trait Graph: Send + Sync {
 
     // Vertices.
 
-    /// Predicates by term and by vertex: characteristic sets, and additions to single vertices by edits.
+    /// Predicates by term and by vertex: characteristic sets, and the predicates that updates added to single vertices.
     fn predicates(&self) -> Predicates<'_>;
 
-    /// The instances of a class (default and named graphs merged) as intervals, if they are few. Exact for vertices that
-    /// no patch of `rdf:type` touches; those must be looked up in the segment.
+    /// The instances of a class (default and named graphs merged) as intervals of ids, if there are few intervals.
+    /// Exact for vertices that no patch of `rdf:type` touches; others must be looked up among the edges.
     fn class_intervals(&self, class: VertexId) -> Option<&[[u32; 2]]>;
 
-    /// Kind of terms that certainly includes every object of the predicate, in all graphs.
+    /// The most specific kind of terms that is known to include every object of the predicate, in all graphs.
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
 
-    /// Upper bound of the ids of most vertices, which start at 1; suitable as the size of bitmaps.
+    /// Upper bound of the ids of most vertices, for use as the size of bitmaps. Ids start at 1; only vertices that
+    /// updates added have larger ids.
     fn dense_ids(&self) -> u32;
 
     // Named graphs.
@@ -104,25 +108,27 @@ pub trait Graph: Send + Sync {
     /// Returns true if a named graph holds a quad.
     fn has_graph(&self, graph: u32) -> bool;
 
-    /// Named graphs that hold a quad: ascending.
+    /// Named graphs that hold a quad, ascending.
     fn named_graphs(&self) -> Arc<[u32]>;
 
-    /// The predicates that occur in one graph: ascending, each once; a superset where a patch removed edges.
+    /// The predicates that occur in one graph: ascending, each once. May also contain predicates whose edges a patch
+    /// removed.
     fn graph_predicates(&self, graph: u32) -> Vec<u32>;
 
-    /// Sets `out` to the subjects of one graph with a predicate: ascending; a superset where a patch removed edges.
+    /// Sets `out` to the subjects in one graph that have the predicate: ascending. May also contain subjects whose
+    /// edges a patch removed.
     fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>);
 
     // Counts for the planner.
 
-    /// Statistics of the data below patches; see [`Self::predicate_statistics`], [`Self::quads`] and [`Self::vertices`]
-    /// for counts with patches.
+    /// Statistics of the base, without the changes of patches. [`Self::predicate_statistics`], [`Self::quads`] and
+    /// [`Self::vertices`] include these.
     fn statistics(&self) -> &Statistics;
 
-    /// Counts of one predicate, patch included.
+    /// Counts of one predicate, including its patch.
     fn predicate_statistics(&self, p: PredicateId) -> PredicateStatistics;
 
-    /// Quads, patches included.
+    /// Number of quads, including patches.
     fn quads(&self) -> u64;
 
     /// Number of terms with an id.

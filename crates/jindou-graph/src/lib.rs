@@ -1,15 +1,16 @@
-//! A graph as planner and executors see it: [`Graph`], and the views of edges, predicates and terms that it hands out.
+//! A graph as the planner and the executors read it: [`Graph`], and the views of edges, predicates and terms that it
+//! returns.
 //!
 //! ```text
-//! Graph ──► Edges        the edges of a predicate in one direction: [`segment`]s and a patch over them ([`segment::EdgeView`]),
-//!      │                 or some of them and the way to the other shards ([`shard::ShardEdges`])
-//!      ├──► Predicates   predicates by term and by vertex: [`sets`], and what edits ([`delta`]) gave to single vertices
+//! Graph ──► Edges        the edges of a predicate in one direction: [`segment`]s and a patch ([`segment::EdgeView`]),
+//!      │                 or this shard's edges and access to the other shards' ([`shard::ShardEdges`])
+//!      ├──► Predicates   predicates by term and by vertex: [`sets`], and those that updates added ([`delta`])
 //!      ├──► Vocabulary   terms ↔ ids, and the values of terms
 //!      ├──► Statistics   counts for the planner
-//!      └──► Sharded      the way to the other shards, for a graph that is one of several
+//!      └──► Sharded      access to the other shards, for a graph that is one of several shards
 //! ```
 //!
-//! Where the data comes from (files, updates, other servers) is the business of the crates above, which implement [`Graph`] and
+//! The data comes from files, updates and other servers. Other crates read these, and implement [`Graph`] and
 //! [`shard::OtherShards`].
 
 pub mod delta;

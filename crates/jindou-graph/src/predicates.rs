@@ -1,4 +1,4 @@
-//! Predicates by term and by vertex, as loops over rows read them.
+//! Predicates by term and by vertex, for use in loops over rows.
 
 use crate::delta::{BaseSets, VertexDelta};
 use crate::sets::CharacteristicSets;
@@ -6,17 +6,18 @@ use jindou_model::{Direction, PredicateId, VertexId};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Predicates of a graph by term and by vertex. To be obtained once per query or step; its methods are not virtual.
+/// Predicates of a graph by term and by vertex. Callers obtain it once per query or step; its methods are not virtual.
 #[derive(Clone, Copy)]
 pub struct Predicates<'a> {
-    /// Dense predicate ids by vertex: those of the load, and those that updates added.
+    /// Dense predicate ids by vertex: of the predicates of the base, and of those that updates added.
     numbers: [Option<&'a FxHashMap<u32, u32>>; 2],
     base: BaseSets<'a>,
     touched: Option<&'a VertexDelta>,
 }
 
 impl<'a> Predicates<'a> {
-    /// Without edits: dense predicate ids by vertex, and the characteristic sets of the vertices `1..=vertices`.
+    /// Creates a view without updates, from the dense predicate ids by vertex and the characteristic sets of the
+    /// vertices `1..=vertices`.
     #[must_use]
     pub fn new(
         numbers: &'a FxHashMap<u32, u32>,
@@ -30,7 +31,8 @@ impl<'a> Predicates<'a> {
         }
     }
 
-    /// With predicates, and predicates of vertices, that edits added.
+    /// Adds the changes by updates: `numbers` has the dense ids of new predicates by vertex, `touched` the predicates
+    /// that single vertices got.
     #[must_use]
     pub fn with_edits(self, numbers: &'a FxHashMap<u32, u32>, touched: &'a VertexDelta) -> Self {
         Self {
@@ -47,8 +49,9 @@ impl<'a> Predicates<'a> {
         known.find_map(|n| n.get(&v.0)).copied().map(PredicateId)
     }
 
-    /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a superset
-    /// where a patch removed edges. O(log runs + log edits); borrowed where no edit added one.
+    /// The dense ids of the predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph, ascending.
+    /// May also contain predicates whose edges a patch removed. O(log runs + log edits); borrowed unless updates added
+    /// a predicate to the vertex.
     #[must_use]
     pub fn of_vertex(&self, v: u32, direction: Direction) -> Cow<'a, [u32]> {
         match self.touched {
@@ -57,14 +60,15 @@ impl<'a> Predicates<'a> {
         }
     }
 
-    /// The characteristic sets without edits; edits widen those of some vertices: [`Self::widened_vertices`].
+    /// The characteristic sets of the base. [`Self::widened_vertices`] are the vertices to which updates added
+    /// predicates.
     #[must_use]
     pub fn sets(&self) -> CharacteristicSets<'a> {
         self.base.sets
     }
 
-    /// The vertices whose predicate lists in a direction were widened by edits, ascending, each with its whole list as
-    /// returned by [`Self::of_vertex`]. O(edits).
+    /// The vertices to which updates added predicates in a direction, ascending, each with its whole list as returned
+    /// by [`Self::of_vertex`]. O(edits).
     #[must_use]
     pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, Cow<'a, [u32]>)> {
         let vertices = self.touched.map(|t| t.widened(direction));
@@ -74,9 +78,9 @@ impl<'a> Predicates<'a> {
             .collect()
     }
 
-    /// The distinct predicate lists of the vertices that edits widened, and the number of vertices with each: supersets
-    /// of the vertices' out-predicates. The planner must add them to the characteristic sets before it concludes that
-    /// anything is empty. O(distinct lists).
+    /// The distinct out-lists of the vertices to which updates added predicates, and the number of vertices with each.
+    /// Each is a superset of its vertices' out-predicates. The planner must add these lists to the characteristic sets
+    /// before it concludes that a pattern has no solutions. O(distinct lists).
     pub fn widened_sets(&self) -> impl Iterator<Item = (&'a [u32], u32)> + use<'a> {
         self.touched.into_iter().flat_map(VertexDelta::widened_sets)
     }

@@ -13,9 +13,9 @@ pub struct PredicateStatistics {
     pub edges: u64,
     /// Edges in named graphs (one edge in two graphs counts twice).
     pub named_edges: u64,
-    /// Distinct subjects (in the default graph; in the named graphs where the default graph has none).
+    /// Distinct subjects in the default graph, or in the named graphs if the default graph has none.
     pub subjects: u32,
-    /// Distinct objects, likewise.
+    /// Distinct objects in the default graph, or in the named graphs if the default graph has none.
     pub objects: u32,
     /// Length of the longest list of objects of one subject.
     pub max_out: u32,
@@ -23,38 +23,39 @@ pub struct PredicateStatistics {
     pub max_in: u32,
 }
 
-/// A characteristic set as the planner sees it: exact, or several similar ones merged. `predicates` and `classes` are
-/// then supersets of every member's, so "no set has both" proves emptiness.
+/// A characteristic set for the planner: exact, or several similar sets merged. `predicates` and `classes` of a merged
+/// set include those of all its members. So if no set contains two given predicates, no subject has both.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlannerSet {
-    /// Number of subjects that have it.
+    /// Number of subjects that have the set.
     pub subjects: u64,
-    /// Classes (vertex ids) and how many of the subjects are in each; ascending ids.
+    /// Classes (vertex ids), and the number of the subjects that are in each; ascending ids.
     pub classes: Vec<(u32, u64)>,
-    /// Predicates (dense ids), the number of subjects that have each, and edges; ascending ids.
+    /// Predicates (dense ids), the number of the subjects that have each, and the number of their edges; ascending ids.
     pub predicates: Vec<(u32, u64, u64)>,
 }
 
-/// A key of the default graph with so many neighbours that moving rows to its list costs less than moving the list to
-/// them.
+/// A key of the default graph that has very many neighbours. In a sharded store, sending rows to the shard that has the
+/// key's list costs less than sending the list to the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub struct HeavyKey {
-    /// Twice the dense predicate id, plus 1 for edges that enter.
+    /// Twice the dense predicate id; plus 1 for edges that enter the key.
     segment: u32,
-    /// The vertex.
+    /// The key's vertex.
     pub key: u32,
-    /// Number of its neighbours.
+    /// Number of the key's neighbours.
     pub edges: u32,
 }
 
 impl HeavyKey {
-    /// Smallest number of neighbours: a list of 32 KiB.
+    /// Smallest number of neighbours of a heavy key: their list takes 32 KiB.
     pub const LEAST: u32 = 1 << 13;
-    /// Largest number of keys that are stored, those with the most neighbours: 768 KiB.
+    /// Largest number of heavy keys that are stored, which take 768 KiB. If there are more, those with the fewest
+    /// neighbours are left out.
     pub const MOST: usize = 1 << 16;
 
-    /// The key of an edge list.
+    /// Creates an entry for the key of an edge list.
     #[must_use]
     pub fn new(predicate: u32, direction: Direction, key: u32, edges: u32) -> Self {
         Self {
@@ -64,17 +65,17 @@ impl HeavyKey {
         }
     }
 
-    /// Dense id of its predicate.
+    /// Dense id of the predicate.
     #[must_use]
     pub fn predicate(self) -> u32 {
         self.segment >> 1
     }
 }
 
-/// Largest number of sets; rarer ones are merged. Keeps every estimate well under a millisecond.
+/// Largest number of sets; rarer ones are merged. The limit bounds the time of an estimate to well under a millisecond.
 pub const MAX_PLANNER_SETS: usize = 10_000;
 
-/// Read-only statistics of a base, on the heap.
+/// Statistics of a base.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     /// Vertices of the base.
@@ -83,22 +84,22 @@ pub struct Statistics {
     pub quads: u64,
     /// Dense id of `rdf:type`, if it occurs.
     pub rdf_type: Option<u32>,
-    /// By dense predicate id.
+    /// Counts of the predicates, by dense predicate id.
     pub predicates: Vec<PredicateStatistics>,
     /// Number of members of each class (default and named graphs merged).
     pub classes: FxHashMap<u32, u64>,
     /// Characteristic sets of subjects, most frequent first.
     pub sets: Vec<PlannerSet>,
-    /// By predicate, direction and key, ascending; only in sharded stores.
+    /// Sorted by predicate, direction and key; only in sharded stores.
     pub heavy: Vec<HeavyKey>,
-    /// For each predicate the ascending numbers of the sets that have it.
+    /// For each predicate the ascending indexes in `sets` of the sets that have it.
     pub sets_of_predicate: Vec<Vec<u32>>,
-    /// For each class the ascending numbers of the sets that have it.
+    /// For each class the ascending indexes in `sets` of the sets that have it.
     pub sets_of_class: FxHashMap<u32, Vec<u32>>,
 }
 
 impl Statistics {
-    /// The heavy keys of a predicate in one direction, ascending. O(log of all of them).
+    /// The heavy keys of a predicate in one direction, ascending. O(log heavy keys).
     #[must_use]
     pub fn heavy_keys(&self, predicate: u32, direction: Direction) -> &[HeavyKey] {
         let segment = predicate << 1 | direction as u32;
@@ -108,7 +109,7 @@ impl Statistics {
         &rest[..len]
     }
 
-    /// Fills the two indexes from `sets`. O(total size).
+    /// Computes `sets_of_predicate` and `sets_of_class` from `sets`. O(total size).
     pub fn index(&mut self) {
         self.sets_of_predicate = vec![Vec::new(); self.predicates.len()];
         self.sets_of_class.clear();
@@ -125,10 +126,10 @@ impl Statistics {
     }
 }
 
-/// Merges exact sets down to at most `most`, at least 1: the most frequent stay unchanged; the others are grouped by
-/// their classes and their rarest predicates.
+/// Merges exact sets down to at most `most`, at least 1: the most frequent sets stay unchanged; all other sets are
+/// grouped by their most frequent class and their rarest predicate, and each group is merged.
 ///
-/// `frequency` is the number of subjects by predicate. O(sets log sets).
+/// `frequency` is the number of subjects of each predicate. O(sets log sets).
 #[must_use]
 pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64], most: usize) -> Vec<PlannerSet> {
     exact.sort_by(|a, b| {
@@ -145,7 +146,8 @@ pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64], most: usize) ->
     let freq = |p: u32| frequency.get(p as usize).copied().unwrap_or(0);
     let mut groups: FxHashMap<u64, PlannerSet> = FxHashMap::default();
     for set in rest {
-        // Similar sets: the same most frequent class, and the same rarest predicate, folded into the room.
+        // Sets with the same most frequent class and the same rarest predicate are similar. A hash of the two selects
+        // one of the `room` groups.
         let class = set.classes.first().map_or(0, |c| u64::from(c.0));
         let rare = set
             .predicates

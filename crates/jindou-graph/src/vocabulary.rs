@@ -1,4 +1,4 @@
-//! Terms ↔ ids and the values of terms, as loops over rows read them.
+//! Terms ↔ ids and the values of terms, for use in loops over rows.
 
 use crate::delta::TailTerms;
 use jindou_dictionary::index::{OpenIndexes, Probe, Question};
@@ -7,17 +7,18 @@ use jindou_model::{FIRST_TAIL_ID, NO_VERTEX, VertexId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Terms that are not in this process's dictionary. A call may cost a round trip, so it is made for a batch.
+/// A source of terms outside this process's dictionary, such as another shard. A call may cost a round trip, so it is
+/// made once per batch.
 pub trait TermSource: Send + Sync {
-    /// Appends the id of every term, given by its canonical bytes; [`NO_VERTEX`] for an unknown one.
+    /// Appends the id of every term, given by its canonical bytes, to `out`; [`NO_VERTEX`] for an unknown term.
     fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>);
 
     /// Calls `take` with the position in `ids` and the canonical bytes of every id that has a term, in any order.
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8]));
 }
 
-/// Terms ↔ ids of a graph, and the values of terms. To be obtained once per query: where the terms are this process's,
-/// its methods are not virtual.
+/// Terms ↔ ids of a graph, and the values of terms. Callers obtain it once per query: if the terms are in this
+/// process's dictionary, its methods make no virtual calls.
 #[derive(Clone, Copy)]
 pub struct Vocabulary<'a>(TermsOrigin<'a>);
 
@@ -28,7 +29,7 @@ enum TermsOrigin<'a> {
 }
 
 impl<'a> Vocabulary<'a> {
-    /// A dictionary's terms, and those that were added later.
+    /// The terms of a dictionary, and the terms that updates added to it.
     #[must_use]
     pub fn stored(
         dictionary: &'a Dictionary,
@@ -38,13 +39,13 @@ impl<'a> Vocabulary<'a> {
         Self(TermsOrigin::Stored(dictionary, tail, indexes))
     }
 
-    /// Terms from elsewhere. None of them is in an index: they are compared by their content.
+    /// The terms of a [`TermSource`]. No index contains these terms: conditions are evaluated on each term's content.
     #[must_use]
     pub fn other(source: &'a dyn TermSource) -> Self {
         Self(TermsOrigin::Other(source, None))
     }
 
-    /// As [`Self::other`], with terms that were added later, which are here.
+    /// As [`Self::other`], with the terms that updates added, which this process has.
     #[must_use]
     pub fn other_with(source: &'a dyn TermSource, tail: &'a TailTerms) -> Self {
         Self(TermsOrigin::Other(source, Some(tail)))
@@ -70,8 +71,8 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Appends the id of every term; [`NO_VERTEX`] for an unknown one. In a local dictionary the cache misses of
-    /// different lookups overlap; otherwise there is one request for all.
+    /// Appends the id of every term to `out`; [`NO_VERTEX`] for an unknown term. In a local dictionary the cache misses
+    /// of different lookups overlap; a [`TermSource`] gets one request for all terms.
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         match self.0 {
@@ -100,7 +101,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Appends the canonical bytes of a term; returns false for an unknown id.
+    /// Appends the canonical bytes of a term to `out`; returns false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
         match self.0 {
             TermsOrigin::Stored(dictionary, tail, _) => {
@@ -126,7 +127,8 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// The first id above those that have value ranks: all ids below belong to [`Self::ranks`].
+    /// End of the ids that have value ranks: [`Self::ranks`] has the rank of every smaller vertex id. 1 if the graph
+    /// has no ranks.
     #[inline]
     #[must_use]
     pub fn ranked_end(&self) -> u32 {
@@ -146,15 +148,15 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// The dictionary that has the value rank of this id, if there is one.
+    /// The dictionary that has the value rank of this id, if the id has a rank.
     #[inline]
     #[must_use]
     pub fn ranks_of(&self, id: u32) -> Option<&'a Dictionary> {
         self.ranks().filter(|_| id < FIRST_TAIL_ID)
     }
 
-    /// The answer of an index of the graph's terms to a question, if one has any. Verdicts concern ids below
-    /// [`FIRST_TAIL_ID`].
+    /// The answer of the first index of the graph's terms that can answer a question; `None` if no index can. Its
+    /// verdicts are only about ids below [`FIRST_TAIL_ID`].
     #[must_use]
     pub fn probe(&self, question: &Question<'_>) -> Option<Box<dyn Probe + 'a>> {
         match self.0 {
@@ -163,7 +165,8 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Returns true if there are indexes besides the value ranks: then it is worth asking about more than comparisons.
+    /// Returns true if there are indexes other than the value ranks. Otherwise only comparisons can be answered by
+    /// [`Self::probe`], so callers need not ask other questions.
     #[inline]
     #[must_use]
     pub fn has_indexes(&self) -> bool {
@@ -173,7 +176,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Decodes many terms.
+    /// A decoder for many terms.
     #[must_use]
     pub fn decoding(&self) -> TermDecoding<'a> {
         TermDecoding(match self.0 {
@@ -192,8 +195,8 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
-/// Decodes terms of a [`Vocabulary`]: ids close to each other are cheap, and terms from elsewhere are fetched in
-/// batches.
+/// Decodes terms of a [`Vocabulary`]. Decoding ids close to each other is cheap; terms of a [`TermSource`] are fetched
+/// in batches.
 pub struct TermDecoding<'a>(Decoding<'a>);
 
 enum Decoding<'a> {
@@ -201,7 +204,7 @@ enum Decoding<'a> {
     Other(FetchedTerms<'a>, Option<&'a TailTerms>),
 }
 
-/// The terms that were fetched last.
+/// The terms of the last batch that was fetched from a [`TermSource`].
 struct FetchedTerms<'a> {
     source: &'a dyn TermSource,
     bytes: Vec<u8>,
@@ -222,7 +225,7 @@ impl FetchedTerms<'_> {
         let (bytes, places) = (&mut self.bytes, &mut self.places);
         bytes.clear();
         places.clear();
-        // An id without a term is not requested again. No term is empty.
+        // An id without a term gets the empty range, so that it is not requested again: no term is empty.
         places.extend(ids.iter().map(|&id| (id, 0..0)));
         self.source.terms_many(ids, &mut |at, term| {
             let start = bytes.len();
@@ -236,7 +239,7 @@ impl FetchedTerms<'_> {
 
 impl TermDecoding<'_> {
     /// The canonical bytes of a term; `None` for unknown ids.
-    // Inlined is only what nearly all ids need: a function call costs a tenth of decoding a term.
+    // Only the code that nearly all ids need is inlined: a function call costs a tenth of decoding a term.
     #[inline(always)]
     pub fn term(&mut self, id: VertexId) -> Option<&[u8]> {
         if id.0 >= FIRST_TAIL_ID {
@@ -248,7 +251,7 @@ impl TermDecoding<'_> {
         }
     }
 
-    /// [`Self::term`] of an id that is not below [`FIRST_TAIL_ID`].
+    /// [`Self::term`] of an id from [`FIRST_TAIL_ID`] on.
     #[cold]
     #[inline(never)]
     fn tail_term(&mut self, id: VertexId) -> Option<&[u8]> {
@@ -258,8 +261,8 @@ impl TermDecoding<'_> {
         }
     }
 
-    /// Prefetches the data that [`Self::term`] will need for these ids, replacing what was fetched before: some tens of
-    /// ids, before decoding the first.
+    /// Prefetches the data that [`Self::term`] will need for these ids, and discards data that was fetched before.
+    /// Called with some tens of ids, before decoding the first.
     #[inline]
     pub fn prefetch(&mut self, ids: &[u32]) {
         match &mut self.0 {

@@ -1,22 +1,23 @@
-//! Parts that runners of tests in text files share: `JINDOU_CASES=FILE` or `FILE:LINE` selects cases.
+//! Parts shared by test runners that read their cases from text files. `JINDOU_CASES=FILE` or `FILE:LINE` selects
+//! cases.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// A file of cases, and the line around which one is selected.
+/// A file of test cases, and optionally a line that selects one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseFile {
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Line of the selected case, `None` for all.
+    /// A line of the selected case; `None` for all cases.
     pub line: Option<usize>,
 }
 
-/// The selected files of a folder, in the order of their names.
+/// The selected files of a folder, sorted by name.
 ///
 /// # Panics
 ///
-/// If there are none.
+/// If no file is selected.
 #[must_use]
 pub fn case_files(folder: &str) -> Vec<CaseFile> {
     selected(folder, &std::env::var("JINDOU_CASES").unwrap_or_default())
@@ -47,7 +48,7 @@ impl CaseFile {
         name.to_string_lossy().into_owned()
     }
 
-    /// Leaves the selected ones of the file's cases, whose lines ascend.
+    /// Removes the cases that are not selected. Cases must be in the order of their lines.
     pub fn select<T>(&self, cases: &mut Vec<T>, line_of: impl Fn(&T) -> usize) {
         if let Some(line) = self.line {
             let after = cases.partition_point(|c| line_of(c) <= line);
@@ -57,7 +58,7 @@ impl CaseFile {
     }
 }
 
-/// Runs all cases on four threads; returns what those that failed say, in the order of the cases.
+/// Runs all cases on four threads. Returns the errors of the cases that failed, in the order of the cases.
 pub fn failures<T: Sync, F: Send>(cases: &[T], run: impl Fn(&T) -> Result<(), F> + Sync) -> Vec<F> {
     let (next, failed) = (Mutex::new(0..cases.len()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Random queries whose parts are connected by comparisons of their values.
+//! Random queries whose parts are joined by comparisons of their values.
 
 use crate::oracle::{Answer, answer};
 use crate::query::Query;
@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// Terms on both sides of `=`: numbers whose types disagree about equality, times, durations, strings, what has no value. Values that
-/// `spareval` does not have are not among them.
+/// Terms for both sides of `=`: numbers of types that round differently, times, durations, strings, and literals
+/// without a value. Values that `spareval` cannot represent are left out.
 #[must_use]
 pub fn comparable() -> Vec<Term> {
     let typed = [
@@ -88,7 +88,8 @@ pub fn comparable() -> Vec<Term> {
     out
 }
 
-/// Terms whose text `spareval` keeps; of others it knows the value alone, so that their STR is another one.
+/// Terms whose lexical form `spareval` stores. For other literals it stores only the value, so its STR returns another
+/// text.
 static KEPT: LazyLock<Vec<Term>> = LazyLock::new(|| {
     let is_kept = |t: &Term| {
         let Term::Literal(l) = t else { return true };
@@ -109,12 +110,12 @@ static KEPT: LazyLock<Vec<Term>> = LazyLock::new(|| {
     out
 });
 
-/// Quads whose objects are terms of every kind that `=` and `<` know: below `:p`, `:q` and `:r`, in the default graph and in
-/// `:g`; some of the objects are subjects.
+/// Quads with objects of all kinds that `=` and `<` compare. Predicates are `:p`, `:q` and `:r`; graphs are the default
+/// graph and `:g`. Some objects are also subjects.
 pub fn comparing_quads(rng: &mut Rng) -> Vec<Quad> {
     let whole = comparable();
     let all = if rng.chance(50) { &whole } else { &*KEPT };
-    // Few values, so that some are equal; of all kinds over the seeds.
+    // Few distinct values, so that some are equal; different seeds choose different kinds.
     let some: Vec<&Term> = (0..4 + rng.below(10))
         .map(|_| &all[rng.below(all.len())])
         .collect();
@@ -139,8 +140,8 @@ pub fn comparing_quads(rng: &mut Rng) -> Vec<Quad> {
     out
 }
 
-/// A query over [`comparing_quads`] whose parts are connected by conditions that compare an expression over one with one over
-/// another: in groups, OPTIONAL, EXISTS, MINUS, sub-queries, UNION.
+/// A query over [`comparing_quads`]. Each condition compares an expression over one part with an expression over
+/// another part; parts are in groups, OPTIONAL, EXISTS, MINUS, sub-queries and UNION.
 pub fn comparing_query(rng: &mut Rng, quads: &[Quad]) -> Query {
     let is_kept = |q: &Quad| matches!(q.object, Term::NamedNode(_)) || KEPT.contains(&q.object);
     let mut m = Maker {
@@ -172,14 +173,15 @@ pub fn comparing_query(rng: &mut Rng, quads: &[Quad]) -> Query {
     }
 }
 
-/// `spareval` has YEAR of dates and years, too, and takes the datatype `dateTimeStamp` for `dateTime`.
+/// An expression for YEAR as the specification defines it. `spareval` also has YEAR of `xsd:date` and `xsd:gYear`, and
+/// reads `xsd:dateTimeStamp` as `xsd:dateTime`.
 fn year(v: &str) -> String {
     format!("IF(DATATYPE({v}) IN (<{XSD}dateTime>, <{XSD}dateTimeStamp>), YEAR({v}), 1/0)")
 }
 
 struct Maker<'r> {
     rng: &'r mut Rng,
-    /// Texts of literals may be asked for.
+    /// True if the query may use the lexical forms of literals, since `spareval` stores those of all terms in the data.
     texts: bool,
     made: usize,
 }
@@ -189,11 +191,11 @@ impl Maker<'_> {
         self.rng.one(&[":p", ":p", ":q", ":r", "?p"])
     }
 
-    /// A part that binds `?s` and `?x`, and perhaps `?y`, with the number.
+    /// A part that binds `?s` and `?x` with the number `n`, and perhaps `?y`.
     fn part(&mut self, n: usize) -> String {
         let (p, q) = (self.rng.one(&[":p", ":q", ":r"]), self.predicate());
         let q = q.replace("?p", &format!("?p{n}"));
-        // Sometimes parts share their subject.
+        // Some parts share the subject of the first part.
         let s = if n > 0 && self.rng.chance(15) {
             "?s0".to_owned()
         } else {
@@ -225,7 +227,7 @@ impl Maker<'_> {
         format!("{}{n}", self.rng.one(&["?x", "?x", "?x", "?y", "?s"]))
     }
 
-    /// An expression over the parts with the number.
+    /// An expression over the variables of part `n`.
     fn pick(&mut self, n: usize) -> String {
         let v = self.variable(n);
         if self.rng.chance(45) {
@@ -280,7 +282,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A condition over one part.
+    /// A condition over part `n`.
     fn on_one(&mut self, n: usize) -> String {
         let v = self.variable(n);
         match self.rng.below(6) {
@@ -293,7 +295,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Alternatives, most of which compare two parts.
+    /// A disjunction of conditions, most of which compare two parts.
     fn either(&mut self, a: usize, b: usize) -> String {
         let mut all = vec![self.comparison(a, b)];
         for _ in 0..1 + self.rng.below(2) {
@@ -319,7 +321,7 @@ impl Maker<'_> {
         format!("({})", all.join(" || "))
     }
 
-    /// A condition over two parts.
+    /// A condition that compares two parts.
     fn condition(&mut self, a: usize, b: usize) -> String {
         let first = if self.rng.chance(35) {
             self.either(a, b)
@@ -338,7 +340,7 @@ impl Maker<'_> {
         all.join(" && ")
     }
 
-    /// A part with a filter that compares it with another, around which there may be more.
+    /// Part `n` with a filter that compares it with the part `outer`, possibly with further elements.
     fn inside(&mut self, outer: usize, n: usize) -> String {
         let part = self.part(n);
         let c = self.condition(outer, n);
@@ -375,7 +377,7 @@ impl Maker<'_> {
         }
     }
 
-    /// EXISTS inside larger expressions.
+    /// An element that has EXISTS as an operand of a larger expression.
     fn with_exists(&mut self, n: usize, inside: &str) -> String {
         let exists = match self.rng.chance(30) {
             true => format!("NOT EXISTS {{ {inside}}}"),
@@ -389,12 +391,13 @@ impl Maker<'_> {
             3 => format!("BIND(IF({exists}, ?s0, 2) AS ?e{n})"),
             4 => format!("FILTER(IF({exists}, {c}, true))"),
             5 => {
-                // An error where `spareval` does not know a value, false here.
+                // Uses isLITERAL since a condition on the value may be an error in `spareval`, which does not know all
+                // values.
                 let v = self.variable(0);
                 format!("FILTER(!({exists} && isLITERAL({v})))")
             }
             6 => {
-                // What is filtered in OPTIONAL sees both sides.
+                // A filter in OPTIONAL may use variables of both sides.
                 let (part, d) = (self.part(n + 4), self.condition(0, n + 4));
                 let exists = match self.rng.chance(50) {
                     true => exists
@@ -441,7 +444,8 @@ impl Maker<'_> {
             }
         }
         for n in 2..3 + self.rng.below(2) {
-            // SPARQL 1.1 §18.6 gives a body of EXISTS the solution of its group: the first part.
+            // The body of EXISTS may use variables of the first part, since SPARQL 1.1 §18.6 substitutes the group's
+            // solution.
             let inside = self.inside(0, n);
             let _ = match self.rng.below(12) {
                 8..=11 => {

@@ -1,15 +1,16 @@
-//! A global allocator that counts, and what a piece of work took of it.
+//! A global allocator that counts, and measurement of the memory that a function uses.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The system's allocator, counted for [`counted`] and [`counted_of_thread`]. It counts nothing unless it is the program's
-/// `#[global_allocator]`.
+/// The system's allocator with counters for [`counted`] and [`counted_of_thread`]. These count nothing unless
+/// `Counting` is the program's `#[global_allocator]`.
 pub struct Counting;
 
-/// Bytes that live, and the most that did: with a piece that is resized counted once, and with its old and new size.
+/// Allocated bytes, and their maximum. A block that is being resized counts with its new size in `MOST`, and with its
+/// old and new size in `MOST_COPIED`.
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 static MOST: AtomicIsize = AtomicIsize::new(0);
 static MOST_COPIED: AtomicIsize = AtomicIsize::new(0);
@@ -17,11 +18,11 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// A thread's bytes that live, and the most that did, copies included.
+    /// Bytes that the thread has allocated, and their maximum. A block that is being resized counts with both sizes.
     static OF_THREAD: Cell<[isize; 2]> = const { Cell::new([0; 2]) };
 }
 
-/// Counts a piece of this size in place of one of the old size.
+/// Counts the allocation of `size` bytes, which replaces a block of `old` bytes (0 if there is none).
 fn count(size: usize, old: usize) {
     let (size, old) = (size as isize, old as isize);
     NUMBER.fetch_add(1, Relaxed);
@@ -29,14 +30,14 @@ fn count(size: usize, old: usize) {
     let now = LIVE.fetch_add(size - old, Relaxed) + size - old;
     MOST.fetch_max(now, Relaxed);
     MOST_COPIED.fetch_max(now + old, Relaxed);
-    // A thread that ends has none any more.
+    // The access fails while a thread ends, since its counters no longer exist.
     let _ = OF_THREAD.try_with(|live| {
         let [now, most] = live.get();
         live.set([now + size - old, most.max(now + size)]);
     });
 }
 
-// SAFETY: everything is handed on to the system's allocator; only sizes are counted.
+// SAFETY: all calls are passed to the system's allocator; only sizes are counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
@@ -62,22 +63,22 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Memory that a piece of work took, in bytes.
+/// Memory that a function used, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    /// The most at once.
+    /// Largest number of bytes allocated at the same time.
     pub most: usize,
-    /// The most at once, where a piece that is resized is copied: old and new size live together.
+    /// The same, if every resized block is copied, so that its old and new size are allocated at the same time.
     pub most_copied: usize,
-    /// Bytes that still live, less those that were freed of earlier ones.
+    /// Bytes that are still allocated, minus bytes that were allocated before the call and freed by it.
     pub kept: isize,
-    /// All that was ever asked for.
+    /// Sum of the sizes of all allocations.
     pub bytes: u64,
-    /// How often something was asked for.
+    /// Number of allocations.
     pub number: u64,
 }
 
-/// Runs something, and counts what the whole process took meanwhile: tests that do so take their [`turn`].
+/// Calls `run`, and counts the allocations of the whole process meanwhile. Tests that measure hold [`turn`].
 pub fn counted<T>(run: impl FnOnce() -> T) -> (T, Counted) {
     let (bytes, number) = (BYTES.load(Relaxed), NUMBER.load(Relaxed));
     let live = LIVE.load(Relaxed);
@@ -95,7 +96,8 @@ pub fn counted<T>(run: impl FnOnce() -> T) -> (T, Counted) {
     (done, taken)
 }
 
-/// Runs something, and counts the most that this thread took at once, copies included.
+/// Calls `run`, and returns the largest number of bytes that this thread had allocated at the same time. A block that
+/// is being resized counts with both sizes.
 pub fn counted_of_thread<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let live = OF_THREAD.get()[0];
     OF_THREAD.set([live; 2]);
@@ -103,7 +105,7 @@ pub fn counted_of_thread<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (done, (OF_THREAD.get()[1] - live) as usize)
 }
 
-/// Held by one test at a time of those that measure their process.
+/// A lock that tests hold while they measure, so that the tests of a process do not count each other's allocations.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

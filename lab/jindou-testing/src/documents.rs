@@ -1,12 +1,12 @@
-//! Documents of every syntax, to be truncated anywhere.
+//! Documents in every syntax of RDF, for tests that cut them off at any position.
 
 const RDF: &str =
     "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>";
 
-/// A document, and the extension of files of its syntax.
+/// The extension of files in a syntax, and a document.
 pub type Document = (&'static str, String);
 
-/// Documents of each syntax, `count` of them.
+/// `count` documents in each syntax.
 pub fn documents(count: usize) -> Vec<Document> {
     let mut all = Vec::new();
     for n in 0..count {
@@ -87,7 +87,8 @@ pub fn documents(count: usize) -> Vec<Document> {
     all
 }
 
-/// True if a document with this extension may end here: the text before consists of whole statements, by the forms of the documents above.
+/// Returns true if a document with this extension may end after `before`, since that consists of complete statements.
+/// Valid only for the documents above.
 pub fn may_end(extension: &str, before: &str) -> bool {
     let end = before.trim_end();
     let end = end.rsplit_once('\n').map_or(end, |(head, last)| {

@@ -1,4 +1,4 @@
-//! Random expressions over the variables `?a`, `?b`, `?c` and constants of the matrix.
+//! Random expressions over the variables `?a`, `?b`, `?c` and values of [`matrix`](crate::matrix).
 
 use crate::{Rng, reference};
 use oxrdf::Term;
@@ -6,10 +6,10 @@ use spargebra::algebra::Expression;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// The main subject of an expression and its rows.
+/// The kind of values that an expression and its rows mainly have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
-    /// Numbers only, so that columns of numbers can be computed at once.
+    /// Only numbers, so that the engine can compute columns of numbers without creating terms.
     Arithmetic,
     /// Numbers and booleans, with casts between them.
     Numbers,
@@ -22,7 +22,7 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// One of them.
+    /// A random theme.
     pub fn one(rng: &mut Rng) -> Self {
         rng.one(&[
             Self::Arithmetic,
@@ -34,7 +34,7 @@ impl Theme {
         ])
     }
 
-    /// True if it is about such a value.
+    /// Returns true if the theme contains values such as this one.
     #[must_use]
     pub fn has(self, term: &Term) -> bool {
         let datatype = match term {
@@ -59,12 +59,12 @@ impl Theme {
     }
 }
 
-/// An expression as text with its parts.
+/// An expression as text, with its subexpressions.
 #[derive(Clone, Debug)]
 pub enum Tree {
     /// A variable or constant.
     Leaf(String),
-    /// A text in which `·` stands for each part in turn.
+    /// A text in which each `·` stands for the next subexpression.
     Node(&'static str, Vec<Tree>),
 }
 
@@ -88,7 +88,7 @@ impl Tree {
         }
     }
 
-    /// Its parts.
+    /// The subexpressions.
     #[must_use]
     pub fn parts(&self) -> &[Self] {
         match self {
@@ -97,10 +97,10 @@ impl Tree {
         }
     }
 
-    /// The algebra of it.
+    /// The algebra of the expression.
     ///
     /// # Panics
-    /// When it is not SPARQL: a fault of the generator.
+    /// If the expression is not valid SPARQL, which is a fault of the generator.
     #[must_use]
     #[allow(clippy::panic)]
     pub fn algebra(&self) -> Expression {
@@ -108,10 +108,10 @@ impl Tree {
     }
 }
 
-/// The algebra of an expression's text.
+/// The algebra of an expression in SPARQL syntax.
 ///
 /// # Panics
-/// When it is not SPARQL: a fault of the generator.
+/// If the text is not valid SPARQL.
 #[must_use]
 #[allow(clippy::panic)]
 pub fn algebra(text: &str) -> Expression {
@@ -218,7 +218,7 @@ const TERMS: [&str; 14] = [
     "STRDT(·, <http://www.w3.org/2001/XMLSchema#integer>)",
     "IRI(·)",
 ];
-/// Values that only an expression makes.
+/// Constant expressions for special values, such as errors, NaN and infinity.
 const MADE: [&str; 10] = [
     "(0e0 / 0e0)",
     "(-(0e0 / 0e0))",
@@ -232,7 +232,7 @@ const MADE: [&str; 10] = [
     "false",
 ];
 
-/// A random expression with at most this many levels.
+/// A random expression of at most `depth` levels.
 pub fn tree(rng: &mut Rng, theme: Theme, values: &[Term], depth: usize) -> Tree {
     if depth == 0 || rng.chance(8) {
         return leaf(rng, theme, values);

@@ -1,26 +1,26 @@
-//! A small HTTP/1.1 client that shows details hidden by libraries: whether a body was complete, and a connection whose
-//! reading can be stopped.
+//! A small HTTP/1.1 client for properties that libraries hide: it tells whether a body was complete, and its
+//! connections can stop reading.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The response.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
+    /// The status code.
     pub status: u16,
-    /// Names in lower case.
+    /// Names and values. Names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, without its chunks' lengths.
+    /// The body, without the framing of chunks.
     pub body: Vec<u8>,
-    /// True if the body came to its announced end.
+    /// True if the body was received completely: as long as announced, or up to the last chunk.
     pub whole: bool,
 }
 
 impl Answer {
-    /// The value of a header, empty if it is not there.
+    /// The value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .iter()
@@ -32,7 +32,7 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// If it is not UTF-8.
+    /// If the body is not UTF-8.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("a body of text")
     }
@@ -41,16 +41,16 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// If it is not JSON.
+    /// If the body is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
     }
 
-    /// The problem's kind.
+    /// The type of the problem that the body describes (RFC 9457), without the prefix `urn:jindou:problem:`.
     ///
     /// # Panics
     ///
-    /// If it is not a problem.
+    /// If the body does not describe a problem.
     pub fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json");
         let json = self.json();
@@ -60,11 +60,11 @@ impl Answer {
     }
 }
 
-/// Connects, with a limit on the time of each reading.
+/// Connects to a server. Each read from the stream has a time limit.
 ///
 /// # Panics
 ///
-/// If that fails.
+/// If connecting fails.
 pub fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("a connection");
     stream
@@ -94,24 +94,25 @@ pub fn send(
     head += "\r\n";
     let mut all = head.into_bytes();
     all.extend_from_slice(body);
-    // A server may answer and close before it has read everything (too large a body).
+    // Errors are ignored: a server may answer and close before it has read everything, for example if the body is too
+    // large.
     let _ = stream.write_all(&all);
 }
 
-/// Reads one answer.
+/// Reads one response.
 ///
 /// # Panics
 ///
-/// If there is none.
+/// If there is no valid response.
 pub fn receive(stream: &mut impl Read, method: &str) -> Answer {
     try_receive(stream, method).unwrap_or_else(|e| panic!("no answer to {method}: {e}"))
 }
 
-/// Reads one answer.
+/// Reads one response.
 ///
 /// # Errors
 ///
-/// If there is none: it has no head, or one that is not HTTP.
+/// If the connection ends before a complete head, or the head is not HTTP.
 pub fn try_receive(stream: &mut impl Read, method: &str) -> std::io::Result<Answer> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -148,7 +149,7 @@ pub fn try_receive(stream: &mut impl Read, method: &str) -> std::io::Result<Answ
     Ok(answer)
 }
 
-/// The chunks of a body; `None` if it breaks off.
+/// Reads the chunks of a body; `None` if the connection ends before the last chunk.
 fn chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
     loop {
         let mut line = String::new();
@@ -165,11 +166,11 @@ fn chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 ///
 /// # Panics
 ///
-/// If there is no answer.
+/// If there is no valid response.
 pub fn request(
     to: SocketAddr,
     method: &str,
@@ -182,7 +183,7 @@ pub fn request(
     receive(&mut stream, method)
 }
 
-/// A URL's text for a parameter.
+/// Percent-encodes a text for use in a URL's parameter.
 pub fn escape(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, b| {
         if b.is_ascii_alphanumeric() {

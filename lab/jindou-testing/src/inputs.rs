@@ -1,15 +1,16 @@
-//! Inputs of tests: those that lie outside of the repository, and the texts of the project's own cases.
+//! Inputs of tests: files outside of the repository, and the texts of the project's own test cases.
 //!
-//! Continuous integration runs the tests that read inputs from outside a second time, without them. It knows these tests by
-//! what they print (`scripts/test-programs.sh`), so every test finds such inputs here.
+//! Continuous integration runs the tests that read inputs from outside a second time without these. It recognises such
+//! tests by the lines that they print (`scripts/test-programs.sh`), so every test must find these inputs by this
+//! module.
 
 use std::path::{Path, PathBuf};
 
-/// The file or folder `part` of the inputs outside of the repository, or what is missing.
+/// The path of a file or folder among the inputs outside of the repository.
 ///
 /// # Errors
 ///
-/// If there is none.
+/// A message with the missing path.
 pub fn find(part: &str) -> Result<PathBuf, String> {
     let root = std::env::var_os("JINDOU_SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
@@ -20,13 +21,13 @@ pub fn find(part: &str) -> Result<PathBuf, String> {
     path.canonicalize().map_err(missing)
 }
 
-/// The same for a test that does nothing without it: prints that the test is skipped.
+/// As [`find`], for a test that does nothing without the input. If it is missing, prints that the test is skipped.
 #[must_use]
 pub fn shared(part: &str) -> Option<PathBuf> {
     found(part, "skipped")
 }
 
-/// The same for a test that has other inputs as well.
+/// As [`find`], for a test that also has other inputs. If it is missing, prints that the test has fewer inputs.
 #[must_use]
 pub fn shared_too(part: &str) -> Option<PathBuf> {
     found(part, "fewer inputs")
@@ -45,20 +46,20 @@ fn found(part: &str, otherwise: &str) -> Option<PathBuf> {
     }
 }
 
-/// A section of a test that is text (`crates/jindou/tests/cases`).
+/// A section of a test case in a text file (`crates/jindou/tests/cases`).
 #[derive(Clone, Debug)]
 pub struct CaseText {
-    /// The file of the test.
+    /// The file that contains the section.
     pub file: PathBuf,
-    /// Line of its heading.
+    /// Line of the section's heading.
     pub line: usize,
-    /// Its lines.
+    /// The section's lines.
     pub text: String,
-    /// True if the test says that it fails.
+    /// True if the test case expects an error.
     pub fails: bool,
 }
 
-/// All sections of a kind in the tests that are text: `query`, `update`, `data turtle`.
+/// All sections of one kind in the test cases, such as `query`, `update` or `data turtle`.
 ///
 /// # Panics
 ///

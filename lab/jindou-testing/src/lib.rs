@@ -1,8 +1,10 @@
-//! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers; random damage to texts; an
-//! evaluator of expressions written from the specifications; hostile texts of every construct and size; the W3C's test suites.
+//! Random small graphs, and random queries over all operators of SPARQL 1.1 with the answers of `spareval`; random
+//! damage to texts; an evaluator of expressions written from the specifications; hostile texts of every construct and
+//! size; the W3C's test suites.
 //!
-//! For tests only. A query comes in two forms that mean the same by the standard: the one to test, and the one for the
-//! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
+//! For tests only. A random query has two forms that are equivalent by the standard: one for the engine under test, and
+//! one for the oracle `spareval`, which avoids everything in which `spareval` departs from the standard
+//! ([`Query::oracle`]).
 
 pub mod attack;
 pub mod cases;

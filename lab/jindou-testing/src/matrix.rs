@@ -1,9 +1,9 @@
-//! Awkward values: those that engines, libraries and specifications disagree about.
+//! Values that engines, libraries and specifications often treat differently.
 
 use crate::Rng;
 use oxrdf::{Literal, NamedNode, Term, Triple};
 
-/// Datatypes of XML Schema with lexical forms, right and wrong ones.
+/// Datatypes of XML Schema, each with valid and invalid lexical forms.
 const TYPED: [(&str, &str); 26] = [
     (
         "integer",
@@ -69,7 +69,7 @@ fn triple(object: Term) -> Term {
     Triple::new(iri("http://e/s"), iri("http://e/p"), object).into()
 }
 
-/// Random values near the edges of their types: numbers, dates, times and durations.
+/// Random values near the limits of their types: numbers, dates, times and durations.
 pub fn random_values(rng: &mut Rng, count: usize) -> Vec<Term> {
     (0..count).map(|_| random_value(rng)).collect()
 }
@@ -123,7 +123,7 @@ fn minus(rng: &mut Rng) -> &'static str {
 }
 
 fn digits(rng: &mut Rng, least: usize, most: usize) -> String {
-    // Short ones are more frequent: they meet each other.
+    // Short numbers are more frequent, so that equal ones occur.
     let length = if rng.chance(70) {
         least
     } else {
@@ -142,7 +142,7 @@ fn months(rng: &mut Rng) -> String {
     }
 }
 
-/// Days and a time, after a `P`.
+/// The day and time components of a duration, without the `P` before them.
 fn seconds(rng: &mut Rng) -> String {
     match rng.below(4) {
         0 => format!("{}D", rng.below(40)),
@@ -152,7 +152,7 @@ fn seconds(rng: &mut Rng) -> String {
     }
 }
 
-/// A date or time in which days and hours lie at the ends of months and days; some are none.
+/// A date or time whose day and hour are near the ends of months and days; some are invalid.
 fn point(rng: &mut Rng, local: &str) -> String {
     let year = rng.one(&[
         "2020", "2019", "2000", "1900", "1999", "2021", "0000", "0001", "-0001", "-0004", "9999",
@@ -188,7 +188,7 @@ fn point(rng: &mut Rng, local: &str) -> String {
     body + zone
 }
 
-/// The values, each once. Blank nodes are not among them: a query cannot name one.
+/// All values, each once. There are no blank nodes, since a query cannot name one.
 #[must_use]
 pub fn matrix() -> Vec<Term> {
     let mut out: Vec<Term> = TYPED
@@ -198,7 +198,7 @@ pub fn matrix() -> Vec<Term> {
     for form in ["", "Ünïcödé ſ ß", "𝒳\u{301}y", "a b"] {
         out.push(typed(form, "string"));
     }
-    // The same tag in two cases is the same tag.
+    // Language tags that differ in case only are equal.
     for (form, tag) in [
         ("a", "en"),
         ("a", "EN"),

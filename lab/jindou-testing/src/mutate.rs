@@ -1,15 +1,15 @@
-//! Random damage to texts, for fuzzing without a fuzzer: repeatable from a seed, and without coverage feedback except that
-//! the caller may give back what turned out well ([`Mutator::keep`]).
+//! Random changes to texts, for fuzzing without a fuzzer. They are repeatable from a seed. There is no coverage
+//! feedback, but the caller may add texts that proved useful ([`Mutator::keep`]).
 
 use crate::random::Rng;
 use std::ops::Range;
 
-/// Texts that were given back and are kept at once; a new one takes a random one's place.
+/// Largest number of added texts that are stored; a further one replaces a random one.
 const KEPT: usize = 4096;
-/// Longest text that is made, in bytes, unless a seed is longer.
+/// Length in bytes beyond which texts are not made, unless a seed is longer.
 const LONGEST: usize = 16 << 10;
 
-/// Makes new texts of known ones.
+/// Makes new texts by changing known ones.
 #[derive(Clone, Debug)]
 pub struct Mutator {
     seeds: Vec<Vec<u8>>,
@@ -18,11 +18,11 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// Of these texts, with words that are put in here and there.
+    /// Creates a mutator that changes the texts `seeds`, and inserts `words` at random positions.
     ///
     /// # Panics
     ///
-    /// If there is no text, or no word.
+    /// If `seeds` or `words` is empty.
     #[must_use]
     pub fn new(seeds: Vec<Vec<u8>>, words: &[&'static str]) -> Self {
         assert!(!seeds.is_empty(), "there is no text to begin with");
@@ -34,7 +34,7 @@ impl Mutator {
         }
     }
 
-    /// Lets later texts be made of this one too.
+    /// Adds a text to those from which later texts are made.
     pub fn keep(&mut self, rng: &mut Rng, text: &[u8]) {
         if text.len() > LONGEST {
             return;
@@ -55,11 +55,11 @@ impl Mutator {
         }
     }
 
-    /// A new text: a known one with one to eight changes. O(its length) each.
+    /// A new text: a known one with one to eight changes. O(length of the text) per change.
     #[must_use]
     pub fn text(&self, rng: &mut Rng) -> Vec<u8> {
         let mut out = self.some(rng).to_vec();
-        // Mostly few: what is changed much is seldom taken by a parser, and goes no further.
+        // Mostly few changes: parsers reject most texts with many changes, and these then test nothing else.
         let changes = rng.one(&[1, 1, 1, 2, 2, 3, 5, 8]);
         for _ in 0..changes {
             let before = out.len();
@@ -88,7 +88,7 @@ impl Mutator {
                 let word = rng.one(&self.words);
                 text.splice(at.start..at.start, [b" ", word.as_bytes(), b" "].concat());
             }
-            // A word of this text or of another in this one's place, so that names agree now and then.
+            // Replaces a word by another word of this text or of another text, so that some names occur more than once.
             3 | 4 => {
                 let word = text[words[rng.below(words.len())].clone()].to_vec();
                 text.splice(at, word);
@@ -102,7 +102,7 @@ impl Mutator {
                     text.splice(at, other[from[a].start..from[b - 1].end].to_vec());
                 }
             }
-            // A stretch again, a few times or very often.
+            // Repeats a part, a few times or very often.
             6 => {
                 let to = words[rng.below(words.len())].end;
                 let (from, to) = (at.start.min(to), at.end.max(to));
@@ -171,7 +171,7 @@ impl Mutator {
     }
 }
 
-/// Where words are: names, numbers, single signs. Spaces between them belong to none.
+/// Ranges of the words of a text: names, numbers, single signs. Spaces are in none of them.
 fn words(text: &[u8]) -> Vec<Range<usize>> {
     let inside =
         |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'?' | b'$' | b'-') || b >= 128;
@@ -184,7 +184,7 @@ fn words(text: &[u8]) -> Vec<Range<usize>> {
             continue;
         }
         if text[from] == b'<' {
-            // An IRI is one word, if it is one.
+            // An IRI in angle brackets is one word.
             let end = text[at..]
                 .iter()
                 .take(200)

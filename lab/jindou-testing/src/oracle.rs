@@ -1,19 +1,19 @@
-//! `spareval` over a dataset of its own.
+//! Answers of `spareval` over a small dataset.
 
 use oxrdf::{Dataset, Quad, Term};
 use spareval::QueryResults;
 
-/// An answer whose rows are a bag.
+/// A query's answer, in which the order of rows does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// ASK.
+    /// The answer of an ASK query.
     Boolean(bool),
-    /// Columns, and rows of terms.
+    /// Names of columns, and rows of terms; `None` if unbound.
     Rows(Vec<String>, Vec<Vec<Option<Term>>>),
 }
 
 impl Answer {
-    /// Rows as sorted text. Blank nodes of the data keep their labels; others lose them.
+    /// Rows as sorted text. Blank nodes of the data keep their labels; labels that the evaluation assigned are removed.
     #[must_use]
     pub fn bag(&self) -> Vec<String> {
         match self {
@@ -34,10 +34,10 @@ fn row(r: &[Option<Term>]) -> String {
         .join(" ")
 }
 
-/// The answer of `spareval`, or why there is none.
+/// The answer of `spareval` to a query over `quads`.
 ///
 /// # Errors
-/// Its message.
+/// The message of the parser or of `spareval`.
 pub fn answer(quads: &[Quad], text: &str) -> Result<Answer, String> {
     let mut query = spargebra::SparqlParser::new()
         .parse_query(text)

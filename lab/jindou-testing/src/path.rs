@@ -1,6 +1,7 @@
-//! Random queries with property paths, and their answers by the definitions of SPARQL 1.1 §18: what paths with ends that are
-//! constants, bound or free mean, how often each solution comes, and which terms a path of length zero leads from. Nothing
-//! is planned: every pattern is evaluated whole, the innermost first.
+//! Random queries with property paths, and their answers by the definitions of SPARQL 1.1 §18: the meaning of paths
+//! whose ends are constants, bound or free variables, the multiplicity of each solution, and the terms from which a
+//! path of length zero starts. The answers are computed without a plan: every pattern is evaluated completely, from the
+//! innermost outwards.
 
 mod definitions;
 
@@ -10,17 +11,17 @@ use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Vertices of the data; those after them are in no quad.
+/// Number of vertices in the data. The next [`NOWHERE`] vertices are in no quad.
 const NODES: usize = 7;
 const NOWHERE: usize = 2;
 const LABELS: usize = 3;
 const NAMED: usize = 2;
 const VARIABLES: usize = 4;
 
-/// (graph, 0 for the default one; subject; predicate; object)
+/// Graph (0 for the default graph), subject, predicate, object.
 type Edge = (usize, usize, usize, usize);
 
-/// A path.
+/// A property path.
 #[derive(Clone, Debug)]
 enum Path {
     One(usize),
@@ -48,7 +49,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// An end of a pattern.
+/// An end of a path pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PatternEnd {
     Var(usize),
@@ -73,10 +74,10 @@ enum PatternPart {
     Union(Vec<PatternPart>, Vec<PatternPart>),
     Exists(bool, Vec<PatternPart>),
     Group(Vec<PatternPart>),
-    /// A sub-query that gives each solution once.
+    /// A sub-query with DISTINCT.
     Distinct(Vec<PatternPart>),
     In(usize, Vec<PatternPart>),
-    /// The variable stands nowhere else.
+    /// `GRAPH ?g` with a variable that occurs nowhere else.
     Each(usize, Vec<PatternPart>),
     Equal(usize, Vec<usize>),
 }
@@ -135,7 +136,7 @@ impl fmt::Display for PatternPart {
     }
 }
 
-/// Variables that all rows bind, and that some may.
+/// The variables that all rows bind, and the variables that at least some rows bind.
 fn bound(parts: &[PatternPart]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut sure, mut some) = (BTreeSet::new(), BTreeSet::new());
     for p in parts {
@@ -208,8 +209,9 @@ impl Maker<'_> {
             let part = self.part(depth);
             parts.push(part);
         }
-        // A variable that only some rows bind is a constant in only some bodies of EXISTS: a path of length zero from a term that
-        // is nowhere is then not found.
+        // Removes EXISTS whose body uses a variable that only some rows bind. Substitution makes it a constant for
+        // these rows only. A path of length zero from a constant exists even if the term is in no quad, so the result
+        // would depend on how EXISTS is evaluated.
         let (sure, some) = bound(&parts);
         let told = |p: &PatternPart| match p {
             PatternPart::Exists(_, body) => (&bound(body).1 & &some).is_subset(&sure),
@@ -219,7 +221,7 @@ impl Maker<'_> {
         parts
     }
 
-    /// The body of EXISTS: patterns only, because the effect of substitution on more is disputed.
+    /// The body of EXISTS: patterns only, since it is disputed how substitution affects other elements.
     fn patterns(&mut self) -> Vec<PatternPart> {
         (0..1 + self.rng.below(2)).map(|_| self.pattern()).collect()
     }
@@ -258,7 +260,8 @@ impl Maker<'_> {
                 PatternPart::Equal(self.rng.below(VARIABLES), list)
             }
             16..=18 => {
-                // A filter of its group sees the rows before it, which the definitions here do not follow.
+                // Filters of the group in OPTIONAL are removed: they see the rows before it, which the definitions in
+                // this module do not implement.
                 let mut body = self.group(d);
                 body.retain(|p| !matches!(p, PatternPart::Equal(..) | PatternPart::Exists(..)));
                 PatternPart::Optional(body)
@@ -300,13 +303,13 @@ fn random_path(rng: &mut Rng, depth: usize) -> Path {
 /// A query with property paths.
 #[derive(Clone, Debug)]
 pub struct PathQuery {
-    /// The query.
+    /// The query's text.
     pub text: String,
-    /// Its rows as sorted text, `-` for what is unbound, by the definitions.
+    /// The rows by the definitions as sorted text, with `-` for an unbound variable.
     pub answer: Vec<String>,
 }
 
-/// A small graph with named graphs. The same seed gives the same.
+/// A small default graph and named graphs. The same seed gives the same quads.
 pub fn path_data(rng: &mut Rng) -> Vec<Quad> {
     let mut out: Vec<Quad> = vec![];
     let named = [0, 50, 90][rng.below(3)];
@@ -325,7 +328,7 @@ pub fn path_data(rng: &mut Rng) -> Vec<Quad> {
     out
 }
 
-/// A random query over data of [`path_data`], and its answer.
+/// A random query over the quads of [`path_data`], and its answer; queries with very many solutions are replaced.
 pub fn path_query(rng: &mut Rng, data: &[Quad]) -> PathQuery {
     let number = |n: &NamedNode| {
         let digits = n.as_str().trim_start_matches(|c: char| !c.is_ascii_digit());

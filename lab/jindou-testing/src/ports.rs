@@ -1,22 +1,23 @@
-//! Ports of the loopback interface for servers under test.
+//! Ports of the loopback interface for servers in tests.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Below the ports that systems give to outgoing connections (32,768 on Linux, 49,152 by IANA): a port that was free a
-/// moment ago would otherwise soon be the local end of a client's connection.
+/// The first port. All ports are below those that systems assign to outgoing connections (from 32,768 on Linux, from
+/// 49,152 by IANA). Otherwise a free port could become the local end of a client's connection before the server binds
+/// it.
 const FIRST: u16 = 12_000;
 const PORTS: u16 = 20_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port on which nothing listens, and which no other call of this process returns before 20,000 more calls.
+/// A port on which no server listens. Later calls in this process return other ports, until 20,000 more calls.
 ///
 /// # Panics
 ///
 /// If every port is taken.
 pub fn free_port() -> u16 {
-    // Programs that run side by side begin at different places.
+    // Test programs that run at the same time start at different ports.
     let begin = std::process::id().wrapping_mul(7919) % u32::from(PORTS);
     for _ in 0..PORTS {
         let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));

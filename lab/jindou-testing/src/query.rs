@@ -1,22 +1,23 @@
-//! Random queries.
+//! Random queries for comparison with `spareval`.
 
 use crate::random::{GRAPHS, PREDICATES, Rng, VERTICES, graph, literal, predicate, vertex};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Quad};
 use std::fmt::Write;
 
-/// A query in two forms that mean the same.
+/// A query in two equivalent forms.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// The query.
+    /// The query for the engine under test.
     pub text: String,
-    /// The same for `spareval`: `GRAPH ?g` written out for each graph.
+    /// The equivalent query for `spareval`, with constructs rewritten that it evaluates wrongly: such as `GRAPH ?g` as
+    /// a union over all graphs.
     pub oracle: String,
-    /// LIMIT or OFFSET cut the rows: which ones stay is any client's choice, and only their number is the same.
+    /// True if LIMIT or OFFSET removes rows: engines may choose which rows remain, so only their number is compared.
     pub counts_only: bool,
 }
 
-/// Both forms of a piece of text.
+/// A part of both forms of a query.
 #[derive(Clone, Default)]
 struct Both(String, String);
 
@@ -36,10 +37,11 @@ impl Both {
     }
 }
 
-/// How a variable inside EXISTS begins until its group is whole.
+/// Prefix of variables inside EXISTS until their group is complete: [`own_variables`] then replaces it.
 const HERE: &str = "?here";
 
-/// Variables inside EXISTS: the group's where it binds them, else others that stand nowhere else.
+/// Renames the variables inside EXISTS: to those of the group if the group binds them, otherwise to variables that
+/// occur nowhere else.
 fn own_variables(group: &str, bound: &[bool]) -> String {
     let mut out = group.to_owned();
     for (v, bound) in bound.iter().enumerate() {
@@ -51,17 +53,17 @@ fn own_variables(group: &str, bound: &[bool]) -> String {
 
 struct Maker<'a> {
     rng: &'a mut Rng,
-    /// Names of graphs in the data.
+    /// Names of the graphs in the data.
     graphs: Vec<String>,
     vars: usize,
-    /// Parts still to be made.
+    /// Number of parts that may still be made.
     budget: usize,
-    /// BINDs must not bind a variable again: their variables are new ones.
+    /// Number of new variables so far. BIND needs new ones, since it must not bind a variable again.
     made: usize,
     in_graph: bool,
 }
 
-/// A random query over data as [`crate::quads`] makes it.
+/// A random query over quads made by [`crate::quads`].
 pub fn query(rng: &mut Rng, quads: &[Quad]) -> Query {
     let mut graphs: Vec<String> = quads
         .iter()
@@ -103,7 +105,7 @@ impl Maker<'_> {
         format!("?x{}", self.rng.below(self.vars))
     }
 
-    /// SELECT … over a group. The flag: rows are cut.
+    /// `SELECT …` over a group, and true if LIMIT or OFFSET removes rows.
     fn select(&mut self, body: &Both) -> (Both, bool) {
         if self.rng.chance(25) {
             return (self.aggregated(body), false);
@@ -148,7 +150,8 @@ impl Maker<'_> {
                 self.value(1)
             };
             let aggregate = match self.rng.below(7) {
-                // `spareval` counts what blank nodes and steps of paths stand for as well.
+                // `spareval` takes blank nodes and intermediate nodes of paths for variables, which COUNT(DISTINCT *)
+                // must not see.
                 0 | 1
                     if ["[]", "/<", "/(", "/^", "/!", "?q"]
                         .iter()
@@ -157,7 +160,7 @@ impl Maker<'_> {
                     "COUNT(*)".to_owned()
                 }
                 0 | 1 => format!("COUNT({distinct}*)"),
-                // Of an expression `spareval` counts nothing once it met an error.
+                // Of a variable: for an expression, `spareval` returns no count if a row has an error.
                 2 => format!("COUNT({distinct}{})", self.var()),
                 3 => format!("SUM({distinct}{of})"),
                 n @ (4 | 5) => {
@@ -179,8 +182,9 @@ impl Maker<'_> {
         body.map(|b| format!("SELECT {columns} {b}{tail}"))
     }
 
-    /// True where MIN and MAX of the value are told by the standard: §15.1 orders literals only within these kinds, and
-    /// leaves it to the engine whether a string is more than a date. Errors pass, since aggregates meet them.
+    /// A condition that is true if the standard determines MIN and MAX of the value: §15.1 orders literals of one of
+    /// these kinds only, and leaves it to the engine whether, for example, a string is greater than a date. Errors pass
+    /// the condition, so that aggregates of errors are tested, too.
     fn ordered(&mut self, value: &str) -> String {
         let kind = match self.rng.below(4) {
             0 => format!("ISNUMERIC({value})"),
@@ -192,7 +196,7 @@ impl Maker<'_> {
         format!("COALESCE(!ISLITERAL({value}) || {kind}, true)")
     }
 
-    /// `{ … }`
+    /// A group `{ … }`.
     fn group(&mut self, depth: usize) -> Both {
         let mut out = Both::same("{ ");
         let parts = 1 + self.rng.below(3);
@@ -213,7 +217,8 @@ impl Maker<'_> {
         out.map(|text| own_variables(text, &bound))
     }
 
-    /// The variables that the group's own triple patterns and `GRAPH ?x` bind: those that stand in no bracket inside it.
+    /// For each variable, whether the group's own triple patterns or `GRAPH ?x` bind it: whether it occurs outside of
+    /// brackets inside the group.
     fn surely_bound(&self, group: &str) -> Vec<bool> {
         let mut depth = 0;
         let outside: String = group
@@ -253,7 +258,7 @@ impl Maker<'_> {
             18 if !self.in_graph => self.graph(d),
             19 if !self.in_graph => self.graph(d),
             20 => {
-                // BIND ends its group: a variable of its own.
+                // BIND ends the group's patterns; its variable must be new.
                 self.made += 1;
                 let (e, n) = (self.value(1), self.made);
                 let mut out = self.triples();
@@ -270,9 +275,10 @@ impl Maker<'_> {
             }
             22 => {
                 let not = ["", "NOT "][self.rng.below(2)];
-                // The body of EXISTS sees the row: kept simple, since the standard leaves the rest open. `spareval` lets it see
-                // variables that only patterns outside the group bind, too (§18.6 substitutes the group's own solution), so
-                // variables get another name unless the group binds them: see `own_variables`.
+                // The body of EXISTS is kept simple, since the standard does not define the effect of substitution in
+                // all cases. `spareval` also substitutes variables that only patterns outside the group bind, but §18.6
+                // substitutes the solution of the group only. So variables that the group does not bind are renamed by
+                // `own_variables`.
                 let inside = self.triples().map(|t| t.replace("?x", HERE));
                 let mut out = self.triples();
                 out.push(&inside.map(|b| format!("FILTER {not}EXISTS {{ {b} }} ")));
@@ -343,7 +349,7 @@ impl Maker<'_> {
                 let cell = match self.rng.below(8) {
                     0 => "UNDEF".to_owned(),
                     1 => literal(self.rng).to_string(),
-                    // A term that no data has.
+                    // A term that is in no quad.
                     2 => "<http://e/nowhere>".to_owned(),
                     _ => vertex(self.rng.below(VERTICES)).to_string(),
                 };
@@ -354,7 +360,7 @@ impl Maker<'_> {
         Both::same(out + "} ")
     }
 
-    /// Ends are variables: of a constant that no edge has `spareval` finds no path of length zero.
+    /// A path between variables, since `spareval` finds no path of length zero from a constant that is in no quad.
     fn path(&mut self) -> Both {
         let (s, o) = (self.var(), self.var());
         if self.rng.chance(20) {
@@ -365,7 +371,7 @@ impl Maker<'_> {
             );
         }
         if self.rng.chance(15) {
-            // Joined with what binds both ends, `spareval` counts several edges between them once: written out.
+            // Written out for `spareval`, which merges parallel edges between two nodes if other patterns bind both.
             self.made += 1;
             let (p, q) = (self.predicate(), format!("?q{}", self.made));
             let (from, to, path) = if self.rng.chance(30) {
@@ -382,8 +388,8 @@ impl Maker<'_> {
         Both::same(format!("{s} {p} {o} . "))
     }
 
-    /// Of alternatives `spareval` drops duplicates, which §18.2.2.4 and §18.4 say are several solutions: they stand
-    /// only where pairs are a set, below `*`, `+` and `?`.
+    /// A path expression. `spareval` drops duplicate solutions of alternatives, which §18.2.2.4 and §18.4 count
+    /// separately, so these are used only below `*`, `+` and `?`, whose pairs are a set (`set` is true).
     fn path_of(&mut self, depth: usize, set: bool) -> String {
         let p = self.predicate();
         if depth > 2 {
@@ -412,7 +418,7 @@ impl Maker<'_> {
                 n => self.graphs[self.rng.below(n)].clone(),
             };
             if self.graphs.is_empty() {
-                // The graph does not exist: no solutions, whatever the group.
+                // The graph does not exist: no group has solutions in it.
                 return Both(
                     format!("GRAPH {name} {} ", body.0),
                     "FILTER(false) ".to_owned(),

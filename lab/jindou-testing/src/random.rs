@@ -3,18 +3,18 @@
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 
-/// Xorshift: tests need repeatable, not good, numbers.
+/// A xorshift generator: tests need repeatable numbers, but no good randomness.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The same numbers for the same seed.
+    /// Creates a generator. The same seed gives the same numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `n`, which is not 0.
+    /// A number below `n`, which must not be 0.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -22,12 +22,12 @@ impl Rng {
         ((self.0 >> 33) % n as u64) as usize
     }
 
-    /// True this many times in a hundred.
+    /// Returns true with this probability in percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of them.
+    /// A random element of a slice, which must not be empty.
     pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
@@ -49,7 +49,7 @@ pub(crate) const VERTICES: usize = 5;
 pub(crate) const PREDICATES: usize = 3;
 pub(crate) const GRAPHS: usize = 3;
 
-/// Literals whose text is canonical: `spareval` computes with values and forgets the text.
+/// A literal in canonical form, since `spareval` stores the values of literals but not their lexical forms.
 pub(crate) fn literal(rng: &mut Rng) -> Literal {
     match rng.below(8) {
         0..=2 => Literal::from(rng.below(4) as i64),
@@ -70,14 +70,14 @@ pub(crate) fn literal(rng: &mut Rng) -> Literal {
 fn resource(rng: &mut Rng) -> NamedOrBlankNode {
     match rng.below(12) {
         0 => BlankNode::new_unchecked(format!("b{}", rng.below(2))).into(),
-        // Predicates and graphs are vertices like any other.
+        // Predicates and graphs may also be subjects and objects.
         1 => predicate(rng.below(PREDICATES)).into(),
         2 => graph(rng.below(GRAPHS)).into(),
         _ => vertex(rng.below(VERTICES)).into(),
     }
 }
 
-/// A small dataset with named graphs, blank nodes, classes, numbers, language tags.
+/// A small random dataset with named graphs, blank nodes, classes, numbers, and strings with language tags.
 pub fn quads(rng: &mut Rng) -> Vec<Quad> {
     let in_graphs = [0, 40, 80][rng.below(3)];
     let mut out: Vec<Quad> = vec![];

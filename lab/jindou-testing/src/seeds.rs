@@ -1,6 +1,6 @@
-//! Texts from which fuzzing begins, so that it needs no inputs from elsewhere.
+//! Texts with which fuzzing starts, so that it needs no files.
 
-/// One of each thing that queries are made of.
+/// Queries that together contain every construct.
 pub const QUERIES: &[&str] = &[
     "SELECT * { ?s ?p ?o }",
     "SELECT ?s (COUNT(DISTINCT ?o) AS ?n) (GROUP_CONCAT(?o; SEPARATOR=\", \") AS ?c) { ?s ?p ?o } GROUP BY ?s HAVING (COUNT(*) > 1) ORDER BY DESC(?n) ?s LIMIT 5 OFFSET 1",
@@ -26,7 +26,7 @@ pub const QUERIES: &[&str] = &[
     "SELECT * { ?s ?p ?o . FILTER(LANGMATCHES(LANG(?o), \"*\") || DATATYPE(?o) = <http://www.w3.org/2001/XMLSchema#decimal> || STRLEN(STR(?o)) > 3) } LIMIT 4294967296",
 ];
 
-/// One of each thing that updates are made of.
+/// Updates that together contain every construct.
 pub const UPDATES: &[&str] = &[
     "INSERT DATA { <http://e/v0> <http://e/p0> 1, -2.5, 3e0, \"a\\nb\"@en, '''x''', true ; a <http://e/c0> . _:b <http://e/p1> [] , (1 \"two\" <three>) }",
     "PREFIX : <http://e/> INSERT DATA { :v0 :p0 :v1 GRAPH :g0 { :v1 :p1 \"1\"^^<http://www.w3.org/2001/XMLSchema#byte> } . :v2 :p2 :v3 GRAPH <http://e/g1> { } }",

@@ -1,4 +1,4 @@
-//! Servers in processes of their own.
+//! Servers in separate processes.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -8,18 +8,18 @@ use std::process::{Child, Command, Stdio};
 pub struct Served {
     /// The process.
     pub child: Child,
-    /// The line that says where it listens.
+    /// The line in which the server printed its address.
     pub line: String,
-    /// The address in it.
+    /// The server's address.
     pub address: SocketAddr,
 }
 
 impl Served {
-    /// Starts a command, and waits until it says where it listens.
+    /// Starts a command, and waits until it prints its address.
     ///
     /// # Panics
     ///
-    /// If it ends before.
+    /// If the process ends before it prints its address.
     pub fn start(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|e| panic!("{e}"))
     }
@@ -28,7 +28,7 @@ impl Served {
     ///
     /// # Errors
     ///
-    /// If it ends before.
+    /// If the process ends before it prints its address.
     pub fn try_start(command: &mut Command) -> Result<Self, String> {
         let started = command.stdout(Stdio::piped()).spawn();
         let mut child = started.map_err(|e| e.to_string())?;
@@ -48,23 +48,23 @@ impl Served {
         })
     }
 
-    /// Ends it by SIGKILL.
+    /// Ends the process by SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// True if it has not ended.
+    /// Returns true if the process has not ended.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The content of a file of its directory in `/proc`.
+    /// The content of a file in the process's directory in `/proc`; empty if it cannot be read.
     pub fn proc(&self, name: &str) -> String {
         std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap_or_default()
     }
 
-    /// A value of `/proc/PID/status` in bytes.
+    /// A size from `/proc/PID/status`, in bytes.
     fn status(&self, name: &str) -> u64 {
         let text = self.proc("status");
         let line = text
@@ -74,17 +74,17 @@ impl Served {
         kib.unwrap_or(0) << 10
     }
 
-    /// Resident bytes.
+    /// Resident memory in bytes.
     pub fn resident(&self) -> u64 {
         self.status("VmRSS")
     }
 
-    /// Most resident bytes since [`Self::reset_peak`].
+    /// Largest resident memory in bytes since [`Self::reset_peak`].
     pub fn peak(&self) -> u64 {
         self.status("VmHWM")
     }
 
-    /// Starts a new [`Self::peak`].
+    /// Resets [`Self::peak`] to the current resident memory.
     pub fn reset_peak(&self) {
         let _ = std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
     }

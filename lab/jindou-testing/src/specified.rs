@@ -1,11 +1,13 @@
-//! Queries for `spareval` in which none of its departures from the specification in expressions shows: each is written in terms
-//! that it evaluates as specified, or that [`evaluator`] has the reference evaluator compute.
+//! Rewrites the expressions of queries for `spareval`, so that its departures from the specifications do not matter: to
+//! expressions that it evaluates as specified, or to functions of [`evaluator`], which the reference evaluator
+//! computes.
 //!
 //! | `spareval` | specification | written as |
 //! |---|---|---|
-//! | `<=` of the same IRI, blank node, ill-typed literal … is true, `<` false; no order of booleans; NaN by its sign | SPARQL 1.1 §17.3, XPath | a function of the reference |
-//! | `=` of a date and a point in time is an error | false (W3C, open-world) | a function of the reference |
-//! | a computed duration cannot be added to a point in time | XPath | a function of the reference, where one side is not a number |
+//! | `<=` of an IRI, blank node or ill-typed literal with itself is true, `<` false | SPARQL 1.1 §17.3 | a function |
+//! | booleans have no order; NaN is ordered by its sign | SPARQL 1.1 §17.3, XPath | a function |
+//! | `=` of a date and a point in time is an error | false (W3C, open-world) | a function |
+//! | a computed duration cannot be added to a point in time | XPath | a function, unless both operands are numbers |
 //! | the effective boolean value of a string with a language is an error | its length (§17.2.2) | STRLEN |
 
 use crate::reference;
@@ -84,7 +86,7 @@ fn call(f: Function, of: &E) -> E {
     E::FunctionCall(f, vec![of.clone()])
 }
 
-/// Where the effective boolean value counts.
+/// Rewrites an expression whose effective boolean value is used.
 fn truth(e: &mut E) {
     value(e);
     let plain = matches!(
@@ -157,7 +159,7 @@ fn value(e: &mut E) {
 
 const OPERATORS: &str = "urn:jindou:operator:";
 
-/// The operator's name, with which one it is.
+/// Name of an operator, and the constructor of its expression.
 type Operator = (&'static str, fn(Box<E>, Box<E>) -> E);
 
 const ALL: [Operator; 9] = [
@@ -172,7 +174,7 @@ const ALL: [Operator; 9] = [
     ("divide", E::Divide),
 ];
 
-/// A call of the function that stands for an operator.
+/// Replaces an operator by a call of the function that computes it by the reference evaluator.
 fn by_reference(e: &E) -> E {
     let (name, a, b) = match e {
         E::Equal(a, b) => ("equal", a, b),
@@ -190,7 +192,7 @@ fn by_reference(e: &E) -> E {
     E::FunctionCall(Function::Custom(name), vec![(**a).clone(), (**b).clone()])
 }
 
-/// `spareval` with the functions that queries as specified call.
+/// `spareval` with the functions that rewritten queries call.
 #[must_use]
 pub fn evaluator() -> QueryEvaluator {
     ALL.into_iter()
@@ -204,13 +206,14 @@ pub fn evaluator() -> QueryEvaluator {
                 let outcome = reference::evaluate(&e, &row);
                 match outcome.free {
                     None => outcome.value.map(|v| v.term().clone()),
-                    // `spareval` finds the same triple term at most itself (docs/values.md).
+                    // `spareval` returns true for `<=` and `>=` of a triple term with itself, where the engine returns
+                    // an error (docs/values.md).
                     Some(_)
                         if is_order(&e) && matches!((a, b), (Term::Triple(_), Term::Triple(_))) =>
                     {
                         None
                     }
-                    // More than the specification defines, where the product and `spareval` agree.
+                    // The specification leaves the result to implementations; the engine agrees with `spareval`.
                     Some(_) => alone(&e, [a, b]),
                 }
             })
@@ -224,7 +227,7 @@ fn is_order(e: &E) -> bool {
     )
 }
 
-/// An operator over `?a` and `?b` as `spareval` has it.
+/// Evaluates an operator over `?a` and `?b` by unmodified `spareval`.
 fn alone(e: &E, [a, b]: [&Term; 2]) -> Option<Term> {
     let pattern = G::Extend {
         inner: Box::new(G::Bgp { patterns: vec![] }),

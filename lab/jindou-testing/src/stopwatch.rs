@@ -1,10 +1,10 @@
-//! Times of tests on machines that do other work meanwhile.
+//! Measures times in tests on machines that also do other work.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Measures a time without that in which the machine had no processor for this process, so that a limit on it holds on a
-/// busy machine, too.
+/// Measures a time, without the time in which the process had to wait for a processor, so that limits also hold on a
+/// busy machine.
 #[derive(Debug)]
 pub struct Stopwatch {
     begun: Instant,
@@ -13,7 +13,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts it.
+    /// Starts a stopwatch.
     #[must_use]
     pub fn start() -> Self {
         let waited = waits().collect();
@@ -21,8 +21,8 @@ impl Stopwatch {
         Self { begun, waited }
     }
 
-    /// Longest time that one of the process's threads waited for a processor since the start. Threads that have ended do not
-    /// count. Zero where the system does not say (it is not Linux).
+    /// Longest time that one of the process's threads waited for a processor since the start. Threads that have ended
+    /// do not count. Zero on systems that do not report it (all but Linux).
     #[must_use]
     pub fn waited(&self) -> Duration {
         let since = |(thread, now): (u64, u64)| {
@@ -31,20 +31,20 @@ impl Stopwatch {
         Duration::from_nanos(waits().map(since).max().unwrap_or(0))
     }
 
-    /// Time since the start, without [`Self::waited`].
+    /// Time since the start, minus [`Self::waited`].
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed().saturating_sub(self.waited())
     }
 }
 
-/// Processor time of the whole process: a machine that is busy does not count as our slowness.
+/// Processor time that the process used so far. Unlike elapsed time, it hardly depends on other work of the machine.
 #[must_use]
 pub fn process_time() -> Duration {
     time_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Processor time of this thread.
+/// Processor time that this thread used so far.
 #[must_use]
 pub fn thread_time() -> Duration {
     time_of(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -61,13 +61,13 @@ fn time_of(clock: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The process's threads, and for how many nanoseconds each of them was ready to run and had no processor.
+/// The ids of the process's threads, and the nanoseconds that each was ready to run but had no processor.
 fn waits() -> impl Iterator<Item = (u64, u64)> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     threads.filter_map(|entry| {
         let entry = entry.ok()?;
         let thread = entry.file_name().to_str()?.parse().ok()?;
-        // Time on a processor, time waiting for one, number of turns.
+        // The file has three numbers: time on a processor, time waiting for one, number of time slices.
         let times = std::fs::read_to_string(entry.path().join("schedstat")).ok()?;
         Some((thread, times.split(' ').nth(1)?.parse().ok()?))
     })
@@ -83,7 +83,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         let (slept, waited) = (watch.elapsed(), watch.waited());
         assert!(slept + waited >= Duration::from_millis(50) || waited.is_zero());
-        // More threads than there are processors compute.
+        // More threads than there are processors are busy.
         let some = std::thread::available_parallelism().map_or(2, usize::from);
         let watch = Stopwatch::start();
         let begun = Instant::now();

@@ -1,23 +1,23 @@
-//! Days of the proleptic Gregorian calendar, years 0 to 9999.
+//! Days of the proleptic Gregorian calendar in the years 0 to 9999.
 
 use crate::decimal;
 
-/// A day, counted from 1970-01-01.
+/// A day, as the number of days since 1970-01-01.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Day(pub i32);
 
-/// Days of 400 years, and days from 0000-03-01 to 1970-01-01.
+/// Number of days in 400 years, and from 0000-03-01 to 1970-01-01.
 const ERA: i32 = 146_097;
 const EPOCH: i32 = 719_468;
 
 impl Day {
-    /// The day of a calendar date; `None` when there is no such day in the years 0 to 9999.
+    /// The day of a calendar date; `None` if the date does not exist in the years 0 to 9999.
     #[must_use]
     pub fn from_date(year: i32, month: i32, day: i32) -> Option<Self> {
         if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return None;
         }
-        // Years that begin in March end with the leap day, so months need no table.
+        // Years are taken to begin in March, so that a leap day is the last day of its year.
         let (y, m) = if month > 2 {
             (year, month - 3)
         } else {
@@ -32,7 +32,7 @@ impl Day {
         (found.date() == (year, month, day)).then_some(found)
     }
 
-    /// Reads `2013-06-21`.
+    /// Parses a date such as `2013-06-21`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
@@ -62,7 +62,7 @@ impl Day {
         (year, month, day)
     }
 
-    /// Appends `2013-06-21`.
+    /// Appends a date such as `2013-06-21`.
     pub(crate) fn push(self, out: &mut Vec<u8>) {
         let (year, month, day) = self.date();
         decimal::push_padded(out, year.unsigned_abs().into(), 4);
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use by_counting::days;
 
-    /// Days from 1970-01-01, by counting years and months one by one.
+    /// Computes days since 1970-01-01 by counting years and months one by one.
     mod by_counting {
         fn leap(y: i32) -> bool {
             y % 4 == 0 && (y % 100 != 0 || y % 400 == 0)

@@ -1,11 +1,11 @@
-//! Numbers into byte buffers without formatting machinery or allocation.
+//! Writes numbers to byte buffers without `format!` and without allocation.
 
 /// Appends `value` in decimal.
 pub(crate) fn push(out: &mut Vec<u8>, value: u64) {
     push_padded(out, value, 1);
 }
 
-/// Appends `value` in decimal, with zeros in front up to `width` (at most 20) digits.
+/// Appends `value` in decimal, with leading zeros up to `width` (at most 20) digits.
 pub(crate) fn push_padded(out: &mut Vec<u8>, mut value: u64, width: usize) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();

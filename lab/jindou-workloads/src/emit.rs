@@ -1,4 +1,4 @@
-//! Statements into batches: what the generators that go entity by entity share.
+//! Collects statements in batches, for the generators that write one entity after another.
 
 use crate::date::Day;
 use crate::decimal;
@@ -7,7 +7,7 @@ use crate::words::Words;
 use jindou_model::term::{FIRST_DATATYPE, IRI, LANG, STRING, TYPED};
 use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
 
-/// Quads of a batch, and what one entity adds beyond.
+/// Number of quads at which a batch is delivered, after the current entity.
 const BATCH: usize = 8192;
 
 /// Canonical tags of the datatypes that the generators use.
@@ -15,8 +15,8 @@ pub(crate) const INTEGER: u8 = FIRST_DATATYPE;
 pub(crate) const DATE_TIME: u8 = FIRST_DATATYPE + 17;
 pub(crate) const DATE: u8 = FIRST_DATATYPE + 18;
 
-/// Collects statements and hands them on in batches. Terms that occur in many statements (properties, classes) are
-/// numbered once, as places in `constants`. Spans hold until the next [`StatementEmitter::end_entity`].
+/// Collects statements and delivers them in batches. Terms that occur in many statements (properties, classes) are in
+/// `constants`, and identified by their index. Spans are valid until the next [`StatementEmitter::end_entity`].
 pub(crate) struct StatementEmitter<'a> {
     sink: &'a mut dyn QuadSink,
     progress: &'a Progress,
@@ -26,7 +26,7 @@ pub(crate) struct StatementEmitter<'a> {
 }
 
 impl<'a> StatementEmitter<'a> {
-    /// An empty one; `constants` are IRIs.
+    /// Creates an emitter without statements. `constants` are IRIs.
     pub(crate) fn new(
         constants: &'a [&'a str],
         sink: &'a mut dyn QuadSink,
@@ -52,7 +52,7 @@ impl<'a> StatementEmitter<'a> {
         }
     }
 
-    /// A term of a tag, and what `write` appends.
+    /// Writes a term: its tag, then the bytes that `write` appends.
     pub(crate) fn term(&mut self, tag: u8, write: impl FnOnce(&mut Vec<u8>)) -> Span {
         let bytes = &mut self.batch.bytes;
         let start = bytes.len() as u32;
@@ -64,22 +64,22 @@ impl<'a> StatementEmitter<'a> {
         }
     }
 
-    /// The constant of a number.
+    /// The constant with an index.
     pub(crate) fn constant(&self, number: usize) -> Span {
         self.spans[number]
     }
 
-    /// An IRI of pieces.
+    /// Writes an IRI that consists of several parts.
     pub(crate) fn iri(&mut self, pieces: &[TermPiece<'_>]) -> Span {
         self.term(IRI, |out| push_pieces(pieces, out))
     }
 
-    /// A string of pieces.
+    /// Writes a string that consists of several parts.
     pub(crate) fn string(&mut self, pieces: &[TermPiece<'_>]) -> Span {
         self.term(STRING, |out| push_pieces(pieces, out))
     }
 
-    /// A literal of a datatype that has no tag.
+    /// Writes a literal of a datatype that has no tag.
     pub(crate) fn typed(&mut self, datatype: &str, write: impl FnOnce(&mut Vec<u8>)) -> Span {
         self.term(TYPED, |out| {
             out.extend_from_slice(datatype.as_bytes());
@@ -88,7 +88,7 @@ impl<'a> StatementEmitter<'a> {
         })
     }
 
-    /// A string of random words in a language.
+    /// Writes a string of random words with a language tag.
     pub(crate) fn words_in(
         &mut self,
         language: &str,
@@ -103,22 +103,22 @@ impl<'a> StatementEmitter<'a> {
         })
     }
 
-    /// A string of random words.
+    /// Writes a string of random words.
     pub(crate) fn words(&mut self, count: u32, words: &Words, random: &mut SplitMix) -> Span {
         self.term(STRING, |out| push_words(count, words, random, out))
     }
 
-    /// An `xsd:integer`.
+    /// Writes an `xsd:integer`.
     pub(crate) fn integer(&mut self, value: u64) -> Span {
         self.term(INTEGER, |out| decimal::push(out, value))
     }
 
-    /// An `xsd:date`.
+    /// Writes an `xsd:date`.
     pub(crate) fn date(&mut self, day: Day) -> Span {
         self.term(DATE, |out| day.push(out))
     }
 
-    /// An `xsd:dateTime`: midnight.
+    /// Writes an `xsd:dateTime`, midnight of a day.
     pub(crate) fn date_time(&mut self, day: Day) -> Span {
         self.term(DATE_TIME, |out| {
             day.push(out);
@@ -126,20 +126,20 @@ impl<'a> StatementEmitter<'a> {
         })
     }
 
-    /// A statement whose property is a constant.
+    /// Adds a statement whose property is a constant.
     pub(crate) fn say(&mut self, subject: Span, property: usize, object: Span) {
         let property = self.spans[property];
         self.say_of(subject, property, object);
     }
 
-    /// A statement.
+    /// Adds a statement.
     pub(crate) fn say_of(&mut self, subject: Span, property: Span, object: Span) {
         self.batch
             .quads
             .push([subject, property, object, Span::default()]);
     }
 
-    /// The entity is whole: its batch may go. Spans of before must not be used any more.
+    /// Ends an entity: delivers the batch if it is full. Earlier spans must not be used any more.
     pub(crate) fn end_entity(&mut self) -> Result<()> {
         if self.batch.quads.len() >= BATCH {
             self.flush()?;
@@ -147,7 +147,7 @@ impl<'a> StatementEmitter<'a> {
         Ok(())
     }
 
-    /// Delivers what there is.
+    /// Delivers the statements collected so far.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let quads = self.batch.quads.len() as u64;
         if quads > 0 {

@@ -1,17 +1,16 @@
-//! Workloads: the graphs that Jindou is measured on, generated without a file in between, and the
-//! queries asked of them.
+//! Workloads: generators for the graphs on which Jindou is measured, which need no files, and the queries over them.
 //!
-//! - [`bsbm`]: the Berlin SPARQL Benchmark, after its rules.
-//! - [`sp2b`]: bibliography after SP²Bench's published rules.
-//! - [`lubm`]: the Lehigh University Benchmark, equal to the original generator draw for draw.
-//! - [`ugly`]: a graph with everything that tidy benchmarks leave out.
+//! - [`bsbm`]: the Berlin SPARQL Benchmark, by its published rules.
+//! - [`sp2b`]: a bibliography by SP²Bench's published rules.
+//! - [`lubm`]: the Lehigh University Benchmark, exactly the same graph as that of the original generator.
+//! - [`ugly`]: a graph with properties of real graphs that benchmark data usually lacks.
 //! - [`watdiv`]: the Waterloo SPARQL Diversity Test Suite, equal to the original in distribution.
-//! - [`queries`]: query texts, their known row counts, templates with typed random constants.
+//! - [`queries`]: texts of queries, their known row counts, and templates with random constants.
 //!
-//! All generators are [`jindou_model::QuadSource`]s: a loader takes them like files, and `jindou_parse::write` writes them
-//! as text.
+//! All generators are [`jindou_model::QuadSource`]s: a loader reads them like files, and `jindou_parse::write` writes
+//! them as text.
 
-// By this name guard.rs of the library builds against older versions, too.
+// Also exported under this name because `guard.rs` of the library is built against older versions, too.
 pub use jindou_parse::write as ntriples;
 
 pub mod bsbm;

@@ -1,5 +1,5 @@
-//! A small random generator whose streams can be entered anywhere, so that any part of a generated
-//! graph can be made again without the rest.
+//! A small random generator whose streams can be started at any thing, so that any part of a generated graph can be
+//! generated again without the other parts.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 impl SplitMix {
-    /// The stream of thing `index` of a kind, in the graph of a seed.
+    /// The stream of thing `index` of a kind, in the graph with a seed.
     pub(crate) fn stream(seed: u64, kind: u64, index: u64) -> Self {
         let kind = mix(seed.wrapping_add(GOLDEN)) ^ kind.wrapping_mul(GOLDEN);
         Self(mix(mix(kind).wrapping_add(index.wrapping_mul(GOLDEN))))
@@ -36,19 +36,18 @@ impl SplitMix {
         min + self.below(max - min + 1)
     }
 
-    /// True `part` times in `whole`.
+    /// Returns true with the probability `part` / `whole`.
     pub(crate) fn chance(&mut self, part: u32, whole: u32) -> bool {
         self.below(whole) < part
     }
 
-    /// One of a slice that must not be empty.
+    /// A random element of a slice, which must not be empty.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u32) as usize]
     }
 
-    /// A rank in `0 .. bound` by Zipf's law with exponent 1, in steps of octaves: ranks 2ᵏ-1 to
-    /// 2ᵏ⁺¹-2 are equally likely, and so is every octave. Integers only, so that every machine
-    /// draws the same.
+    /// A rank below `bound` by Zipf's law with exponent 1, approximated by octaves: all octaves are equally likely, and
+    /// so are the ranks 2ᵏ-1 to 2ᵏ⁺¹-2 of an octave. Uses integers only, so that all machines draw the same numbers.
     pub(crate) fn zipf(&mut self, bound: u32) -> u32 {
         let octaves = u32::BITS - bound.leading_zeros();
         loop {

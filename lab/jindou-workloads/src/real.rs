@@ -1,15 +1,15 @@
-//! Real numbers drawn and computed the same on every machine, since nothing but sums, products, quotients and
-//! square roots of doubles is used, which IEEE 754 fixes to the last bit.
+//! Random real numbers and functions that give the same results on every machine. They use only sums, products,
+//! quotients and square roots of doubles, which IEEE 754 defines exactly.
 
 use crate::random::SplitMix;
 use std::f64::consts::LN_2;
 
-/// Uniform in [0, 1): 53 bits.
+/// Uniform in [0, 1), with 53 random bits.
 pub(crate) fn unit(random: &mut SplitMix) -> f64 {
     (random.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Standard normal: Marsaglia's polar method.
+/// A standard normal deviate, by Marsaglia's polar method.
 pub(crate) fn deviate(random: &mut SplitMix) -> f64 {
     loop {
         let (u, v) = (2.0 * unit(random) - 1.0, 2.0 * unit(random) - 1.0);
@@ -20,7 +20,7 @@ pub(crate) fn deviate(random: &mut SplitMix) -> f64 {
     }
 }
 
-/// Standard normal, drawn again beyond two deviations.
+/// A standard normal deviate, drawn again if it is beyond two standard deviations.
 pub(crate) fn within_two(random: &mut SplitMix) -> f64 {
     loop {
         let z = deviate(random);
@@ -30,10 +30,10 @@ pub(crate) fn within_two(random: &mut SplitMix) -> f64 {
     }
 }
 
-/// The natural logarithm of a positive normal number, to some 1e-15 of its size. The standard library's is the
-/// platform's, whose last bits differ.
+/// The natural logarithm of a positive normal number, with a relative error of about 1e-15. The standard library uses
+/// the platform's function, whose last bits differ between platforms.
 pub(crate) fn ln(x: f64) -> f64 {
-    // x = mantissa · 2^exponent, mantissa in [√½, √2): then ln of it is 2 artanh of less than 0.172.
+    // x = mantissa · 2^exponent with the mantissa in [√½, √2); its logarithm is 2 artanh of a number less than 0.172.
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;
     let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
@@ -50,7 +50,7 @@ pub(crate) fn ln(x: f64) -> f64 {
     2.0 * t * sum + exponent as f64 * LN_2
 }
 
-/// e to the power of `x`, to some 1e-15 of its size; 0 and infinity where it leaves the normal numbers.
+/// e to the power of `x`, with a relative error of about 1e-15; 0 or infinity if the result is not a normal number.
 pub(crate) fn exp(x: f64) -> f64 {
     let exponent = (x / LN_2).round();
     if exponent < -1000.0 {
@@ -109,7 +109,7 @@ mod tests {
         let n = 100_000;
         let draws: Vec<f64> = (0..n).map(|_| within_two(&mut random)).collect();
         assert!(draws.iter().all(|z| z.abs() < 2.0));
-        // The variance of the normal cut off at two deviations is 0.7737.
+        // A normal distribution cut off at two deviations has the variance 0.7737.
         let variance = draws.iter().map(|z| z * z).sum::<f64>() / f64::from(n);
         assert!((variance - 0.7737).abs() < 0.01, "{variance}");
     }

@@ -1,12 +1,13 @@
-//! The words that literals are made of. The original takes those of the machine's dictionary and a list of
-//! first names; ours are made of syllables, as many and as long, and the same everywhere.
+//! The words of which literals consist. The original takes words from the machine's dictionary and from a list of first
+//! names. Ours are made of random syllables; they have the same number and average length, and are the same on every
+//! machine.
 
 use crate::random::SplitMix;
 use std::collections::BTreeSet;
 
-/// As many as Debian's list of American English, which the given data was made with.
+/// Number of words, as in Debian's list of American English, with which the given data was made.
 const WORDS: usize = 104_334;
-/// As many as the given data shows: 14,104 draws gave 1,790 different names, so hardly one is missing.
+/// Number of first names, as in the given data: 14,104 draws gave 1,790 different names, so hardly any is missing.
 const NAMES: usize = 1_790;
 
 const STARTS: &[&str] = &[
@@ -19,16 +20,16 @@ const ENDS: &[&str] = &[
 ];
 const SUFFIXES: &[&str] = &["", "", "", "'s", "s", "ed", "ing", "y"];
 
-/// Different words in the order of bytes.
+/// Distinct words in byte order.
 #[derive(Debug)]
 pub(crate) struct Words {
     text: String,
-    /// One more than words.
+    /// Start of each word in `text`, and the end of the last one.
     starts: Vec<u32>,
 }
 
 impl Words {
-    /// The dictionary. Some 20 ms.
+    /// The dictionary. Takes about 20 ms to make.
     pub(crate) fn dictionary() -> Self {
         Self::make(WORDS, 1, |random, word| {
             for _ in 0..2 {
@@ -41,7 +42,7 @@ impl Words {
         })
     }
 
-    /// First names, in capitals.
+    /// First names in upper case.
     pub(crate) fn names() -> Self {
         Self::make(NAMES, 2, |random, word| {
             for _ in 0..2 {
@@ -52,7 +53,7 @@ impl Words {
     }
 
     fn make(count: usize, stream: u64, one: impl Fn(&mut SplitMix, &mut String)) -> Self {
-        // The same words in every graph: the seed of the data has no part in them.
+        // Independent of the data's seed, so that all graphs have the same words.
         let mut random = SplitMix::stream(0, stream, 0);
         let mut words = BTreeSet::new();
         while words.len() < count {
@@ -77,13 +78,13 @@ impl Words {
         self.starts.len() as u32 - 1
     }
 
-    /// Word `number`, the last one beyond the end.
+    /// Word `number`, or the last word if there are fewer.
     pub(crate) fn get(&self, number: u32) -> &str {
         let at = number.min(self.len() - 1) as usize;
         &self.text[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// Numbers of the words from `low` to `high`, both included: the first, and one after the last.
+    /// Numbers of the words from `low` to `high`, inclusive: the first number, and the one after the last.
     pub(crate) fn between(&self, low: &str, high: &str) -> (u32, u32) {
         let before = |is: &dyn Fn(&str) -> bool| {
             let (mut from, mut to) = (0, self.len());
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(words.len() as usize, WORDS);
         assert!((1..words.len()).all(|i| words.get(i - 1) < words.get(i)));
         let mean = words.text.len() as f64 / WORDS as f64;
-        // The mean of 119,018 words of the given data is 8.4.
+        // In the given data, the mean length of 119,018 words is 8.4.
         assert!((7.4..9.4).contains(&mean), "{mean} letters a word");
         let names = Words::names();
         assert_eq!(names.len() as usize, NAMES);

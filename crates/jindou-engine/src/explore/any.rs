@@ -1,5 +1,5 @@
-//! ExpandAny: one end is known, the predicate is a variable. Only predicates that the vertex has (its characteristic
-//! set) are read.
+//! The step `ExpandAny`: one end of the edge is known, and the predicate is a variable. Only the predicates in the
+//! known vertex's characteristic set are read.
 
 use super::lists::{RowGraph, constant_list};
 use super::views::{RowPredicate, RowPredicates};
@@ -12,7 +12,8 @@ use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
 use std::borrow::Cow;
 
-/// A predicate variable: bound here (to an output column, if it is read) or earlier.
+/// A predicate variable: bound by this step, to an output column if later steps read it, or bound earlier, in an input
+/// column.
 #[derive(Clone, Copy)]
 pub(crate) enum AnyPredicate {
     Bind(Option<usize>),
@@ -27,7 +28,7 @@ impl AnyPredicate {
         }
     }
 
-    /// The output column.
+    /// The output column that gets the predicate, if there is one.
     pub fn output(self) -> Option<usize> {
         match self {
             Self::Bind(to) => to,
@@ -42,7 +43,7 @@ enum FarVertex {
 }
 
 pub(crate) struct ExpandAnyStep<'a> {
-    /// By vertex and by term.
+    /// Finds predicates by the vertex that has them, and by their own term.
     known: Predicates<'a>,
     snapshot: &'a dyn Graph,
     views: RowPredicates<'a>,
@@ -54,13 +55,14 @@ pub(crate) struct ExpandAnyStep<'a> {
     graph_to: Option<usize>,
     bind_graph: bool,
     row: usize,
-    /// Predicates of the row, and the number of those already started.
+    /// Predicates to follow for the current row. `begun` is the number of those whose lists were started; for a
+    /// predicate that is known, `one` is used instead.
     predicates: Cow<'a, [u32]>,
     one: [u32; 1],
     use_one: bool,
     begun: usize,
     opened: bool,
-    /// List of the predicate that was started last.
+    /// The predicate whose list was started last, and its list.
     term: u32,
     list: Cow<'a, [u32]>,
     graphs: Vec<u32>,
@@ -119,7 +121,7 @@ impl<'a> ExpandAnyStep<'a> {
         }
     }
 
-    /// Requests the lists of a batch from other shards.
+    /// Requests the lists that a batch reads from the shards that own them.
     fn fetch(&self, sharded: &Sharded, input: View<'_>) {
         let mut rows = Vec::new();
         for row in 0..input.rows {
@@ -175,7 +177,7 @@ impl<'a> ExpandAnyStep<'a> {
         Some(PredicateId(p))
     }
 
-    /// Sets `list` (and `graphs`) to the neighbours along the predicate.
+    /// Sets `list` to the row's neighbours along the predicate and, if graphs are bound, `graphs` to the graph of each.
     fn open_list(&mut self, p: PredicateId, input: View<'_>) {
         let RowPredicate {
             term, edges: view, ..

@@ -1,4 +1,5 @@
-//! Check: keeps rows whose edge exists; with a graph variable, one row for each graph that has it.
+//! The step `Check`: keeps the rows whose edge exists. If it binds a graph variable, it returns one row for each graph
+//! with the edge.
 
 use super::lists::NeighbourLists;
 use super::{Anchor, Emit, QueryContext, StepLayout};
@@ -9,8 +10,8 @@ use crate::intersect::has;
 use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef, Operand};
 
-/// A constant's list longer than this is not searched: the edge is looked up from its other end, whose list is likely
-/// shorter and whose key is found without a search.
+/// If a constant's list is longer than this, the edge is looked up in the list of its other end. That list is likely
+/// shorter, and its key is found without a binary search.
 const LONG: usize = 64;
 
 /// Distance, in rows, at which lists are prefetched.
@@ -19,14 +20,14 @@ const AHEAD: usize = 8;
 pub(crate) struct CheckStep<'a> {
     lists: NeighbourLists<'a>,
     other: Anchor,
-    /// Output column of the graph, when graphs are bound.
+    /// Output column of the graph, if the step binds a graph variable that later steps read.
     graph: Option<usize>,
     bind: bool,
     row: usize,
     place: usize,
     made: bool,
     graphs: Vec<u32>,
-    /// Results for a batch, if other shards were asked.
+    /// On a sharded store, whether the edge of each row of the batch exists.
     there: Vec<bool>,
     asked: bool,
     work: usize,
@@ -173,7 +174,7 @@ impl<'a> CheckStep<'a> {
     }
 }
 
-/// Keeps rows whose column is inside.
+/// The step `Restrict`: keeps the rows whose id in a column is in a set.
 pub(crate) struct RestrictStep<'a> {
     column: usize,
     within: IdTest<'a>,

@@ -1,4 +1,5 @@
-//! Expand: binds one variable to the neighbours of a known vertex, or to the intersection of several lists.
+//! The step `Expand`: binds a variable to the neighbours of a known vertex, or to the intersection of several edge
+//! lists.
 
 use super::lists::{Bounds, MERGING, NeighbourLists};
 use super::{Emit, QueryContext, StepLayout};
@@ -13,26 +14,26 @@ use jindou_plan::{EdgeList, GraphRef};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Ids that loops touch between two checks of the deadline and the cancel flag.
+/// Number of ids that loops read between two checks of the deadline and the cancel flag.
 pub(crate) const WORK_PER_CHECK: usize = 1 << 18;
 
-/// Length up to which lists are tested id by id; longer ones are first clipped by a search.
+/// Lists up to this length are tested id by id. Longer ones are first clipped to the needed interval by binary search.
 const SHORT: usize = 12;
 
-/// Distance, in rows, at which lists are prefetched.
+/// How many rows ahead lists are prefetched.
 const AHEAD: usize = 16;
 
-/// Pairs of rows between two checks of the work done.
+/// Number of rows that `fill_pair` processes between two checks.
 const PAIRS: usize = 256;
 
-/// The neighbours of keys of which each has at most one, if the keys are consecutive: then so are the neighbours.
+/// Neighbours for keys that have exactly one each: if the key numbers are consecutive, their neighbours are a slice.
 #[inline]
 fn neighbours_of_run<'n>(keys: &[u32], neighbours: &'n [u32]) -> Option<&'n [u32]> {
     let first = *keys.first().filter(|_| is_run(keys))? as usize;
     neighbours.get(first..first + keys.len())
 }
 
-/// Numbers rows from `first` on.
+/// Fills `index` with consecutive row numbers from `first` on.
 #[inline]
 fn number_rows(index: &mut [u32], first: usize) {
     for (i, row) in index.iter_mut().zip(first as u32..) {
@@ -40,8 +41,8 @@ fn number_rows(index: &mut [u32], first: usize) {
     }
 }
 
-/// Appends a row for each key that has a neighbour `inside`; each key has at most one. `first` is the row of the first
-/// key. Returns the number of rows.
+/// Appends a row for each key with a neighbour that is `inside`, where keys have at most one neighbour. `first` is the
+/// row number of the first key. Returns the number of rows.
 #[inline]
 fn fill_single(
     keys: &[u32],
@@ -65,7 +66,8 @@ fn fill_single(
     w
 }
 
-/// The two shortest lists of a row and their positions, shorter one first; `None` if a list must be merged first.
+/// The two shortest of a row's lists with their positions in `lists`, the shorter one first; `None` if one of the lists
+/// must be merged first.
 #[inline]
 fn two_shortest<'l>(
     lists: &'l [NeighbourLists],
@@ -86,7 +88,7 @@ fn two_shortest<'l>(
     Some(best)
 }
 
-/// Two lists per row: bounds, and the arrays that they are in.
+/// The two lists of each row, for rows that intersect two lists, and the interval `start..start + width` of needed ids.
 struct Pairs<'p> {
     a: Bounds<'p>,
     b: Bounds<'p>,
@@ -95,8 +97,8 @@ struct Pairs<'p> {
 }
 
 impl Pairs<'_> {
-    /// Intersects the lists of rows until `to` is full. Returns the row to continue with and the number of rows
-    /// written.
+    /// Intersects the two lists of each row, writing from position `w` of `to` on, until a result might not fit.
+    /// Returns the row to continue with, and the end of the results in `to`.
     fn run(
         &self,
         rows: Range<usize>,
@@ -126,7 +128,7 @@ impl Pairs<'_> {
         })
     }
 
-    /// `fast` may decline.
+    /// As [`Self::run`]. `fast` intersects two lists if it can, and otherwise returns `None`.
     #[inline(always)]
     fn run_with(
         &self,
@@ -167,13 +169,14 @@ impl Pairs<'_> {
     }
 }
 
-/// Prefetches a list: all of a short one, and of a long one the positions that a binary search reads first. Saves a
-/// quarter of the time of intersections of long lists (LUBM L1), whose searches otherwise miss the cache at every step.
+/// Prefetches a list: all of a short one, and of a long one the positions that a binary search reads first. This saves
+/// a quarter of the time of intersecting long lists (LUBM L1), whose binary searches otherwise wait for memory at every
+/// step.
 #[inline(always)]
 fn prefetch_list(array: &[u32], bounds: [u32; 2]) {
     /// Ids in a cache line.
     const LINE: usize = 16;
-    /// Cache lines of a list that are worth prefetching unconditionally.
+    /// Lists of up to this many cache lines are prefetched whole.
     const LINES: usize = 8;
     let (from, to) = (bounds[0] as usize, bounds[1] as usize);
     let len = to.saturating_sub(from);
@@ -191,14 +194,14 @@ fn prefetch_list(array: &[u32], bounds: [u32; 2]) {
 pub(crate) struct ExpandStep<'a> {
     lists: Vec<NeighbourLists<'a>>,
     within: IdTest<'a>,
-    /// Output columns.
+    /// Output columns of the neighbour and of the graph; `None` for one that no later step reads.
     to: Option<usize>,
     graph: Option<usize>,
     bind: bool,
-    /// Where to continue when the output was full: row, and position in its list.
+    /// Where to continue after the output was full: the row, and the position in its list.
     row: usize,
     place: usize,
-    /// True if the row's list had to be merged into a buffer, which is valid while this is set.
+    /// True while `list` contains the current row's list, because that had to be merged or did not fit into the output.
     made: bool,
     list: Vec<u32>,
     graphs: Vec<u32>,
@@ -253,8 +256,8 @@ impl<'a> ExpandStep<'a> {
         }
     }
 
-    /// Number of output rows of a whole batch, if the rows themselves are not needed and one list per row determines
-    /// it.
+    /// Number of output rows of a whole batch, for callers that need only the number. `None` unless the lengths of one
+    /// list per row determine it.
     pub fn count(&mut self, input: View<'_>) -> Option<usize> {
         let [list] = &self.lists[..] else { return None };
         if self.bind || self.is_loose() {
@@ -278,12 +281,12 @@ impl<'a> ExpandStep<'a> {
         Some(n)
     }
 
-    /// Returns true if a clipped list must still be tested id by id.
+    /// Returns true if clipping to an interval is not enough, so that each id must be tested as well.
     fn is_loose(&self) -> bool {
         matches!(self.within, IdTest::Many(_) | IdTest::Except(_))
     }
 
-    /// Appends rows until the input is done (returns false) or the output is full (returns true).
+    /// Appends output rows. Returns true if the output is full and the input is not finished.
     pub fn fill(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -368,7 +371,7 @@ impl<'a> ExpandStep<'a> {
             let n = rest.len().min(to.len() - w);
             let row = self.row as u32;
             if clip {
-                // Never past the end: `w` grows at most `n` times.
+                // Within bounds: `w` is increased at most `n` times, and `n` rows fit.
                 for &v in &rest[..n] {
                     to[w] = v;
                     index[w] = row;
@@ -411,7 +414,7 @@ impl<'a> ExpandStep<'a> {
         Ok(false)
     }
 
-    /// Checks deadline and cancel flag if much work was done since the last check.
+    /// Checks the deadline and the cancel flag if enough ids were read since the last check.
     #[inline]
     fn check_work(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
         if self.work >= WORK_PER_CHECK {
@@ -513,8 +516,9 @@ impl<'a> ExpandStep<'a> {
         Ok(false)
     }
 
-    /// Expands two lists per row, each in one segment. This is the shape of most triangle queries, and avoids the
-    /// branches of the general loop. Continues while the output certainly has space; returns false if nothing was done.
+    /// The fast case of [`Self::fill_shared`] for two lists per row, as in most triangle queries: has fewer branches
+    /// per row. Continues until the output might be too small. Returns false if the general loop must process the next
+    /// row.
     fn fill_pair(&mut self, ctx: &QueryContext<'_>, out: &mut Emit<'_>) -> Result<bool> {
         let [first, second] = &self.lists[..] else {
             return Ok(false);
@@ -556,7 +560,8 @@ impl<'a> ExpandStep<'a> {
         Ok(done || row >= end)
     }
 
-    /// Stores the ids that all lists of this row share in `list`: for rows that named graphs or a patch touch.
+    /// Stores the intersection of the current row's lists in `list`, where some of them must be merged, since named
+    /// graphs or a patch contribute to them.
     fn share_merged(&mut self, input: View<'_>) {
         let mut acc = std::mem::take(&mut self.list);
         let mut other = std::mem::take(&mut self.graphs);
@@ -588,7 +593,8 @@ impl<'a> ExpandStep<'a> {
         self.made = true;
     }
 
-    /// Rows are (neighbour, graph).
+    /// As [`Self::fill`], for a step that binds a graph variable: appends a row for each neighbour and graph of the
+    /// edge.
     fn fill_graphs(
         &mut self,
         ctx: &QueryContext<'_>,

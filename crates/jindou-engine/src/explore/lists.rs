@@ -1,4 +1,4 @@
-//! One neighbour list per row: the ways to find it, chosen once per query.
+//! The edge lists that a step reads, one per input row. How to find them is chosen once per query.
 
 use super::{Anchor, StepLayout};
 use crate::batch::View;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The graphs that a pattern reads: fixed, or a column of the row.
+/// The graphs that a pattern reads: fixed, or the one in a column of the row.
 #[derive(Clone, Copy)]
 pub(crate) enum RowGraph<'a> {
     Fixed(GraphScope<'a>),
@@ -35,13 +35,13 @@ impl<'a> RowGraph<'a> {
     }
 }
 
-/// A list for all rows.
+/// An edge list that is the same for all rows.
 pub(crate) enum ConstantList<'a> {
-    /// In the segment.
+    /// A slice of the segment.
     Borrowed(&'a [u32]),
-    /// Merged, and cached by a patch.
+    /// A merged list that the patch has cached.
     Shared(Arc<[u32]>),
-    /// Merged.
+    /// A list that was merged for this query.
     Owned(Vec<u32>),
 }
 
@@ -67,18 +67,19 @@ impl<'a> ConstantList<'a> {
     }
 }
 
-/// Where the rows' lists are.
+/// Positions of the rows' lists.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'p> {
-    /// One list per row: in `array`, or beyond its end in `more`.
+    /// For each row, the range of its list in `array`. Ranges after the end of `array` are in `more`, whose positions
+    /// count from there.
     pub ranges: &'p [[u32; 2]],
     pub array: &'p [u32],
-    /// Lists of this batch that a patch changed.
+    /// Merged lists of this batch, of keys that a patch changed.
     pub more: &'p [u32],
 }
 
 impl<'p> Bounds<'p> {
-    /// The array that a range refers to, and the range in it.
+    /// The array that contains a row's list, and the list's range in that array.
     #[inline(always)]
     pub fn place(&self, [a, b]: [u32; 2]) -> (&'p [u32], [u32; 2]) {
         let end = self.array.len();
@@ -99,47 +100,49 @@ impl<'p> Bounds<'p> {
 enum ListForm<'a> {
     /// The same list for all rows.
     Constant(ConstantList<'a>),
-    /// One segment has the answer.
+    /// All lists are in one segment.
     Plain(Segment<'a>),
-    /// One segment has the answer, except for keys that the patch marks.
+    /// All lists are in one segment, except those of keys that the patch marks as possibly changed.
     Dirty(Segment<'a>, &'a Patch),
-    /// Every key is merged from default graph, named graphs and patch.
+    /// Every list is merged from default graph, named graphs and patch.
     Merged,
-    /// The lists of each batch are fetched from the shards that have them, and appended to an array of this shard's.
+    /// Sharded store: the batch's lists are in this shard's array, or were fetched from the shards that own them (into
+    /// `more`).
     Laid(&'a [u32]),
 }
 
-/// Work of finding a list that must be merged, in ids that a loop touches.
+/// Estimated cost of finding a list that must be merged, as a number of ids read.
 pub(super) const MERGING: usize = 64;
 
-/// Placeholder range of rows whose list must be merged.
+/// Stands for the range of a list that must be merged.
 const MERGED: [u32; 2] = [1, 0];
 
-/// Distance at which offsets are prefetched: enough lookups in flight to cover a memory latency.
+/// How many keys ahead offsets are prefetched: enough lookups in flight to hide the latency of memory.
 const AHEAD: usize = 16;
 
-/// Neighbour lists of the rows of a batch.
+/// Finds the edge list of each row of a batch.
 pub(crate) struct NeighbourLists<'a> {
     pub view: Edges<'a>,
     pub graph: RowGraph<'a>,
     anchor: Anchor,
     form: ListForm<'a>,
-    /// Neighbours outside this half-open interval are not needed.
+    /// Half-open interval of neighbours that are needed; shards need not send others.
     within: [u32; 2],
     keys: Vec<u32>,
     ranges: Vec<[u32; 2]>,
     /// Merged lists of a batch, for rows that the patch marks.
     more: Vec<u32>,
-    /// Every row of the batch has a range.
+    /// True if every row of the batch has a range.
     whole: bool,
-    /// All of these are the segment's: the patch marked only keys without edits.
+    /// True if, in addition, all ranges are in the segment: no key of the batch that the patch marks is really changed.
     clean: bool,
     finger: PatchFinger<'a>,
-    /// Number of lists of marked keys read so far.
+    /// Number of lists of marked keys that were read so far.
     merged: u64,
 }
 
-/// Ids of merged lists that a batch builds in advance; further lists are built when their row comes.
+/// Largest number of ids in lists that are merged in advance for a batch; further lists are merged when their row
+/// comes.
 const MOST_MERGED: usize = 1 << 20;
 
 impl<'a> NeighbourLists<'a> {
@@ -194,19 +197,19 @@ impl<'a> NeighbourLists<'a> {
         it
     }
 
-    /// Declares that neighbours outside the half-open interval are not needed: other shards then do not send them.
+    /// Declares that only neighbours in this half-open interval are needed, so that other shards do not send the rest.
     pub fn needs_only(&mut self, within: [u32; 2]) {
         self.within = within;
     }
 
-    /// The anchor's id in a row.
+    /// The id in a row whose list is read.
     #[inline]
     pub fn anchor(&self, input: View<'_>, row: usize) -> u32 {
         self.anchor.id_at(input, row)
     }
 
-    /// Finds the lists of all rows of a batch: keys first, then bounds. The lists themselves are prefetched by the
-    /// loops that read them, some rows ahead: prefetching them here too made LUBM L7 a tenth slower.
+    /// Finds the lists of all rows of a batch: first the keys, then the ranges. The loops that read the lists prefetch
+    /// their content, some rows ahead; prefetching it here as well made LUBM L7 a tenth slower.
     pub fn prepare(&mut self, input: View<'_>) {
         let Anchor::Column(c) = self.anchor else {
             return;
@@ -244,7 +247,7 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// Fetches the lists of a batch that are read row by row, from shards that have them.
+    /// On a sharded store, fetches the lists of a batch that will be read row by row from the shards that own them.
     pub fn fetch(&self, input: View<'_>) {
         if self.view.is_sharded() {
             let row = |row| (self.anchor(input, row), self.graph.scope_at(input, row));
@@ -252,8 +255,8 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// Tests whether the edges of a batch exist, with one request per shard; false if they should be looked up row by
-    /// row.
+    /// Tests on a sharded store whether the edges of a batch exist, with one request per shard; writes the results to
+    /// `there`. Returns false if the edges must be looked up row by row instead.
     pub fn contains_many(
         &self,
         input: View<'_>,
@@ -273,7 +276,8 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// After [`Self::prepare_whole`]: the key numbers and neighbours when every key has exactly one neighbour.
+    /// After [`Self::prepare_whole`]: the rows' key numbers and the neighbours by key number, if every key has exactly
+    /// one neighbour.
     pub fn degree_one(&self) -> Option<(&[u32], &'a [u32])> {
         match self.form {
             ListForm::Plain(s) if s.offsets.is_none() => Some((&self.keys, s.neighbours)),
@@ -284,7 +288,8 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// As [`Self::prepare`], but also builds the lists of rows that the patch marks, for loops that read whole lists.
+    /// As [`Self::prepare`], but also merges the lists of keys that the patch marks, for loops that need a range for
+    /// each row.
     pub fn prepare_whole(&mut self, input: View<'_>) {
         self.more.clear();
         (self.whole, self.clean) = (false, false);
@@ -309,7 +314,7 @@ impl<'a> NeighbourLists<'a> {
             if *range != MERGED {
                 continue;
             }
-            // Rows with the same anchor are mostly adjacent.
+            // Rows with the same id are mostly adjacent.
             if let Some((of, known)) = last
                 && of == v
             {
@@ -337,7 +342,7 @@ impl<'a> NeighbourLists<'a> {
         (self.whole, self.clean) = (true, clean);
     }
 
-    /// Counts lists of keys that the patch marks, whether merged or searched.
+    /// Reports to the graph that lists of keys that the patch marks were read, whether merged or searched.
     pub fn note_merged(&mut self, lists: u64) {
         if lists > 0 {
             self.merged += lists;
@@ -345,7 +350,7 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// After [`Self::prepare_whole`]: the bounds of the lists, when every row has one list.
+    /// After [`Self::prepare_whole`]: the ranges of the lists, if every row has one.
     pub fn bounds(&self) -> Option<Bounds<'_>> {
         match self.form {
             ListForm::Plain(s) if s.offsets.is_some() => Some(Bounds {
@@ -367,7 +372,7 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// The list for all rows, if there is one.
+    /// The list that all rows share, if there is one.
     pub fn constant(&self) -> Option<&[u32]> {
         match &self.form {
             ListForm::Constant(list) => Some(list),
@@ -375,11 +380,12 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// After [`Self::prepare`]: the row's list, `None` when [`Self::merged`] must build it.
-    // Called once per row: a function call costs a hundredth of LUBM's L7.
+    /// After [`Self::prepare`]: the row's list; `None` if it must be merged by [`Self::merged`].
+    // Called once per row. Without inlining, LUBM L7 takes a hundredth longer.
     #[inline(always)]
     pub fn list(&self, row: usize) -> Option<&[u32]> {
-        // One call for all arrays: with two of them this is no longer inlined where rows are filled.
+        // `ranged` is called at one place for all arrays; with two calls this function is no longer inlined into the
+        // loops.
         let array = match &self.form {
             ListForm::Constant(list) => return Some(list),
             ListForm::Plain(s) if s.offsets.is_none() => {
@@ -407,7 +413,7 @@ impl<'a> NeighbourLists<'a> {
         Some(bounds.list([a, b]))
     }
 
-    /// Prefetches the first memory that reading the row's list touches.
+    /// Prefetches the memory that is read first for the row's list.
     #[inline]
     pub fn prefetch(&self, row: usize) {
         match &self.form {
@@ -431,7 +437,7 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// Merges the row's list into `out`. Returns the work in ids that this took.
+    /// Merges the row's list into `out`. Returns the cost as a number of ids read.
     pub fn merged(
         &self,
         input: View<'_>,
@@ -457,8 +463,8 @@ impl<'a> NeighbourLists<'a> {
     }
 }
 
-/// As `finder.find_many`, but ids in the same run as the first one are found by one subtraction each. Starts at an
-/// index vertex come in order, and so do most vertices connected with them.
+/// As `finder.find_many`, but first assumes that all ids are in the same interval as the first one: then a key number
+/// takes one subtraction. Starts at an index vertex yield ascending ids, and so do most of their neighbours.
 fn find_keys(finder: KeyFinder<'_>, ids: &[u32], keys: &mut Vec<u32>) {
     let (KeyFinder::Intervals(runs), Some(&first)) = (finder, ids.first()) else {
         finder.find_many(ids, keys);
@@ -499,7 +505,7 @@ fn find_ranges(s: Segment<'_>, keys: &[u32], ranges: &mut Vec<[u32; 2]>) {
     }
 }
 
-/// The neighbours of a constant: borrowed where nothing has to be merged.
+/// The neighbours of a constant; borrowed if nothing has to be merged.
 pub(crate) fn constant_list<'a>(
     view: &Edges<'a>,
     v: u32,

@@ -6,8 +6,9 @@
 //! └ full: push it on, then continue where it stopped
 //! ```
 //!
-//! A step writes (input row, new ids); the columns that are still needed are then gathered by input row, so rows carry
-//! only what later steps read. Without such columns a batch is a bare number of rows.
+//! A step writes new ids, and for each the number of the input row that it extends. The columns that are still needed
+//! are then gathered by this number, so rows contain only what later steps read. If no columns are needed, a batch is
+//! only a number of rows.
 
 mod any;
 mod check;
@@ -35,8 +36,8 @@ use std::ops::Deref;
 
 /// Reason why a pipeline ended before its input did.
 pub(crate) enum Halt {
-    /// No more rows are needed: returned by a slice or a sink that has enough, and turned into success where a worker's morsel
-    /// began.
+    /// No more rows are needed. Returned by a slice or a sink that has enough rows; where the worker began its morsel,
+    /// it becomes success.
     Stop,
     /// An error occurred.
     Failed(Error),
@@ -56,34 +57,35 @@ impl From<Error> for Halt {
     }
 }
 
-/// `Err(Halt::Stop)` is not a failure.
+/// Result of passing rows on. `Err(Halt::Stop)` is not a failure.
 pub(crate) type Flow = Result<(), Halt>;
 
-/// Takes batches at the end of a pipeline.
+/// Receives the batches at the end of a pipeline.
 pub(crate) trait Consumer {
-    /// Takes the rows; they are overwritten afterwards.
+    /// Receives rows, which are overwritten after the call.
     fn batch(&mut self, rows: View<'_>) -> Flow;
 }
 
-/// Data that all parts of a running query share: what evaluation needs, the graph, sizes and threads. The fields of its
-/// [`EvalContext`] can be read as its own.
+/// Data that all parts of a running query share: its [`EvalContext`], whose fields can also be read directly (`Deref`),
+/// the graph, sizes, and threads.
 #[derive(Clone, Copy)]
 pub(crate) struct QueryContext<'r> {
     pub eval: EvalContext<'r>,
     pub snapshot: &'r dyn Graph,
     pub batch_rows: usize,
-    /// Rows of an exploration's first batches, which then grow up to `batch_rows`: smaller where few rows may be enough.
+    /// Rows of an exploration's first batches, which then grow up to `batch_rows`. Smaller where few rows may be
+    /// enough.
     pub first_batch: usize,
     pub profile: bool,
-    /// Counts for a watched query; then `profile` is set as well.
+    /// Counts that are updated while the query runs, for clients that watch it; then `profile` is set as well.
     pub live: Option<&'r LiveProfile>,
     /// Largest number of threads.
     pub threads: usize,
-    /// True if the plan is expected to be heavy: more than one thread from the start.
+    /// True if the plan is expected to be heavy: it then starts with more than one thread.
     pub heavy: bool,
-    /// Caller of other endpoints, for SERVICE.
+    /// Sends parts of the query to other SPARQL endpoints, for SERVICE.
     pub service: Option<&'r dyn ServiceCaller>,
-    /// Pool of helping threads.
+    /// Pool of threads that may help.
     pub pool: &'r dyn WorkerPool,
 }
 
@@ -95,7 +97,7 @@ impl<'r> Deref for QueryContext<'r> {
     }
 }
 
-/// Input and output columns of a step, while the pipeline is built.
+/// Input and output columns of a step, used while the pipeline is built.
 pub(crate) struct StepLayout<'a, 'p> {
     pub snapshot: &'a dyn Graph,
     /// Slots of the input's columns.
@@ -105,19 +107,20 @@ pub(crate) struct StepLayout<'a, 'p> {
 }
 
 impl StepLayout<'_, '_> {
-    /// Input column of a slot that must be bound.
+    /// Input column of a slot, which must be bound.
     #[track_caller]
     pub fn column(&self, slot: Slot) -> usize {
         let at = self.input.iter().position(|&s| s == slot);
         at.invariant("a step reads slots that are still columns")
     }
 
-    /// Output column of a slot, if it is read.
+    /// Output column of a slot; `None` if no later step reads it.
     pub fn output(&self, slot: Slot) -> Option<usize> {
         self.output.iter().position(|&s| s == slot)
     }
 
-    /// Columns that input and output share, as pairs of positions. O(columns), since layouts keep their order.
+    /// Pairs of positions (input, output) of the columns that the step passes on. O(columns), since layouts keep their
+    /// order.
     pub fn carry(&self) -> Vec<(usize, usize)> {
         let mut carry = Vec::with_capacity(self.output.len());
         let mut from = 0;
@@ -160,17 +163,17 @@ impl Anchor {
     }
 }
 
-/// Output of a step while it is written: new columns, and for each row the input row that it came from.
+/// Output of a step while it is written: new columns, and for each row the number of the input row that it extends.
 pub(crate) struct Emit<'e> {
     batch: &'e mut Batch,
-    /// As long as the batch has room.
+    /// For each output row, the number of its input row; its length is the batch's capacity.
     index: &'e mut [u32],
-    /// Stands in for columns that nothing reads; long enough once there is one.
+    /// Written in place of columns that nothing reads; grown when it is first needed.
     spare: &'e mut Vec<u32>,
 }
 
 impl Emit<'_> {
-    /// The column to write (a spare one for `None`), the index to write, and the number of rows.
+    /// The column for new ids (a spare one for `None`), the input row numbers, and the number of rows written so far.
     #[inline]
     pub fn columns(&mut self, to: Option<usize>) -> (&mut [u32], &mut [u32], &mut usize) {
         let room = self.index.len();
@@ -191,7 +194,7 @@ impl Emit<'_> {
         self.batch.rows >= self.index.len()
     }
 
-    /// Adds one row; the output must not be full.
+    /// Appends one row; the output must not be full.
     #[inline]
     pub fn row(&mut self, input_row: usize, ids: &[(Option<usize>, u32)]) {
         let w = self.batch.rows;
@@ -206,8 +209,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Adds a row for each id of `list` that fits into the batch: `to` gets the ids, constants are repeated, and
-    /// `graphs` is parallel to the list. Returns the number of ids that fitted.
+    /// Appends a row for each id of `list`, as far as they fit into the batch: `to` gets the ids, each of `constants`
+    /// is repeated, and `graphs` has the graph of each id. Returns the number of ids that fitted.
     pub fn list(
         &mut self,
         input_row: usize,

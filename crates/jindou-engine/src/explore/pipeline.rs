@@ -1,4 +1,4 @@
-//! The exploration pipeline of one worker.
+//! The steps of an exploration, as one worker runs them.
 
 use super::step::{Ahead, StepOp, StepState, StepStats};
 use super::{Consumer, Flow, QueryContext, StartReader, StepLayout};
@@ -10,12 +10,12 @@ use jindou_plan::{EdgeList, Exploration, Operand, Slot, Step, StepKind, layout_o
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Initial capacity of an output, in rows: light queries never touch more.
+/// Initial capacity of a step's output, in rows. Enough for most light queries.
 const FIRST_ROOM: usize = 64;
-/// Growth of each batch over the previous one, from `QueryContext::first_batch` to `QueryContext::batch_rows`.
+/// Factor by which batches grow, from `QueryContext::first_batch` to `QueryContext::batch_rows`.
 const GROWTH: usize = 4;
 
-/// Steps that are flushed between two checks of the deadline and the cancel flag.
+/// Number of steps that are flushed between two checks of the deadline and the cancel flag.
 const FLUSHED: usize = 8;
 
 /// One worker's steps.
@@ -25,9 +25,9 @@ pub(crate) struct Pipeline<'a> {
     start_batch: usize,
     start_filters: Filters<'a>,
     start_stats: StepStats,
-    /// True if it has a start of its own.
+    /// True if the first step is a start; false for [`Pipeline::after`].
     start_is_own: bool,
-    /// The start's counts in a watched query.
+    /// Counts of the start for clients that watch the query.
     start_live: Option<&'a LiveCounts>,
     steps: Vec<StepState<'a>>,
     layouts: Vec<Vec<Slot>>,
@@ -36,7 +36,7 @@ pub(crate) struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    /// The source of step 0, shared by all workers.
+    /// The values that the start step reads, shared by all workers.
     pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> StartReader<'a> {
         let layout = StepLayout {
             snapshot: ctx.snapshot,
@@ -56,7 +56,7 @@ impl<'a> Pipeline<'a> {
         let mut steps = Vec::with_capacity(exploration.steps.len().saturating_sub(1));
         let mut start_filters = None;
         for (i, step) in exploration.steps.iter().enumerate() {
-            // Each takes time in proportion to its columns.
+            // Building a step takes time proportional to its columns.
             ctx.check()?;
             let input = layouts.last().map_or(&[][..], Vec::as_slice);
             let output = layout_of(input, step);
@@ -92,14 +92,14 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Steps that extend rows with these columns, without a start. Slots from [`jindou_plan::FIRST_HIDDEN`] on are kept
-    /// whether or not a step lists them as live.
+    /// Steps without a start, which extend rows with these slots. Slots from [`jindou_plan::FIRST_HIDDEN`] on are kept
+    /// even if no step lists them as live.
     pub fn after(slots: &[Slot], steps: &'a [Step], ctx: &QueryContext<'a>) -> Result<Self> {
         let mut layouts = Vec::with_capacity(steps.len() + 1);
         layouts.push(slots.to_vec());
         let mut states = Vec::with_capacity(steps.len());
         for step in steps {
-            // Each takes time in proportion to its columns.
+            // Building a step takes time proportional to its columns.
             ctx.check()?;
             let input = layouts.last().map_or(&[][..], Vec::as_slice);
             let output = layout_of(input, step);
@@ -125,7 +125,7 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Counts for the operator `node`, if the query is watched.
+    /// If clients watch the query, counts for the operator `node` from now on.
     #[inline]
     pub fn watch(&mut self, ctx: &QueryContext<'a>, node: usize) {
         if let Some(live) = ctx.live.and_then(|l| l.node(node)) {
@@ -134,7 +134,7 @@ impl<'a> Pipeline<'a> {
     }
 
     fn count(&mut self, live: &'a LiveNode) {
-        // Without an exploration's start there is no entry for one.
+        // A pipeline without a start has no entry for one.
         let own = self.steps.len() + usize::from(self.start_is_own);
         let counts = live.steps(own);
         let skip = usize::from(self.start_is_own);
@@ -159,13 +159,13 @@ impl<'a> Pipeline<'a> {
         self.steps.len()
     }
 
-    /// Returns true if the whole exploration is one scan of everything: then predicates are the morsels.
+    /// Returns true if the exploration is one `ScanAll` step; its morsels are then ranges of predicates.
     pub fn is_scan(&self) -> bool {
         self.layouts.first().is_some_and(Vec::is_empty)
             && matches!(self.steps.first().map(|s| &s.op), Some(StepOp::Scan(_)))
     }
 
-    /// Limits a scan to some predicates.
+    /// Limits a `ScanAll` step to some predicates: those of a morsel.
     pub fn scan_only(&mut self, predicates: Range<u32>) {
         if let Some(StepState {
             op: StepOp::Scan(s),
@@ -176,7 +176,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Runs the source's values `from .. to` through steps `.. until` (0 = the start alone).
+    /// Passes the source's values `range` through the start and the first `until` steps after it.
     pub fn morsel(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -220,7 +220,7 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Runs rows (columns as after step `from`) through steps `from + 1 ..`.
+    /// Passes rows through some of the steps after the start. Their columns are those before the first of these steps.
     pub fn rows(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -232,7 +232,8 @@ impl<'a> Pipeline<'a> {
         self.grow_batch(ctx, steps, end)
     }
 
-    /// Until batches have their full size: enlarges the next one, and pushes the rows at hand to the end, so that the first come soon.
+    /// While batches are smaller than full size, enlarges the next one and flushes the steps, so that the first rows
+    /// arrive early.
     fn grow_batch(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -246,7 +247,7 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Pushes on the rows that steps still hold.
+    /// Passes the rows that are still buffered in steps on to the end.
     pub fn flush(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -255,7 +256,7 @@ impl<'a> Pipeline<'a> {
     ) -> Flow {
         let mut rest = &mut self.steps[steps];
         while let Some((step, after)) = rest.split_first_mut() {
-            // A plan may have thousands of steps, and each of them a batch to go on with.
+            // A plan may have thousands of steps, each with a batch to pass on.
             if after.len() % FLUSHED == FLUSHED - 1 {
                 ctx.check()?;
             }
@@ -265,7 +266,7 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Drops the rows that steps still hold.
+    /// Drops the rows that are still buffered in steps.
     pub fn clear(&mut self) {
         for step in &mut self.steps {
             step.out.rows = 0;
@@ -273,7 +274,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Counts and times of each step, the start first.
+    /// Counts and times of each step, beginning with the start.
     pub fn stats(&self) -> Vec<StepStats> {
         std::iter::once(self.start_stats)
             .chain(self.steps.iter().map(|s| StepStats {
@@ -289,7 +290,8 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// Lists that a step and later ones read at vertices bound before it, where there are several.
+/// Lists of `steps` whose keys are known before the first of them runs. Empty if there is only one: fetching it ahead
+/// would save no round.
 fn ahead<'a>(layout: &[Slot], steps: &'a [Step]) -> Vec<Ahead<'a>> {
     let mut all = Vec::new();
     let mut add = |list: &'a EdgeList| {
@@ -317,7 +319,7 @@ fn ahead<'a>(layout: &[Slot], steps: &'a [Step]) -> Vec<Ahead<'a>> {
     all
 }
 
-/// Pushes a batch through steps. Steps keep small outputs until more rows come; see `Pipeline::flush`.
+/// Passes a batch through steps. A step buffers a small output until more rows come; see `Pipeline::flush`.
 fn push(
     steps: &mut [StepState<'_>],
     ctx: &QueryContext<'_>,
@@ -349,7 +351,7 @@ fn push_one(
     let mut cap = 2 * step.pace;
     step.stats.rows_in += input.rows as u64;
     let mut clock = ctx.profile.then(Instant::now);
-    // Rows that watchers have not been told about.
+    // Number of input rows that are not yet in the counts for watching clients.
     let mut fresh = input.rows;
     step.fetch_ahead(ctx, input);
     step.begin(input);
@@ -358,7 +360,8 @@ fn push_one(
         if clock.is_some() {
             step.spent(fresh, Duration::ZERO);
         }
-        // Counts have no room to fill, but a consumer that needs few rows must see them.
+        // A count fills no buffer. It is passed on as early as rows would be, so that a consumer that needs few rows
+        // can stop.
         if step.ready() >= step.pace {
             ctx.check()?;
             return hand_on(step, rest, ctx, end);
@@ -389,7 +392,7 @@ fn push_one(
     Ok(())
 }
 
-/// Pushes a step's output on and empties it.
+/// Passes a step's output to the following steps, and empties it.
 fn hand_on(
     step: &mut StepState<'_>,
     rest: &mut [StepState<'_>],

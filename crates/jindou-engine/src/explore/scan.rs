@@ -1,5 +1,5 @@
-//! ScanAll: neither end is known. Walks predicate by predicate, key by key; where only chosen named graphs are read, it
-//! walks their index vertices and touches no other graph.
+//! The step `ScanAll`: neither end of the edge is known. Reads predicate by predicate and key by key. If the pattern
+//! reads a set of named graphs, only the index vertices of these graphs are read.
 
 use super::any::AnyPredicate;
 use super::lists::{RowGraph, constant_list};
@@ -14,16 +14,17 @@ use jindou_plan::{GraphRef, PredicateRef, Slot};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Key numbers taken from a plain segment at a time.
+/// Number of keys that are read from a plain segment at a time.
 const KEY_CHUNK: u32 = 4096;
 
-/// Keys whose lists are requested from other shards at once.
+/// Number of keys whose lists are requested from other shards in one round.
 const FETCHED: usize = 1024;
 
-/// Chosen graphs whose predicates are listed between two looks at the clock.
+/// Number of graphs whose predicates are listed between two checks of the deadline.
 const GRAPHS_PER_CHECK: usize = 16;
 
-/// Pairs of a predicate and a chosen graph that has it, beyond which they are not listed.
+/// Largest number of pairs of a graph and one of its predicates that are listed. With more, every predicate is looked
+/// for in all chosen graphs.
 const MOST_PAIRS: usize = 1 << 20;
 
 pub(crate) struct ScanAll<'a> {
@@ -34,20 +35,21 @@ pub(crate) struct ScanAll<'a> {
     graph: RowGraph<'a>,
     graph_to: Option<usize>,
     bind_graph: bool,
-    /// Dense predicates that this worker scans.
+    /// The predicates that this worker scans.
     pub only: Range<u32>,
     row: usize,
     opened: bool,
     predicates: Vec<u32>,
     begun: usize,
-    /// Where graphs are chosen: those with each of `predicates`, one predicate's after the other's, and where each one's end.
+    /// For a set of named graphs: the graphs that have each of `predicates`, concatenated. `ends` has the end of each
+    /// part.
     with_predicate: Vec<u32>,
     ends: Vec<usize>,
-    /// The predicate that was started last: its keys (a chunk of them), and where the next chunk starts.
+    /// The edges of the current predicate. Below: a chunk of its keys, and the start of the next chunk.
     at: Edges<'a>,
-    /// Its segment, where that alone has the answer.
+    /// The current predicate's segment, if all its lists are there.
     plain: Option<Segment<'a>>,
-    /// The next key's number in the segment.
+    /// The next key's number in `plain`.
     number: u32,
     term: u32,
     keys: Vec<u32>,
@@ -138,8 +140,8 @@ impl<'a> ScanAll<'a> {
         Ok(())
     }
 
-    /// Lists the predicates of chosen graphs, with the graphs that have each. O(pairs): a predicate is not looked for in every
-    /// graph.
+    /// Lists the predicates of the chosen graphs, and for each predicate the graphs that have it. O(pairs), since
+    /// predicates are not looked for in graphs without them.
     fn open_graphs(&mut self, ctx: &QueryContext<'_>, graphs: &[u32]) -> Result<()> {
         let mut pairs: Vec<[u32; 2]> = Vec::new();
         for some in graphs.chunks(GRAPHS_PER_CHECK) {
@@ -162,7 +164,7 @@ impl<'a> ScanAll<'a> {
         Ok(())
     }
 
-    /// The next chunk of keys of the current predicate; false when there is none.
+    /// Reads the next chunk of keys of the current predicate; returns false if there is none.
     fn more_keys(&mut self) -> bool {
         let Some(from) = self.next_chunk else {
             return false;
@@ -179,7 +181,7 @@ impl<'a> ScanAll<'a> {
         true
     }
 
-    /// Starts with a predicate, the one numbered `n` of the row's.
+    /// Starts with predicate `p`, at position `n` of `predicates`.
     fn open_predicate(&mut self, n: usize, p: PredicateId, scope: GraphScope<'a>) {
         self.at = self.snapshot.edges(p, Direction::Out);
         self.plain = self.at.plain(scope);
@@ -189,7 +191,7 @@ impl<'a> ScanAll<'a> {
         self.next_chunk = None;
         match self.plain {
             Some(s) if s.is_empty() => {}
-            // A plain segment that is not empty belongs to the default graph.
+            // Only the default graph's segment is read in this form.
             Some(_) => {
                 self.next_chunk = Some(0);
                 self.more_keys();

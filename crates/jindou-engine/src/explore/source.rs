@@ -1,5 +1,5 @@
-//! Sources of a variable's first values: index vertices, class instances, a constant's list, graphs. A source has a
-//! length and gives any part of itself, so that workers can take morsels of it.
+//! Sources of a variable's first values: index vertices, instances of classes, the edge list of a constant, graphs. A
+//! source has a length, and any range of its values can be read, so that each worker takes a morsel.
 
 use super::StepLayout;
 use super::lists::{ConstantList, constant_list};
@@ -14,9 +14,10 @@ enum SourceForm<'a> {
     Unit,
     /// Intervals of ids.
     Runs(Vec<[u32; 2]>),
-    /// Index ranges of a list.
+    /// The values at these ranges of positions in a list.
     Slices(ConstantList<'a>, Vec<[u32; 2]>),
-    /// Keys by number, tested against the intervals.
+    /// The keys of a segment that pass the test. Values have the numbers of their keys, so reading `n` numbers may
+    /// return fewer than `n` values.
     Keys(Segment<'a>, IdTest<'a>),
 }
 
@@ -89,18 +90,18 @@ impl<'a> StartReader<'a> {
         Self { form, before, len }
     }
 
-    /// Upper bound on its number of values (keys are tested when they are read).
+    /// Upper bound on the number of values, since keys are tested only when they are read.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns true if it is one row without columns.
+    /// Returns true if the source is one row without columns.
     pub fn is_unit(&self) -> bool {
         matches!(self.form, SourceForm::Unit)
     }
 
-    /// Writes the values numbered `from .. from + out.len()`, as far as there are this many; returns the number
-    /// written, which for keys may be smaller.
+    /// Writes the values numbered `from..from + out.len()`, as far as they exist. Returns how many were written: fewer
+    /// if keys failed the test.
     pub fn read(&self, from: u64, out: &mut [u32], scratch: &mut Vec<u32>) -> usize {
         let want = out
             .len()
@@ -134,7 +135,8 @@ impl<'a> StartReader<'a> {
         }
     }
 
-    /// Calls `f(start, end, written before)` for the parts of the runs that hold the requested values.
+    /// Calls `f(start, end, offset)` for the parts of the runs that contain the values `from..from + want`; `offset` is
+    /// the number of values before the part.
     fn each_part(
         &self,
         runs: &[[u32; 2]],
@@ -158,7 +160,7 @@ impl<'a> StartReader<'a> {
         }
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory held.
     pub fn bytes(&self) -> usize {
         let list = match &self.form {
             SourceForm::Slices(ConstantList::Owned(l), _) => l.capacity() * 4,
@@ -168,7 +170,7 @@ impl<'a> StartReader<'a> {
     }
 }
 
-/// The parts of a sorted list inside the intervals.
+/// The parts of a sorted list that pass the test.
 fn slices<'a>(list: ConstantList<'a>, within: &IdTest<'_>) -> SourceForm<'a> {
     let all = list.len() as u32;
     let runs = match within {
@@ -248,15 +250,16 @@ fn keys<'a>(
     }
 }
 
-/// The keys inside, looked up one by one; used if so few ids are inside that this is cheaper than listing all keys.
+/// The keys that pass the test, found by looking up each id; `None` if listing all keys is cheaper, since many ids
+/// pass.
 fn few(view: &Edges<'_>, scope: GraphScope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
-    /// Keys that are built in the time of one lookup.
+    /// Number of keys that can be listed in the time of one lookup.
     const EACH: u64 = 8;
     let runs = within.runs()?;
     let ids: u64 = runs.iter().map(|r| u64::from(r[1] - r[0])).sum();
     let patch = view.patch().map_or(0, |p| u64::from(p.more_keys()));
     let keys: u64 = view.key_counts().map(u64::from).iter().sum();
-    // Other shards are asked for keys in one request.
+    // On a sharded store, all keys are requested in one round instead.
     if ids * EACH > keys + patch || view.is_sharded() {
         return None;
     }
@@ -274,13 +277,13 @@ fn named_keys(view: &Edges<'_>) -> u64 {
     u64::from(view.key_counts()[1]) + u64::from(more)
 }
 
-/// True if the default graph is among chosen ones, which ascend.
+/// True if the default graph is among these graphs, which ascend.
 pub(crate) fn scope_has_default(graphs: &[u32]) -> bool {
     graphs.first() == Some(&DEFAULT_GRAPH)
 }
 
-/// Appends vertices that may be keys of a predicate in `scope` (a superset), ascending. Chosen named graphs are read
-/// through their index vertices, unless the predicate has fewer keys than there are graphs. O(the fewer of the two).
+/// Appends vertices that may be keys of a predicate in `scope` (possibly too many), ascending. Chosen named graphs are
+/// read through their index vertices, unless the predicate has fewer keys in named graphs than there are chosen graphs.
 pub(crate) fn graph_keys(
     snapshot: &dyn Graph,
     predicate: PredicateId,
@@ -290,7 +293,7 @@ pub(crate) fn graph_keys(
 ) {
     let view = snapshot.edges(predicate, direction);
     if view.is_sharded() {
-        // Each shard reads its own part of the graphs.
+        // Each shard reads the part of the graphs that it owns.
         view.candidate_keys(scope, out);
         return;
     }

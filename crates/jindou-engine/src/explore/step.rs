@@ -1,4 +1,4 @@
-//! State of one step in one worker: its operation on a batch, and its buffers.
+//! The state of one step in one worker: its operation, and its buffers.
 
 use super::any::ExpandAnyStep;
 use super::check::{CheckStep, RestrictStep};
@@ -13,7 +13,7 @@ use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{Slot, Step, StepKind};
 use std::time::Duration;
 
-/// Rows, time and bytes of a step, in one worker.
+/// Counts of a step in one worker: rows, time, and bytes read and written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepStats {
     pub rows_in: u64,
@@ -23,7 +23,7 @@ pub(crate) struct StepStats {
     pub written: u64,
 }
 
-/// Variants are boxed where large: a state of a few hundred bytes, made once per query.
+/// The operation of a step. Variants with a large state are boxed, so that steps can be moved cheaply.
 pub(super) enum StepOp<'a> {
     Expand(Box<ExpandStep<'a>>),
     Check(Box<CheckStep<'a>>),
@@ -33,7 +33,7 @@ pub(super) enum StepOp<'a> {
     Cross(Box<Cross<'a>>),
 }
 
-/// A product with a source.
+/// The step `Cross`: combines each row with each value of a source.
 pub(super) struct Cross<'a> {
     source: StartReader<'a>,
     to: Option<usize>,
@@ -73,28 +73,28 @@ impl Cross<'_> {
 
 pub(super) struct StepState<'a> {
     pub(super) op: StepOp<'a>,
-    /// (input column, output column) of slots that stay.
+    /// Pairs (input column, output column) of slots that rows keep.
     carry: Vec<(usize, usize)>,
     filters: Filters<'a>,
     pub(super) out: Batch,
     index: Vec<u32>,
-    /// Stands in for columns that nothing reads; as long as such a column needed to be.
+    /// Written in place of columns that nothing reads.
     spare: Vec<u32>,
-    /// Rows of an output without columns.
+    /// Number of output rows, if the output has no columns.
     pub(super) bare: usize,
-    /// Rows that are handed on at once.
+    /// Number of buffered rows from which on they are passed to the next step; grows.
     pub(super) pace: usize,
-    /// Bytes that the step allocates before there are rows.
+    /// Bytes that the step allocates when it is built.
     plumbing: usize,
     charge: OperatorCharge,
     pub(super) stats: StepStats,
-    /// Counts in a watched query.
+    /// Counts for clients that watch the query.
     pub(super) live: Option<&'a LiveCounts>,
-    /// On a sharded store: lists to fetch together where rows are few.
+    /// On a sharded store: lists that this step and later ones read, fetched in one round if there are few rows.
     pub(super) ahead: Vec<Ahead<'a>>,
 }
 
-/// A list that a later step reads at a vertex that is already bound.
+/// A list that this step or a later one reads, at a vertex that is bound before this step.
 #[derive(Clone, Copy)]
 pub(super) struct Ahead<'a> {
     pub column: usize,
@@ -103,11 +103,11 @@ pub(super) struct Ahead<'a> {
     pub scope: GraphScope<'a>,
 }
 
-/// Largest number of rows whose lists are prefetched; with more, earlier steps may leave few.
+/// Largest number of rows for which lists of later steps are fetched. Of more rows, earlier steps may discard most.
 const FEW_AHEAD: usize = 64;
 
 impl<'a> StepState<'a> {
-    /// Records time in the step and, in a watched query, the number of rows that came in.
+    /// Adds time spent in the step and, for watching clients, the number of rows that came in.
     pub(super) fn spent(&mut self, rows_in: usize, time: Duration) {
         self.stats.time += time;
         if let Some(live) = self.live {
@@ -162,7 +162,7 @@ impl<'a> StepState<'a> {
                 scratch: vec![],
             })),
         };
-        // A plan of thousands of patterns has as many steps, each with as many columns.
+        // A plan may have thousands of steps, each with as many columns.
         ctx.check()?;
         let carry = layout.carry();
         let plumbing = carry.len() * size_of::<(usize, usize)>()
@@ -186,7 +186,7 @@ impl<'a> StepState<'a> {
         })
     }
 
-    /// Fetches the lists that this step and later ones read for few rows, in one round.
+    /// If there are few rows, fetches the lists that this step and later ones read in one round.
     pub(super) fn fetch_ahead(&self, ctx: &QueryContext<'_>, input: View<'_>) {
         if self.ahead.is_empty() || input.rows > FEW_AHEAD {
             return;
@@ -215,7 +215,7 @@ impl<'a> StepState<'a> {
     pub(super) fn grow(&mut self, room: usize) -> Result<()> {
         if room > self.index.len() {
             self.out.ensure(room)?;
-            // Its content does not carry over from one filling to the next.
+            // Each filling overwrites `index`, so its content need not be copied.
             widen(&mut self.index, 0, room);
         }
         let op = match &self.op {
@@ -229,7 +229,8 @@ impl<'a> StepState<'a> {
         self.charge.set(self.plumbing + self.index.len() * 8 + op)
     }
 
-    /// Appends output rows, gathered and filtered. Returns true if the output is full and the input is not done.
+    /// Runs the operation, gathers the columns that rows keep, and filters. Returns true if the output is full and the
+    /// input is not finished.
     pub(super) fn fill(&mut self, ctx: &QueryContext<'_>, input: View<'_>) -> Result<bool> {
         let from = self.out.rows;
         let (batch, index, spare) = (&mut self.out, &mut self.index, &mut self.spare);
@@ -261,7 +262,7 @@ impl<'a> StepState<'a> {
         Ok(more)
     }
 
-    /// The rows of a whole batch when only their number matters and it is cheap to know.
+    /// If only the number of output rows is needed and cheap to compute, adds that of a whole batch and returns true.
     pub(super) fn count(&mut self, input: View<'_>) -> bool {
         if self.out.columns.is_empty()
             && self.filters.is_empty()

@@ -1,31 +1,31 @@
-//! Views of the edges of predicates that rows choose.
+//! The edges of predicates that differ from row to row.
 
 use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, PredicateId};
 
-/// Size of the cache of predicates. Predicates whose numbers differ by a multiple of this displace each other.
+/// Number of entries of the cache. Predicates whose numbers differ by a multiple of it displace each other.
 const KEPT: usize = 32;
 
-/// A predicate that a row leads to.
+/// A predicate's edges in one direction.
 #[derive(Clone, Copy)]
 pub(crate) struct RowPredicate<'a> {
     pub number: PredicateId,
-    /// Its term.
+    /// Vertex id of the predicate's IRI.
     pub term: u32,
     pub edges: Edges<'a>,
 }
 
-/// Graph lookups before more than the last predicate is cached: few rows should not pay for a table.
+/// Number of lookups in the graph from which on more than the last predicate is cached; few rows are not worth a table.
 const WARM: usize = 64;
 
-/// Cache of the predicates that rows led to most recently, in one direction. Most rows lead to the same few, so the
-/// graph is asked rarely.
+/// Cache of the predicates that rows used most recently, in one direction. Most rows use the same few predicates, so
+/// the graph is rarely asked.
 pub(crate) struct RowPredicates<'a> {
     graph: &'a dyn Graph,
     direction: Direction,
     asked: usize,
     last: Option<RowPredicate<'a>>,
-    /// By number modulo [`KEPT`]; empty until [`WARM`] were requested.
+    /// The cache, by number modulo [`KEPT`]; empty until there were [`WARM`] lookups.
     kept: Vec<Option<RowPredicate<'a>>>,
 }
 

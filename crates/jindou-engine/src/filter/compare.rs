@@ -1,4 +1,4 @@
-//! Comparisons such as `?x < constant` by the value of the terms: for terms that no index decides.
+//! Comparisons such as `?x < constant` that compute the values of terms, for terms that no index decides.
 
 use super::{ERROR, FALSE, TRUE, ValueSource};
 use crate::batch::View;
@@ -9,13 +9,13 @@ use jindou_model::{FIRST_QUERY_ID, Invariant, Result, VertexId};
 use jindou_plan::Relation;
 use jindou_values::{equal_values, order, value};
 
-/// Rows between two checks of the deadline.
+/// Number of rows between two checks of the deadline.
 const CHECK: usize = 256;
 
 pub(crate) struct IdComparison<'a> {
     value: ValueSource,
     relation: Relation,
-    /// The constant's canonical bytes, and their value.
+    /// The constant's canonical bytes, and its value.
     constant: (&'a [u8], jindou_values::Value<'a>),
 }
 
@@ -55,7 +55,7 @@ impl<'a> IdComparison<'a> {
         }
     }
 
-    /// As [`super::FilterNode::eval`]; `term` is memory for a term.
+    /// As [`super::FilterNode::eval`]; `term` is a buffer for a term's bytes.
     pub fn eval(
         &self,
         ctx: &EvalContext<'_>,

@@ -1,4 +1,4 @@
-//! Filters on batches of ids. A condition has three values: true, false, error; rows for which it is true are kept.
+//! Filters on batches of ids. A condition is true, false or an error for a row; rows for which it is true are kept.
 
 mod compare;
 mod probed;
@@ -53,7 +53,7 @@ enum FilterNode<'a> {
     Bound(ValueSource),
     Kind(ValueSource, TermTest),
     Compare(Box<IdComparison<'a>>),
-    /// A condition that an index answers first.
+    /// A condition that is put to an index first, and computed for terms that the index does not decide.
     Probed(Box<Probed<'a>>),
     General(Box<Evaluator>),
     Not(Box<FilterNode<'a>>),
@@ -61,30 +61,30 @@ enum FilterNode<'a> {
     Or(Vec<FilterNode<'a>>),
 }
 
-/// Rows times conditions between two checks of the deadline.
+/// Number of evaluations (rows times conditions) between two checks of the deadline.
 const CHECK: usize = 1 << 18;
 
-/// Scratch memory for the values of nested conditions and for the condition at work, and the amount of work since the
-/// last check of the deadline.
+/// Scratch memory for evaluating a condition and those nested in it. `work` counts evaluations since the last check of
+/// the deadline.
 struct FilterScratch<'s> {
     space: &'s mut [u8],
     shared: &'s mut SharedScratch,
     work: &'s mut usize,
 }
 
-/// Scratch memory that the conditions of one list share, since there may be a hundred thousand conditions.
+/// Scratch memory that all conditions of a list share, since there may be a hundred thousand conditions.
 #[derive(Default)]
 struct SharedScratch {
-    /// Questions to an index and its answers.
+    /// The ids that an index is asked about, and its verdicts.
     probe: ProbeRows,
-    /// Bytes of a term.
+    /// Canonical bytes of a term.
     bytes: Vec<u8>,
     /// Positions of rows that are computed one by one.
     rest: Vec<usize>,
 }
 
 impl SharedScratch {
-    /// Bytes for each row, without terms.
+    /// Bytes for each row of a batch, apart from terms.
     const A_ROW: usize = ProbeRows::A_ROW + size_of::<usize>();
     /// Capacity for terms that is kept for the next batch.
     const KEPT: usize = 1 << 12;
@@ -98,7 +98,7 @@ impl SharedScratch {
 }
 
 impl FilterScratch<'_> {
-    /// The next `n` bytes, and the remaining scratch for nested conditions.
+    /// Splits off `n` bytes; nested conditions get the remaining scratch memory.
     fn take(&mut self, n: usize) -> (&mut [u8], FilterScratch<'_>) {
         let (own, space) = self.space.split_at_mut(n);
         let (shared, work) = (&mut *self.shared, &mut *self.work);
@@ -113,7 +113,7 @@ impl FilterScratch<'_> {
 
 impl<'a> FilterNode<'a> {
     fn new(c: &'a Condition, layout: &SlotLayout<'_>, ctx: &EvalContext<'a>) -> Result<Self> {
-        /// Work of a node, in bytes.
+        /// Work of building a node, in the unit of [`worked`].
         const NODE: usize = 1 << 10;
         worked(NODE)?;
         let all = |list: &'a [Condition]| {
@@ -129,7 +129,7 @@ impl<'a> FilterNode<'a> {
             Condition::Bound(s) => Self::Bound(ValueSource::of_slot(*s, layout)),
             Condition::Kind(s, test) => Self::Kind(ValueSource::of_slot(*s, layout), *test),
             Condition::Compare(s, relation, right) => {
-                // A long number is compared with those of an index.
+                // A long number may be compared with many numbers of an index.
                 worked(64 * right.len())?;
                 let by_value =
                     IdComparison::new(ValueSource::of_slot(*s, layout), *relation, right);
@@ -161,7 +161,7 @@ impl<'a> FilterNode<'a> {
         }
     }
 
-    /// Returns true if it needs the memory that all conditions share.
+    /// Returns true if evaluating it needs [`SharedScratch`].
     fn is_costly(&self) -> bool {
         match self {
             Self::Same(..) | Self::Bound(_) | Self::Kind(..) => false,
@@ -171,7 +171,7 @@ impl<'a> FilterNode<'a> {
         }
     }
 
-    /// Bytes of scratch that it needs for each row.
+    /// Bytes of [`FilterScratch::space`] that it needs for each row.
     fn scratch(&self) -> usize {
         match self {
             Self::Not(c) => 1 + c.scratch(),
@@ -182,8 +182,8 @@ impl<'a> FilterNode<'a> {
         }
     }
 
-    /// Sets `out[i]` to the value for row `from + i`, if `out[i]` is `TRUE` on entry ("wanted"). The values of other
-    /// rows are not changed.
+    /// Evaluates the condition for each row `from + i` whose `out[i]` is `TRUE` on entry (a *wanted* row), and replaces
+    /// `out[i]` by the result. Entries of other rows are not changed.
     fn eval(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -222,7 +222,7 @@ impl<'a> FilterNode<'a> {
             Self::Probed(p) => p.eval(ctx, rows, from, out, scratch)?,
             Self::General(g) => g.truth(ctx, rows, from, out, &mut scratch.shared.rest)?,
             Self::Not(c) => {
-                // Rows that are not wanted may hold any value: they are remembered separately.
+                // Afterwards `out` no longer tells which rows were wanted, so this is copied first.
                 let (wanted, mut inside) = scratch.take(out.len());
                 wanted.copy_from_slice(out);
                 c.eval(ctx, rows, from, out, &mut inside)?;
@@ -239,8 +239,8 @@ impl<'a> FilterNode<'a> {
     }
 }
 
-/// Three-valued AND (`decides` = false) or OR (`decides` = true): a member with the deciding value decides a row,
-/// otherwise an error does, otherwise the result is the other value.
+/// Three-valued AND (`decides` is `FALSE`) or OR (`decides` is `TRUE`): the result of a row is `decides` if a member
+/// has that value, otherwise an error if a member is one, otherwise the opposite of `decides`.
 fn combine(
     list: &mut [FilterNode<'_>],
     scratch: &mut FilterScratch<'_>,
@@ -250,11 +250,11 @@ fn combine(
     out: &mut [u8],
     decides: u8,
 ) -> Result<()> {
-    /// Not wanted by the caller.
+    /// Marks a row that the caller does not want.
     const IDLE: u8 = 3;
     let n = out.len();
     let (space, mut inside) = scratch.take(2 * n);
-    // The result so far, and one member's values.
+    // The results so far, and the results of one member.
     let (so_far, member) = space.split_at_mut(n);
     for (s, &o) in so_far.iter_mut().zip(&*out) {
         *s = if o == TRUE { decides ^ 1 } else { IDLE };
@@ -265,7 +265,7 @@ fn combine(
             *m = u8::from(*s != IDLE && *s != decides);
             open |= *m;
         }
-        // The remaining members change nothing.
+        // Every wanted row is decided, so the remaining members cannot change anything.
         if open == 0 {
             break;
         }
@@ -301,7 +301,7 @@ fn kind(ctx: &EvalContext<'_>, id: u32, test: TermTest) -> Result<u8> {
     }))
 }
 
-/// Canonical bytes of an id that has no value rank.
+/// Canonical bytes of a term that has no value rank, since an update or this query added it.
 pub(crate) fn added_term(ctx: &EvalContext<'_>, id: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     if id >= FIRST_QUERY_ID {
@@ -340,8 +340,8 @@ fn is_numeric(ctx: &EvalContext<'_>, id: u32) -> Result<bool> {
     })
 }
 
-/// A step's conditions, which must all be true. Boxed, since most steps have none, and their states are moved often
-/// during construction.
+/// The conditions of a step, which must all be true. Boxed, since most steps have no conditions, and steps are moved
+/// often while the pipeline is built.
 pub(crate) struct Filters<'a>(Option<Box<ConditionList<'a>>>);
 
 impl<'a> Filters<'a> {
@@ -362,7 +362,7 @@ impl<'a> Filters<'a> {
         self.0.is_none()
     }
 
-    /// Drops the rows from `from` on for which a condition is not true.
+    /// Removes the rows from position `from` on for which a condition is not true.
     #[inline]
     pub fn apply(&mut self, ctx: &EvalContext<'_>, batch: &mut Batch, from: usize) -> Result<()> {
         match &mut self.0 {
@@ -381,10 +381,10 @@ pub(crate) struct ConditionList<'a> {
     shared: SharedScratch,
     charge: OperatorCharge,
     work: usize,
-    /// Bytes of scratch for each row, and of all memory.
+    /// Bytes of [`FilterScratch::space`] per row, and of all memory per row.
     a_row: usize,
     all_of_a_row: usize,
-    /// Number of rows that are charged.
+    /// Number of rows whose memory is charged.
     charged: usize,
 }
 
@@ -415,7 +415,7 @@ impl<'a> ConditionList<'a> {
         })
     }
 
-    /// Allocates the values of this many rows, all set to "wanted".
+    /// Allocates scratch memory for this many rows, and marks all of them as wanted.
     fn ensure(&mut self, rows: usize) -> Result<()> {
         if rows > self.charged {
             self.charge.set(rows.saturating_mul(self.all_of_a_row))?;
@@ -427,7 +427,7 @@ impl<'a> ConditionList<'a> {
         Ok(())
     }
 
-    /// Drops the rows from `from` on for which a condition is not true.
+    /// Removes the rows from position `from` on for which a condition is not true.
     pub fn apply(&mut self, ctx: &EvalContext<'_>, batch: &mut Batch, from: usize) -> Result<()> {
         for at in 0..self.nodes.len() {
             let rows = batch.rows - from;
@@ -448,7 +448,7 @@ impl<'a> ConditionList<'a> {
         Ok(())
     }
 
-    /// Flags of the rows of a view: `TRUE` for those that are kept.
+    /// Evaluates all conditions for the rows of a view: `TRUE` for each row that passes.
     pub fn flags(&mut self, ctx: &EvalContext<'_>, rows: View<'_>) -> Result<&[u8]> {
         self.ensure(rows.rows)?;
         let mut scratch = FilterScratch {
@@ -457,7 +457,7 @@ impl<'a> ConditionList<'a> {
             work: &mut self.work,
         };
         for node in &mut self.nodes {
-            // Rows that an earlier condition dropped are not TRUE, so not wanted.
+            // Rows that an earlier condition rejected are no longer `TRUE`, so not wanted.
             node.eval(ctx, rows, 0, &mut self.keep, &mut scratch)?;
         }
         self.shared.trim();

@@ -1,4 +1,4 @@
-//! A condition that an index answers for most rows: ids are judged a batch at a time, and unsettled ones are computed.
+//! A condition that an index decides for most ids of a batch at once. For the other ids it is computed.
 
 use super::{ERROR, FALSE, FilterNode, FilterScratch, TRUE, ValueSource};
 use crate::batch::View;
@@ -15,11 +15,11 @@ const _: () = assert!(Verdict::Error as u8 == ERROR);
 pub(super) struct Probed<'a> {
     value: ValueSource,
     probe: Box<dyn Probe + 'a>,
-    /// The condition itself, for rows that the index does not settle.
+    /// Computes the condition for rows that the index does not decide.
     otherwise: Box<FilterNode<'a>>,
 }
 
-/// Questions to an index about a batch, and its answers.
+/// The ids of a batch that an index is asked about, and its verdicts.
 #[derive(Default)]
 pub(super) struct ProbeRows {
     ids: Vec<u32>,
@@ -28,12 +28,12 @@ pub(super) struct ProbeRows {
 }
 
 impl ProbeRows {
-    /// Bytes for each row.
+    /// Bytes for each row of a batch.
     pub const A_ROW: usize = size_of::<u32>() + size_of::<Verdict>() + size_of::<u8>();
 }
 
 impl<'a> Probed<'a> {
-    /// Wraps a condition that an index can answer; others are returned unchanged.
+    /// Wraps a condition that an index can answer; other conditions are returned unchanged.
     pub fn over(
         otherwise: FilterNode<'a>,
         c: &Condition,
@@ -61,7 +61,7 @@ impl<'a> Probed<'a> {
         out: &mut [u8],
         scratch: &mut FilterScratch<'_>,
     ) -> Result<()> {
-        // A computed condition does not ask an index in turn.
+        // The buffer is taken out of `scratch`, which `otherwise` gets as well; a computed condition uses no index.
         let mut asked = std::mem::take(&mut scratch.shared.probe);
         let done = self.eval_in(ctx, rows, from, out, scratch, &mut asked);
         scratch.shared.probe = asked;
@@ -89,7 +89,7 @@ impl<'a> Probed<'a> {
             None => {
                 let value = self.value;
                 asked.ids.clear();
-                // Rows that are not wanted are treated as unbound, which costs nothing.
+                // Rows that are not wanted are treated as unbound, which the index answers without a lookup.
                 asked
                     .ids
                     .extend(out.iter().enumerate().map(|(i, &o)| match o {
@@ -99,7 +99,7 @@ impl<'a> Probed<'a> {
                 &asked.ids
             }
         };
-        // Ids that an index leaves out are unsettled.
+        // Ids that the index does not know stay unsettled.
         asked.verdicts.clear();
         asked.verdicts.resize(n, Verdict::Unsettled);
         self.probe.test_many(ids, &mut asked.verdicts);
@@ -112,7 +112,7 @@ impl<'a> Probed<'a> {
         if !unsettled {
             return Ok(());
         }
-        // Rows that are wanted and settled are not computed again.
+        // The condition is computed only for rows that are wanted and unsettled.
         asked.open.clear();
         let wanted = out.iter().zip(&asked.verdicts);
         asked

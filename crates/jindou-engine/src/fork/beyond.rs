@@ -16,10 +16,10 @@ const RUNS: usize = 1 << 12;
 #[derive(Clone, Copy)]
 pub(crate) struct OrderedRuns<'g> {
     sets: CharacteristicSets<'g>,
-    /// The predicate `rdf:type`. Vertices with it may share a run with those of other classes, where the order starts
-    /// again.
+    /// The predicate `rdf:type`. A run whose vertices have a class may continue with vertices of another class, whose
+    /// terms start from the beginning of the order again; such runs are not used.
     rdf_type: Option<u32>,
-    /// The first id after all runs.
+    /// The first id after all runs; 0 if the ids are no longer as the load assigned them.
     end: u32,
 }
 
@@ -47,7 +47,8 @@ impl<'g> OrderedRuns<'g> {
         }
     }
 
-    /// The first id of the run that an id is in, and the first one after it. O(log runs).
+    /// The first id of the run that contains `id`, and the first id after that run; `None` if no run contains it. O(log
+    /// runs).
     pub fn run(&self, id: u32) -> Option<[u32; 2]> {
         if id >= self.end {
             return None;
@@ -63,7 +64,8 @@ impl<'g> OrderedRuns<'g> {
     }
 }
 
-/// Ids from `first` to `last`, whose terms are strings with this tag.
+/// The ids `first..=last` of a run. Those whose terms are strings with this tag (of canonical bytes) sort after the
+/// bound.
 struct TextInterval {
     tag: u8,
     first: u32,
@@ -76,18 +78,19 @@ struct RunIntervals {
     intervals: Vec<TextInterval>,
 }
 
-/// Intervals of ids whose terms sort after a bound. The bound may be tightened.
+/// Intervals of ids whose terms sort after a bound. They remain valid when the bound is tightened.
 #[derive(Default)]
 pub(crate) struct Beyond {
     known: Vec<RunIntervals>,
-    /// Position in `known`, by the first id of a run.
+    /// Position of each run in `known`, by the run's first id.
     places: FxHashMap<u32, usize>,
-    /// The position that was used last.
+    /// The position in `known` that was used last.
     last: usize,
 }
 
 impl Beyond {
-    /// Records that the term of `id`, which has this tag, sorts after the bound.
+    /// Records that the term of `id`, whose canonical bytes begin with `tag`, sorts after the bound. Ignored unless it
+    /// is a string.
     pub fn insert(&mut self, runs: &OrderedRuns<'_>, id: u32, tag: u8) {
         if tag >= term::FIRST_DATATYPE {
             return;

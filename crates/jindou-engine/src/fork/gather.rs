@@ -16,30 +16,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest wait for rows before the query's token and the connections are checked.
+/// Longest wait for rows without checking the query's token.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two checks of the connections.
+/// Time between two checks of the connections to other shards.
 const LINKS: Duration = Duration::from_millis(200);
 /// Time without reports after which the parts are asked whether they still exist.
 const QUIET: Duration = Duration::from_secs(1);
-/// Error for rows whose number of columns is not that of the steps.
+/// Error for received rows with a wrong number of columns.
 pub(crate) const NO_FIT: &str = "its rows do not match the query";
-/// Time limit for the last message to the parts.
+/// Time limit for telling the parts that the query has ended.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 struct GatherState {
     ledger: Ledger,
     rows: VecDeque<Columns>,
     charge: Charge,
-    /// Memory of the ledger.
+    /// Memory of the ledger's message numbers.
     names: Charge,
     failure: Option<PartFailure>,
-    /// By shard.
+    /// Counts of each shard's part, by shard number.
     counts: Vec<PartCounts>,
     looked: Instant,
     /// Time of the last report, or of the last confirmation that all parts exist.
     heard: Instant,
-    /// True if a part did not exist when the parts were last asked.
+    /// True if a part did not exist when the parts were last asked. If one is missing the next time as well, the query
+    /// fails.
     is_one_gone: bool,
 }
 
@@ -48,7 +49,8 @@ pub(crate) struct Gathering {
     query: QueryName,
     hub: Arc<HubState>,
     cancel: CancelToken,
-    /// The number of the connection to each shard when the query began; another number means that it was interrupted.
+    /// The number of the connection to each shard when the query began ([`Far::link`](jindou_graph::shard::Far::link)).
+    /// A different number later means that the connection was interrupted, so messages may be lost.
     links: Vec<u64>,
     state: Mutex<GatherState>,
     wake: Condvar,
@@ -61,8 +63,8 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// Creates the state for parts with this many steps each, this many columns after the last one, and this treatment
-    /// of duplicates, which begin with messages of these numbers.
+    /// Creates the state for parts with `steps` steps each, `width` columns after the last step, and `repeats` as their
+    /// treatment of duplicates. `numbers` are those of the messages that request the start rows.
     pub fn new(
         (query, hub): (QueryName, Arc<HubState>),
         cancel: &CancelToken,
@@ -99,7 +101,7 @@ impl Gathering {
         }
     }
 
-    /// Handles a part's report. Returns the bytes of rows that wait to be consumed.
+    /// Handles a part's report. The answer contains the bytes of rows that wait to be consumed.
     pub fn report(&self, report: PartReport) -> PartAnswer {
         let mut state = lock(&self.state);
         if state.failure.is_some() {
@@ -196,7 +198,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// One line of the profile for each shard that took part, and one for all together.
+    /// The profile's lines: one for each shard that took part, and one with the sums.
     fn shards(&self) -> String {
         let state = lock(&self.state);
         let mut out = format!("matched at all shards: {}\n", self.why);
@@ -253,7 +255,7 @@ impl Gathering {
     }
 }
 
-/// Saturates, since a peer's counts may be wrong.
+/// Adds to a count. Saturates, since a peer's counts may be wrong.
 fn more(sum: &mut u64, n: u64) {
     *sum = sum.saturating_add(n).min(u64::MAX >> 24);
 }
@@ -286,7 +288,8 @@ fn add_step(sum: &mut StepProfile, news: &StepProfile) {
     more(&mut sum.written, news.written);
 }
 
-/// The rows of [`Gathering`] as the engine's input. The parts are ended when no more rows are needed, and on drop.
+/// The rows of [`Gathering`] as the engine's input. When no more rows are needed, or on drop, all shards are told to
+/// end their parts.
 pub(crate) struct GatheredRows {
     gathering: Arc<Gathering>,
     /// True if the parts were told that the query has ended.
@@ -307,7 +310,7 @@ impl GatheredRows {
         }
         let g = &self.gathering;
         g.hub.forget(g.query);
-        // A shard that cannot be reached no longer has a part.
+        // With a short deadline: the server of an unreachable shard ends its part itself (`HubState::sweep`).
         let cancel = CancelToken::with_deadline(GOODBYE);
         g.hub.end_all(g.query, &cancel);
     }
@@ -329,7 +332,8 @@ impl PulledRows for GatheredRows {
         if let Some(failure) = &state.failure {
             let error = failure.error();
             if matches!(error, Error::Timeout(_)) {
-                // A part only knows the time that was left when it began, so this token is checked first.
+                // The part's error names the time that was left when the part began. The query's own token names the
+                // query's limit.
                 g.cancel.check()?;
             }
             return Err(error);

@@ -1,5 +1,5 @@
-//! The parts of queries in one process, and the queries that it coordinates. Receives the messages of other servers and
-//! passes them to their recipients.
+//! All parts of queries in one process, and the queries that the process coordinates. The hub receives messages of
+//! other servers and passes each to the part or coordinated query that it is for.
 
 mod bound;
 mod execute;
@@ -36,31 +36,33 @@ pub use observe::{Activity, Observer, Told};
 
 /// Largest number of parts in a process.
 const PARTS: usize = 4096;
-/// Largest number of other servers' light explorations that are executed concurrently.
+/// Largest number of light explorations that are executed for other servers at the same time.
 const RUNS: usize = 2;
-/// Time limit of another server's light exploration, which occupies one of the few threads that handle messages.
+/// Time limit of a light exploration for another server, since it occupies one of the few threads that handle messages.
 const RUN_TIME: Duration = Duration::from_millis(250);
-/// Number of remembered ends of unknown parts. The message that begins such a part may still arrive.
+/// Number of parts remembered as ended before they began: `End` may arrive before `Begin`, which must then start
+/// nothing.
 const ENDED: usize = 1024;
-/// Idle time after which a part asks whether its query still exists.
+/// Idle time after which a part asks whether its query still exists, and the shortest time between two such sweeps.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 /// Assumed nanoseconds of a round trip to another server, until one was measured.
 const FIRST_ROUND: u64 = 100_000;
-/// Messages of at most this many bytes are accepted even if no memory is left.
+/// Messages of at most this many bytes are accepted even if there is not enough memory for them.
 const SHORT: usize = 4096;
-/// Bytes that a message counts as in addition to its content.
+/// Bytes that a message counts in addition to its content, for the profile.
 const HEAD: u64 = 16;
 
 /// Access to the shards of this process.
 ///
-/// An opened shard serves one query, which may read it on any number of threads. If reading other shards fails, that
-/// query's token is cancelled; the next query is not affected. All opened shards belong to the same load.
+/// An opened shard serves one query, which may read it on any number of threads. If a read from another shard fails,
+/// that query's token is cancelled; later queries are not affected. All shards must come from the same load.
 pub trait LocalShards: Send + Sync {
-    /// Opens a shard for one query, with access to the others: in the state of a graph that this process coordinates
-    /// the query over, or as it was loaded. The returned token is cancelled with the given one, and when reading fails.
+    /// Opens a shard for one query, with access to the other shards. The query reads `state`, a snapshot over which it
+    /// is coordinated; without one, the shard as it was loaded. The returned token is cancelled when `cancel` is, and
+    /// when a read from another shard fails.
     ///
     /// # Errors
-    /// [`Error::Shard`] for a shard that is not here.
+    /// [`Error::Shard`] for a shard that is not in this process.
     fn open(
         &self,
         shard: u32,
@@ -68,26 +70,26 @@ pub trait LocalShards: Send + Sync {
         cancel: CancelToken,
     ) -> Result<(Arc<dyn Graph>, CancelToken)>;
 
-    /// The name of the state of a graph that this process coordinates queries over; `None` if other servers do not have
-    /// the state, so that no part can run there.
+    /// The number that names a snapshot to other servers; `None` if they do not have the snapshot, so that no part can
+    /// run there.
     fn name_of(&self, graph: &dyn Graph) -> Option<u64> {
         Some(graph.identity().version)
     }
 
-    /// The state with this name, if other servers coordinate queries over it and it is here.
+    /// The snapshot with this number, if this process has it for queries that other servers coordinate.
     fn state(&self, name: u64) -> Option<Arc<dyn Graph>> {
         let _ = name;
         None
     }
 }
 
-/// A graph whose queries have parts that are being opened, and the number of these queries.
+/// A snapshot over which queries are starting, and the number of these queries.
 struct KeptGraph {
     graph: Arc<dyn Graph>,
     queries: usize,
 }
 
-/// Keeps a graph for the parts of a query until it is dropped.
+/// Keeps a snapshot in [`HubState::kept`] while the parts of a query are being opened.
 struct KeptState<'h> {
     hub: &'h HubState,
     name: u64,
@@ -105,7 +107,7 @@ impl Drop for KeptState<'_> {
     }
 }
 
-/// The parts of a process.
+/// The parts of queries in a process.
 #[derive(Default)]
 struct ProcessParts {
     open: FxHashMap<(QueryName, u32), Arc<QueryPart>>,
@@ -119,9 +121,9 @@ pub(crate) struct HubState {
     /// The shard at which this process's queries are coordinated.
     home: u32,
     far: RwLock<Option<Weak<dyn Far>>>,
-    /// Connections of queries that are bound to servers, by the query's number.
+    /// For queries bound to one of several servers per shard, their connections, by the query's number.
     bound: Mutex<FxHashMap<u64, Arc<dyn Far>>>,
-    /// Graphs for whose queries parts are being opened, by [name](LocalShards::name_of).
+    /// Snapshots for whose queries parts are being opened, by [name](LocalShards::name_of).
     kept: Mutex<FxHashMap<u64, KeptGraph>>,
     parts: Mutex<ProcessParts>,
     gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
@@ -143,12 +145,12 @@ impl HubState {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Nanoseconds of a round trip to another shard.
+    /// Estimated nanoseconds of a round trip to another shard.
     pub fn round(&self) -> f64 {
         self.round.load(Ordering::Relaxed) as f64
     }
 
-    /// Nanoseconds of a round trip to another shard, and of reading a list from another server.
+    /// Estimated nanoseconds of a round trip to another shard, and of reading an edge list from another server.
     pub fn waits(&self) -> [f64; 2] {
         let round = self.round();
         let reading = self.far().and_then(|far| far.reading());
@@ -158,7 +160,8 @@ impl HubState {
     fn measured(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let before = self.round.load(Ordering::Relaxed);
-        // Moving average with weight 1/8. A single long delay is limited to eight times the mean.
+        // Moving average with weight 1/8. A sample is limited to eight times the mean, so that one long delay cannot
+        // dominate.
         let time = time.min(before.saturating_mul(8));
         self.round
             .store(before - before / 8 + time / 8, Ordering::Relaxed);
@@ -188,8 +191,8 @@ impl HubState {
         Ok((answer, bytes))
     }
 
-    /// Sends messages from a shard to other shards in one round trip. Returns the shard, answer and bytes of each. A
-    /// message to the sender itself is skipped.
+    /// Sends messages from a shard to shards in one round trip; those to the sender itself are handled at once. Returns
+    /// the shard, answer and bytes sent of each.
     pub fn posts(
         self: &Arc<Self>,
         query: QueryName,
@@ -202,7 +205,7 @@ impl HubState {
             .iter()
             .map(|(shard, m)| (*shard, put(query, m)))
             .collect();
-        // Messages that take long to process do not measure the round trip.
+        // Messages that take long to process are not used to measure the round trip.
         let is_short = |m: &PartMessage| !matches!(m, PartMessage::Begin(_) | PartMessage::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
         let mut answers = Vec::with_capacity(own.len() + sent.len());
@@ -237,7 +240,8 @@ impl HubState {
         Ok(answers)
     }
 
-    /// Tells all shards that a query has ended. Errors are ignored.
+    /// Tells all shards that a query has ended. Errors are ignored: a shard that misses this ends its part later
+    /// (`sweep`).
     pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
         let message = &PartMessage::End;
         let far = self.far_of(query, query.home);
@@ -247,14 +251,15 @@ impl HubState {
         let one = |s: u32| (s, put(query, message));
         let others = (0..shards).filter(|&s| s != query.home);
         if far.post(others.clone().map(one).collect(), cancel).is_err() {
-            // Sent one by one, so that an unreachable shard does not keep the others from receiving it.
+            // One by one, so that an unreachable shard does not keep the message from the other shards.
             for s in others {
                 let _ = far.post(vec![one(s)], cancel);
             }
         }
     }
 
-    /// Keeps a graph, so that parts of a query can be opened in its state by its name.
+    /// Keeps a graph under its name until the returned value is dropped, so that `open` finds it for the parts of a
+    /// query.
     fn keep(&self, graph: Arc<dyn Graph>, name: u64) -> KeptState<'_> {
         let mut kept = lock(&self.kept);
         let entry = kept.entry(name);
@@ -273,7 +278,7 @@ impl HubState {
     pub fn fail(self: &Arc<Self>, part: &QueryPart, error: &Error) {
         let cancel = CancelToken::with_deadline(Duration::from_secs(1));
         let message = PartMessage::Failed(failure(part, error));
-        // A coordinator that cannot be reached detects the failure by itself.
+        // A coordinator that this message does not reach notices the missing part itself (`Gathering::check_parts`).
         let _ = self.post(part.query, [part.shard, part.query.home], message, &cancel);
     }
 
@@ -320,16 +325,16 @@ impl HubState {
         }
         parts.open.insert((query, shard), Arc::new(part));
         drop(parts);
-        // Once the part is there, the end of another one does not unbind the query.
+        // Only now: while the part is open, `unbind` keeps the query's servers even if another part of the query ends.
         if self.adopt(query, &servers).is_err() {
-            // This server does not reach all the others yet, or any more.
+            // This server does not reach all servers of the query (not yet, or no longer).
             self.end(query, shard);
             return Ok(PartAnswer::Declined);
         }
         Ok(PartAnswer::Taken(0))
     }
 
-    /// Ends parts whose query no longer exists because the coordinator's last message was lost.
+    /// Ends idle parts whose query no longer exists, since the coordinator's `End` message was lost.
     fn sweep(self: &Arc<Self>) {
         {
             let mut swept = lock(&self.swept);
@@ -356,7 +361,7 @@ impl HubState {
                 let way = [part.shard, part.query.home];
                 let message = PartMessage::Report(PartReport::nothing(part.shard));
                 let answer = hub.post(part.query, way, message, &cancel);
-                // A coordinator that is slow is asked again at the next sweep.
+                // A coordinator that does not answer in time is asked again at the next sweep.
                 if !matches!(
                     answer,
                     Ok((PartAnswer::Taken(_), _)) | Err(Error::Timeout(_))
@@ -436,7 +441,7 @@ impl HubState {
             }
             PartMessage::Run(program) => {
                 let before = self.runs.fetch_add(1, Ordering::Relaxed);
-                // Decremented on panic as well.
+                // Decrements the count on drop, so that a panic does not leave it too high.
                 let _running = RunningLight(&self.runs);
                 if before >= RUNS {
                     return Ok(PartAnswer::Declined);
@@ -466,14 +471,15 @@ impl HubState {
                 PartAnswer::Ran(rows, counts, terms)
             }
             Ok(None) => PartAnswer::Declined,
-            // The exploration is not as light as estimated.
+            // The time limit was this server's: the exploration is not as light as estimated. The coordinator runs it
+            // otherwise.
             Err(Error::Timeout(_)) if !is_short => PartAnswer::Declined,
             Err(e) => return Err(e),
         })
     }
 }
 
-/// Counts a running light exploration.
+/// Decrements the number of running light explorations on drop.
 struct RunningLight<'a>(&'a AtomicUsize);
 
 impl Drop for RunningLight<'_> {
@@ -489,14 +495,14 @@ fn token(program: &PartProgram) -> CancelToken {
     }
 }
 
-/// The steps that another server sent to this shard.
+/// Decodes the steps that another server sent to this shard.
 fn read_steps(program: &PartProgram, shard: u32) -> Result<Vec<Step>> {
     let steps = jindou_plan::wire::steps(&program.steps);
     let steps = steps.filter(|steps| is_exploration(steps));
     steps.ok_or_else(|| refused(shard, "steps of a query that cannot be read"))
 }
 
-/// The failure of a message from or to this shard.
+/// An [`Error::Shard`] about a message from or to this shard.
 pub(super) fn refused(shard: u32, why: &str) -> Error {
     Error::Shard {
         shard,
@@ -504,8 +510,8 @@ pub(super) fn refused(shard: u32, why: &str) -> Error {
     }
 }
 
-/// Executes explorations at the shards that have their data, and handles the messages of other servers that do so:
-/// fork-join (OSDI '16, §5.2).
+/// The fork-join of a process (OSDI '16, §5.2): sends explorations to the shards that have their data, and handles
+/// other servers' messages that do the same.
 #[derive(Clone)]
 pub struct Hub(Arc<HubState>);
 
@@ -518,8 +524,8 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Creates a hub for queries coordinated at shard `home`. Parts share `memory` and use the slots of `pool`, each
-    /// with at most `threads` threads.
+    /// Creates a hub for queries coordinated at shard `home`. Its parts share `memory` and the places of `pool`; each
+    /// part has at most `threads` threads.
     #[must_use]
     pub fn new(
         shards: Box<dyn LocalShards>,
@@ -528,7 +534,7 @@ impl Hub {
         pool: Arc<dyn WorkerPool>,
         threads: usize,
     ) -> Self {
-        // Numbers must differ from those used before the server was restarted.
+        // Message numbers must differ from those used before the server was restarted.
         let random = RandomState::new().hash_one(0u8);
         Self(Arc::new(HubState {
             shards,
@@ -549,12 +555,12 @@ impl Hub {
         }))
     }
 
-    /// Sets the connection to other shards, for messages from now on.
+    /// Sets the connection to other shards for all later messages.
     pub fn connect(&self, far: &Arc<dyn Far>) {
         *write_lock(&self.0.far) = Some(Arc::downgrade(far));
     }
 
-    /// An executor that runs queries in this mode.
+    /// An executor that runs queries in this mode: sending rows, requesting data, or choosing by cost.
     #[must_use]
     pub fn executor(&self, mode: ShardMode) -> ForkExecutor {
         ForkExecutor {
@@ -563,7 +569,7 @@ impl Hub {
         }
     }
 
-    /// Number of parts of queries.
+    /// Number of parts of queries in this process.
     #[must_use]
     pub fn parts(&self) -> usize {
         lock(&self.0.parts).open.len()

@@ -1,17 +1,17 @@
-//! Termination detection for the parts of a query: each message with rows is reported to the coordinator once as sent
-//! and once as processed. (This is Mattern's credit scheme with message numbers in place of credit shares, which need
-//! no splitting.)
+//! Termination detection for the parts of a query: the coordinator is told twice about each message with rows, once
+//! that it was sent and once that it was processed. (This is Mattern's credit scheme with message numbers in place of
+//! credit shares, which need no splitting.)
 //!
-//! A part reports a processed message together with the numbers of the messages that it caused. So while any message is
-//! unprocessed, that message, or one that led to it, is known as sent and not as processed. The ledger is therefore
-//! balanced only at the end, in whatever order the reports arrive.
+//! A part reports a processed message together with the numbers of the messages that it caused. So while a message is
+//! unprocessed, the ledger has at least one number, of it or of a message that led to it, that was sent and not
+//! processed. The ledger is therefore balanced only at the end, in whatever order the reports arrive.
 
 use rustc_hash::FxHashMap;
 
-/// Message numbers that were reported once, not yet twice.
+/// The message numbers that were reported once and not yet a second time.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// True for a number that was sent, false for one that was processed.
+    /// True for a number that was reported as sent, false for one reported as processed.
     open: FxHashMap<u64, bool>,
 }
 

@@ -1,5 +1,5 @@
-//! One worker's pipeline of the steps of a part. Each step is a pipeline of its own. Before each step, rows whose next
-//! edges are on another shard are removed and sent there.
+//! One worker's steps of a part. Each step is a pipeline of its own. Before each step, rows whose next edges are on
+//! another shard are removed and sent there, where that costs less than requesting the edges.
 
 use super::message::{Columns, ShardMode, StepCounts};
 use super::route::{
@@ -12,15 +12,15 @@ use jindou_graph::shard::Blocks;
 use jindou_model::{Holder, Invariant, Result};
 use jindou_plan::{Slot, Step, layout_of};
 
-/// Number of rows that are collected before they are passed through a step.
+/// Number of rows that are collected before they are passed through a step together.
 const ENOUGH_ROWS: usize = crate::options::DEFAULT_BATCH_ROWS / 2;
 
-/// Receiver of a pipeline's rows.
+/// Receiver of the rows that leave a worker's steps.
 pub(crate) trait RowDestination {
     /// Receives rows that have passed all steps.
     fn done(&mut self, rows: View<'_>) -> Flow;
 
-    /// Receives rows for another shard, to be continued at `step`.
+    /// Receives rows for another shard, which passes them through the steps from `step` on.
     fn send(&mut self, shard: u32, step: usize, rows: Columns) -> Flow;
 }
 
@@ -33,27 +33,27 @@ struct Common<'a> {
     layouts: &'a [Vec<Slot>],
 }
 
-/// A step with the routing before it.
+/// A step, and the choice of the shard for each row before it.
 struct Hop<'a> {
-    /// Created when the first rows arrive.
+    /// The step's pipeline; created when the first rows arrive.
     pipeline: Option<Pipeline<'a>>,
     routes: Vec<Route<'a>>,
     choice: ListsOrRows,
-    /// The far rows of a batch, by route.
+    /// The far rows of a batch: those that would go to another shard, for each route.
     far: Vec<FarRows>,
-    /// The destination shard of each row of a batch, by the chosen route.
+    /// The shard of each row of a batch, by the chosen route.
     owners: Vec<u8>,
     sorted: ByOwner,
-    /// Rows that are processed here, until there are enough of them.
+    /// Rows that stay at this shard, collected until there are [`ENOUGH_ROWS`].
     stay: Batch,
-    /// Rows collected for a full message, by shard.
+    /// Rows collected for a message, by destination shard.
     waiting: Vec<Columns>,
     charge: OperatorCharge,
-    /// Number of rows that arrived at the step.
+    /// Number of rows that arrived at the step so far.
     seen: u64,
     sent: u64,
     stayed: u64,
-    /// Counts already reported.
+    /// Counts at the last call of [`StepLine::news`].
     told: StepCounts,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct StepLine<'a> {
     hops: Vec<Hop<'a>>,
 }
 
-/// The columns after each step.
+/// The slots of the columns after each step.
 pub(crate) fn layouts(steps: &[Step]) -> Vec<Vec<Slot>> {
     let mut all: Vec<Vec<Slot>> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -74,8 +74,8 @@ pub(crate) fn layouts(steps: &[Step]) -> Vec<Vec<Slot>> {
 }
 
 impl<'a> StepLine<'a> {
-    /// Creates the steps after the first one. A request to another shard takes `round` nanoseconds, and reading a list
-    /// from it `list`.
+    /// Creates a worker's steps after the first one. A request to another shard takes `round` nanoseconds, and reading
+    /// an edge list from it `list`.
     pub fn new(
         steps: &'a [Step],
         layouts: &'a [Vec<Slot>],
@@ -121,7 +121,7 @@ impl<'a> StepLine<'a> {
         })
     }
 
-    /// Processes rows that have passed the steps before `step`, which must not be the first.
+    /// Processes rows that have passed the steps before `step`, which is not the first step.
     pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn RowDestination) -> Flow {
         let at = step.saturating_sub(1).min(self.hops.len());
         let hops = &mut self.hops[at..];
@@ -143,7 +143,7 @@ impl<'a> StepLine<'a> {
         }
     }
 
-    /// Passes on all buffered rows.
+    /// Processes or sends all buffered rows.
     pub fn flush(&mut self, out: &mut dyn RowDestination) -> Flow {
         let common = &self.common;
         let mut rest = self.hops.as_mut_slice();
@@ -171,7 +171,7 @@ impl<'a> StepLine<'a> {
         Ok(())
     }
 
-    /// Counts of each step since the last call, without the first step.
+    /// Counts of each step, except the first, since the last call of this function.
     pub fn news(&mut self) -> Vec<StepCounts> {
         let each = self.hops.iter_mut().map(|hop| {
             let stats = hop
@@ -212,11 +212,11 @@ fn difference(now: &StepCounts, before: &StepCounts) -> StepCounts {
     }
 }
 
-/// The steps that follow one, as a consumer of its rows.
+/// The steps after a given one, as a consumer of its rows.
 struct LaterSteps<'h, 'a> {
     hops: &'h mut [Hop<'a>],
     common: &'h Common<'a>,
-    /// Index of the first of `hops` among all steps.
+    /// Index of `hops[0]` in [`StepLine::hops`]; its step has this index plus one.
     at: usize,
     out: &'h mut dyn RowDestination,
 }
@@ -246,7 +246,7 @@ fn feed<'a>(
     hop.go(common, at, None, after, out)
 }
 
-/// Passes rows through the first of these steps here, without routing.
+/// Passes rows through the first of `hops` at this shard, without routing them.
 fn take<'a>(
     hops: &mut [Hop<'a>],
     common: &Common<'a>,
@@ -260,7 +260,7 @@ fn take<'a>(
     if rows.columns.is_empty() || rows.rows >= ENOUGH_ROWS {
         return hop.go(common, at, Some(rows), after, out);
     }
-    // Small batches are buffered: the step may request lists from other shards, once per batch.
+    // Small batches are collected first, since the step may request lists from other shards once per batch.
     hop.stay.append(rows)?;
     if hop.stay.rows < ENOUGH_ROWS {
         return Ok(());
@@ -269,8 +269,8 @@ fn take<'a>(
 }
 
 impl<'a> Hop<'a> {
-    /// Passes rows through the step and its results to the following steps. Without `rows`, processes the buffered
-    /// ones.
+    /// Passes rows through the step, and the resulting rows to the steps `after` it. Without `rows`, processes the rows
+    /// collected in `stay`.
     fn go(
         &mut self,
         common: &Common<'a>,
@@ -308,7 +308,8 @@ impl<'a> Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Removes the rows that are sent to other shards. If there were any, returns true, and the others are in `stay`.
+    /// Moves each row to the buffer of its shard, by the cheapest route: those of this shard to `stay`. Returns false,
+    /// having moved nothing, if all rows are to be processed here.
     fn part(
         &mut self,
         common: &Common<'_>,
@@ -323,7 +324,7 @@ impl Hop<'_> {
         let far = |route: &Route<'_>| far_rows(blocks, own, rows, route);
         self.far.clear();
         self.far.extend(self.routes.iter().map(far));
-        // If more rows came than expected, assume that as many will come again.
+        // If more rows have come than were expected, as many again are expected.
         self.seen += rows.rows as u64;
         self.choice.expected = self.choice.expected.max(self.seen as f64);
         let width = rows.columns.len();
@@ -362,7 +363,7 @@ impl Hop<'_> {
             }
             to.gather(rows, index);
             if to.rows as usize >= ROWS_A_MESSAGE {
-                // Sized for as many rows as before.
+                // Allocated for as many rows as were just sent.
                 let next = to.empty_alike();
                 out.send(shard, at + 1, std::mem::replace(to, next))?;
             }

@@ -9,17 +9,17 @@ use crate::options::StepProfile;
 use jindou_model::{Error, Limit, Resource};
 use std::time::Duration;
 
-/// Name of a query in the cluster: the shard of its coordinator, and a number assigned by the coordinator.
+/// Name of a query in the cluster: the shard at which it is coordinated, and a number that the coordinator assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct QueryName {
     pub home: u32,
     pub number: u64,
 }
 
-/// For rows whose next edges are on another shard: whether rows are sent to the data, or the data is requested.
+/// Treatment of rows whose next edges are on another shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardMode {
-    /// By estimated cost, for each batch.
+    /// Send the rows to the edges or request the edges, as is estimated to be cheaper for each batch.
     #[default]
     Dynamic,
     /// Always request the data.
@@ -28,7 +28,7 @@ pub enum ShardMode {
     Fork,
 }
 
-/// Rows of the history table, column by column. Rows without columns have only a number.
+/// Rows of the history table, column by column. Without columns (no variables) only their number is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub rows: u64,
@@ -36,12 +36,12 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// True if the rows have this many columns.
+    /// True if the rows have this many columns, or there are no rows.
     pub fn fits(&self, width: usize) -> bool {
         self.columns.len() == width || self.rows == 0
     }
 
-    /// Appends the rows of a view with these numbers, which ascend.
+    /// Appends the rows of a view whose positions `index` lists, ascending.
     pub fn gather(&mut self, rows: View<'_>, index: &[u32]) {
         self.columns.resize_with(rows.columns.len(), Vec::new);
         for (c, to) in self.columns.iter_mut().enumerate() {
@@ -61,14 +61,15 @@ impl Columns {
         }
     }
 
-    /// Bytes of the ids, plus a fixed amount for each row.
+    /// Approximate memory: the bytes of the ids, plus a fixed amount for the vectors.
     pub fn bytes(&self) -> u64 {
         let ids: usize = self.columns.iter().map(Vec::len).sum();
         64 + 4 * ids as u64
     }
 }
 
-/// Terms of some ids, concatenated, with the end of each; an unknown term is empty.
+/// Canonical bytes of the terms of some ids, concatenated, with the end of each term's bytes; empty for an unknown
+/// term.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShippedTerms {
     pub ids: Vec<u32>,
@@ -76,30 +77,31 @@ pub(crate) struct ShippedTerms {
     pub bytes: Vec<u8>,
 }
 
-/// The program of a query's part.
+/// The program of a query's part: what the coordinator sends to begin it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PartProgram {
     /// The steps, encoded by [`jindou_plan::wire`].
     pub steps: Vec<u8>,
-    /// The state that the query reads, as [`LocalShards::name_of`](super::LocalShards::name_of); 0 for a store as it was
-    /// loaded.
+    /// Number of the snapshot that the query reads ([`LocalShards::name_of`](super::LocalShards::name_of)); 0 for a
+    /// store as it was loaded.
     pub state: u64,
-    /// The servers that have the query's parts ([`Far::bind`](jindou_graph::shard::Far::bind)).
+    /// The choice of servers for the query's parts, encoded by [`Far::bind`](jindou_graph::shard::Far::bind); empty if
+    /// each shard is at one server only.
     pub servers: Vec<u8>,
-    /// Time left until the query's deadline.
+    /// Time left until the query's deadline; `None` without one.
     pub time: Option<Duration>,
     /// Bytes that the query may use on each server.
     pub memory: u64,
     pub mode: ShardMode,
-    /// How duplicates of finished rows are treated.
+    /// How duplicates of rows that have passed all steps are treated.
     pub repeats: Repeats,
     /// Set if the query needs only the first rows in some order.
     pub first: Option<FirstByColumn>,
-    /// True to measure the time of the steps.
+    /// True to measure the time that each step takes.
     pub profile: bool,
 }
 
-/// ORDER BY one column with LIMIT.
+/// The leading rows by one column that the query needs, because of ORDER BY with LIMIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FirstByColumn {
     pub column: u32,
@@ -107,7 +109,7 @@ pub(crate) struct FirstByColumn {
     pub is_descending: bool,
     /// True if the column is the only sort key, so that any of several rows with equal terms may be omitted.
     pub is_alone: bool,
-    /// Number of rows needed; at least one.
+    /// Number of leading rows needed (LIMIT plus OFFSET); at least one.
     pub most: u32,
 }
 
@@ -115,7 +117,7 @@ pub(crate) struct FirstByColumn {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartCounts {
     pub steps: Vec<StepCounts>,
-    /// Number of messages with rows to other parts, and with results.
+    /// Number of messages with rows that were sent to other parts, and with results to the coordinator.
     pub messages: u64,
     /// Bytes of these messages.
     pub bytes: u64,
@@ -123,7 +125,7 @@ pub(crate) struct PartCounts {
     pub given: u64,
     /// Finished rows that were not sent, since the query needs only rows that sort before them.
     pub held: u64,
-    /// Round trips and messages of requests for data, and their bytes.
+    /// Requests for data of other shards: round trips, messages and bytes.
     pub asked: [u64; 3],
     /// Computing time of the part's threads.
     pub time: Duration,
@@ -133,7 +135,7 @@ pub(crate) struct PartCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepCounts {
     pub profile: StepProfile,
-    /// Rows that were sent to other parts before the step.
+    /// Rows that were sent to other parts instead of passing through the step here.
     pub sent: u64,
     /// Rows that stayed although their next edges are on another shard.
     pub stayed: u64,
@@ -153,7 +155,7 @@ pub(crate) struct PartReport {
 }
 
 impl PartReport {
-    /// An empty report, which only asks how much is waiting at the coordinator.
+    /// An empty report. The answer tells the sender how many bytes wait at the coordinator.
     pub fn nothing(from: u32) -> Self {
         Self {
             from,
@@ -210,8 +212,8 @@ impl PartFailure {
 pub(crate) enum PartMessage {
     /// Begins a part of a query at the shard.
     Begin(PartProgram),
-    /// Requests the start rows from the part: those of the data that its shard owns, or all of them if `alone`. The
-    /// number is that of a message with rows.
+    /// Requests the start rows from the part: those of the data that its shard owns, or all of them if `alone`. In
+    /// [`PartReport::completed`] the request counts like a message with rows, under this number.
     Start { number: u64, alone: bool },
     /// Rows for the part, which have passed the steps before `step`.
     Rows {
@@ -227,7 +229,7 @@ pub(crate) enum PartMessage {
     Waiting,
     /// The part is no longer needed.
     End,
-    /// A light query's exploration, executed at once; the answer contains the rows.
+    /// The exploration of a light query, executed while the message is handled; the answer contains the rows.
     Run(PartProgram),
 }
 
@@ -238,10 +240,10 @@ pub(crate) enum PartAnswer {
     Taken(u64),
     /// The query is unknown, or has ended.
     Unknown,
-    /// The rows of [`PartMessage::Run`], the number of rows of each step, and terms of the rows' ids.
+    /// The rows of [`PartMessage::Run`], the number of rows after each step, and terms of some of the rows' ids.
     Ran(Columns, Vec<u64>, ShippedTerms),
-    /// The exploration cannot be executed at once: no thread is free, it has too many rows, or this server does not have the
-    /// state yet.
+    /// The exploration cannot be executed at once: no thread is free, it has too many rows, or this server does not
+    /// have the snapshot (yet). The coordinator executes it differently.
     Declined,
     /// The exploration was started, and failed.
     Failed(PartFailure),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! coordinator ── Begin, Start ──► parts (one per shard)
-//!                                 start ─► step ─► step ─► … rows whose next edges are elsewhere ── Rows ──► another part
+//!                                 start ─► step ─► step ─► … rows with their next edges elsewhere ─ Rows ─► a part
 //! coordinator ◄── Report: rows that have passed all steps; numbers of messages processed and sent ──┘
 //! ```
 //!

@@ -1,8 +1,9 @@
-//! One shard's part of a query: messages with waiting rows, the shard's start rows, and the workers that pass both
-//! through the steps.
+//! One shard's part of a query: the rows that wait for their next step, the shard's start rows, and the workers that
+//! pass both through the steps.
 //!
-//! Rows that have passed the most steps go first. While a peer's queue is full, no start rows are produced. Parts never
-//! wait for a peer to accept rows, so they cannot deadlock. If too many rows wait, the query's memory limit ends it.
+//! Rows that have passed the most steps go first. No start rows are produced while another part's queue is full. Parts
+//! never wait for another part to accept rows, so they cannot deadlock. If too many rows wait, the query fails because
+//! of its memory limit.
 
 mod outbox;
 
@@ -34,21 +35,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// Queue size in bytes: at a part, others then stop producing start rows for it; at a coordinator, parts then stop
-/// sending.
+/// Bytes from which a queue counts as full. The other parts then stop producing start rows if it is a part's queue, and
+/// stop sending rows if it is the coordinator's.
 pub(crate) const ENOUGH: u64 = 16 << 20;
-/// The queue size is at most this fraction (1/n) of the query's memory.
+/// A queue counts as full at this fraction (1/n) of the query's memory at the latest.
 const ENOUGH_SHARE: u64 = 8;
 /// Idle time after which a worker's thread ends.
 const LINGER: Duration = Duration::from_millis(2);
-/// Interval of asking whether a peer's queue has shrunk.
+/// Interval at which a part asks whether a full queue has shrunk.
 const POLL: Duration = Duration::from_millis(2);
-/// Largest number of message numbers in one report.
+/// Number of processed messages after which a worker sends a report.
 const REPORTED: usize = 256;
-/// Largest number of distinct rows that one worker remembers.
+/// Number of distinct rows after which a worker no longer removes duplicates.
 const KNOWN: usize = 1 << 20;
-/// Fraction (1/n) of the query's memory for all workers' distinct rows. Without memory for them duplicates are sent,
-/// which is harmless.
+/// Fraction (1/n) of the query's memory for the distinct rows of all workers. Without memory for them duplicates are
+/// sent, which the coordinator accepts.
 const KNOWN_SHARE: u64 = 4;
 /// Largest number of distinct rows that one worker counts before it sends them. A table of that size fits into the CPU
 /// caches.
@@ -56,14 +57,14 @@ const COUNTED: usize = 1 << 16;
 /// Rows in a batch.
 const BATCH: usize = crate::options::DEFAULT_BATCH_ROWS;
 
-/// Waiting rows, and the number of their message.
+/// Rows that wait for a step, and the number of the message that they came in.
 struct QueuedRows {
     number: u64,
     rows: Columns,
 }
 
 struct PartState {
-    /// Waiting rows, by step.
+    /// Rows that wait, by the index of their next step.
     queue: Vec<VecDeque<QueuedRows>>,
     charge: Charge,
     workers: usize,
@@ -71,7 +72,7 @@ struct PartState {
     idle: usize,
     start: Option<PagedStart>,
     ended: bool,
-    /// Time at which there was last something to do.
+    /// The last time at which the part had work.
     busy: Instant,
 }
 
@@ -88,12 +89,11 @@ pub(crate) struct QueryPart {
     hub: Arc<HubState>,
     state: Mutex<PartState>,
     wake: Condvar,
-    /// Bytes waiting at each shard's part, as last reported.
+    /// Bytes waiting at each shard's part, as last reported; by shard number.
     full: Vec<AtomicU64>,
-    /// Bytes that may wait at others before this part stops producing and sending rows: [`ENOUGH`], or less for a query
-    /// with little memory.
+    /// Bytes from which another queue counts as full: [`ENOUGH`], or less for a query with little memory.
     enough: u64,
-    /// Counts of requests for data, as last reported.
+    /// Requests for data of other shards as last reported: round trips, messages, bytes.
     asked: Mutex<[u64; 3]>,
     /// Present if the query needs only the first rows in some order.
     sieves: Option<Sieves>,
@@ -105,7 +105,7 @@ enum PartJob {
     Page(Page),
     /// Nothing to do now.
     Idle,
-    /// This shard's queue is full.
+    /// The queue of this shard's part is full; wait for it.
     Full(u32),
     /// The query has ended.
     End,
@@ -192,7 +192,7 @@ impl QueryPart {
     /// `Shard` for rows that do not fit the step; the limit of the query's memory.
     pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<PartAnswer> {
         let step = step as usize;
-        // Rows without columns cannot be routed.
+        // Rows without columns have no id whose owner they could be sent to, so no part sends them.
         let fits = step > 0
             && step < self.steps.len()
             && !rows.columns.is_empty()
@@ -213,7 +213,7 @@ impl QueryPart {
         Ok(PartAnswer::Taken(state.charge.bytes()))
     }
 
-    /// The number of waiting bytes.
+    /// Answers with the number of bytes that wait to be processed here.
     pub fn waiting(&self) -> PartAnswer {
         let state = lock(&self.state);
         if state.ended {
@@ -222,7 +222,7 @@ impl QueryPart {
         PartAnswer::Taken(state.charge.bytes())
     }
 
-    /// Time since there was last something to do; `None` while there is work.
+    /// Time since the part last had work; `None` while it has workers.
     pub fn idle_for(&self) -> Option<Duration> {
         let state = lock(&self.state);
         (state.workers == 0).then(|| state.busy.elapsed())
@@ -241,11 +241,11 @@ impl QueryPart {
         self.wake.notify_all();
     }
 
-    /// Wakes or starts a worker for the current work.
+    /// Wakes an idle worker or starts a new one, since there is work.
     ///
     /// # Errors
-    /// `Limit` if no thread can be started. The caller returns it to the sender, since a receiver of messages must
-    /// not send any.
+    /// `Limit` if no thread can be started. The caller returns the error as the answer to the message, since a receiver
+    /// must not send messages itself.
     fn wake_one(self: &Arc<Self>, state: &mut PartState) -> Result<()> {
         state.busy = Instant::now();
         if state.idle > 0 {
@@ -262,7 +262,7 @@ impl QueryPart {
             .spawn(move || part.work());
         match spawned {
             Ok(_) => state.workers += 1,
-            // Another worker will do it.
+            // One of the existing workers will do the work.
             Err(_) if state.workers > 0 => {}
             Err(e) => {
                 let why = format!("cannot start a thread for a part of a query: {e}");
@@ -278,7 +278,7 @@ impl QueryPart {
             Ok(()) | Err(Halt::Stop) => Ok(()),
             Err(Halt::Failed(e)) => Err(e),
         });
-        // The thread's slot may still be held after a panic.
+        // The thread may still hold its place after a panic.
         self.hub.pool.leave();
         let mut failed = done.err();
         let ended = {
@@ -350,7 +350,8 @@ impl QueryPart {
                         chunk = Batch::new(width, &self.memory);
                     }
                     each_chunk(&rows, &mut chunk, |view| line.rows(step, view, &mut out))?;
-                    // Its rows may still be buffered; it counts as processed once they were sent.
+                    // The resulting rows may still be buffered. `out` reports the message as processed when they have
+                    // been sent.
                     out.completed.push(number);
                     let mut state = lock(&self.state);
                     let bytes = state.charge.bytes().saturating_sub(rows.bytes());
@@ -409,7 +410,8 @@ impl QueryPart {
         }
     }
 
-    /// Lets another worker produce start rows as well, if there are more.
+    /// Wakes or starts another worker to produce start rows as well, if there are more. `look` updates the start
+    /// before.
     fn call_others(self: &Arc<Self>, look: impl FnOnce(&mut PagedStart)) {
         let mut state = lock(&self.state);
         let Some(start) = &mut state.start else {
@@ -417,7 +419,7 @@ impl QueryPart {
         };
         look(start);
         if start.has_more() {
-            // Without another worker, this one produces all.
+            // If there is no other worker, this one produces all start rows.
             let _ = self.wake_one(&mut state);
         }
     }
@@ -431,8 +433,8 @@ impl QueryPart {
         Ok(())
     }
 
-    /// Waits for work without holding a slot of the pool. Returns true if there was none for so long that this thread
-    /// ends.
+    /// Gives up the place in the pool and waits for work. Returns true if there was none for [`LINGER`], so that this
+    /// thread should end.
     fn is_over(&self, inside: bool) -> Result<bool, Halt> {
         let pool = &*self.hub.pool;
         if inside {
@@ -467,7 +469,7 @@ impl QueryPart {
             || state.start.as_ref().is_some_and(PagedStart::has_more)
     }
 
-    /// Calls a closure that waits, without holding this thread's slot.
+    /// Calls a closure that waits; meanwhile, this thread gives up its place in the pool.
     fn pause(&self, inside: bool, mut wait: impl FnMut() -> Result<()>) -> Result<()> {
         let pool = &*self.hub.pool;
         if inside {
@@ -506,12 +508,12 @@ impl QueryPart {
         }
     }
 
-    /// Asks a peer how many bytes are waiting there.
+    /// Asks another part how many bytes are waiting there, and stores the number in `full`.
     fn ask(&self, shard: u32) -> Result<()> {
         self.post(shard, PartMessage::Waiting).map(|_| ())
     }
 
-    /// Sends a message to a shard's part; returns its size.
+    /// Sends a message to a shard's part, and stores how many bytes wait there. Returns the bytes sent.
     fn post(&self, shard: u32, message: PartMessage) -> Result<u64> {
         let way = [self.shard, shard];
         let (answer, bytes) = self.hub.post(self.query, way, message, &self.cancel)?;
@@ -534,7 +536,7 @@ impl QueryPart {
     /// Sends a report to the coordinator, and waits while its queue is full.
     ///
     /// # Errors
-    /// Fails if reading from other shards has failed; rows produced since then are not reported.
+    /// Fails if a read from another shard has failed, since the rows produced after that are incomplete.
     fn report(&self, report: PartReport, inside: bool) -> Result<()> {
         self.cancel.check()?;
         if self.home_has_room(report)? {
@@ -565,7 +567,7 @@ impl QueryPart {
         }
     }
 
-    /// Counts of requests for data since the last call.
+    /// Requests for data of other shards since the last call: round trips, messages, bytes.
     fn newly_asked(&self) -> [u64; 3] {
         let now = self.graph.as_sharded().map(Sharded::traffic);
         let now = now.unwrap_or_default();
@@ -577,7 +579,7 @@ impl QueryPart {
     }
 }
 
-/// Calls `f` with the rows, a batch at a time.
+/// Calls `f` with the rows, a batch at a time; `chunk` is the buffer for a batch.
 fn each_chunk(rows: &Columns, chunk: &mut Batch, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
     if rows.columns.is_empty() {
         let rows = usize::try_from(rows.rows).unwrap_or(usize::MAX);

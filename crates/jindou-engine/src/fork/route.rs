@@ -1,4 +1,4 @@
-//! Routing of rows before a step: to the shard that owns the key of the list that the step reads, or nowhere if
+//! Routing of rows before a step: each row is sent to the shard that owns the edge list that the step reads, unless
 //! requesting the list from that shard costs less.
 
 use super::message::ShardMode;
@@ -11,26 +11,25 @@ use jindou_plan::{EdgeList, IdFilter, Operand, Slot, StartSource, Step, StepKind
 
 /// Largest number of rows in a message to another part.
 pub(crate) const ROWS_A_MESSAGE: usize = 1 << 13;
-/// Nanoseconds for sending a row, and for each id in it.
+/// Estimated nanoseconds for sending a row, and for each id in it.
 const A_ROW: f64 = 30.0;
 const AN_ID: f64 = 3.0;
-/// Nanoseconds for requesting a list, and for each neighbour in it.
+/// Estimated nanoseconds for requesting an edge list, and for each neighbour in it.
 const A_LIST: f64 = 60.0;
 const A_NEIGHBOUR: f64 = 6.0;
-/// Round trips that a message with rows costs: its own, and that of the report that follows.
+/// Round trips per message with rows: one to the other part, and one for the report to the coordinator.
 const WAITS: f64 = 2.0;
 
-/// A possible route: a column whose ids' owners have lists that a step reads, so rows can be sent to them before the
-/// step.
+/// A column by which rows can be routed before a step: the owner of the column's id has edge lists that the step reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Route<'g> {
     pub column: usize,
-    /// Number of lists that the step reads at the owner.
+    /// Number of edge lists that the step reads at the owner.
     pub lists: f64,
-    /// Mean total length of a row's lists.
+    /// Mean total length of these lists for one row.
     pub degree: f64,
-    /// For each list: its heavy keys (with long lists), and the share of their neighbours that the step's condition
-    /// accepts.
+    /// For each list: the keys with long lists (heavy keys), and the fraction of their neighbours that the step's
+    /// condition accepts.
     pub heavy: Vec<(&'g [HeavyKey], f64)>,
 }
 
@@ -50,7 +49,7 @@ fn size(within: &IdFilter) -> f64 {
     runs.map(|r| f64::from(r[1].saturating_sub(r[0]))).sum()
 }
 
-/// Number of keys of a list's predicate, and number of its distinct neighbours.
+/// Number of keys that have such a list, and number of distinct neighbours in all these lists; both at least 1.
 fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     let s = graph.predicate_statistics(list.predicate);
     let ends = [f64::from(s.subjects.max(1)), f64::from(s.objects.max(1))];
@@ -60,21 +59,20 @@ fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     }
 }
 
-/// Estimated share of a list's neighbours that a step's condition accepts, without reading the list.
+/// Estimated fraction of a list's neighbours that a step's condition accepts, without reading the list.
 fn passing(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
     let [_, neighbours] = ends(graph, list);
     within.map_or(1.0, |w| (size(w) / neighbours).min(1.0))
 }
 
-/// Mean number of accepted neighbours in a key's list.
+/// Mean number of accepted neighbours in one key's list.
 fn degree(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
     let s = graph.predicate_statistics(list.predicate);
     let [keys, _] = ends(graph, list);
     (s.edges + s.named_edges) as f64 / keys * passing(graph, list, within)
 }
 
-/// The possible routes of rows with these columns before a step. Empty if the step reads no edges, or only those of
-/// constants.
+/// The routes for rows with these columns before a step. Empty if the step reads no edges, or only those of constants.
 pub(crate) fn routes<'g>(graph: &'g dyn Graph, layout: &[Slot], step: &Step) -> Vec<Route<'g>> {
     let mut routes: Vec<Route<'g>> = Vec::new();
     let mut reads = |anchor: Operand, degree: f64, heavy: Option<(&'g [HeavyKey], f64)>| {
@@ -121,7 +119,7 @@ pub(crate) fn routes<'g>(graph: &'g dyn Graph, layout: &[Slot], step: &Step) -> 
     routes
 }
 
-/// The constant whose list a step reads, if it reads only that list.
+/// The constant whose list a step reads, if it reads only that list; otherwise `None`.
 fn constant(step: &Step) -> Option<u32> {
     let of = |o: Operand| match o {
         Operand::Const(v) => Some(v),
@@ -161,13 +159,13 @@ pub(crate) fn is_forkable(step: &Step) -> bool {
         && jindou_plan::wire::is_sendable(step)
 }
 
-/// Round trips of a query in parts, besides those for its rows: begin, start, report and end.
+/// Round trips of a query that is executed in parts, besides those for its rows: begin, start, report and end.
 const ROUNDS_OF_PARTS: f64 = 4.0;
 /// Nanoseconds for creating a part's threads and tables.
 const A_PART: f64 = 50_000.0;
 
-/// Estimated nanoseconds of an exploration executed here with lists requested from other shards, and of one executed in
-/// parts at all shards. A request to another server takes `round`, and reading lists from it `reading`.
+/// Estimated nanoseconds of an exploration in two ways: executed here, requesting lists from other shards, and executed
+/// in parts at all shards. A round trip to another server takes `round`, and reading a list from it `reading`.
 pub(crate) fn costs(
     graph: &dyn Graph,
     shards: u32,
@@ -213,7 +211,7 @@ pub(crate) fn costs(
     ]
 }
 
-/// Decision between sending rows and requesting lists.
+/// Chooses between sending rows and requesting edge lists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListsOrRows {
     pub mode: ShardMode,
@@ -223,28 +221,28 @@ pub(crate) struct ListsOrRows {
     pub list: f64,
     /// Expected number of rows that arrive at the step on one shard.
     pub expected: f64,
-    /// Fraction of ids that other shards own.
+    /// Estimated fraction of ids that other shards own.
     pub elsewhere: f64,
 }
 
-/// Statistics of a batch's far rows: rows whose route leads to another shard.
+/// Statistics of the far rows of a batch: those that a route would send to another shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FarRows {
     pub rows: usize,
-    /// Number of far rows' keys; consecutive equal keys count once.
+    /// Number of keys of the far rows; consecutive equal keys count once.
     pub keys: usize,
-    /// Number of all rows' keys, counted in the same way.
+    /// Number of keys of all rows of the batch, counted in the same way.
     pub all_keys: usize,
     /// Number of shards that own the far rows' keys.
     pub owners: usize,
-    /// Number of neighbours of heavy far keys.
+    /// Number of neighbours of those keys of the far rows that are heavy.
     pub heavy: f64,
 }
 
 impl ListsOrRows {
-    /// Chooses the route by which a batch of `rows` with this many columns is sent, given the far rows `far` of each
-    /// route. `None` if all rows stay here and lists are requested. If several lists are intersected, those that the
-    /// key's owner does not have must be requested in any case.
+    /// Chooses the route for a batch of `rows` rows with `width` columns; `far` has each route's statistics. `None` if
+    /// all rows stay here and lists are requested. If the step intersects several lists, those that the chosen owner
+    /// does not have are requested in any case.
     pub fn choose(
         &self,
         rows: usize,
@@ -259,7 +257,8 @@ impl ListsOrRows {
         if self.mode == ShardMode::Fork && near {
             return None;
         }
-        // The list of a heavy key is requested as a whole, wherever its row is.
+        // Cost of requesting lists. A heavy key's list is requested as a whole, even if the step's condition rejects
+        // most of it.
         let asked = |route: &Route<'_>, keys: f64, heavy: f64| match keys {
             0.0 => 0.0,
             _ => {
@@ -286,7 +285,7 @@ impl ListsOrRows {
         (self.mode == ShardMode::Fork || cost < stay).then_some(at)
     }
 
-    /// Nanoseconds for sending the far rows.
+    /// Estimated nanoseconds for sending the far rows of a batch.
     fn send(&self, rows: usize, width: usize, far: FarRows) -> f64 {
         let far_rows = far.rows as f64;
         // A message's cost is shared by all rows to the same destination that arrive before it is full.
@@ -297,8 +296,8 @@ impl ListsOrRows {
     }
 }
 
-/// The owner of each row's id; `own` for ids that no shard owns. Returns the number of rows with another owner than
-/// `own`.
+/// Writes the owner of each row's id to `out`, and `own` for ids that no shard owns. Returns the number of rows of
+/// other owners than `own`.
 pub(crate) fn owners(
     blocks: &Blocks,
     own: u32,
@@ -313,11 +312,11 @@ pub(crate) fn owners(
     out.iter().map(|&o| usize::from(o != own)).sum()
 }
 
-/// Sample for choosing a route: this many groups of consecutive rows, with this many rows each.
+/// Size of the sample for [`far_rows`]: this many groups, of this many consecutive rows each.
 const RUNS: usize = 16;
 const RUN: usize = 16;
 
-/// The far rows of a batch by one route, estimated from a sample.
+/// Estimates the far rows of a batch for one route, from a sample.
 pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, route: &Route<'_>) -> FarRows {
     let ids = rows.column(route.column);
     let mut far = FarRows::default();
@@ -347,7 +346,7 @@ pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, route: &Route<
     far
 }
 
-/// Number of neighbours of a key in those lists in which it is heavy.
+/// Total number of a key's neighbours in those lists in which the key is heavy.
 fn neighbours_of(v: u32, heavy: &[(&[HeavyKey], f64)]) -> f64 {
     let one = |&(keys, passing): &(&[HeavyKey], f64)| {
         let at = keys.binary_search_by_key(&v, |h| h.key).ok()?;
@@ -360,7 +359,7 @@ fn neighbours_of(v: u32, heavy: &[(&[HeavyKey], f64)]) -> f64 {
 #[derive(Debug, Default)]
 pub(crate) struct ByOwner {
     rows: Vec<u32>,
-    /// For each shard, the end of its row numbers.
+    /// For each shard, the end of its row numbers in `rows`.
     ends: Vec<u32>,
 }
 
@@ -424,8 +423,8 @@ mod tests {
         ByOwner::default().sort(&[0, 3], 3);
     }
 
-    /// Many far rows of a heavy query are sent; the few rows of a light one are never sent, whatever a round trip
-    /// costs.
+    /// A heavy query's many far rows are sent; a light query's few rows are never sent, however expensive a round trip
+    /// is.
     #[test]
     fn the_cheaper_way_is_chosen() {
         let choice = |round, expected| ListsOrRows {
@@ -455,16 +454,16 @@ mod tests {
         assert!(sends(choice(100_000.0, 1e6), 2048, 3, 1.0, 245));
         assert!(!sends(choice(100_000.0, 10.0), 10, 2, 1.0, 5));
         assert!(!sends(choice(1_000.0, 10.0), 10, 2, 1.0, 5));
-        // Long lists are not requested.
+        // If the lists are long, the rows are sent.
         assert!(sends(choice(1_000.0, 1e6), 2048, 3, 1000.0, 245));
-        // Nor is a list of a heavy key among a few short ones.
+        // Also if only one of few keys has a long list.
         let heavy = FarRows {
             heavy: 1e6,
             ..far(5)
         };
         let chosen = |far| choice(100_000.0, 10.0).choose(10, 2, &[route(0, 1.0)], &[far]);
         assert_eq!([chosen(far(5)), chosen(heavy)], [None, Some(0)]);
-        // A given mode decides.
+        // A mode other than `Dynamic` decides by itself.
         for (mode, expected) in [(ShardMode::Fork, true), (ShardMode::InPlace, false)] {
             let fixed = ListsOrRows {
                 mode,
@@ -474,7 +473,8 @@ mod tests {
         }
     }
 
-    /// The more expensive of two lists decides: few keys have long lists, many keys have lists of the same length.
+    /// Rows go to the owners of the list that costs more to request. First it is the longer list, at few keys; then,
+    /// with lists of equal length, that with more keys.
     #[test]
     fn rows_go_to_the_list_that_is_most_to_ask_for() {
         let route = |column| Route {
@@ -502,7 +502,7 @@ mod tests {
             let to = |a, b| choice.choose(2048, 2, &routes, &[a, b]);
             assert_eq!(to(far(1600, 80), far(1600, 1600)), Some(1));
             assert_eq!(to(far(1600, 1600), far(1600, 80)), Some(0));
-            // Rows that are already here are not sent for a small saving.
+            // If the rows already are where one list is, they are not sent for the other list's small saving.
             let near = FarRows {
                 all_keys: 2048,
                 ..FarRows::default()

@@ -1,5 +1,5 @@
-//! Light queries: the whole exploration is executed at the shard that owns its start, within the handling of one
-//! message.
+//! Light queries in parts: one shard executes the whole exploration while it handles one message, because it owns the
+//! vertex that the exploration starts from.
 
 use super::line::layouts;
 use super::message::{Columns, ShippedTerms};
@@ -14,7 +14,7 @@ use jindou_model::{CancelToken, Error, FIRST_TAIL_ID, MemoryBudget, Result, Vert
 use jindou_plan::{Exploration, Step};
 use std::sync::atomic::AtomicBool;
 
-/// Largest number of ids in an answer; a query with more is not light.
+/// Largest number of ids in an answer; a query with more is not light, and the shard declines it.
 const MOST_IDS: usize = 1 << 18;
 /// Largest number of rows without columns.
 const MOST_BARE: u64 = 1 << 40;
@@ -39,12 +39,12 @@ impl Consumer for CollectColumns {
     }
 }
 
-/// Largest number of different ids of an answer whose terms are sent with it, and approximate bytes of these terms.
+/// Limits for the terms that are sent with an answer: number of terms, and approximate bytes.
 const MOST_TERMS: usize = 256;
 const MOST_TEXT: usize = 32 << 10;
 
-/// The terms of ids in these rows that the shard owns, if they are few. The requesting server probably needs them next
-/// to write the answer, which saves a round trip.
+/// The terms of those ids in the rows that this shard owns, if there are few rows. The coordinator probably needs them
+/// to write the result; sending them with the rows saves a round trip.
 pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> ShippedTerms {
     let mut terms = ShippedTerms::default();
     let Some(sharded) = graph.as_sharded() else {
@@ -54,7 +54,7 @@ pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> ShippedTerms {
         return terms;
     }
     let all = rows.columns.iter().flatten().copied();
-    // The coordinator has the terms that updates added.
+    // The coordinator has all terms that updates added, so they are not sent.
     let is_sent = |id: u32| id < FIRST_TAIL_ID && sharded.owns(id);
     let mut ids: Vec<u32> = all.filter(|&id| is_sent(id)).collect();
     ids.sort_unstable();

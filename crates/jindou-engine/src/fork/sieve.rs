@@ -1,10 +1,10 @@
-//! ORDER BY with LIMIT at the parts: rows that cannot be in the answer are not sent.
+//! ORDER BY with LIMIT at the parts: rows that cannot be in the result are not sent to the coordinator.
 //!
-//! Among the rows that it has let pass, a sieve remembers the first `most` by the first sort column; the last of these
-//! is its *bound*. The coordinator then has `most` rows up to the bound. So it needs no row that sorts strictly after
-//! the bound, and no row equal to it if there is no other sort column. Terms are compared as at the coordinator, by
-//! their content ([`Added`]). Terms of other shards are fetched, unless their ids are sufficient ([`Beyond`]). Rows
-//! whose term is unknown pass and do not count.
+//! A sieve remembers the first `most` of the rows that it has let pass, in the order of the first sort column. The last
+//! of them is its *bound*. Since the coordinator gets `most` rows up to the bound, it needs no row that sorts strictly
+//! after the bound, and no row equal to it if there is no other sort column. Terms are compared by their content
+//! ([`Added`]), as at the coordinator. Terms of other shards are fetched, unless the id alone decides ([`Beyond`]).
+//! Rows whose term is unknown pass, and are not among the `most`.
 
 use super::beyond::{Beyond, OrderedRuns};
 use super::message::{Columns, FirstByColumn};
@@ -19,30 +19,30 @@ use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Largest LIMIT for which sieves are used; for a larger one, terms are compared at the coordinator only.
+/// Largest LIMIT for which sieves are used. Above it, all rows are sent and only the coordinator compares terms.
 pub(crate) const MOST: u64 = 1 << 16;
-/// Number of rows that pass before terms are compared: at least this many, and at least this many times the LIMIT. With
-/// fewer rows there is little to gain.
+/// Rows that pass without comparison at the beginning: at least this many, and at least this many times the LIMIT. A
+/// part with fewer rows has little to gain.
 const EARLY: usize = 256;
 const EARLY_TIMES: usize = 4;
-/// When comparisons begin, the last rows that passed are compared as well: this many times the LIMIT, so that half of
-/// the following rows are rejected.
+/// When comparisons begin, the last of the [`EARLY`] rows are compared as well: this many times the LIMIT, so that the
+/// first bound rejects about half of the following rows.
 const COMPARED_TIMES: usize = 2;
-/// Number of ids of a batch whose terms are compared first. Their result may decide the other ids as well.
+/// Number of ids of a batch whose terms are compared first; the intervals learned from them may decide other ids.
 const SAMPLE: usize = 512;
-/// Batches with fewer rows than this are not worth comparing.
+/// Batches with fewer undecided rows than this pass without comparison.
 const FEW: usize = 32;
-/// Number of compared terms after which a sieve checks its benefit. If it rejected less than one row per [`WORTH`]
-/// terms, it stops.
+/// Number of compared terms after which a sieve checks its benefit. If it has rejected less than one row per [`WORTH`]
+/// terms, it stops comparing.
 const TRIED: u64 = 1 << 15;
 const WORTH: u64 = 4;
-/// Number of ids whose result is cached; a power of two.
+/// Number of entries in the cache of ids; a power of two.
 const SEEN: usize = 1 << 14;
-/// The version of ids whose rows are never needed.
+/// In the cache, in place of the bound's version: the id's rows are never needed, however the bound is tightened.
 const BEYOND: u32 = u32::MAX;
-/// In place of a number of rows: all rows of an id pass.
+/// In place of the number of rows of an id that pass: all of them.
 const ALL: u64 = u64::MAX;
-/// The tag of a term that is not a string.
+/// Stands for the tag of a term that is not a string.
 const NO_TEXT: u8 = term::FIRST_DATATYPE;
 /// Granularity of memory charges in bytes.
 const STEP: usize = 1 << 16;
@@ -51,7 +51,7 @@ const STEP: usize = 1 << 16;
 pub(crate) struct Sieves {
     first: FirstByColumn,
     budget: MemoryBudget,
-    /// Sieves of workers that have ended, for reuse.
+    /// Sieves of workers that have ended, for the next workers.
     spare: Mutex<Vec<Sieve>>,
     /// The tightest bound of all workers.
     bound: Mutex<Option<Arc<Added<'static>>>>,
@@ -67,7 +67,7 @@ impl Sieves {
         }
     }
 
-    /// A sieve for a worker: one that another worker has returned, with the rows that it remembers, or a new one.
+    /// A sieve for a worker: that of a worker which has ended, with the rows that it remembers, or a new one.
     pub fn take(&self) -> Sieve {
         let spare = lock(&self.spare).pop();
         spare.unwrap_or_else(|| Sieve::new(self.first, &self.budget))
@@ -78,13 +78,13 @@ impl Sieves {
     }
 }
 
-/// Rows with one id that passed and are among the first `most`.
+/// Rows with the same id that passed and are among the first `most`.
 struct TopEntry {
     key: Arc<Added<'static>>,
     /// Bytes of the term.
     bytes: usize,
     rows: u64,
-    /// Position of the id in the current batch; `None` if it is from an earlier batch.
+    /// Position of the id in the current batch; `None` if the rows are from an earlier batch.
     at: Option<usize>,
     is_descending: bool,
 }
@@ -116,13 +116,13 @@ fn directed(a: &Added<'_>, b: &Added<'_>, is_descending: bool) -> Ordering {
     }
 }
 
-/// The first `most` of the rows that passed, as a heap with the last of them on top.
+/// The first `most` of the rows that passed: a heap with the row that sorts last on top.
 struct TopRows {
     first: FirstByColumn,
     heap: BinaryHeap<TopEntry>,
-    /// Number of rows of the entries.
+    /// Total number of rows of the entries.
     rows: u64,
-    /// Bytes of their terms.
+    /// Total bytes of the entries' terms.
     bytes: usize,
 }
 
@@ -135,7 +135,7 @@ impl TopRows {
         directed(a, b, self.first.is_descending)
     }
 
-    /// Adds rows. Appends those of the current batch that are no longer among the first to `out`.
+    /// Adds rows. Entries of the current batch that are no longer among the first `most` are appended to `out`.
     fn push(&mut self, entry: TopEntry, out: &mut Vec<TopEntry>) {
         self.rows += entry.rows;
         self.bytes += entry.bytes;
@@ -144,7 +144,7 @@ impl TopRows {
         while let Some(mut last) = self.heap.peek_mut() {
             let before = self.rows - last.rows;
             if before < most {
-                // Without another sort column, any of several equal rows may be omitted.
+                // The last entry's rows are equal, so without another sort column any of them may be omitted.
                 if self.first.is_alone && self.rows > most {
                     last.rows = most - before;
                     self.rows = most;
@@ -160,7 +160,7 @@ impl TopRows {
         }
     }
 
-    /// The bound: the key of the last of `most` rows; `None` while there are fewer.
+    /// The bound: the key of the last of `most` rows; `None` while there are fewer rows.
     fn bound(&self) -> Option<&Arc<Added<'static>>> {
         let last = self.heap.peek()?;
         (self.rows >= self.most()).then_some(&last.key)
@@ -173,16 +173,16 @@ impl TopRows {
     }
 }
 
-/// The distinct ids of a batch, ascending, with the results for each.
+/// The distinct ids of a batch, ascending, with the state of each.
 struct IdBatch {
     ids: Vec<u32>,
     /// For each id, the number of its rows.
     counts: Vec<u64>,
-    /// For each id, the number of its rows that pass.
+    /// For each id, the number of its rows that pass; [`ALL`] for all of them.
     passes: Vec<u64>,
-    /// For each id, the tag of its term.
+    /// For each id, the tag of its term's canonical bytes.
     tags: Vec<u8>,
-    /// Positions of ids whose rows were added to the first `most`.
+
     inside: Vec<usize>,
     /// Rows that were added and are no longer among the first `most`.
     out: Vec<TopEntry>,
@@ -211,16 +211,17 @@ pub(crate) struct Sieve {
     bound: Option<Arc<Added<'static>>>,
     /// Version of the bound, increased when it is tightened.
     version: u32,
-    /// Ids of rows that passed before comparisons began.
+    /// Ids of the rows that passed before comparisons began.
     early: Vec<u32>,
-    /// Cache of comparisons with the bound: an id, and either [`BEYOND`] or, for an id whose term equals the bound, the
-    /// version of that bound.
+    /// Cache of comparison results: an id, and either [`BEYOND`] or, for an id whose term equals the bound, the version
+    /// of that bound.
     seen: Vec<[u32; 2]>,
     beyond: Beyond,
-    /// Ids and rows of a batch.
+    /// The ids of a batch that neither the cache nor an interval decides, each with its row.
     order: Vec<(u32, u32)>,
     keep: Vec<bool>,
-    /// Since the last check of the benefit: number of rows whose terms were compared, and number of rejected rows.
+    /// Number of rows whose terms were compared (`tried`) and that were rejected (`held`) since the last check of the
+    /// benefit.
     tried: u64,
     held: u64,
     is_over: bool,
@@ -250,7 +251,8 @@ impl Sieve {
         }
     }
 
-    /// Removes unneeded rows from position `from` on; returns their number. The caller must send the others.
+    /// Removes unneeded rows from position `from` on; returns how many. The caller must send the remaining rows, since
+    /// the bound relies on them.
     pub fn sift(
         &mut self,
         rows: &mut Columns,
@@ -281,7 +283,8 @@ impl Sieve {
             match self.seen[place(id)] {
                 [known, BEYOND] if known == id => *keep = false,
                 [known, version] if known == id && version == self.version => {}
-                // Unbound values do not count, since operators above may bind them.
+                // Unbound values and ids of this query's own terms pass without being counted, since only the
+                // coordinator knows what they sort as.
                 _ if id == NO_VERTEX || id >= FIRST_QUERY_ID => {}
                 _ if self.beyond.has(runs, id) => *keep = false,
                 _ => self.order.push((id, row)),
@@ -304,7 +307,7 @@ impl Sieve {
         out
     }
 
-    /// Compares rows that passed before comparisons began.
+    /// Adds the early rows to the first `most`, which sets the first bound.
     fn take_early(&mut self, terms: &mut TermDecoding<'_>) {
         let mut early = std::mem::take(&mut self.early);
         let compared = EARLY.max(COMPARED_TIMES * self.best.first.most as usize);
@@ -324,7 +327,7 @@ impl Sieve {
         self.version += 1;
     }
 
-    /// Adds rows unless their term sorts after the bound; returns the result of the comparison.
+    /// Adds rows with this term if it sorts before the bound; returns its order relative to the bound.
     fn insert(
         &mut self,
         term: &[u8],
@@ -344,7 +347,7 @@ impl Sieve {
                 is_descending: self.best.first.is_descending,
             };
             self.best.push(entry, out);
-            // Terms may be long, and many may be added before memory is checked again.
+            // Charged at once, since terms may be long and the caller may add many before it charges.
             if self.holds() as u64 > self.charge.bytes() {
                 self.is_charged();
             }
@@ -352,7 +355,7 @@ impl Sieve {
         order
     }
 
-    /// Decides which rows of `order` pass.
+    /// Decides which rows of `order` pass, and records it in `keep`.
     fn judge(&mut self, terms: &mut TermDecoding<'_>, runs: &OrderedRuns<'_>) {
         self.order.sort_unstable();
         let order = std::mem::take(&mut self.order);
@@ -363,7 +366,7 @@ impl Sieve {
         if n < 2 * SAMPLE {
             self.compare(&mut batch, &(0..n).collect::<Vec<_>>(), terms);
         } else {
-            // The sample is spread evenly over all runs.
+            // The ids are sorted, so an evenly spaced sample has ids of all runs.
             let step = n / SAMPLE;
             let sample: Vec<usize> = (0..n).step_by(step).collect();
             self.compare(&mut batch, &sample, terms);
@@ -398,7 +401,7 @@ impl Sieve {
         self.order = order;
     }
 
-    /// Compares the terms of some ids of a batch with the bound, and adds those that sort before it.
+    /// Compares the terms of some ids of a batch with the bound, and adds the rows of those that sort before it.
     fn compare(&mut self, batch: &mut IdBatch, some: &[usize], terms: &mut TermDecoding<'_>) {
         let ids: Vec<u32> = some.iter().map(|&at| batch.ids[at]).collect();
         each_term(terms, &ids, |place_of, term| {
@@ -417,13 +420,13 @@ impl Sieve {
                 _ => batch.passes[at] = 0,
             }
         });
-        // Rows of the batch tighten the bound for each other; those that are among the first at the end pass.
+        // Rows added later in the batch may have displaced earlier ones; `settle` lets only the remaining ones pass.
         if let Some(bound) = self.best.bound().cloned() {
             self.tighten(&bound);
         }
     }
 
-    /// Caches the ids of a batch whose terms sort after the bound.
+    /// Extends the intervals of [`Beyond`] by the ids of a batch that are known to sort after the bound.
     fn learn(&mut self, batch: &IdBatch, runs: &OrderedRuns<'_>) {
         let not_passing = batch.passes.iter().enumerate().filter(|p| *p.1 == 0);
         for (at, _) in not_passing {
@@ -438,14 +441,14 @@ impl Sieve {
         }
     }
 
-    /// True for rows equal to the bound if other sort columns decide.
+    /// True if the rows equal the bound and must pass, since other sort columns decide between equal rows.
     fn passes_as_tie(&self, entry: &TopEntry) -> bool {
         let bound = self.best.bound();
         let is_tie = bound.is_some_and(|b| entry.key.order(b) == Ordering::Equal);
         is_tie && !self.best.first.is_alone
     }
 
-    /// Lets those added rows pass that are still among the first `most`.
+    /// Of the rows added in this batch, lets those pass that are still among the first `most`.
     fn settle(&mut self, batch: &mut IdBatch) {
         for &at in &batch.inside {
             batch.passes[at] = 0;
@@ -459,7 +462,7 @@ impl Sieve {
         }
         let mut entries = std::mem::take(&mut self.best.heap).into_vec();
         for entry in &mut entries {
-            // For the next batch these are rows that passed earlier.
+            // `at` is a position in this batch, so it is removed before the next batch.
             if let Some(at) = entry.at.take() {
                 batch.passes[at] = match self.best.first.is_alone {
                     true => entry.rows,
@@ -470,15 +473,15 @@ impl Sieve {
         self.best.heap = entries.into();
     }
 
-    /// Adopts another worker's bound if it is tighter. A bound is valid for all workers, since enough rows up to it
-    /// passed in the worker that published it.
+    /// Adopts the bound of all workers if it is tighter. It is valid for each of them: the worker that published it let
+    /// enough rows up to it pass.
     fn adopt(&mut self, all: &Sieves) {
         if let Some(other) = &*lock(&all.bound) {
             self.tighten(other);
         }
     }
 
-    /// Publishes this worker's bound to the others.
+    /// Publishes this worker's bound to the other workers if it is tighter than theirs.
     fn publish(&mut self, all: &Sieves) {
         if let Some(own) = self.best.bound().cloned() {
             self.tighten(&own);
@@ -495,7 +498,7 @@ impl Sieve {
         let own = self.bound.as_deref();
         if own.is_none_or(|own| self.best.order(other, own) == Ordering::Less) {
             self.bound = Some(Arc::clone(other));
-            // Increased at most once per batch, so it cannot reach the limit in practice.
+            // At most one increase per batch, so the limit is not reached in practice.
             self.version = self.version.saturating_add(1).min(BEYOND - 1);
         }
     }
@@ -509,7 +512,8 @@ impl Sieve {
             + self.keep.capacity()
     }
 
-    /// Charges the memory held. Returns false if there is none left; the sieve then lets all rows pass.
+    /// Charges the memory held. If the budget has too little, ends the sieve, which then lets all rows pass, and
+    /// returns false.
     fn is_charged(&mut self) -> bool {
         let holds = self.holds().next_multiple_of(STEP);
         if holds as u64 != self.charge.bytes() && self.charge.set(holds).is_err() {
@@ -536,7 +540,7 @@ fn place(id: u32) -> usize {
     (id.wrapping_mul(0x9E37_79B9) >> SHIFT) as usize
 }
 
-/// Keeps the rows from `from` on that `keep` accepts; returns their number.
+/// Removes the rows from position `from` on for which `keep` is false; returns the number of kept rows.
 fn retain(rows: &mut Columns, from: usize, keep: &[bool]) -> usize {
     let kept = keep.iter().filter(|k| **k).count();
     if kept == keep.len() {

@@ -1,5 +1,5 @@
-//! The start rows of an exploration at a shard: those of the data that the shard owns if every shard produces some,
-//! otherwise all of them.
+//! The start rows of an exploration at a shard: those of the data that the shard owns if every shard produces some, or
+//! all start rows if only this shard does. Workers get them in pages.
 
 use crate::batch::Batch;
 use crate::explore::{Consumer, Halt, Pipeline, QueryContext, StartReader};
@@ -12,23 +12,24 @@ use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
 /// Largest number of ids in a page.
 const PAGE: u32 = 1 << 16;
 
-/// The part of a start that was not handed out yet.
+/// The pages of a start that no worker has got yet.
 enum StartCursor {
-    /// Ids that are assigned to the shard.
+    /// Ranges of ids, `[start, end)`, that the shard owns.
     Runs(Vec<[u32; 2]>),
-    /// The shard's keys from this one on.
+    /// The shard's keys, from this id on.
     Keys(u32),
-    /// All values from this index on. Their number is known once the first page was processed.
+    /// All values, from this index on. Their number is `None` until a worker has opened the start
+    /// ([`PagedStart::has`]).
     Values(u64, Option<u64>),
     Done,
 }
 
-/// A start that is divided into pages.
+/// The start of an exploration at one shard, divided into pages.
 pub(crate) struct PagedStart {
     number: u64,
     cursor: StartCursor,
     source: Option<StartSource>,
-    /// Number of pages that were handed out and are not processed yet.
+    /// Number of pages that workers have got and not reported as processed yet.
     open: usize,
     told: bool,
 }
@@ -43,14 +44,14 @@ pub(crate) enum Page {
     Values([u64; 2]),
 }
 
-/// All values of a start, read by one worker.
+/// A start that one shard produces alone, opened by one worker.
 pub(crate) struct PagedValues<'a> {
     pipeline: Pipeline<'a>,
     source: StartReader<'a>,
 }
 
 impl<'a> PagedValues<'a> {
-    /// The values of an exploration with a single step.
+    /// Opens the start of an exploration that has one step.
     pub fn new(first: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Self> {
         Ok(Self {
             pipeline: Pipeline::new(first, ctx)?,
@@ -63,7 +64,8 @@ impl<'a> PagedValues<'a> {
         self.source.len()
     }
 
-    /// Executes the values `from..to` and passes their rows to `out`. Returns the number of values and of rows.
+    /// Passes the values `from..to` through the first step and its rows to `out`. Returns the number of values and of
+    /// rows.
     pub fn give(
         &mut self,
         [from, to]: [u64; 2],
@@ -80,8 +82,8 @@ impl<'a> PagedValues<'a> {
 }
 
 impl PagedStart {
-    /// The start of these steps; `alone` if no other shard produces start rows. `None` for steps that do not begin with
-    /// a start that this shard can produce.
+    /// The start of these steps; `alone` if no other shard produces start rows. `number` is that of the request. `None`
+    /// if the first step is not a start that this shard can produce.
     pub fn new(graph: &dyn Graph, steps: &[Step], number: u64, alone: bool) -> Option<Self> {
         let StepKind::Start { source, within, .. } = &steps.first()?.kind else {
             return None;
@@ -116,7 +118,7 @@ impl PagedStart {
         }
     }
 
-    /// Sets the total number of values.
+    /// Sets the total number of values, which the first page's worker knows.
     pub fn has(&mut self, values: u64) {
         if let StartCursor::Values(from, None) = self.cursor {
             self.cursor = if from < values {
@@ -127,11 +129,12 @@ impl PagedStart {
         }
     }
 
-    /// The next page; the last one may be empty.
+    /// The next page, which may be empty; `None` if there is none, at least for now.
     pub fn next(&mut self, graph: &dyn Graph) -> Option<Page> {
         let page = match &mut self.cursor {
             StartCursor::Done => {
-                // If the start has no page at all, one worker must still report it as processed.
+                // If the start turned out to have no page at all, one worker gets an empty one, to report the start as
+                // processed.
                 if self.open > 0 || self.told {
                     return None;
                 }
@@ -188,8 +191,8 @@ impl PagedStart {
         Some(page)
     }
 
-    /// Records that this many pages were processed and reported. Returns the message number of the start after the last
-    /// page, once.
+    /// Records that this many pages were processed and reported. Returns the number of the request for the start rows
+    /// once all pages were, and only the first time.
     pub fn did(&mut self, pages: usize) -> Option<u64> {
         self.open -= pages.min(self.open);
         let all = pages > 0 && self.open == 0 && matches!(self.cursor, StartCursor::Done);

@@ -1,14 +1,14 @@
-//! Needs of the operators above for the rows of an operator that another executor runs.
+//! The rows that operators need of the operator below them, where another executor runs that operator.
 
 use crate::executor::{Needs, Repeats, Top};
 use jindou_plan::operator::{ApplyKind, JoinKind};
 use jindou_plan::{Aggregate, AggregateFunction, Operator, Slot};
 
-/// Needs of the operators above for an operator's rows.
+/// The rows of an operator that the operators above it need.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Above {
     pub needs: Needs,
-    /// Number of rows of an ORDER BY that are shown or skipped, if that comes next.
+    /// If the operator is an ORDER BY directly below a LIMIT: LIMIT plus OFFSET.
     sliced: Option<u64>,
 }
 
@@ -20,15 +20,15 @@ impl Above {
         }
     }
 
-    /// The needs below the operator, for its first input.
+    /// The rows of its first input that the operator needs, if `self` are the needs for its own rows.
     pub fn below(self, op: &Operator) -> Self {
         let mut below = Self::from_repeats(needed(op));
-        // Each row of the input gives at least one of these rows, with all its columns.
+        // True if each row of the first input results in at least one row of the operator, with the same id in `slot`.
         let keeps = |slot: Slot| match op {
             Operator::Extend(e) => e.to != slot,
             Operator::Apply(a) => a.kind == ApplyKind::Left,
             Operator::Join(j) => {
-                // If unbound there, it would get the other side's value.
+                // If unbound in the input's row, the slot would get the id of the joined row.
                 let is_own = j.on.iter().all(|k| k.slot != slot || k.left_bound);
                 j.kind == JoinKind::Left && is_own
             }
@@ -55,7 +55,7 @@ impl Above {
     }
 }
 
-/// Treatment of duplicate rows by the operator.
+/// How the operator allows duplicate rows of its first input to be treated.
 fn needed(op: &Operator) -> Repeats {
     let counted = |once: bool| {
         if once {
@@ -67,7 +67,7 @@ fn needed(op: &Operator) -> Repeats {
     match op {
         Operator::Distinct(_) | Operator::Reduced(_) => Repeats::Once,
         Operator::Count(c) => counted(c.counts.iter().all(|c| c.distinct)),
-        // Concatenated texts would be repeated as often as they are counted, all at once.
+        // GROUP_CONCAT would repeat the text of a counted row as often as the count says, without checks in between.
         Operator::Group(g) if g.aggregates.iter().any(joins_texts) => Repeats::Each,
         Operator::Group(g) => counted(g.aggregates.iter().all(Aggregate::is_idempotent)),
         _ => Repeats::Each,

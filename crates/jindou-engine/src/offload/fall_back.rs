@@ -1,5 +1,5 @@
-//! Plans that another executor is asked to run first, as a whole or at least their first steps. If it cannot, or fails,
-//! this CPU runs them from the start, and no row is delivered twice.
+//! Plans that another executor is asked to run first, as a whole or at least their first steps. If it cannot run them,
+//! or fails, this CPU runs them from the start; no row is delivered twice.
 
 use super::{Offload, execute_on};
 use crate::execute::{Execution, ExecutionOutcome, ExecutorChoice, drive};
@@ -9,7 +9,8 @@ use jindou_model::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Execution<'_> {
-    /// The checksum of the plan's rows from another executor; the reason if this CPU is to compute it.
+    /// The checksum of the plan's rows, computed by another executor; the reason why not, if this CPU has to compute
+    /// it.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -22,7 +23,7 @@ impl Execution<'_> {
 
     fn checksum_there(&self, other: &dyn Executor) -> Result<ChecksumSink> {
         match other.checksum(self.plan, self.snapshot, self.options) {
-            // Its first steps there, the rest here.
+            // It cannot run the whole plan: its first steps run there, the rest here.
             Err(Error::Unsupported(_)) => {
                 let mut sum = ChecksumSink::default();
                 let (plan, snapshot) = (self.plan, self.snapshot);
@@ -33,8 +34,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Runs the plan at another executor, or here if that cannot run it. With `hold`, nothing is delivered before the
-    /// executor is done with its rows, so that the CPU can begin from the start if it fails.
+    /// Runs the plan on another executor, or here if that cannot run it. With `hold`, the executor's rows are buffered
+    /// until it has finished, so that the CPU can begin from the start if it fails.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -50,10 +51,10 @@ impl Execution<'_> {
             refused: AtomicBool::new(false),
         };
         match self.rows_there(other, hold, &watched) {
-            // Nothing else needs to produce rows that are not taken.
+            // The sink failed, so the rows cannot be delivered from here either.
             Err(e) if watched.refused.load(Ordering::Relaxed) => Err(e),
-            // Once rows are delivered, the CPU cannot begin from the start. The executor is done by then, unless it was
-            // demanded.
+            // Rows were delivered, so the CPU cannot begin from the start. With `hold`, the executor had finished, so
+            // the error is one of the operators here.
             Err(e) if watched.has_rows() && (hold || matches!(e, Error::Unsupported(_))) => Err(e),
             done => match self.settle(done)? {
                 Ok(ran) => Ok(ran),
@@ -81,7 +82,8 @@ impl Execution<'_> {
         let drive = |offload: &Offload<'_>| {
             drive(plan, snapshot, options, self.terms, sinks, Some(offload))
         };
-        // One row is enough for an ASK; the operators here take care of that.
+        // An ASK needs one row. A whole plan cannot be stopped after one row; operators that run here can stop the
+        // executor.
         if !plan.is_ask() {
             let offload = Offload::whole(options, other, hold);
             match drive(&offload) {
@@ -96,16 +98,17 @@ impl Execution<'_> {
         })
     }
 
-    /// Decides what follows an attempt on another executor that delivered nothing: its outcome, the reason why this CPU
-    /// runs the plan, or the query's error.
+    /// Decides what follows an attempt on another executor that delivered no rows, or succeeded: its outcome, the
+    /// reason why this CPU runs the plan instead, or the query's error.
     ///
     /// # Errors
-    /// The query was cancelled, or its time is over. Where the executor was demanded, one sentence about its failure.
+    /// `Cancelled`, `Timeout` and `SinkClosed`, which would also end the plan here. Any other error if the executor was
+    /// demanded.
     fn settle<T>(&self, outcome: Result<T>) -> Result<Result<T, String>> {
         let demanded = matches!(self.executor, ExecutorChoice::Demanded(_));
         match outcome {
             Ok(done) => Ok(Ok(done)),
-            // Reported before the first row.
+            // The executor reported it before the first row.
             Err(Error::Unsupported(why)) => Ok(Err(why)),
             Err(e @ (Error::Cancelled | Error::Timeout(_) | Error::SinkClosed)) => Err(e),
             Err(Error::Internal(why)) if demanded => Err(Error::Gpu(why)),
@@ -117,7 +120,7 @@ impl Execution<'_> {
     }
 }
 
-/// Sinks that record whether rows were delivered, and whether one failed for its own reasons.
+/// Sinks that record whether they got rows, and whether one of them failed.
 struct Watched<'s> {
     sinks: &'s dyn SinkFactory,
     has_rows: AtomicBool,
@@ -143,7 +146,7 @@ impl SinkFactory for Watched<'_> {
     }
 }
 
-/// One worker's sink.
+/// One worker's sink, which records its use in [`Watched`].
 struct WatchedSink<'s> {
     all: &'s Watched<'s>,
     sink: Box<dyn WorkerSink + 's>,

@@ -1,6 +1,6 @@
-//! Plans, and explorations whose first steps, another executor runs: a GPU, another server. Its rows go on through the
-//! other steps and the operators here, by all threads, while it makes further ones; or they are all held first, where the
-//! CPU must be able to begin from the start if it fails.
+//! Plans of which another executor, such as a GPU or another server, runs some operators, or the first steps of
+//! explorations. All threads pass its rows through the remaining steps and operators here while it produces more. Where
+//! the CPU must be able to begin from the start if the executor fails, the rows are buffered until it has finished.
 
 mod above;
 mod fall_back;
@@ -30,8 +30,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Executes a plan: `executor` executes the first steps of its explorations, as many as it can, and this CPU the rest.
 ///
 /// # Errors
-/// `Unsupported`, before the first row, if the executor executes less than two steps of every longer exploration;
-/// otherwise as [`crate::execute`].
+/// `Unsupported`, before the first row, if the executor runs no operator, and of no exploration at least its first two
+/// steps (or its only one); otherwise as [`crate::execute`].
 pub fn execute_on(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -45,18 +45,20 @@ pub fn execute_on(
     crate::execute::drive(plan, snapshot, options, terms, &streaming, Some(&offload))
 }
 
-/// Largest number of bytes of ids that are held. Decoding dominates longer results, and the CPU does that in any case.
+/// Largest number of bytes of ids that are buffered. For a longer result decoding takes most of the time, and the CPU
+/// does that in any case.
 const MOST_HELD: u64 = 256 << 20;
 
-/// Most rows that are held in one chunk.
+/// Largest number of rows in one chunk of buffered rows.
 const HELD_TOGETHER: usize = 512;
 
-/// The share of a node that another executor runs.
+/// The share of a node of the plan that the other executor runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OffloadShare {
-    /// A number of steps of its exploration, from the start on, which may be zero; and which of the rows are needed.
+    /// The leading steps of its exploration, as many as given (possibly 0), and which of the resulting rows are needed.
     Steps(usize, Needs),
-    /// The node with everything below it; needs at most this many rows, or the first ones in some order.
+    /// The node with everything below it. At most this many of its rows are needed (`None`: all), or the first in some
+    /// order.
     All(Option<u64>, Option<Top>),
 }
 
@@ -64,32 +66,32 @@ enum OffloadShare {
 pub(crate) struct Offload<'a> {
     executor: &'a dyn Executor,
     options: &'a ExecOptions,
-    /// By node of the plan.
+    /// The share of each node that the executor runs, by the node's number.
     shares: Vec<OffloadShare>,
-    /// True if rows are held until the executor is done with all of them.
+    /// True if the executor's rows are buffered until it has finished.
     hold: bool,
-    /// The outcome of running the whole plan, if the executor does that.
+    /// Set if the executor runs the whole plan: the outcome of that.
     whole: Option<Mutex<ExecutionOutcome>>,
-    /// Nodes that the executor declined to begin.
+    /// Nodes whose exploration the executor declined to start; one entry per attempt.
     declined: Mutex<Vec<usize>>,
     started: Mutex<Vec<PulledExploration>>,
 }
 
-/// Rows that are pulled, their slots, and the number of steps they have gone through.
+/// Rows that are pulled, their slots, and the number of steps that they have passed.
 pub(crate) type Pulled = (Arc<dyn PulledRows>, Vec<Slot>, usize);
 
-/// An exploration whose rows are pulled.
+/// An exploration of which the executor runs the first steps, and whose rows are pulled.
 struct PulledExploration {
     node: usize,
     rows: Arc<dyn PulledRows>,
-    /// Number of steps that the executor runs.
+    /// Number of leading steps that the executor runs.
     first: usize,
     /// True if no steps are left to run here.
     all: bool,
 }
 
 impl<'a> Offload<'a> {
-    /// The whole plan on an executor, which reports an error during execution if it does not support it.
+    /// An executor that is to run the whole plan. If it does not support that, it reports an error during execution.
     fn whole(options: &'a ExecOptions, executor: &'a dyn Executor, hold: bool) -> Self {
         Self {
             executor,
@@ -110,8 +112,8 @@ impl<'a> Offload<'a> {
         hold: bool,
     ) -> Result<Self> {
         let mut shares = Vec::new();
-        // Operators, whether they run for each row of others, which of their rows are needed, and whether the executor
-        // runs them with those above them.
+        // Operators to visit, with: whether they run for each row of other operators, which of their rows are needed,
+        // and whether the executor runs them as part of an operator above.
         let mut open = vec![(&plan.root, false, Above::default(), false)];
         while let Some((op, nested, above, covered)) = open.pop() {
             let most = (shares.is_empty() && plan.is_ask()).then_some(1);
@@ -134,7 +136,7 @@ impl<'a> Offload<'a> {
                         options,
                     };
                     let n = executor.prefix(&task)?.min(e.steps.len());
-                    // A start alone is not worth the transfer.
+                    // Running only the start there is not worth the transfer.
                     let n = if n < e.steps.len().min(2) { 0 } else { n };
                     let whole = n == e.steps.len();
                     let needs = if whole { above.needs } else { Needs::default() };
@@ -146,7 +148,8 @@ impl<'a> Offload<'a> {
             let (below, covered) = (above.below(op), covered || all);
             let from = open.len();
             op.each_input(&mut |role, i| {
-                // The order of rows is that of the first input's.
+                // An operator's rows are in the order of its first input, so a need for the first rows does not apply
+                // to other inputs.
                 let below = match open.len() == from {
                     true => below,
                     false => Above::from_repeats(below.needs.repeats),
@@ -175,7 +178,7 @@ impl<'a> Offload<'a> {
         })
     }
 
-    /// The number of steps of a node's exploration that the executor runs, and which of the rows are needed.
+    /// The number of leading steps of a node's exploration that the executor runs, and which of the rows are needed.
     fn first(&self, node: usize) -> (usize, Needs) {
         match self.shares.get(node) {
             Some(OffloadShare::Steps(n, needs)) => (*n, *needs),
@@ -205,7 +208,7 @@ impl<'a> Offload<'a> {
         Ok(one_leaf(source, 0, plan.output.clone()))
     }
 
-    /// The outcome of running the whole plan, given what happened to its rows here.
+    /// The outcome of running the whole plan: the executor's, with the rows and the time as measured here.
     fn ran(self, here: Profile) -> ExecutionOutcome {
         let whole = self.whole.unwrap_or_default();
         let there = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -220,7 +223,8 @@ impl<'a> Offload<'a> {
         }
     }
 
-    /// The rows of a run as a leaf of a pipeline, of this many columns: streamed while it runs, or held.
+    /// The rows of `run`, which have `width` columns, as a leaf of a pipeline: streamed while the executor runs, or
+    /// buffered first.
     fn source<'p>(
         &self,
         exec: &Exec<'p>,
@@ -234,14 +238,14 @@ impl<'a> Offload<'a> {
         }
         let streamed = LeafSource::Streamed(Box::new(Streamed::new(run, Some(MOST_HELD))));
         let pipe = one_leaf(streamed, node, (0..width as Slot).collect());
-        // Chunks are the morsels of what follows, which may take long for each row.
+        // A chunk is a morsel of the following pipeline, which may take long for each row.
         let mut exec = *exec;
         exec.ctx.batch_rows = exec.ctx.batch_rows.min(HELD_TOGETHER);
         Ok(LeafSource::RowBuffer(exec.held_of(pipe, Holder::Offload)?))
     }
 
-    /// The rows of an operator that the executor runs with everything below it, and their slots; `None` if it runs
-    /// here.
+    /// The rows of an operator that the executor runs with everything below it, and their slots; `None` if the operator
+    /// runs here.
     pub fn operator<'p>(
         &'p self,
         exec: &Exec<'p>,
@@ -271,7 +275,7 @@ impl<'a> Offload<'a> {
         Ok(Some((source, slots)))
     }
 
-    /// The numbers of a COUNT that the executor runs with everything below it; `None` if it runs here.
+    /// The numbers of a COUNT that the executor runs with everything below it; `None` if the COUNT runs here.
     pub fn counts(
         &self,
         exec: &Exec<'_>,
@@ -292,9 +296,9 @@ impl<'a> Offload<'a> {
         matches!(self.shares.get(node), Some(OffloadShare::All(..)))
     }
 
-    /// Gives the rows of a GROUP BY or COUNT that the executor runs with everything below it to `add`, each with the
-    /// number of its repetitions: columns as in [`GroupedRows::slots`](crate::GroupedRows::slots). False, with nothing
-    /// given, if the operator runs here after all.
+    /// Passes the input rows of a GROUP BY or COUNT that the executor runs with everything below it to `add`, each row
+    /// with the number of its duplicates; columns as in [`GroupedRows::slots`](crate::GroupedRows::slots). Returns
+    /// false, having passed nothing, if the operator runs here.
     pub fn groups(
         &self,
         exec: &Exec<'_>,
@@ -339,11 +343,11 @@ impl<'a> Offload<'a> {
         }
     }
 
-    /// Adds the executor's counts for an operator and the exploration below it to the profile.
+    /// Adds the executor's counts to the profile: `rows` for the operator, `steps` for the exploration at its bottom.
     fn did(&self, exec: &Exec<'_>, op: &Operator, node: usize, steps: &[StepProfile], rows: u64) {
         let (mut below, mut bottom) = (op, node);
         while let Some(input) = below.inputs().first() {
-            // The first input comes next in the order of nodes.
+            // Nodes are numbered in preorder, so the first input has the next number.
             (below, bottom) = (*input, bottom + 1);
         }
         let place = || self.executor.place();
@@ -363,7 +367,7 @@ impl<'a> Offload<'a> {
     }
 
     /// Starts an exploration whose rows are pulled. Returns the rows, their slots, and the number of steps that they
-    /// have passed; `None` if the executor does not support that, or all steps are executed here.
+    /// have passed; `None` if the executor does not support that, or declines, so that all steps run here.
     pub fn pull(
         &self,
         snapshot: &dyn Graph,
@@ -371,14 +375,14 @@ impl<'a> Offload<'a> {
         node: usize,
     ) -> Result<Option<Pulled>> {
         let (_, mut needs) = self.first(node);
-        // Without a count column, a row counts as one.
+        // The caller has no count column, so each duplicate must be a row of its own.
         if needs.repeats == Repeats::Counted {
             needs.repeats = Repeats::Each;
         }
         self.begin(snapshot, e, node, needs)
     }
 
-    /// As [`Self::pull`], for callers that accept rows with a count; also `None` if the rows have no count.
+    /// As [`Self::pull`], for callers that accept rows with a count; also `None` if the operators above need no counts.
     pub fn pull_counted(
         &self,
         snapshot: &dyn Graph,
@@ -424,7 +428,7 @@ impl<'a> Offload<'a> {
         Ok(Some((rows, columns, first)))
     }
 
-    /// Adds the executor's counts for pulled rows to the profile.
+    /// Adds the executor's counts of all pulled rows to the profile.
     pub fn note(&self, exec: &Exec<'_>) {
         for s in &*lock(&self.started) {
             let mut steps = s.rows.steps();
@@ -438,7 +442,7 @@ impl<'a> Offload<'a> {
         }
     }
 
-    /// Work of each shard for pulled rows.
+    /// Work of each shard for the pulled rows, by shard number; empty if shards were not involved.
     pub fn work(&self) -> Vec<ShardWork> {
         let mut all: Vec<ShardWork> = Vec::new();
         for started in &*lock(&self.started) {
@@ -455,7 +459,7 @@ impl<'a> Offload<'a> {
         all
     }
 
-    /// Lines for people about how pulled rows were made.
+    /// Lines for the profile on how the pulled rows were produced.
     pub fn details(&self) -> String {
         let mut all: String = lock(&self.started)
             .iter()
@@ -469,7 +473,7 @@ impl<'a> Offload<'a> {
     }
 
     /// The rows of an exploration's first steps, their slots, and the number of these steps; `None` if all steps run
-    /// here.
+    /// here, or rows are pulled.
     pub fn rows<'p>(
         &'p self,
         exec: &Exec<'p>,
@@ -498,7 +502,7 @@ impl<'a> Offload<'a> {
             steps.resize(first, StepProfile::default());
             let stats = StageStats {
                 rows_in: steps.first().map_or(0, |s| s.rows_in),
-                // With steps left, the rows that come out of the last one count.
+                // If steps remain here, the node's rows are counted after the last of them instead.
                 rows_out: if first == e.steps.len() {
                     counted.rows
                 } else {
@@ -515,7 +519,7 @@ impl<'a> Offload<'a> {
     }
 }
 
-/// A pipeline of one leaf.
+/// A pipeline that consists of one leaf.
 fn one_leaf(source: LeafSource<'_>, node: usize, layout: Vec<Slot>) -> Pipe<'_> {
     let first = StageInput::END;
     Pipe {
@@ -529,7 +533,7 @@ fn one_leaf(source: LeafSource<'_>, node: usize, layout: Vec<Slot>) -> Pipe<'_> 
     }
 }
 
-/// Counts rows that pass through.
+/// Counts rows and passes them on.
 struct Counted<'s> {
     rows: u64,
     sink: &'s mut dyn Sink,
@@ -547,7 +551,7 @@ impl Sink for Counted<'_> {
     }
 }
 
-/// Refuses rows with another number of columns.
+/// Passes rows on if they have the right number of columns; otherwise reports an internal error.
 struct OfWidth<'s> {
     width: usize,
     sink: &'s mut dyn Sink,
@@ -571,7 +575,7 @@ impl Sink for OfWidth<'_> {
     }
 }
 
-/// Passes an executor's counted rows on, in batches of the engine's size.
+/// Passes an executor's counted rows on, in batches of at most `batch_rows` rows.
 struct GroupCollector<'r, 'a> {
     chunk: Batch,
     ctx: &'r QueryContext<'a>,

@@ -1,11 +1,11 @@
-//! Rows that another executor makes on the thread that runs the plan, while all workers of a pipeline take them.
+//! Rows that another executor produces on the thread that runs the plan, while all workers of a pipeline consume them.
 //!
 //! ```text
 //! executor ─► block ─ cut ─► pieces in a queue ─► any worker: stages, sink
-//!    └─ on the main thread, which takes pieces itself where no helper does, and so is never ahead by more than a few
+//!    └─ main thread: processes pieces itself while the queue is full
 //! ```
 //!
-//! A block stays in its executor's memory, a device's pinned memory for example, until its last piece has gone through
+//! A block stays in the executor's memory, for example the pinned memory of a device, until its last piece has passed
 //! the pipeline.
 
 use crate::executor::RowBlock;
@@ -19,31 +19,31 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// Number of rows in a block built from an executor's plain rows.
+/// Number of rows per block, where an executor passes batches instead of blocks and they have to be copied.
 const BLOCK: usize = 1 << 14;
-/// Smallest and largest number of rows of a piece: few, since the steps above may take long for each row.
+/// Smallest and largest number of rows of a piece. Small, since the operators above may take long for each row.
 const PIECE: Range<u64> = 64..16_384;
-/// Pieces that each thread should have of the rows so far.
+/// Pieces grow with the rows received so far, so that each thread would get this many of them.
 const PIECES_A_THREAD: u64 = 8;
-/// Pieces from which on helpers are worth their start.
+/// Number of pieces from which on it is worth starting helpers.
 const WORTH_HELP: u64 = 2;
 /// Polling interval of a worker that waits for a block.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Runs an executor's steps into a sink.
+/// Runs an executor's steps and passes the rows to a sink.
 pub(super) type Run<'a> = Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'a>;
 
-/// Rows that an executor will make once a pipeline's main worker starts it.
+/// Rows that an executor produces once the pipeline's main worker starts it.
 pub(crate) struct Streamed<'a> {
     run: Run<'a>,
-    /// Largest number of bytes of ids.
+    /// Largest number of bytes of ids; `None` for no limit.
     most: Option<u64>,
     begun: AtomicBool,
     state: Mutex<StreamState>,
     changed: Condvar,
 }
 
-/// A part of a block.
+/// Consecutive rows of a block.
 struct Piece {
     block: Arc<dyn RowBlock>,
     from: usize,
@@ -53,24 +53,24 @@ struct Piece {
 #[derive(Default)]
 struct StreamState {
     ready: VecDeque<Piece>,
-    /// Rows and pieces so far, and bytes of their ids.
+    /// Rows and pieces received so far, and bytes of the rows' ids.
     rows: u64,
     pieces: u64,
     bytes: u64,
-    /// True once the last block was received.
+    /// True once all blocks have been received.
     over: bool,
 }
 
-/// One worker's use of the rows.
+/// A worker's processing of the rows.
 pub(crate) trait StreamWork {
-    /// Takes rows: columns of this length, or rows without columns.
+    /// Processes `rows` rows: columns of this length, or none.
     fn rows(&mut self, columns: &[&[u32]], rows: usize) -> Flow;
     /// True if no more rows are needed.
     fn is_done(&self) -> bool;
 }
 
 impl<'a> Streamed<'a> {
-    /// Rows of a run, of which at most this many bytes are buffered.
+    /// Rows of a run, which fails if they have more than `most` bytes of ids.
     pub fn new(run: Run<'a>, most: Option<u64>) -> Self {
         Self {
             run,
@@ -85,8 +85,8 @@ impl<'a> Streamed<'a> {
         sync::lock(&self.state)
     }
 
-    /// Number of pieces for helpers. Unbounded until the last block was received; few remaining pieces are not worth a
-    /// helper.
+    /// Number of pieces that helpers could process. Unbounded while blocks are still expected, unless there were too
+    /// few pieces so far to be worth a helper.
     pub fn left(&self) -> u64 {
         let state = self.state();
         match state.over {
@@ -96,13 +96,13 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// True once all pieces were consumed and no more will be produced.
+    /// True if all pieces were taken and no more will come.
     pub fn is_over(&self) -> bool {
         let state = self.state();
         state.over && state.ready.is_empty()
     }
 
-    /// A piece that is ready.
+    /// Takes a waiting piece, if there is one.
     fn pop(&self) -> Option<Piece> {
         self.state().ready.pop_front()
     }
@@ -111,7 +111,7 @@ impl<'a> Streamed<'a> {
         self.state().ready.len()
     }
 
-    /// Counts rows that came.
+    /// Adds received rows to the counts; fails above the limit.
     fn count(&self, rows: usize, width: usize) -> Result<()> {
         let mut state = self.state();
         state.rows += rows as u64;
@@ -128,12 +128,12 @@ impl<'a> Streamed<'a> {
         Ok(())
     }
 
-    /// Queues a block for this many threads.
+    /// Queues a block, in pieces for this many threads.
     fn push(&self, block: Box<dyn RowBlock>, threads: usize) -> Result<()> {
         self.count(block.rows(), block.width())?;
         let block: Arc<dyn RowBlock> = Arc::from(block);
         let mut state = self.state();
-        // Rows without columns are only their number.
+        // Rows without columns are not data but a number, so dividing them gains nothing.
         let piece = match block.width() {
             0 => block.rows(),
             _ => (state.rows / (PIECES_A_THREAD * threads as u64)).clamp(PIECE.start, PIECE.end)
@@ -152,8 +152,8 @@ impl<'a> Streamed<'a> {
         Ok(())
     }
 
-    /// The next piece for a worker that does not run the executor; `None` when there are no more, or if `is_done`. The
-    /// thread does not hold its slot while it waits for a piece.
+    /// The next piece, for a worker that does not run the executor; `None` if there are no more, or `is_done`. The
+    /// thread gives up its place in the pool while it waits for a piece.
     fn next(&self, ctx: &QueryContext<'_>, is_done: &dyn Fn() -> bool) -> Result<Option<Piece>> {
         loop {
             let mut state = self.state();
@@ -176,9 +176,9 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// Runs the executor, unless it was run before. Pieces of its blocks are queued for other workers; at most `room`
-    /// are left in the queue, the others are processed here. `between` is called for each block: it requests helpers,
-    /// and yields the thread's slot if needed.
+    /// Runs the executor, unless another call did. Pieces of its blocks are queued for other workers; while more than
+    /// `room` are in the queue, this thread processes pieces. `between` is called for each block: it requests helpers,
+    /// and gives up the thread's place in the pool if it must.
     pub fn drive(
         &self,
         ctx: &QueryContext<'_>,
@@ -209,7 +209,7 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// Processes pieces until there are no more, no more are needed, or `stays` is false.
+    /// Processes pieces until there are no more, `work` needs no more, or `stays` returns false.
     pub fn take_all(
         &self,
         ctx: &QueryContext<'_>,
@@ -226,7 +226,7 @@ impl<'a> Streamed<'a> {
     }
 }
 
-/// Gives a piece to a worker.
+/// Passes a piece to a worker.
 fn give(piece: &Piece, work: &mut dyn StreamWork) -> Flow {
     let (block, rows) = (&piece.block, piece.from..piece.from + piece.rows);
     let column = |at: usize| &block.column(at)[rows.clone()];
@@ -234,8 +234,8 @@ fn give(piece: &Piece, work: &mut dyn StreamWork) -> Flow {
     work.rows(&columns, piece.rows)
 }
 
-/// Marks the end of the blocks on drop, however the run ends. Unless it ended successfully, the remaining blocks are
-/// dropped.
+/// On drop, marks the end of the blocks and wakes all waiting workers. Unless `well` was called, the run has failed,
+/// and waiting pieces are dropped.
 struct End<'d, 'a>(&'d Streamed<'a>);
 
 impl End<'_, '_> {
@@ -255,7 +255,8 @@ impl Drop for End<'_, '_> {
     }
 }
 
-/// A value of this thread inside a value that may be sent to other threads, where it cannot be accessed.
+/// Makes a value that only this thread may use `Send`, since an executor's sink must be: other threads cannot access
+/// it.
 struct OnThread<'d, T: ?Sized> {
     value: &'d mut T,
     thread: ThreadId,
@@ -283,19 +284,19 @@ impl<'d, T: ?Sized> OnThread<'d, T> {
     }
 }
 
-/// The executor's sink: queues its rows, and processes some of them itself.
+/// The sink for the executor's rows: queues them, and processes some on this thread.
 struct Driver<'d, 'a, 'p> {
     streamed: &'d Streamed<'a>,
     ctx: &'d QueryContext<'p>,
     room: usize,
     work: OnThread<'d, dyn StreamWork + 'd>,
     between: OnThread<'d, dyn FnMut() -> Result<()> + 'd>,
-    /// The reason for which this side ended the run.
+    /// Set if the rows' consumer ended the run: its reason. The executor only gets `SinkClosed`.
     halt: Option<Halt>,
 }
 
 impl Driver<'_, '_, '_> {
-    /// Takes what a worker's use of rows came to.
+    /// Converts a worker's result for the executor, and stores the reason if the worker stops.
     fn unless_halted(&mut self, flow: Flow) -> Result<()> {
         flow.map_err(|halt| {
             self.halt = Some(halt);
@@ -306,7 +307,8 @@ impl Driver<'_, '_, '_> {
     fn queue(&mut self, block: Box<dyn RowBlock>) -> Result<()> {
         let pushed = self.streamed.push(block, self.room + 1);
         let (Some(work), Some(between)) = (self.work.get(), self.between.get()) else {
-            // An executor that gives rows on a thread of its own is bounded by what they are charged to.
+            // Called on another thread, which must not use the worker. The memory of its rows is limited by what they
+            // are charged to.
             return pushed;
         };
         let (streamed, ctx, room) = (self.streamed, self.ctx, self.room);
@@ -338,7 +340,7 @@ impl Sink for Driver<'_, '_, '_> {
             return Ok(());
         }
         let (streamed, ctx) = (self.streamed, self.ctx);
-        // No other thread takes these, so they need not be kept.
+        // There are no other workers, or nothing to divide: process the rows without copying them.
         if (columns.is_empty() || self.room == 0)
             && let (Some(work), Some(between)) = (self.work.get(), self.between.get())
         {
@@ -375,7 +377,7 @@ impl Sink for Driver<'_, '_, '_> {
     }
 }
 
-/// A block in the query's own memory, charged to its budget.
+/// A copy of rows in the query's own memory, charged to its budget.
 struct OwnBlock {
     ids: Vec<u32>,
     rows: usize,

@@ -1,4 +1,4 @@
-//! Join keys of which a single match is enough: each alternative is looked up in an index of its own.
+//! Joins with alternative keys, of which at least one must match. Each alternative is looked up in an index of its own.
 
 use super::join_table::{BoundClass, JoinShape, JoinTable};
 use super::partners::PartnerRows;
@@ -9,9 +9,9 @@ use jindou_model::Result;
 /// One worker's lookups of alternatives.
 #[derive(Default)]
 pub(super) struct Alternatives {
-    /// For each alternative that is looked up by value.
+    /// For each alternative that is looked up by value, the held terms that rows match; empty for other alternatives.
     expansions: Vec<PartnerRows>,
-    /// Rows of the batch that an alternative is looked up for.
+    /// The rows of the batch that the current alternative is looked up for.
     pub rows: Vec<u32>,
 }
 
@@ -27,19 +27,20 @@ impl Alternatives {
         }
     }
 
-    /// Takes an alternative's expansion.
+    /// Moves an alternative's expansion out, so that it can be used while the rest of the join is borrowed.
     pub fn take(&mut self, n: usize) -> PartnerRows {
         std::mem::take(&mut self.expansions[n])
     }
 
-    /// Puts it back.
+    /// Moves an alternative's expansion back after [`Self::take`].
     pub fn put(&mut self, n: usize, expansion: PartnerRows) {
         if let Some(place) = self.expansions.get_mut(n) {
             *place = expansion;
         }
     }
 
-    /// Keeps only the pairs of a batch row and a class row that no alternative before `n` has found.
+    /// Removes the pairs of a batch row and a held row that match by an alternative before `n` and so were output
+    /// already.
     pub fn new_pairs(
         &mut self,
         ctx: &QueryContext<'_>,

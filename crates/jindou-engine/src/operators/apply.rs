@@ -1,5 +1,5 @@
-//! Apply: a dependent part that runs on a batch of outer rows at once. Each outer row gets a number in a hidden column
-//! that the inner rows carry; at the end the number identifies the outer row of an inner row.
+//! Apply: runs a dependent part (OPTIONAL, EXISTS) for a batch of outer rows at once. Each outer row gets a number in a
+//! hidden column, which its inner rows keep. At the end, the number tells to which outer row an inner row belongs.
 
 use super::each::EachSpec;
 use super::stage::{
@@ -13,19 +13,19 @@ use crate::tree::{SlotLayout, with};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, FIRST_HIDDEN, Slot, operator};
 
-/// Layout of inner rows joined to outer ones.
+/// How inner rows are joined to their outer rows.
 pub(crate) struct Attach {
-    /// Columns of outer rows.
+    /// Number of columns of outer rows.
     width: usize,
-    /// For each further column, the inner column.
+    /// For each further output column, the inner column; `None` if inner rows do not have it.
     new: Vec<Option<usize>>,
-    /// Outer and inner column of slots that both have and whose value may differ from the outer row's in some inner
-    /// row.
+    /// Outer and inner column of each slot that both rows have, where an inner row's value may differ from its outer
+    /// row's.
     both: Vec<(usize, usize)>,
 }
 
 impl Attach {
-    /// `output` begins with the outer slots; `read` are the slots whose value every inner row takes from its outer row.
+    /// `output` begins with the outer slots. `read` are slots whose value each inner row takes from its outer row.
     pub fn new(outer: &[Slot], inner: &[Slot], output: &[Slot], read: &[Slot]) -> Self {
         let (inner, read) = (SlotLayout::new(inner), SlotLayout::new(read));
         let of = |s: &Slot| inner.position_of(*s);
@@ -41,8 +41,8 @@ impl Attach {
         }
     }
 
-    /// Appends inner rows, each joined to the outer row given in `numbers`; rows that contradict it are left out.
-    /// Records in `kept` which inner rows were appended.
+    /// Appends inner rows, each joined to the outer row whose number `numbers` gives, except rows whose values
+    /// contradict the outer row's. Sets `kept` to 1 for the inner rows that were appended, and to 0 for the others.
     pub fn append(
         &self,
         out: &mut Batch,
@@ -88,8 +88,8 @@ impl Attach {
     }
 }
 
-/// Appends outer rows without an inner row, if their flag is `want`. `mark` has the values of a last column for flags 0
-/// and 1.
+/// Appends the outer rows listed in `index` with unbound inner columns. With `mark` (a flag per outer row, and the ids
+/// for flags 0 and 1), the last column gets the id for the row's flag.
 pub(crate) fn alone(
     out: &mut Batch,
     outer: View<'_>,
@@ -119,7 +119,7 @@ pub(crate) fn alone(
     Ok(())
 }
 
-/// Numbers of the outer rows that an apply returns by themselves, depending on which were matched.
+/// Lists the numbers of the outer rows that the apply outputs without an inner row, depending on which were matched.
 pub(crate) fn alone_of(kind: ApplyKind, matched: &[u8], out: &mut Vec<u32>) {
     out.clear();
     let numbers = (0u32..).zip(matched);
@@ -136,16 +136,17 @@ pub(crate) fn alone_of(kind: ApplyKind, matched: &[u8], out: &mut Vec<u32>) {
 /// Specification of an apply stage.
 pub(crate) struct ApplySpec<'a> {
     pub kind: ApplyKind,
-    /// The inner part's stages.
+    /// The stages of the inner part.
     pub links: Vec<Link<'a>>,
-    /// Entry of outer rows: the outer columns (followed by the row number), and the first stage.
+    /// For each leaf at which outer rows enter the inner part: the outer columns it gets (the row number follows), and
+    /// the stage that it leads to.
     pub leaves: Vec<(Vec<usize>, StageInput)>,
     /// Column of the row number in inner rows.
     pub number: usize,
     pub attach: Attach,
-    /// Columns of outer rows, and of the output.
+    /// Numbers of columns of outer rows and of the output.
     pub widths: (usize, usize),
-    /// Ids of `false` and `true`, for a mark.
+    /// Ids of `false` and `true`, for `ApplyKind::Mark`.
     pub booleans: [u32; 2],
 }
 
@@ -164,12 +165,13 @@ impl<'a> PipelineBuilder<'_, 'a> {
         let (kind, input_node) = (*kind, node + 1);
         let inner_node = self.exec.nodes.after(input_node);
         if kind.needs_inner() && inner.is_never() {
-            // No rows, which then need not have the slots that operators above read.
+            // There are no rows. The slots are those that operators above expect.
             return Ok(op.slots(self.outer_slots()));
         }
         let mut outer = self.op(input, input_node)?;
         if self.open.is_empty() {
-            // No outer rows, which then need not have the slots that the inner part reads.
+            // There are no outer rows, so the inner part is not built: it may read slots that the missing rows would
+            // have had.
             return Ok(op.slots_after(outer));
         }
         let booleans = match kind {
@@ -222,7 +224,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
                 _ => None,
             })
             .collect();
-        // Slots that every inner row takes from its outer row, and from nowhere else, cannot contradict it.
+        // Slots that every inner row takes from its outer row, and from nothing else, cannot contradict the outer row.
         let made = inner.made_slots();
         let read: Vec<Slot> = outer
             .iter()
@@ -235,7 +237,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
             kind,
             links: builder.links,
             leaves,
-            // Without a leaf there are no inner rows to carry a number.
+            // If the inner part has no leaf, there are no inner rows, and this column is not read.
             number: inner_slots.iter().position(|s| *s == number).unwrap_or(0),
             attach: Attach::new(&outer, &inner_slots, &output, &read),
             widths: (outer.len(), output.len()),
@@ -245,7 +247,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         Ok(output)
     }
 
-    /// The slot that numbers the outer rows of an apply at this level.
+    /// The hidden slot with the numbers of outer rows, for an apply at this nesting level.
     fn hidden_slot(&self) -> Result<Slot> {
         let slot = FIRST_HIDDEN.checked_add(self.level);
         slot.filter(|_| self.level < 255).ok_or_else(|| {
@@ -350,7 +352,7 @@ impl StageWorker for ApplyStage<'_> {
     }
 }
 
-/// Sends the outer rows through the inner stages.
+/// Passes a batch of outer rows through the inner stages.
 fn feed(
     inner: &mut [CountedStage<'_>],
     batches: &mut [Batch],
@@ -379,14 +381,14 @@ fn feed(
     Ok(())
 }
 
-/// Takes the inner rows of a batch of outer rows.
+/// Collects the inner rows of a batch of outer rows.
 struct CollectInner<'x, 'r, 'p> {
     spec: &'x ApplySpec<'p>,
     outer: View<'x>,
     matched: &'x mut [u8],
-    /// Outer rows without an inner row so far.
+    /// Number of outer rows that have no inner row so far.
     open: usize,
-    /// Nothing more is needed for this batch.
+    /// True once every outer row has an inner row and no more are needed.
     enough: bool,
     out: &'x mut Batch,
     kept: &'x mut Vec<u8>,

@@ -10,7 +10,7 @@ use crate::tree::SlotLayout;
 use jindou_model::{Holder, Result, term};
 use jindou_plan::{Count, Operator, Slot, operator};
 
-/// Rows without columns that are processed together.
+/// Largest number of rows without columns that are processed together.
 const MOST_BARE: usize = 1 << 16;
 
 impl<'a> PipelineBuilder<'_, 'a> {
@@ -56,25 +56,25 @@ impl<'a> PipelineBuilder<'_, 'a> {
     }
 }
 
-/// The distinct values so far, in the form that one count needs.
+/// The distinct values that one count has seen, in the form that it needs.
 enum DistinctValues {
-    /// Counts every row.
+    /// Not a COUNT(DISTINCT): every row counts.
     No,
-    /// Distinct ids; only without groups.
+    /// Ids of a single column; only without GROUP BY.
     Ids(IdSet),
-    /// (group, values…).
+    /// Tuples of the group number and the counted values.
     Rows(TupleSet),
 }
 
 struct CountState {
-    /// Column of the counted slot; `None` for rows.
+    /// Column of the counted slot; `None` if rows are counted.
     of: Option<usize>,
     /// True if the counted slot is never bound.
     never: bool,
-    /// Columns of a distinct row.
+    /// Columns that must differ for a row to be distinct.
     row: Vec<usize>,
     distinct: DistinctValues,
-    /// By group.
+    /// The count of each group.
     numbers: Vec<u64>,
 }
 
@@ -186,7 +186,8 @@ impl<'a> GroupCounter<'a> {
                 DistinctValues::Ids(set) => {
                     let column = c.row[0];
                     for &v in rows.column(column) {
-                        // Unbound values do not count, but an unbound cell is part of a counted row.
+                        // COUNT(DISTINCT ?x) ignores unbound values; COUNT(DISTINCT *) counts a row with an unbound
+                        // value.
                         if (v != 0 || c.of.is_none()) && set.insert(v)? {
                             c.numbers[0] += 1;
                         }
@@ -200,7 +201,7 @@ impl<'a> GroupCounter<'a> {
                         rows.rows
                     };
                     for row in 0..different.min(rows.rows) {
-                        // Without keys there is one group.
+                        // Without grouping slots there is one group.
                         let g = self.groups.of_row.get(row).copied().unwrap_or(0);
                         self.tuple.clear();
                         self.tuple.push(g);
@@ -220,13 +221,13 @@ impl<'a> GroupCounter<'a> {
         Ok(())
     }
 
-    /// Adds rows with columns, each counting this many times; once without numbers.
+    /// Adds rows with columns, each as often as `times` says; once if `times` is empty.
     pub fn add_times(&mut self, rows: View<'_>, times: &[u32]) -> Result<()> {
         if times.is_empty() {
             return self.add(rows);
         }
         self.add(rows)?;
-        // They were already added once; this adds the rest.
+        // Each row was added once; this adds the other times. It does not affect distinct counts.
         for c in &mut self.counts {
             if c.never || !matches!(c.distinct, DistinctValues::No) {
                 continue;
@@ -316,7 +317,7 @@ impl<'a> GroupCounter<'a> {
     }
 }
 
-/// A row of counts that another executor computed.
+/// One row with counts that another executor computed.
 fn one_row(numbers: &[u64], ctx: &QueryContext<'_>) -> Result<Batch> {
     let mut out = Batch::new(numbers.len(), ctx.budget);
     out.ensure(1)?;
@@ -329,7 +330,7 @@ fn one_row(numbers: &[u64], ctx: &QueryContext<'_>) -> Result<Batch> {
     Ok(out)
 }
 
-/// Cached ids of small numbers, since most groups' counts are small.
+/// Cache of the ids of small numbers, since most counts are small.
 #[derive(Default)]
 struct SmallNumbers {
     ids: Vec<u32>,
@@ -352,7 +353,7 @@ impl SmallNumbers {
     }
 }
 
-/// Id of an `xsd:integer`: the store's if it has the term, since the number may be joined.
+/// Id of an `xsd:integer`. If the store has the term, it is the store's id, since the number may be joined with others.
 fn number(ctx: &QueryContext<'_>, n: u64) -> Result<u32> {
     let mut bytes = vec![term::FIRST_DATATYPE];
     bytes.extend_from_slice(n.to_string().as_bytes());

@@ -1,5 +1,5 @@
-//! DISTINCT: rows are passed on when they are seen for the first time. The set is partitioned by hash; a worker locks
-//! each partition once per batch. A single column of many ids becomes a bitmap without locks.
+//! DISTINCT passes a row on when it is seen for the first time. The set of rows is partitioned by hash, and a worker
+//! locks each partition once per batch. A set of many ids of a single column becomes a bitmap, which needs no locks.
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, OperatorCharge, View};
@@ -14,25 +14,25 @@ use jindou_plan::{Slot, operator};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Partitions of a set that several workers share.
+/// Number of partitions of a set that several workers share.
 const PARTS: usize = 16;
-/// Number of ids above which a set of one column turns into a bitmap, where one is affordable.
+/// Number of ids from which on a set of one column becomes a bitmap, unless that would be too large.
 const BITMAP_FROM: usize = 1 << 13;
-/// Distance, in rows, between prefetching an entry and reading it.
+/// How many rows ahead entries of the set are prefetched.
 const AHEAD: usize = 8;
 
 /// State of a DISTINCT that all workers share.
 struct SharedDistinct {
-    /// Columns to keep.
+    /// The columns that rows keep, by which they are compared.
     columns: Vec<usize>,
     parts: Vec<Mutex<KeyTable>>,
     /// Number of keys in all partitions.
     len: AtomicUsize,
     bits: OnceLock<SharedBitmap>,
-    /// Number of vertices in the base.
+    /// Number of ids that the bitmap covers: those of the base. Others stay in the partitions.
     span: u32,
     budget: MemoryBudget,
-    /// Without columns: whether a row was passed on.
+    /// For rows without columns: whether one was passed on.
     given: AtomicBool,
 }
 
@@ -79,13 +79,13 @@ impl SharedDistinct {
         parts + self.bits.get().map_or(0, |b| b.words.len() as u64 * 8)
     }
 
-    /// The bitmap of a one-column set, once there are enough ids.
+    /// The bitmap of a set with one column; `None` while there are too few ids, or not enough memory.
     fn bitmap(&self) -> Option<&SharedBitmap> {
         if let Some(b) = self.bits.get() {
             return Some(b);
         }
         let n = self.len.load(Ordering::Relaxed);
-        // A table costs some 12 to 40 bytes per id, a bitmap an eighth of a byte per vertex.
+        // The table takes about 12 to 40 bytes per id, the bitmap an eighth of a byte per vertex of the base.
         if self.columns.len() != 1 || n < BITMAP_FROM || n * 64 < self.span as usize / 8 {
             return None;
         }
@@ -163,10 +163,10 @@ struct DistinctStage<'a> {
     shared: &'a SharedDistinct,
     out: Batch,
     hashes: Vec<u64>,
-    /// 1 for rows that are new.
+    /// For each row of the batch, 1 if it is new.
     new: Vec<u8>,
     index: Vec<u32>,
-    /// Rows by partition, and where each partition's rows begin.
+    /// The end of each partition's rows, then the rows, sorted by partition.
     by_part: Vec<u32>,
 }
 
@@ -182,7 +182,7 @@ impl<'a> DistinctStage<'a> {
         }
     }
 
-    /// The rows not seen before.
+    /// The rows of a batch that were not seen before.
     fn new_rows(&mut self, rows: View<'_>) -> Result<View<'_>> {
         let shared = self.shared;
         if shared.columns.is_empty() {
@@ -237,7 +237,7 @@ impl<'a> DistinctStage<'a> {
                 }
             }
         }
-        // Rows seen before there was a bitmap are in the table.
+        // Ids that were added before there was a bitmap are only in the table.
         self.split(|row| hash(&[ids[row as usize]]));
         let mut added = 0;
         for (p, rows) in parts(&self.by_part, shared.parts.len()) {
@@ -245,7 +245,8 @@ impl<'a> DistinctStage<'a> {
                 continue;
             }
             let mut part = lock(&shared.parts[p]);
-            // Only now is it certain whether others use the bitmap: bits are set before the partition is looked at.
+            // Read again under the lock: another worker may have created the bitmap meanwhile, and then sets a bit
+            // before it looks into the partition.
             let bits = shared.bits.get();
             for &row in rows {
                 let id = ids[row as usize];
@@ -258,7 +259,8 @@ impl<'a> DistinctStage<'a> {
                     }
                     Some(word) => {
                         let bit = 1 << (id % 64);
-                        // With the bitmap already there, this worker has just set the bit itself.
+                        // If this worker used the bitmap above, it set the bit there, and `rows` has only ids that were
+                        // new in the bitmap.
                         let mine =
                             bitmap.is_some() || word.fetch_or(bit, Ordering::Relaxed) & bit == 0;
                         mine && part.find_one(id) == NONE
@@ -275,7 +277,7 @@ impl<'a> DistinctStage<'a> {
 
     fn tuples(&mut self, rows: View<'_>) -> Result<()> {
         let shared = self.shared;
-        // A result rarely has more columns; then a list is allocated.
+        // A result rarely has more columns than this; then a vector is allocated.
         const FEW: usize = 16;
         let mut few: [&[u32]; FEW] = [&[]; FEW];
         let many: Vec<&[u32]>;
@@ -311,7 +313,7 @@ impl<'a> DistinctStage<'a> {
         Ok(())
     }
 
-    /// Sorts the rows of `self.index` by partition: `by_part` begins with the end of each partition.
+    /// Sorts the rows of `self.index` by partition into `by_part`.
     fn split(&mut self, hash: impl Fn(u32) -> u64) {
         let n = self.shared.parts.len();
         let mask = n as u64 - 1;
@@ -340,7 +342,7 @@ impl<'a> DistinctStage<'a> {
     }
 }
 
-/// The rows of each partition.
+/// The partitions of `by_part` with their rows.
 fn parts(by_part: &[u32], n: usize) -> impl Iterator<Item = (usize, &[u32])> {
     let (ends, places) = by_part.split_at(n.min(by_part.len()));
     let mut from = 0;
@@ -351,13 +353,14 @@ fn parts(by_part: &[u32], n: usize) -> impl Iterator<Item = (usize, &[u32])> {
     })
 }
 
-/// Number of slots in a worker's table of recent rows.
+/// Number of rows in a worker's table of recent rows.
 const RECENT: usize = 1 << 12;
 
-/// REDUCED: drops repetitions of recent rows. A table of rows, one slot per hash, newer rows overwriting older ones.
+/// REDUCED: drops rows that equal a recent row. The table has one entry per hash; a newer row overwrites an older one.
 struct Recent {
     columns: Vec<usize>,
-    /// Ids of the rows, `columns.len()` per slot; all 0 means empty (rows of only unbound values pass).
+    /// Ids of the entries, `columns.len()` for each. All 0 means empty; rows of unbound values only are always passed
+    /// on.
     slots: Vec<u32>,
     out: Batch,
     tuple: Vec<u32>,
@@ -375,7 +378,7 @@ impl Recent {
         }
     }
 
-    /// The rows that may be new.
+    /// The rows that may not have been seen before.
     fn pass(&mut self, rows: View<'_>) -> Result<View<'_>> {
         let w = self.columns.len();
         if w == 0 {

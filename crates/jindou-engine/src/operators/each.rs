@@ -1,6 +1,6 @@
-//! Apply with a dependent part that looks at all its rows: it runs once for each distinct combination of the outer
-//! columns that it reads, and its rows are kept for later outer rows with the same combination, as far as there is
-//! memory.
+//! Apply with a dependent part that must see all its rows, such as one with GROUP BY or LIMIT. The part runs once for
+//! each distinct combination of the outer values that it reads. Its rows are kept, as far as memory allows, for later
+//! outer rows with the same combination.
 
 use super::apply::{Attach, alone, alone_of};
 use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
@@ -14,7 +14,7 @@ use jindou_model::{Error, Holder, Result};
 use jindou_plan::{ApplyKind, Operator, Slot};
 use std::sync::atomic::AtomicBool;
 
-/// The part of an outer row that a dependent part reads: slots, and their ids.
+/// The values of an outer row that a dependent part reads, with their slots.
 pub(crate) struct OuterRow {
     pub slots: Vec<Slot>,
     pub values: Vec<u32>,
@@ -34,11 +34,11 @@ pub(crate) struct EachSpec<'a> {
     pub booleans: [u32; 2],
 }
 
-/// Result of running the inner part for a combination.
+/// The result of running the inner part for a combination of outer values.
 enum InnerResult {
-    /// Not run yet, or dropped.
+    /// The part did not run, or its result was dropped to free memory.
     No,
-    /// True if there is a row.
+    /// True if there is a row; its content is not needed.
     Any(bool),
     Rows(RowBuffer, Attach),
 }
@@ -56,7 +56,7 @@ impl StageSpec for EachSpec<'_> {
 struct Each<'a> {
     spec: &'a EachSpec<'a>,
     keys: KeyTable,
-    /// Results of the inner part for each combination of values in `keys`, by its number there.
+    /// Result for each combination of outer values, by its number in `keys`.
     known: Vec<InnerResult>,
     numbers: Vec<u32>,
     matched: Vec<u8>,
@@ -83,7 +83,8 @@ impl<'a> Each<'a> {
         }
     }
 
-    /// Runs the inner part for a combination. When memory is short, results of earlier combinations are dropped first.
+    /// Runs the inner part for a combination. If memory is short, drops the results for other combinations and tries
+    /// again.
     fn run_remembering(&mut self, ctx: &QueryContext<'_>, number: u32) -> Result<InnerResult> {
         match self.run_once(ctx, number) {
             Err(Error::Limit(_))
@@ -107,7 +108,7 @@ impl<'a> Each<'a> {
         };
         let stop = AtomicBool::new(false);
         let exec = Exec {
-            // A device is not worth the transfer for one row at a time.
+            // A GPU or another server is not worth the transfer for one row at a time.
             offload: None,
             ctx: QueryContext {
                 threads: 1,
@@ -197,7 +198,7 @@ impl StageWorker for Each<'_> {
     }
 }
 
-/// Calls `f` with all rows, at most one batch at a time.
+/// Calls `f` with all rows; at most one batch at a time.
 fn each_part(
     held: &RowBuffer,
     ctx: &QueryContext<'_>,

@@ -1,4 +1,4 @@
-//! Ends of pipelines: one part per worker, merged when all are done.
+//! The ends of pipelines: each worker collects a part of the result from its rows; at the end the parts are merged.
 
 use super::BATCH;
 use super::count::GroupCounter;
@@ -12,14 +12,14 @@ use crate::tree::SlotLayout;
 use jindou_model::{Holder, Result};
 use jindou_plan::{Aggregate, Count, Slot};
 
-/// Specification of a pipeline's end. Each worker makes a part of it from its rows; the parts are merged.
+/// Specification of a pipeline's end, which collects the rows.
 pub(crate) trait EndSpec: Copy + Sync {
     /// A worker's part while it still gets rows.
     type Part;
-    /// A part that has all its rows.
+    /// A worker's part after its last row.
     type Done: Send;
 
-    /// True if one row is enough.
+    /// True if one row is enough, so that the pipeline stops after it.
     const ENDS_EARLY: bool = false;
 
     /// An empty part, for rows with these slots.
@@ -27,7 +27,7 @@ pub(crate) trait EndSpec: Copy + Sync {
 
     fn batch(part: &mut Self::Part, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow;
 
-    /// Called after a part's last row.
+    /// Called after the last row of a worker's part.
     fn done(part: Self::Part, ctx: &QueryContext<'_>) -> Result<Self::Done>;
 
     fn merge(whole: &mut Self::Done, ctx: &QueryContext<'_>, part: Self::Done) -> Result<()>;
@@ -38,7 +38,7 @@ pub(crate) trait EndSpec: Copy + Sync {
     }
 }
 
-/// The query's result, with these columns; its number of rows is left.
+/// Passes the columns of the query's result to the sinks; the number of rows remains.
 #[derive(Clone, Copy)]
 pub(crate) struct ToSinks<'s>(pub &'s [Slot], pub &'s dyn SinkFactory);
 
@@ -64,7 +64,7 @@ impl<'s> EndSpec for ToSinks<'s> {
     }
 }
 
-/// Rows in memory, held by an operator of this name.
+/// Buffers rows in memory, charged to this holder.
 #[derive(Clone, Copy)]
 pub(crate) struct ToBuffer(pub Holder);
 
@@ -93,7 +93,7 @@ impl EndSpec for ToBuffer {
     }
 }
 
-/// Tells if there is a row.
+/// Determines whether there is a row.
 #[derive(Clone, Copy)]
 pub(crate) struct ToAny;
 
@@ -122,7 +122,7 @@ impl EndSpec for ToAny {
     }
 }
 
-/// COUNT, by these slots.
+/// COUNT, grouped by these slots.
 #[derive(Clone, Copy)]
 pub(crate) struct ToCounts<'a>(pub &'a [Slot], pub &'a [Count]);
 
@@ -184,7 +184,7 @@ impl EndSpec for ToGroups<'_> {
     }
 }
 
-/// Rows in this order, with an optional limit.
+/// Rows sorted by these slots (true for descending); with a number, only that many of the first rows.
 #[derive(Clone, Copy)]
 pub(crate) struct ToOrder<'a>(pub &'a [(Slot, bool)], pub Option<u64>);
 
@@ -217,13 +217,13 @@ impl EndSpec for ToOrder<'_> {
 /// Passes the plan's output columns to a sink.
 pub(crate) struct OutputEnd<'s> {
     sink: Box<dyn WorkerSink + 's>,
-    /// Column by output position; `None` for one that is never bound.
+    /// Column of each output position; `None` for a slot that is never bound.
     columns: Vec<Option<usize>>,
     zeros: Vec<u32>,
     rows: u64,
 }
 
-/// Number of columns up to which a result needs no allocation per batch.
+/// Largest number of output columns for which no vector is allocated per batch.
 const WIDE: usize = 24;
 
 impl<'s> OutputEnd<'s> {
@@ -238,7 +238,7 @@ impl<'s> OutputEnd<'s> {
         }
     }
 
-    /// Hands the sink back: all rows were taken. Returns their number.
+    /// Tells the sink that it has got all rows. Returns their number.
     pub fn done(self) -> Result<u64> {
         self.sink.done()?;
         Ok(self.rows)
@@ -249,7 +249,7 @@ impl Consumer for OutputEnd<'_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         let unbound = self.columns.iter().any(Option::is_none);
         if unbound && rows.columns.is_empty() && rows.rows > BATCH {
-            // Rows without columns are unbounded in number; columns of zeros are not.
+            // There may be any number of rows without columns, but a column of zeros needs memory for each row.
             let mut left = rows.rows;
             while left > 0 {
                 let n = left.min(BATCH);

@@ -1,4 +1,4 @@
-//! BIND, and reordering of columns.
+//! BIND, and the selection of columns.
 
 use super::stage::{NextStages, StageSpec, StageStats, StageWorker};
 use crate::batch::{Batch, View};
@@ -10,14 +10,14 @@ use jindou_model::Result;
 use jindou_plan::{GeneralExpression, Operator, Slot, operator};
 use std::time::{Duration, Instant};
 
-/// One or more consecutive BINDs, the first one first: the input rows are copied once, however many columns are added.
+/// Consecutive BINDs in the order of evaluation, as one stage, so that the input rows are copied once.
 struct ExtendSpec<'a> {
     values: Vec<(&'a GeneralExpression, usize)>,
     /// The slots of the input, and the added ones.
     slots: Vec<Slot>,
 }
 
-/// Source of each output column.
+/// For each output column, the input column.
 struct ProjectSpec(Vec<usize>);
 
 impl<'a> PipelineBuilder<'_, 'a> {
@@ -49,7 +49,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         Ok(slots)
     }
 
-    /// Adds the stage that computes the last of these columns.
+    /// Adds the stage that computes the collected values, which are the last of `slots`.
     fn extended(&mut self, values: &mut Vec<(&'a GeneralExpression, usize)>, slots: &[Slot]) {
         let Some(&(_, node)) = values.last() else {
             return;
@@ -60,8 +60,8 @@ impl<'a> PipelineBuilder<'_, 'a> {
         self.link(ExtendSpec { values, slots }, input, node);
     }
 
-    /// Drops a column that is about to be bound: rows may have it although it is unbound in all of them (a GROUP BY of
-    /// a slot that is never bound).
+    /// Drops the column of a slot that is about to be bound. Rows may have such a column although it is unbound in all
+    /// of them (a GROUP BY of a slot that is never bound).
     pub(super) fn without(&mut self, slot: Slot, slots: Vec<Slot>, node: usize) -> Vec<Slot> {
         if !slots.contains(&slot) {
             return slots;
@@ -129,14 +129,14 @@ impl StageWorker for Project {
     }
 }
 
-/// A column that is added.
+/// A column that the stage adds.
 struct ExtendedColumn {
     evaluator: Evaluator,
-    /// The node and its counts, unless they are those of the stage.
+    /// The number and counts of this BIND's node; `None` for the last BIND, whose counts are the stage's.
     own: Option<(usize, StageStats)>,
 }
 
-/// Adds columns with expressions' values.
+/// Appends columns with the values of expressions.
 struct ExtendStage {
     /// Number of input columns.
     width: usize,
@@ -163,7 +163,7 @@ impl ExtendStage {
         })
     }
 
-    /// Time spent for nodes other than the stage's.
+    /// Time spent for BINDs other than the last one, which has the stage's node.
     fn elsewhere(&self) -> Duration {
         let own = self.columns.iter().filter_map(|c| c.own.as_ref());
         own.map(|(_, stats)| stats.time).sum()
@@ -200,7 +200,7 @@ impl ExtendStage {
     }
 }
 
-/// Passes on some of the columns of rows.
+/// Passes on some columns of the rows.
 struct Project {
     columns: Vec<usize>,
     out: Batch,

@@ -10,7 +10,7 @@ use jindou_plan::{Condition, Slot, operator};
 
 struct FilterSpec<'a>(&'a Condition);
 
-/// Keeps rows for which the condition is true.
+/// Passes on the rows for which the condition is true.
 struct FilterStage<'a> {
     filters: ConditionList<'a>,
     kept: Batch,
@@ -52,7 +52,7 @@ impl StageWorker for FilterStage<'_> {
         rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         if rows.columns.is_empty() {
-            // A condition without variables has one value for all rows.
+            // Rows without columns are equal, so the condition has the same value for all of them.
             let one = View {
                 columns: &[],
                 rows: 1,

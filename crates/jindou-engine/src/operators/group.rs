@@ -1,4 +1,4 @@
-//! GROUP BY: numbers the groups of rows, and passes rows with their group numbers to the aggregates.
+//! GROUP BY: numbers the groups, and passes each row with its group's number to the aggregates.
 
 use super::end::ToGroups;
 use crate::batch::{Batch, OperatorCharge, View};
@@ -49,8 +49,8 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl<'a> PipelineBuilder<'_, 'a> {
-    /// The state of a GROUP BY or COUNT for rows grouped by another executor, and that executor; `None` if the rows are
-    /// produced here.
+    /// For a GROUP BY or COUNT whose input rows another executor produces: the state, created by `state`, and the
+    /// executor. `None` if the rows are produced here.
     pub(super) fn grouped<T>(
         &self,
         op: &Operator,
@@ -65,7 +65,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 
 /// Groups of rows by certain columns.
 pub(crate) struct Groups {
-    /// Column of each grouping slot; `None` when never bound.
+    /// Column of each grouping slot; `None` for a slot that is never bound.
     columns: Vec<Option<usize>>,
     keys: KeyTable,
     zeros: Vec<u32>,
@@ -89,7 +89,7 @@ impl Groups {
         }
     }
 
-    /// Number of groups so far; without grouping slots there is always one.
+    /// Number of groups so far; without grouping slots always one.
     pub fn len(&self) -> usize {
         self.keys.len().max(usize::from(self.columns.is_empty()))
     }
@@ -98,7 +98,7 @@ impl Groups {
         self.keys.bytes()
     }
 
-    /// Numbers the groups of the rows: `of_row`.
+    /// Sets `of_row` to the group numbers of the rows.
     pub fn find(&mut self, rows: View<'_>) -> Result<()> {
         if self.columns.iter().any(Option::is_none) && self.zeros.len() < rows.rows {
             self.zeros.resize(rows.rows, 0);
@@ -112,7 +112,7 @@ impl Groups {
         self.keys.insert(&columns, rows.rows, &mut self.of_row)
     }
 
-    /// Merges another worker's groups; returns the numbers that they have here, by their numbers there.
+    /// Merges another worker's groups. Returns the number here of each of its groups.
     pub fn merge(&mut self, other: &Self) -> Result<Vec<u32>> {
         let width = self.columns.len();
         let mut map = Vec::with_capacity(other.len());
@@ -146,7 +146,7 @@ impl Groups {
     }
 }
 
-/// One worker's part of a GROUP BY.
+/// One worker's state of a GROUP BY.
 pub(crate) struct Grouping {
     groups: Groups,
     aggregates: Accumulators,
@@ -183,7 +183,7 @@ impl Grouping {
         self.aggregates.add(ctx, rows, &self.groups.of_row)
     }
 
-    /// Adds rows, each counted as often as `times` says, or once if `times` is empty.
+    /// Adds rows, each as often as `times` says; once if `times` is empty.
     pub fn add_times(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -201,7 +201,7 @@ impl Grouping {
     }
 
     pub fn merge(&mut self, ctx: &QueryContext<'_>, mut other: Self) -> Result<()> {
-        // A worker that had no rows has no states yet.
+        // A worker that got no rows has no states yet.
         other.aggregates.grow(other.groups.len())?;
         let map = self.groups.merge(&other.groups)?;
         self.aggregates.grow(self.groups.len())?;
@@ -212,7 +212,7 @@ impl Grouping {
         self.groups.bytes()
     }
 
-    /// The groups: keys, then the aggregates' values.
+    /// The resulting rows: the keys of each group, then the values of its aggregates.
     pub fn finish(mut self, ctx: &QueryContext<'_>) -> Result<Batch> {
         let rows = self.groups.len();
         self.aggregates.grow(rows)?;

@@ -1,4 +1,4 @@
-//! Joins: the right side is run and held, then batches of the left side are looked up in it.
+//! Hash joins: the right side is run and buffered (*held*), then batches of the left side are looked up in it.
 
 use super::alternatives::Alternatives;
 use super::join_table::{BoundClass, IndexKeys, JoinIndex, JoinShape, JoinTable, masks_of};
@@ -16,43 +16,44 @@ use jindou_model::{Holder, Result};
 use jindou_plan::{JoinKind, Relation, Slot, operator};
 use std::sync::Arc;
 
-/// Distance, in keys, between prefetching the bounds of a key's rows and reading them.
+/// How many keys ahead the positions of a key's rows are prefetched.
 const AHEAD: usize = 16;
 
 struct JoinProbe<'a> {
     table: &'a JoinTable<'a>,
     condition: Option<ConditionList<'a>>,
     out: Batch,
-    /// By row of the batch: whether it has a partner.
+    /// For each row of the batch, whether it has a partner.
     matched: Vec<u8>,
     lookup: JoinLookup,
     expansion: PartnerRows,
     alternatives: Alternatives,
-    /// Row and position of each pair that is being written.
+    /// The pairs that are being written: row of the batch, and held row (at first its position in the index).
     left: Vec<u32>,
     right: Vec<u32>,
-    /// Rows by the mask of bound keys of the streaming side.
+    /// For each row of the batch, a mask of the optional keys that are bound. `kinds` has the distinct masks; `rows`,
+    /// the rows with one of them.
     masks: Vec<u64>,
     kinds: Vec<u64>,
     rows: Vec<u32>,
     index: Vec<u32>,
-    /// Indexes used so far, by class and keys.
+    /// Indexes used so far, with their class and keys.
     known: Vec<(usize, IndexKeys, Arc<JoinIndex>)>,
 }
 
-/// The rows of a batch that are looked up in one class of held rows.
+/// Rows of a batch that are looked up in one class of held rows.
 #[derive(Clone, Copy)]
 struct ClassLookup<'x> {
     rows: View<'x>,
-    /// Rows of the batch; `None` for all.
+    /// Numbers of the rows; `None` for all rows of the batch.
     some: Option<&'x [u32]>,
     class: &'x BoundClass,
     alternative: Option<usize>,
-    /// Optional keys by which it is looked up.
+    /// The optional keys by which the rows are looked up.
     mask: u64,
 }
 
-/// Keys whose partners are looked up one by one.
+/// Keys that are looked up by value: first the held terms that match are found, then the rows with these terms.
 #[derive(Clone, Copy)]
 struct ValueLookup<'x> {
     terms: &'x [MatchTerms],
@@ -64,7 +65,7 @@ struct ValueLookup<'x> {
 struct JoinLookup {
     hashes: Vec<u64>,
     found: Vec<u32>,
-    /// Key columns of a part of the batch.
+    /// Key columns of the rows that are looked up, if those are not the whole batch.
     keys: Vec<Vec<u32>>,
 }
 
@@ -77,7 +78,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         if held.rows() == 0 {
             match kind {
                 JoinKind::Inner => {
-                    // No rows: the left side need not run.
+                    // There are no rows, so the left side need not run.
                     let left = left.layout(self.outer_slots());
                     return Ok(with(left, right_slots));
                 }
@@ -134,7 +135,8 @@ impl<'a> JoinProbe<'a> {
             )?),
             None => None,
         };
-        // With a condition, pairs are written out first, and a last column identifies the left row.
+        // If there is a condition, it is applied to the written pairs. A last column then has the number of the left
+        // row.
         let width = match condition {
             Some(_) => shape.both.len() + 1,
             None => shape.output.len(),
@@ -157,7 +159,8 @@ impl<'a> JoinProbe<'a> {
         })
     }
 
-    /// Looks up the rows of each mask in each class, by the keys that are bound on both sides.
+    /// Groups the rows by their mask of bound keys, one of `kinds`. Looks up each group in each class of held rows, by
+    /// the keys that are bound on both sides.
     fn by_mask(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -207,7 +210,7 @@ impl<'a> JoinProbe<'a> {
         Ok(index)
     }
 
-    /// Matches rows (`some` of the batch, or all) with a class.
+    /// Looks up rows (`some` of the batch, or all) in one class.
     fn in_class(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -221,7 +224,7 @@ impl<'a> JoinProbe<'a> {
         let Some(class) = table.classes.get(at) else {
             return Ok(());
         };
-        // MINUS requires a shared variable that is bound on both sides.
+        // MINUS only removes a row that shares a bound variable with the other side.
         if table.shape.kind == JoinKind::Minus && mask == 0 && table.shape.sure.is_empty() {
             return Ok(());
         }
@@ -289,7 +292,7 @@ impl<'a> JoinProbe<'a> {
         flow
     }
 
-    /// Matches rows by keys, some of which are looked up by the terms that are equal by value.
+    /// Looks up rows in an index. Keys that match by value are first replaced by the held terms that they match.
     fn matches(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -313,7 +316,7 @@ impl<'a> JoinProbe<'a> {
         expansion.begin();
         loop {
             let matched = &self.matched;
-            // Where the partner is not output, one is enough.
+            // If the partner is not output, one per row is enough.
             let done = |row: u32| !all_pairs && matched.get(row as usize) == Some(&1);
             if !expansion.fill(ctx, terms, columns, bounds, part.rows, part.some, done)? {
                 return Ok(());
@@ -328,7 +331,7 @@ impl<'a> JoinProbe<'a> {
         }
     }
 
-    /// Records the rows (`some` of the batch, or all) whose keys were found, and writes their pairs.
+    /// Marks the rows (`some` of the batch, or all) whose keys were found as matched, and writes their pairs if needed.
     fn found(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -361,7 +364,7 @@ impl<'a> JoinProbe<'a> {
         flow
     }
 
-    /// Writes the pairs of rows that were found, in blocks.
+    /// Writes the pairs of each row and the held rows with its key, in blocks.
     fn pairs(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -387,7 +390,7 @@ impl<'a> JoinProbe<'a> {
             };
             let (mut place, end) = index.places(n);
             while place < end {
-                // Where the partner is not output, one is enough.
+                // If the partner is not output, one per row is enough.
                 if !all_pairs && self.matched.get(row as usize) == Some(&1) {
                     break;
                 }
@@ -406,7 +409,7 @@ impl<'a> JoinProbe<'a> {
         hand_on(&mut self.out, ctx, rest)
     }
 
-    /// Appends the pairs collected so far for which the condition is true to the output.
+    /// Appends the collected pairs to the output, and removes those for which the condition is not true.
     fn write(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -436,7 +439,7 @@ impl<'a> JoinProbe<'a> {
         for (c, column) in left.iter_mut().enumerate() {
             pick(rows.column(c), &self.left, &mut column[from..from + n]);
         }
-        // The result takes the value of the side that has one.
+        // If the left row's value is unbound, the result has the held row's.
         for key in &shape.unsure {
             if let (Some(column), Some(values)) =
                 (left.get_mut(key.left), class.columns.get(key.right))
@@ -473,7 +476,8 @@ impl<'a> JoinProbe<'a> {
         Ok(())
     }
 
-    /// Rows that are output, or not, depending on whether partners were found.
+    /// Outputs rows of the batch without partners' columns: those with, without or with either, as the kind of join
+    /// requires.
     fn rest_of_batch(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -555,7 +559,8 @@ impl StageWorker for JoinProbe<'_> {
 }
 
 impl JoinLookup {
-    /// Sets `found` to the key numbers of the rows. `terms` has the terms of keys that are looked up by value.
+    /// Sets `found` to the number of each row's key in the index. `terms` has the held terms of keys that match by
+    /// value.
     fn find(
         &mut self,
         table: &JoinTable<'_>,
@@ -563,7 +568,7 @@ impl JoinLookup {
         part: ClassLookup<'_>,
         terms: &[Vec<u32>],
     ) {
-        /// A join rarely has more keys; then a list is allocated.
+        /// A join rarely has more keys than this; then a vector is allocated.
         const FEW: usize = 8;
         let mut few: [&[u32]; FEW] = [&[]; FEW];
         let many: Vec<&[u32]>;
@@ -571,7 +576,7 @@ impl JoinLookup {
         let all_keys = || table.keys(part.alternative, part.mask);
         let width = all_keys().count();
         let n = some.map_or(rows.rows, <[u32]>::len);
-        // An alternative is compared after the keys that must match in any case, which are then not by value.
+        // Order of the key columns: sure keys, then keys that match by value or the alternative, then optional keys.
         let first = table.shape.first_value();
         let by_value = |i: usize| terms.get(i.checked_sub(first)?);
         if let Some(some) = some {

@@ -1,10 +1,10 @@
-//! The held side of a hash join.
+//! The held side of a hash join: its rows in memory, with indexes.
 //!
-//! Keys that may be unbound on the held side divide its rows into *classes*, one for each set of bound keys. A row of
-//! the streaming side is looked up in each class by the keys that are bound on **both** sides; each such set of keys
-//! has an index of the class, built when it is first needed. So any mix of bound and unbound keys is matched exactly.
-//! With keys that are always bound there is one class with one index, and its rows are stored in the order of their
-//! keys.
+//! Keys that may be unbound (*optional* keys) divide the held rows into *classes*, one for each set of bound keys. A
+//! row of the streaming side is looked up in each class by the keys that are bound in **both** rows. For each such set
+//! of keys the class has an index, built when it is first needed, so any mix of bound and unbound keys is matched
+//! exactly. If all keys are always bound, there is one class with one index, whose rows are stored in the order of
+//! their keys.
 
 use super::partners::MatchTerms;
 use crate::batch::{OperatorCharge, View};
@@ -19,25 +19,25 @@ use jindou_plan::{Condition, JoinKind, Match, MatchBy, Relation, Slot, operator}
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 
-/// Largest number of keys that may be unbound, since each needs a bit.
+/// Largest number of optional keys, since each needs a bit.
 const MOST_UNSURE: usize = 64;
 
-/// A slot of both sides, or one of each that must match.
+/// The columns of a key: a slot of both sides, or two slots that must match.
 #[derive(Clone, Copy)]
 pub(crate) struct JoinColumns {
     pub left: usize,
-    /// Column of the held rows.
+    /// Column in the held rows.
     pub right: usize,
 }
 
-/// The keys of an index: its alternative, and the bits of those that may be unbound.
+/// The keys of an index: its alternative, if any, and the bits of its optional keys.
 pub(crate) type IndexKeys = (Option<usize>, u64);
 
-/// A key that need not match where another one does.
+/// A key of which at least one among several must match.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyAlternative {
     pub key: JoinColumns,
-    /// True if the key is looked up by other terms than the row's own.
+    /// True if the key matches by value: it is looked up by all held terms that are equal to the row's term.
     pub by_value: bool,
 }
 
@@ -47,26 +47,26 @@ pub(crate) struct JoinShape<'a> {
     /// Slots of the output: those of the left side, then those that only the right side has.
     pub output: Vec<Slot>,
     pub left_width: usize,
-    /// Keys that are bound in every row of both sides; then the keys of comparisons, which are bound in every held row.
-    /// An unbound slot on the other side of a comparison has no partner.
+    /// Keys that are bound in every row of both sides (*sure* keys), then comparisons whose held column is bound in
+    /// every row. If the other side of a comparison is unbound in a row, the row has no partner.
     pub sure: Vec<JoinColumns>,
-    /// Comparisons of the last keys of `sure`, which are looked up by other terms than the row's own.
+    /// How the last keys of `sure` are compared: those that match by value rather than by id.
     pub by_value: Vec<MatchBy>,
-    /// Second bounds of ranges: the position in `by_value` of an order comparison, another order comparison with the
-    /// same held column, and the column that is its first side.
+    /// Pairs of order comparisons with the same held column, which together select a range: the position of the first
+    /// one in `by_value`, the relation of the second one, and its left column.
     pub bounds: Vec<(usize, Relation, usize)>,
-    /// Alternatives of which at least one must match, unless there are none. Either side may be unbound.
+    /// Alternative keys, of which at least one must match unless there are none. They may be unbound on either side.
     pub either: Vec<KeyAlternative>,
-    /// Columns of the held rows that must be bound.
+    /// Columns that must be bound in held rows; other rows are dropped.
     needed: Vec<usize>,
-    /// True if a side lacks a column that must match: no pair does.
+    /// True if one side lacks a column that must match, so that there are no pairs.
     pub never: bool,
-    /// Keys that may be unbound in some row of a side.
+    /// Optional keys: those that may be unbound in some row of either side.
     pub unsure: Vec<JoinColumns>,
-    /// Columns of the held rows that are appended to the left side's.
+    /// Columns of the held rows that are appended to those of the left side.
     pub added: Vec<usize>,
     pub condition: Option<&'a Condition>,
-    /// Slots of left rows followed by the right side's, for the condition.
+    /// Slots of the left side, then those that only the right side has; for the condition.
     pub both: Vec<Slot>,
 }
 
@@ -170,7 +170,7 @@ impl<'a> JoinShape<'a> {
         })
     }
 
-    /// Position in `sure` of the first key that is looked up by value.
+    /// Position in `sure` of the first key that matches by value.
     pub fn first_value(&self) -> usize {
         self.sure.len().saturating_sub(self.by_value.len())
     }
@@ -178,18 +178,18 @@ impl<'a> JoinShape<'a> {
 
 /// An index of a class by some of its columns.
 pub(crate) struct JoinIndex {
-    /// Key → number.
+    /// The number of each key.
     pub keys: KeyTable,
-    /// Positions of the rows of key `n` are `starts[n] .. starts[n + 1]`; empty when every key has one row: position
+    /// The rows of key `n` have the positions `starts[n]..starts[n + 1]`. Empty if every key has one row, at position
     /// `n`.
     starts: Vec<u32>,
-    /// Row by position; empty when the rows are in this order.
+    /// The row at each position; empty if the rows are stored in this order.
     order: Vec<u32>,
     charge: OperatorCharge,
 }
 
 impl JoinIndex {
-    /// Positions of a key's rows.
+    /// The range of positions of a key's rows.
     #[inline]
     pub fn places(&self, number: u32) -> (u32, u32) {
         match self.starts.get(number as usize..) {
@@ -198,7 +198,7 @@ impl JoinIndex {
         }
     }
 
-    /// Where the bounds of the positions are read, for a prefetch.
+    /// The array that [`Self::places`] reads, to prefetch it.
     #[inline]
     pub fn starts(&self) -> &[u32] {
         &self.starts
@@ -218,15 +218,15 @@ impl JoinIndex {
     }
 }
 
-/// Held rows in which the same keys are bound.
+/// The held rows in which the same optional keys are bound.
 pub(crate) struct BoundClass {
-    /// Bits of the optional keys that are bound.
+    /// Bits of the bound optional keys.
     pub mask: u64,
     pub columns: Vec<Vec<u32>>,
     pub rows: usize,
-    /// By all keys that are bound.
+    /// Index by all keys that are bound in the class.
     main: Arc<JoinIndex>,
-    /// By an alternative, or by fewer of the optional keys.
+    /// Indexes by an alternative, or by fewer of the optional keys.
     others: Mutex<FxHashMap<IndexKeys, Arc<JoinIndex>>>,
     charge: OperatorCharge,
 }
@@ -234,17 +234,17 @@ pub(crate) struct BoundClass {
 pub(crate) struct JoinTable<'a> {
     pub shape: JoinShape<'a>,
     pub classes: Vec<BoundClass>,
-    /// Terms of each key that is looked up by value.
+    /// Held terms of each key that matches by value.
     pub terms: Vec<MatchTerms>,
-    /// Terms of each alternative.
+    /// Held terms of each alternative that matches by value; `None` for one that matches by id.
     pub either: Vec<Option<MatchTerms>>,
-    /// Ids of `false` and `true`, for a mark.
+    /// Ids of `false` and `true`, for `JoinKind::Mark`.
     pub booleans: [u32; 2],
     budget: MemoryBudget,
 }
 
 impl<'a> JoinTable<'a> {
-    /// Takes over the right side's rows.
+    /// Builds the table from the rows of the right side.
     pub fn build(
         shape: JoinShape<'a>,
         held: RowBuffer,
@@ -287,7 +287,7 @@ impl<'a> JoinTable<'a> {
         })
     }
 
-    /// Bytes held.
+    /// Bytes held, except those of indexes that are built later.
     pub fn bytes(&self) -> u64 {
         let tables = self
             .classes
@@ -297,13 +297,13 @@ impl<'a> JoinTable<'a> {
         tables.sum::<u64>() + terms.map(MatchTerms::held).sum::<u64>()
     }
 
-    /// The keys by which rows with the optional keys `mask` are matched in a class, an alternative's among them.
+    /// The keys of an index, in the order of its columns: the sure keys, the alternative, the optional keys of `mask`.
     pub fn keys(&self, alternative: Option<usize>, mask: u64) -> impl Iterator<Item = JoinColumns> {
         keys(&self.shape, alternative, mask)
     }
 
-    /// The index of a class by the sure keys, an alternative and the optional keys in `mask`, a subset of the class's
-    /// own.
+    /// The index of a class by the sure keys, an alternative and the optional keys of `mask`, which must be bound in
+    /// the class. Built when it is first requested.
     pub fn index(
         &self,
         ctx: &QueryContext<'_>,
@@ -319,7 +319,7 @@ impl<'a> JoinTable<'a> {
             return Ok(Arc::clone(index));
         }
         let columns: Vec<&[u32]> = keys(&self.shape, alternative, mask)
-            // A class without rows has no columns.
+            // A class of no rows has no columns.
             .map(|k| class.columns.get(k.right).map_or(&[][..], Vec::as_slice))
             .collect();
         let mut numbering = Numbering::new(columns.len(), class.rows, &self.budget)?;
@@ -364,7 +364,7 @@ fn keys<'s>(
     sure.chain(one.map(|a| a.key)).chain(unsure)
 }
 
-/// The held rows in which all of these columns are bound.
+/// The held rows in which these columns are bound.
 fn bound(held: RowBuffer, columns: &[usize], ctx: &QueryContext<'_>) -> Result<RowBuffer> {
     let lacks = |view: View<'_>| columns.iter().any(|&c| view.column(c).contains(&0));
     if !held.chunks().iter().any(|c| lacks(c.view())) {
@@ -393,7 +393,7 @@ fn bound(held: RowBuffer, columns: &[usize], ctx: &QueryContext<'_>) -> Result<R
     Ok(out)
 }
 
-/// Held rows by the optional keys that are bound.
+/// Divides the held rows by the set of optional keys that are bound.
 fn split(
     shape: &JoinShape<'_>,
     held: RowBuffer,
@@ -442,7 +442,7 @@ fn split(
     Ok(parts)
 }
 
-/// For each row, which of the columns are bound.
+/// Sets `out` to a mask for each row: bit `i` if it is bound in the `i`-th column.
 pub(crate) fn masks_of<'c>(
     columns: impl Iterator<Item = &'c [u32]>,
     rows: usize,
@@ -519,10 +519,10 @@ fn held_flow(flow: Flow) -> Result<()> {
     }
 }
 
-/// Numbers the keys of rows and sorts the rows by them.
+/// Builds an index: numbers the keys of the rows, then sorts the rows by key number.
 struct Numbering {
     keys: KeyTable,
-    /// Key number by row.
+    /// Key number of each row.
     of_row: Vec<u32>,
     scratch: Vec<u32>,
     charge: OperatorCharge,
@@ -531,7 +531,7 @@ struct Numbering {
 impl Numbering {
     fn new(width: usize, rows: usize, budget: &MemoryBudget) -> Result<Self> {
         let mut charge = OperatorCharge::for_holder(Holder::HashJoin, budget);
-        // For now numbers by row; at the end, bounds of positions.
+        // For `of_row`, and at the end `starts`.
         charge.set(rows * 8)?;
         Ok(Self {
             keys: KeyTable::new(
@@ -545,7 +545,7 @@ impl Numbering {
         })
     }
 
-    /// Keys of one column that are close together go into an array.
+    /// If the ids of a single key column are close together, lets the key table use an array instead of hashing.
     fn span<'c>(&mut self, parts: impl Iterator<Item = &'c [u32]>) -> Result<()> {
         let (mut first, mut last, mut rows) = (u32::MAX, 0, 0usize);
         for part in parts {
@@ -567,11 +567,11 @@ impl Numbering {
         Ok(())
     }
 
-    /// The index, and the position of each row.
+    /// Returns the index, and the position of each row.
     fn finish(mut self) -> Result<(JoinIndex, Vec<u32>)> {
         let keys = self.keys.len();
         if keys == self.of_row.len() {
-            // Every row has a key of its own: numbers are positions.
+            // Every row has a key of its own, so key numbers are positions.
             self.charge.set(0)?;
             let index = JoinIndex {
                 keys: self.keys,

@@ -1,4 +1,4 @@
-//! Leaves whose rows exist before the pipeline runs: outer rows, inline data, answers of other endpoints.
+//! Leaves whose rows exist before the pipeline runs: outer rows, rows of VALUES, answers of other endpoints (SERVICE).
 
 use crate::batch::Batch;
 use crate::compile::{LeafSource, OuterRows, PipelineBuilder};
@@ -12,7 +12,7 @@ use jindou_plan::{Cell, Service, ServiceEndpoint, Slot, extension_of_iri, operat
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Bytes of a term of inline data from which on its id is remembered.
+/// Bytes of a term in VALUES from which on its id is cached.
 const LONG: usize = 1 << 12;
 
 impl PipelineBuilder<'_, '_> {
@@ -58,7 +58,8 @@ impl PipelineBuilder<'_, '_> {
         values: &operator::Values,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        // Without rows the operators above need no stage, and may read slots that only rows would have.
+        // If there are no rows, no leaf is added, and operators above add no stages: they may read slots that are
+        // missing.
         if !values.rows.is_empty() {
             let held = self.held_values(values.slots.len(), &values.rows)?;
             self.leaf(LeafSource::RowBuffer(held), node);
@@ -70,7 +71,8 @@ impl PipelineBuilder<'_, '_> {
         let ctx = &self.exec.ctx;
         let mut held = RowBuffer::new(width, ctx, Holder::Values);
         let mut batch = Batch::new(width, ctx.budget);
-        // Terms that the text repeats are shared: a long one is hashed once.
+        // The parser shares the bytes of a term that the text repeats, so a long one is looked up only once, by its
+        // address.
         let mut long: FxHashMap<*const u8, u32> = FxHashMap::default();
         let mut id_of = |t: &Canonical| {
             let resolve = || Ok(ctx.terms.resolve(ctx.vocabulary, t, ctx.budget)?.0);
@@ -103,7 +105,7 @@ impl PipelineBuilder<'_, '_> {
         Ok(held)
     }
 
-    /// The endpoint that a SERVICE asks for this outer row.
+    /// The IRI of the endpoint that a SERVICE calls for the current outer row.
     fn endpoint<'s>(&self, service: &'s Service) -> Result<Cow<'s, str>> {
         let slot = match &service.endpoint {
             ServiceEndpoint::Iri(iri) => return Ok(Cow::Borrowed(iri.as_str())),
@@ -141,7 +143,7 @@ impl PipelineBuilder<'_, '_> {
 
     pub(super) fn service(&mut self, service: &Service, node: usize) -> Result<Vec<Slot>, Halt> {
         let (held, slots) = self.called(service)?;
-        // As with the rows of VALUES.
+        // Without rows there is no leaf, as in `values`.
         if held.rows() > 0 {
             self.leaf(LeafSource::RowBuffer(held), node);
         }
@@ -193,7 +195,7 @@ impl PipelineBuilder<'_, '_> {
         };
         match call() {
             Ok(held) => Ok((held, slots)),
-            // The query's own limits are not a failure of the endpoint.
+            // Reaching the query's own limits is not a failure of the endpoint, so SILENT does not hide it.
             Err(
                 e @ (Error::Cancelled
                 | Error::Timeout(_)

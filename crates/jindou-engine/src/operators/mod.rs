@@ -1,12 +1,12 @@
-//! Operators: stages that every worker has for itself, and ends of pipelines that see all rows.
+//! Operators: stages, of which each worker has its own, and the ends of pipelines, which get all rows.
 //!
 //! ```text
 //! leaf ─► stage ─► stage ─┐
 //! leaf ─► stage ──────────┴► stage ─► end (part of a worker, merged when all are done)
 //! ```
 //!
-//! Stages are stored in one array, each before the one that it gives its rows to, so that a batch is pushed through
-//! without a list of pointers: the part of the array after a stage is the rest of the pipeline.
+//! The stages of a pipeline are in one array, each before the stage that gets its rows. So the part of the array after
+//! a stage is the rest of the pipeline, and no list of pointers is needed.
 
 mod alternatives;
 mod apply;
@@ -42,8 +42,8 @@ use jindou_plan::{Operator, Slot};
 const BATCH: usize = 2048;
 
 impl<'a> PipelineBuilder<'_, 'a> {
-    /// Adds an operator: its own file determines what runs before, which leaf or stage it becomes, and the slots of its
-    /// rows.
+    /// Adds an operator to the pipeline. Its own file determines what runs beforehand, and which leaf or stage it
+    /// becomes. Returns the slots of its rows.
     pub(crate) fn op(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
         if let Some(offload) = self.exec.offload
             && let Some((source, slots)) = offload.operator(self.exec, op, node)?

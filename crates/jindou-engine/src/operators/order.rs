@@ -1,8 +1,8 @@
-//! ORDER BY: rows with a 64-bit key per sort column, made from value ranks; no string is read while sorting.
+//! ORDER BY: sorts rows by a 64-bit key per sort column, made from value ranks. Sorting reads no strings.
 //!
-//! Each worker sorts its own rows; the last one merges the sorted parts while it outputs them. That requires keys that
-//! do not depend on other workers: those of base terms. Where a sort column has a query-local term, all rows are sorted
-//! at the end. Descending keys are complemented.
+//! Each worker sorts its own rows; at the end the sorted parts are merged while they are output. That requires keys
+//! that do not depend on other workers' rows, which only terms of the base have. If a sort column has another term, all
+//! rows are sorted at the end instead. Keys of descending columns are complemented.
 
 use super::BATCH;
 use super::end::ToOrder;
@@ -17,12 +17,12 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Mutex;
 
-/// A top-k buffer is truncated when it holds this many times k rows, and at least [`LEAST`].
+/// If only the first k rows are needed, they are cut to k whenever there are this many times k, and at least [`LEAST`].
 const SLACK: usize = 4;
 const LEAST: usize = 4096;
-/// Rows between two checks of the deadline.
+/// Number of rows between two checks of the deadline.
 const CHECK: usize = 1 << 16;
-/// Bits of a base term's key: those above its position.
+/// Bits of a base term's key that are not the position of an added term.
 const BASE_BITS: u32 = 64 - PLACE_BITS;
 
 impl<'a> PipelineBuilder<'_, 'a> {
@@ -34,7 +34,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         self.sorted(op, None, node)
     }
 
-    /// Sorted rows, with an optional limit.
+    /// Adds the sorted rows as a leaf; with `most`, only that many of the first rows.
     pub(super) fn sorted(
         &mut self,
         op: &'a operator::OrderBy,
@@ -43,7 +43,8 @@ impl<'a> PipelineBuilder<'_, 'a> {
     ) -> Result<Vec<Slot>, Halt> {
         let end = ToOrder(&op.keys, most);
         let (sorter, slots) = self.exec.run_into(&op.input, node + 1, end, node)?;
-        // Without rows the operators above need no stage, and may read slots that only rows would have.
+        // If there are no rows, no leaf is added, and operators above add no stages: they may read slots that are
+        // missing.
         if !sorter.is_empty() {
             self.leaf(LeafSource::Sorted(Box::new(Mutex::new(sorter))), node);
         }
@@ -52,29 +53,30 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 pub(crate) struct Sorter {
-    /// (column, descending); slots that are never bound do not affect the order.
+    /// Sort columns, with true for descending. Slots that are never bound are left out, since they do not affect the
+    /// order.
     by: Vec<(usize, bool)>,
     width: usize,
-    /// Number of rows that a slice above can show.
+    /// Number of leading rows that a LIMIT above needs; `None` for all.
     most: Option<usize>,
     rows: FlatRows,
-    /// True if a sort column has a term that the base does not have, or a triple term.
+    /// True if a sort column has a term that is not in the base, or a triple term.
     added: bool,
-    /// Set once `most` rows with base terms were collected: the largest first key among them, which later rows must not
-    /// exceed.
+    /// Set when the rows were cut to `most`: the largest first key among them. Later rows with a larger key are not
+    /// needed.
     bound: Option<u64>,
-    /// Order of this worker's rows, once they are sorted.
+    /// The order of this worker's rows, once they are sorted.
     order: Option<RowOrder>,
     /// Rows of other workers.
     parts: Vec<WorkerRows>,
-    /// Rows of inputs without columns.
+    /// Number of rows, if they have no columns.
     bare: u64,
     kept: Batch,
     index: Vec<u32>,
     budget: MemoryBudget,
 }
 
-/// Rows of another worker, and their order if they are sorted.
+/// Rows of another worker, and their order if they were sorted.
 struct WorkerRows {
     rows: FlatRows,
     order: Option<RowOrder>,
@@ -102,7 +104,7 @@ impl FlatRows {
         let want = (self.len + more) * self.width;
         if want > self.ids.capacity() {
             let room = want.max(self.ids.capacity() * 2);
-            // Old and new rows exist together while they move.
+            // While the rows are moved, the old and the new memory exist together.
             self.charge.set((room + self.ids.capacity()) * 4)?;
             self.ids.reserve_exact(room - self.ids.len());
             self.charge.set(self.ids.capacity() * 4)?;
@@ -137,7 +139,7 @@ impl FlatRows {
         &self.ids[at..at + self.width]
     }
 
-    /// Keeps the rows of an order, in that order.
+    /// Replaces the rows by those of an order, in that order.
     fn keep(&mut self, order: &RowOrder) -> Result<()> {
         let n = order.rows();
         let mut charge = OperatorCharge::for_holder(Holder::OrderBy, self.charge.budget());
@@ -189,7 +191,7 @@ impl Sorter {
         parts + of(&self.rows, &self.order)
     }
 
-    /// Stores the rows.
+    /// Adds rows, except those that are certainly not needed.
     pub fn add(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
         if self.width == 0 {
             self.bare += rows.rows as u64;
@@ -212,7 +214,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Stores the rows whose first key does not exceed the bound.
+    /// Adds the rows whose first key does not exceed the bound.
     fn push_within(&mut self, ctx: &QueryContext<'_>, rows: View<'_>, bound: u64) -> Result<()> {
         let Some(&(column, descending)) = self.by.first() else {
             return self.rows.push(rows);
@@ -235,7 +237,7 @@ impl Sorter {
         self.rows.push(self.kept.view())
     }
 
-    /// Keeps the `most` first rows in sort order.
+    /// Removes all but the first `most` rows in sort order.
     fn cut(&mut self, ctx: &QueryContext<'_>, most: usize) -> Result<()> {
         let mut order = RowOrder::new(&self.by, &self.rows, self.added, ctx)?;
         order.cut(most);
@@ -245,7 +247,7 @@ impl Sorter {
         self.rows.keep(&order)
     }
 
-    /// Sorts this worker's rows, if that does not depend on other workers' rows.
+    /// Sorts this worker's rows, if their keys do not depend on other workers' rows.
     pub fn done(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
         if self.width == 0 || self.added || u32::try_from(self.rows.len).is_err() {
             return Ok(());
@@ -261,7 +263,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Takes over another worker's rows.
+    /// Takes over the rows of another worker.
     pub fn merge(&mut self, other: Self) -> Result<()> {
         self.bare += other.bare;
         self.added |= other.added;
@@ -339,12 +341,12 @@ impl Sorter {
     }
 }
 
-/// Merges the rows of sorted parts.
+/// Merges the rows of several sorted parts.
 struct RowMerge<'m> {
     parts: &'m [(&'m FlatRows, &'m RowOrder)],
-    /// Number of rows output, by part.
+    /// Number of rows that were output of each part.
     at: Vec<usize>,
-    /// With several parts: the next row of each.
+    /// If there are several parts, the next row of each.
     heads: BinaryHeap<Reverse<MergeHead<'m>>>,
 }
 
@@ -424,16 +426,16 @@ fn directed(key: u64, descending: bool) -> u64 {
     if descending { !key } else { key }
 }
 
-/// Order of rows by their keys.
+/// Rows with their keys, in sort order once [`Self::sort`] was called.
 struct RowOrder {
     keyed: Keyed,
     charge: OperatorCharge,
 }
 
 enum Keyed {
-    /// At most two keys of base terms, 41 bits each, and the row's number: one integer per row.
+    /// At most two keys, of base terms only: 41 bits for each, then the row number, in one integer per row.
     Packed(Vec<u128>),
-    /// First key and row; the other keys, `more` per row, in row order.
+    /// The first key and the number of each row. `rest` has the other keys, `more` for each row, by row number.
     Wide {
         rows: Vec<(u64, u32)>,
         rest: Vec<u64>,
@@ -442,7 +444,8 @@ enum Keyed {
 }
 
 impl RowOrder {
-    /// Rows with their keys, unsorted. `added`: a sort column has terms that the base does not have, or triple terms.
+    /// The rows with their keys, not sorted yet. `added`: a sort column has terms that are not in the base, or triple
+    /// terms.
     fn new(
         by: &[(usize, bool)],
         rows: &FlatRows,
@@ -477,7 +480,7 @@ impl RowOrder {
         }
         if added {
             let looked = Looked::new(ctx);
-            // All columns at once: positions from different calls do not compare.
+            // For all columns in one call, since positions from different calls are not comparable.
             let columns = by.iter().flat_map(|&(column, _)| {
                 let ids = rows.ids.iter().skip(column).step_by(width);
                 ids.copied().filter(move |&v| looked.has(v))
@@ -514,7 +517,7 @@ impl RowOrder {
         }
     }
 
-    /// The number of the row at a position.
+    /// The number of the row at a position of the order.
     #[inline]
     fn row(&self, at: usize) -> u32 {
         match &self.keyed {
@@ -523,12 +526,12 @@ impl RowOrder {
         }
     }
 
-    /// The greatest first key.
+    /// The largest first key.
     fn greatest(&self) -> Option<u64> {
         match &self.keyed {
             Keyed::Packed(rows) => rows.iter().max().map(|r| {
-                // Packed rows leave out the lowest `PLACE_BITS` bits of the key, which are the same for all base terms.
-                // With ones there, the result is at least every such key.
+                // Packed keys leave out the lowest `PLACE_BITS` bits, which are the same for all base terms. With ones
+                // in their place, the result is at least as large as every key.
                 ((r >> (BASE_BITS + 32)) as u64) << PLACE_BITS | ((1 << PLACE_BITS) - 1)
             }),
             Keyed::Wide { rows, .. } => rows.iter().map(|r| r.0).max(),
@@ -547,7 +550,7 @@ impl RowOrder {
         ctx.check()
     }
 
-    /// Keeps the first `most` rows, unsorted.
+    /// Keeps the rows that sort first, `most` of them, in any order.
     fn cut(&mut self, most: usize) {
         if most >= self.rows() {
             return;
@@ -565,7 +568,7 @@ impl RowOrder {
         }
     }
 
-    /// Compares rows of two orders with the same keys.
+    /// Compares rows of two orders by their keys.
     #[inline]
     fn compare(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
         match (&self.keyed, &other.keyed) {

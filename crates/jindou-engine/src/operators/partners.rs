@@ -1,5 +1,5 @@
-//! Comparisons of a join that have no key: each row of the streaming side is looked up once for each held term that it
-//! matches.
+//! Comparisons in a join that match other terms than the row's own, such as `=` by value and `<`. Each row of the
+//! streaming side is looked up once for each held term that it matches.
 
 use super::join_table::JoinShape;
 use crate::batch::{OperatorCharge, View};
@@ -10,7 +10,7 @@ use jindou_model::{Holder, Result};
 use jindou_plan::{MatchBy, Relation};
 use rustc_hash::FxHashSet;
 
-/// The terms of a column of the held rows, prepared for finding those that match a term.
+/// The terms in a column of the held rows, prepared for finding those that match a given term.
 pub(crate) enum MatchTerms {
     Equal(Equals),
     Ordered(Relation, Ordered),
@@ -50,46 +50,46 @@ impl MatchTerms {
     }
 }
 
-/// One worker's lookups.
+/// One worker's buffers for looking up terms.
 enum Asker {
     Equal(Partners),
     Ordered(Later),
 }
 
-/// Rows of the streaming side, each repeated for each combination of held terms that it matches. One per worker.
+/// Repeats rows of the streaming side, once for each combination of held terms that they match. One per worker.
 #[derive(Default)]
 pub(crate) struct PartnerRows {
-    /// Rows of the batch.
+    /// Numbers of the rows in the batch, repeated for each combination.
     pub rows: Vec<u32>,
-    /// One column per comparison: the held term.
+    /// For each comparison, the held term of each combination.
     pub terms: Vec<Vec<u32>>,
     askers: Vec<Asker>,
-    /// True if each held term that is found is a partner, and one is enough.
+    /// True if one held term is enough and each that is found leads to a partner.
     first: bool,
-    /// For each comparison, the terms that match the current row. If the last comparison is `<`, `>` or the like, its
-    /// terms are copied only when needed.
+    /// For each comparison, the held terms that match the current row. For the last comparison, if it is an order
+    /// comparison, terms are copied only when they are needed.
     lists: Vec<Vec<u32>>,
-    /// Number of terms that match by the last comparison.
+    /// Number of terms that match in the last comparison.
     last: usize,
-    /// The next combination.
+    /// The next combination: a position in each of the lists. Empty if the current row has no more.
     at: Vec<usize>,
     row: u32,
-    /// Remaining rows.
+    /// Position of the next row among those to process.
     next: usize,
 }
 
 impl PartnerRows {
-    /// Expands comparisons that must all be true.
+    /// Creates the lookup for the comparisons of a join by value, which must all be true.
     pub fn new(shape: &JoinShape<'_>, ctx: &QueryContext<'_>) -> Self {
         Self::for_shape(shape, &shape.by_value, shape.sure.len() == 1, ctx)
     }
 
-    /// Expands an alternative.
+    /// Creates the lookup for an alternative, which is a single comparison by value.
     pub fn of_one(shape: &JoinShape<'_>, ctx: &QueryContext<'_>) -> Self {
         Self::for_shape(shape, &[MatchBy::Value], shape.sure.is_empty(), ctx)
     }
 
-    /// `is_alone`: there are no other keys that are always bound.
+    /// `is_alone`: the join has no other key that is always bound.
     fn for_shape(
         shape: &JoinShape<'_>,
         by: &[MatchBy],
@@ -113,7 +113,7 @@ impl PartnerRows {
         }
     }
 
-    /// Returns true if the first comparison is true for the two terms.
+    /// Returns true if the first comparison, by value, is true for the two terms.
     pub fn has_pair(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -130,14 +130,14 @@ impl PartnerRows {
         })
     }
 
-    /// Begins with another batch.
+    /// Starts again for another batch.
     pub fn begin(&mut self) {
         self.next = 0;
         self.at.clear();
     }
 
-    /// Writes the next combinations, at most one batch of them, replacing the previous ones; returns false if there are
-    /// none. Processes the rows in `some`, or all, except those marked in `done`.
+    /// Replaces the combinations by the next ones, at most `batch_rows`; returns false if there are none. Processes the
+    /// rows in `some`, or all rows of the batch, except those for which `done` is true.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, all of it the batch's state"
@@ -176,7 +176,7 @@ impl PartnerRows {
         Ok(!self.rows.is_empty())
     }
 
-    /// Computes the lists of the current row; returns false if one is empty.
+    /// Finds the terms that match the current row; returns false if some comparison has none.
     fn look_up(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -218,7 +218,7 @@ impl PartnerRows {
     }
 
     /// Writes the remaining combinations of the current row, with the last comparison varying fastest, until there are
-    /// `most` or none is left.
+    /// `most` combinations.
     fn combine(&mut self, sets: &[MatchTerms], most: usize) {
         let (Some((from, before)), Some((last, others))) =
             (self.at.split_last_mut(), self.lists.split_last())
@@ -255,7 +255,7 @@ impl PartnerRows {
                 return;
             }
             *from = 0;
-            // The next combination of the other comparisons.
+            // The next combination of the comparisons before the last one.
             let mut more = false;
             for (at, list) in before.iter_mut().zip(others).rev() {
                 *at += 1;
@@ -269,7 +269,7 @@ impl PartnerRows {
                 break;
             }
         }
-        // The last combination that was written may be followed by others when there is room again.
+        // Otherwise the output is full, and the row continues with the next call.
         if self.rows.len() < most || self.first || self.at.iter().all(|a| *a == 0) {
             self.at.clear();
         }

@@ -1,4 +1,4 @@
-//! Property paths from each row: the stage around the search.
+//! The stage that follows a property path from each row.
 
 use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, OperatorCharge, View};
@@ -33,11 +33,11 @@ impl StageSpec for PathSpec<'_> {
     }
 }
 
-/// An end of the path.
+/// An end of the path: known in the row, or found by the search.
 #[derive(Clone, Copy)]
 enum PathEnd {
     Known(Anchor),
-    /// Written to this column.
+    /// The search writes it to this column.
     Free(usize),
 }
 
@@ -45,16 +45,16 @@ enum PathEnd {
 enum PathGraphs {
     Fixed,
     Column(usize),
-    /// Each of these, written to this column.
+    /// Each of these graphs in turn; its id is written to this column.
     Each(usize, Arc<[u32]>),
 }
 
-/// Approximate largest number of nodes from earlier searches that are cached.
+/// Number of nodes of earlier searches from which on the cache is cleared.
 const KEPT: usize = 1 << 20;
-/// Rows between two checks of the deadline.
+/// Number of rows between two checks of the deadline.
 const CHECK: usize = 256;
 
-/// Nodes that earlier searches found, by end and graph.
+/// Cache of the nodes that searches found, by the node they started from and the graph.
 struct Memo {
     ids: Vec<u32>,
     places: FxHashMap<(u32, Option<u32>), Range<usize>>,
@@ -67,7 +67,7 @@ impl Memo {
             .set(self.ids.capacity() * 4 + self.places.capacity() * 40)
     }
 
-    /// Clears the cache once it is large.
+    /// Clears the cache if it is large.
     fn make_room(&mut self) {
         if self.ids.len() > KEPT || self.places.len() > KEPT {
             self.places.clear();
@@ -139,7 +139,8 @@ impl<'a> PathStage<'a> {
         match (self.subject, self.object) {
             (PathEnd::Known(s), PathEnd::Known(o)) => {
                 let (s, o) = (s.id_at(rows, row), o.id_at(rows, row));
-                // Ends other than these are nodes if the path leads from one to the other.
+                // With `nodes`, only nodes of the graph match. Two different ends that the path connects certainly are
+                // such nodes.
                 let leads = (s != o || !self.nodes || self.search.is_node(ctx, s, graph)?)
                     && self.search.holds(ctx, s, o, graph)?;
                 if leads {
@@ -180,7 +181,7 @@ impl<'a> PathStage<'a> {
         }
     }
 
-    /// Position in the cache of the nodes that the path leads to from an end.
+    /// Position in the cache of the nodes that the path leads to from a node; searches for them if they are not cached.
     fn found(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -224,7 +225,8 @@ impl<'a> PathStage<'a> {
         flow
     }
 
-    /// Outputs the row once for each of `list`, written to column `to`, with `more` columns of one value.
+    /// Outputs the row once for each id of `list`, which is written to column `to`; `more` has values of further
+    /// columns.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, all of it the row's state"

@@ -1,7 +1,7 @@
-//! LIMIT and OFFSET: workers claim row numbers from one counter, so no lock is taken and no worker waits.
+//! LIMIT and OFFSET: workers number their rows from one shared counter, so that none takes a lock or waits.
 //!
-//! Once enough rows are taken, a slice returns [`Halt::Stop`], which unwinds the exploration below it on the same thread. Other
-//! workers see it before their next morsel (`is_done` in `worker`), or in a scan's look at the stop flag
+//! Once there are enough rows, a slice returns [`Halt::Stop`], which ends the exploration below it on the same thread.
+//! Other workers notice it before their next morsel (`is_done` in `worker`), or in a scan, which checks the stop flag
 //! ([`EvalContext::check`](crate::eval::EvalContext::check)).
 
 use super::stage::{NextStages, StageSpec, StageWorker};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// State of a slice that all workers share.
 pub(crate) struct SliceState {
     skip: u64,
-    /// Number of the row after the last one that is output.
+    /// Number of the first row that is not output any more: OFFSET plus LIMIT.
     end: u64,
     taken: AtomicU64,
 }
@@ -33,7 +33,7 @@ impl SliceState {
         }
     }
 
-    /// True if it needs no more rows.
+    /// True if no more rows are needed.
     pub fn is_done(&self) -> bool {
         self.taken.load(Ordering::Relaxed) >= self.end
     }

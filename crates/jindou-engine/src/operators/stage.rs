@@ -8,24 +8,24 @@ use jindou_model::{Invariant, Result};
 use jindou_plan::Slot;
 use std::time::{Duration, Instant};
 
-/// Index of the end, after the last stage.
+/// Stands for the pipeline's end, which follows the last stage.
 pub(crate) const END: usize = usize::MAX;
 
-/// Specification of a stage, shared by all workers, each of which creates its own [`StageWorker`] from it.
+/// Specification of a stage, which all workers share. Each worker creates its own [`StageWorker`] from it.
 pub(crate) trait StageSpec: Send + Sync {
-    /// Creates one worker's state, for rows with these columns.
+    /// Creates a worker's state, for rows with these slots.
     fn work<'w>(
         &'w self,
         input: &'w [Slot],
         ctx: &QueryContext<'w>,
     ) -> Result<Box<dyn StageWorker + 'w>>;
 
-    /// Bytes that all workers together hold, once the rows have passed.
+    /// Bytes that all workers together hold after the last row.
     fn held(&self) -> u64 {
         0
     }
 
-    /// Its counter of rows, if it is a slice.
+    /// If it is a slice, its counter of rows.
     fn slice(&self) -> Option<&SliceState> {
         None
     }
@@ -33,7 +33,7 @@ pub(crate) trait StageSpec: Send + Sync {
 
 /// State of a stage in one worker. Called once per batch.
 pub(crate) trait StageWorker {
-    /// Processes a batch, and passes the results to the rest of the pipeline, unless it buffers them.
+    /// Processes a batch. The results are passed on to `rest`, unless the stage buffers them.
     fn batch(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -41,7 +41,7 @@ pub(crate) trait StageWorker {
         rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow;
 
-    /// Processes a batch of one of several inputs.
+    /// As [`Self::batch`], for a stage with several inputs: a batch of the given input.
     fn batch_of(
         &mut self,
         _input: usize,
@@ -52,25 +52,25 @@ pub(crate) trait StageWorker {
         self.batch(ctx, rows, rest)
     }
 
-    /// Called at the end of the input: passes on the rows that are held back.
+    /// Called after the last batch: passes on the rows that the stage has buffered.
     fn finish(&mut self, _run: &QueryContext<'_>, _rest: &mut NextStages<'_, '_, '_>) -> Flow {
         Ok(())
     }
 
-    /// Drops rows that are held back.
+    /// Drops the rows that the stage has buffered.
     fn clear(&mut self) {}
 
-    /// True if any number of rows without columns may be passed at once.
+    /// True if a batch of rows without columns may have any number of rows.
     fn takes_bare_rows(&self) -> bool {
         false
     }
 
-    /// Counts of each step, if it explores.
+    /// If it runs an exploration, the counts of each step.
     fn steps(&self) -> Vec<StepStats> {
         vec![]
     }
 
-    /// Calls `each` for the stages inside it.
+    /// Calls `each` for the stages that run inside this one.
     fn inside(&self, _each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {}
 }
 
@@ -79,13 +79,13 @@ pub(crate) struct Link<'a> {
     pub spec: Box<dyn StageSpec + 'a>,
     /// Slots of the input rows.
     pub input: Vec<Slot>,
-    /// The stage that gets its rows: a later one, if any.
+    /// The stage or end that gets its rows.
     pub next: StageInput,
-    /// The operator, for the profile.
+    /// Number of the operator's node, for the profile.
     pub node: usize,
 }
 
-/// Rows and time of a stage, in one worker.
+/// Rows and time of a stage in one worker.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StageStats {
     pub rows_in: u64,
@@ -93,7 +93,7 @@ pub(crate) struct StageStats {
     pub time: Duration,
 }
 
-/// A stage of one worker, with its counts.
+/// A stage in one worker, with its counts.
 pub(crate) struct CountedStage<'a> {
     work: Box<dyn StageWorker + 'a>,
     next: StageInput,
@@ -103,7 +103,7 @@ pub(crate) struct CountedStage<'a> {
 
 impl<'a> CountedStage<'a> {
     pub fn new(link: &'a Link<'a>, ctx: &QueryContext<'a>) -> Result<Self> {
-        // A chain has thousands of stages, each with as many columns as there are stages before it.
+        // A plan may have thousands of stages, each with as many columns as there are stages before it.
         if jindou_model::scope::was_over() {
             jindou_model::scope::look()?;
         }
@@ -115,23 +115,23 @@ impl<'a> CountedStage<'a> {
         })
     }
 
-    /// Drops rows that are held back.
+    /// Drops the rows that the stage has buffered.
     pub fn clear(&mut self) {
         self.work.clear();
     }
 
-    /// Calls `each` with the node's number, the stage's counts and, for `Steps`, those of each step; for an `Apply`,
-    /// then also for the stages inside it.
+    /// Calls `each` with the node's number, the counts of the stage and those of its steps; then, for an `Apply`, also
+    /// for the stages inside it.
     pub fn inside(&self, each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {
         each(self.node, &self.stats, &self.work.steps());
         self.work.inside(each);
     }
 }
 
-/// The rest of a pipeline after a stage.
+/// The rest of a pipeline after a stage, as the consumer of the stage's rows.
 pub(crate) struct NextStages<'x, 's, 'r> {
     stages: &'x mut [CountedStage<'s>],
-    /// Number of the first of `stages`.
+    /// Number of the first of `stages` in the pipeline.
     base: usize,
     at: StageInput,
     pub ctx: &'x QueryContext<'r>,
@@ -141,7 +141,7 @@ pub(crate) struct NextStages<'x, 's, 'r> {
 }
 
 impl NextStages<'_, '_, '_> {
-    /// If times are measured, adds time that belongs to another node whose work the same stage does.
+    /// If times are measured, subtracts this time from the stage's, since the stage spent it for another node.
     pub fn spent_for_another(&mut self, time: Duration) {
         self.spent += time;
     }
@@ -169,7 +169,7 @@ impl Consumer for NextStages<'_, '_, '_> {
     }
 }
 
-/// Pushes a batch into a stage; `base` is the number of the first of `stages`.
+/// Passes a batch to a stage; `base` is the number of the first of `stages`.
 pub(crate) fn push(
     stages: &mut [CountedStage<'_>],
     base: usize,
@@ -190,7 +190,7 @@ pub(crate) fn push(
         if stage.work.takes_bare_rows() || !rows.columns.is_empty() || rows.rows <= ctx.batch_rows {
             return stage.work.batch_of(input, ctx, rows, rest);
         }
-        // Any number of rows without columns may come at once; a stage that gives them columns needs a bound.
+        // A batch without columns may have any number of rows, but a stage that adds columns needs a limit.
         let mut left = rows.rows;
         while left > 0 {
             let rows = left.min(ctx.batch_rows);
@@ -203,7 +203,7 @@ pub(crate) fn push(
     })
 }
 
-/// Tells stage `at` that its input is done: it passes on the rows that it holds back.
+/// Tells stage `at` that it has got all its rows, so that it passes on those that it has buffered.
 pub(crate) fn finish(
     stages: &mut [CountedStage<'_>],
     at: usize,
@@ -251,7 +251,7 @@ fn visit(
     flow
 }
 
-/// Pushes an output on when it has a batch's worth of rows, or some rows where few may be enough.
+/// Passes an output on if it has a batch of rows, or fewer at the beginning, where a few rows may be enough.
 pub(crate) fn hand_on(out: &mut Batch, ctx: &QueryContext<'_>, rest: &mut dyn Consumer) -> Flow {
     if out.rows >= ctx.first_batch.max(out.given.min(ctx.batch_rows)) {
         ctx.check()?;
@@ -260,7 +260,7 @@ pub(crate) fn hand_on(out: &mut Batch, ctx: &QueryContext<'_>, rest: &mut dyn Co
     Ok(())
 }
 
-/// Pushes an output on.
+/// Passes an output on, however few rows it has.
 pub(crate) fn hand_all(out: &mut Batch, rest: &mut dyn Consumer) -> Flow {
     if out.rows == 0 {
         return Ok(());

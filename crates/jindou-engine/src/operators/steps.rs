@@ -1,4 +1,4 @@
-//! Exploration, from the start or from rows.
+//! Explorations: leaves if they begin with a start, stages if they extend rows.
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::View;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 struct StepsSpec<'a>(&'a [Step], usize);
 
-/// Steps that extend rows.
+/// The steps of an exploration that extend rows, in one worker.
 struct StepsStage<'a>(Pipeline<'a>);
 
 impl<'a> PipelineBuilder<'_, 'a> {
@@ -45,8 +45,8 @@ impl<'a> PipelineBuilder<'_, 'a> {
         Ok(columns_after(&[], &e.steps, || self.exec.ctx.check())?)
     }
 
-    /// Starts an exploration on another executor whose rows carry counts, if it supports that; returns those rows and
-    /// their slots.
+    /// Starts an exploration on another executor that removes duplicates and counts them. Returns its rows and their
+    /// slots; `None` if it does not support that.
     pub(super) fn counted(
         &self,
         op: &'a Operator,
@@ -70,11 +70,11 @@ impl<'a> PipelineBuilder<'_, 'a> {
     }
 }
 
-/// Rows of another executor, possibly with counts.
+/// Rows of another executor, which may have a count each.
 pub(super) struct CountedRows(Arc<dyn PulledRows>);
 
 impl CountedRows {
-    /// Calls `f` with all rows and their counts; without counts if each row counts once.
+    /// Calls `f` with all rows and their counts; the counts are empty if each row counts once.
     pub fn each(
         &self,
         ctx: &QueryContext<'_>,
@@ -135,7 +135,7 @@ impl StageWorker for StepsStage<'_> {
     }
 
     fn steps(&self) -> Vec<StepStats> {
-        // The first entry is the start, which does not exist here.
+        // Leave out the entry for the start, which this pipeline does not have.
         self.0.stats().split_off(1)
     }
 }

@@ -1,4 +1,4 @@
-//! UNION: leaves and stages of several inputs that lead to one place.
+//! UNION: the leaves and stages of its inputs all lead to the same next stage.
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
@@ -8,16 +8,16 @@ use crate::tree::SlotList;
 use jindou_model::Result;
 use jindou_plan::{Slot, operator};
 
-/// Largest number of ids in a batch of a wide union: the more columns, the fewer rows.
+/// Largest number of ids in a batch of a union: the more columns, the fewer rows.
 const IDS: usize = 1 << 20;
 
-/// Columns of an input, each with its position among the union's.
+/// Columns of an input, each with its column in the union's rows.
 type Columns = Vec<(usize, usize)>;
 
 /// Specification of [`Widen`].
 struct WidenSpec {
-    /// By input: only the columns that it binds, so that a union of many inputs with columns of their own is only as
-    /// large as its text.
+    /// For each input, only the columns that it binds. So a union of many inputs, each with its own variables, needs
+    /// memory proportional to the query's text.
     inputs: Vec<Columns>,
     width: usize,
 }
@@ -82,12 +82,13 @@ impl StageSpec for WidenSpec {
     }
 }
 
-/// Gives the rows of each input the columns of the union's rows. All inputs of a worker share one batch: a column that
-/// the last input filled is cleared before the next one, so that a batch costs no more than the values bound in it.
+/// Adds unbound columns to the rows of each input, so that they have all columns of the union. A worker's inputs share
+/// one batch. When the input changes, only the columns that the last one filled are cleared, so a batch costs no more
+/// than its bound values.
 struct Widen<'a> {
     spec: &'a WidenSpec,
     out: Batch,
-    /// Columns that are not cleared in the first `used` rows.
+    /// Columns that may be nonzero, in the first `used` rows.
     filled: &'a [(usize, usize)],
     used: usize,
 }

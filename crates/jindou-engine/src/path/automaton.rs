@@ -1,26 +1,27 @@
-//! A path as a finite automaton over edges: states, and labelled moves between them. A path leads from `a` to `b` iff
-//! some walk from `a` to `b` spells a word of the path's language, so that a search over (state, node) finds the ends
-//! of a path exactly, visiting each once per state, however the path is nested.
+//! A property path as a finite automaton, whose moves between states are labelled with edges. The path leads from `a`
+//! to `b` if and only if the labels of some walk from `a` to `b` lead from the start to an accepting state. A search
+//! over pairs (state, node) therefore finds the ends of a path exactly, and visits each pair once, however the path is
+//! nested.
 //!
-//! Positions (one for each edge in the path's text) become states, as in Glushkov's construction (*The abstract theory
-//! of automata*, 1961); equivalent states are merged, so that `p*` has one state and `(p|q)+` two.
+//! Each edge in the path's text is a position. Positions become states, as in Glushkov's construction (*The abstract
+//! theory of automata*, 1961). Equivalent states are merged, so that `p*` has one state and `(p|q)+` two.
 
 use jindou_model::scope::worked;
 use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::Path;
 use rustc_hash::FxHashMap;
 
-/// Largest number of edges in a path's text.
+/// Largest number of positions of a path.
 const MOST: usize = 1000;
-/// Work for each move, in bytes.
+/// Work per move, in the unit of [`worked`].
 const WORK: usize = 64;
 
-/// The edges that a move may take.
+/// The edges that a move may follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct MoveLabel {
-    /// Of these predicates, in these directions.
+    /// Edges of these predicates, in these directions.
     pub edges: Vec<(PredicateId, EdgeDirection)>,
-    /// Any predicates except these.
+    /// Edges of any predicate except these (a negated property set), in this direction.
     pub others: Vec<(Vec<PredicateId>, EdgeDirection)>,
 }
 
@@ -51,7 +52,7 @@ impl EdgeDirection {
     }
 }
 
-/// A move: over an edge with this label, to (or, backwards, from) this state.
+/// A move along an edge with this label to this state; in `Automaton::previous`, from this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Move {
     pub label: usize,
@@ -61,14 +62,14 @@ pub(super) struct Move {
 /// A property path as a finite automaton over labelled edges.
 pub(super) struct Automaton {
     pub labels: Vec<MoveLabel>,
-    /// The labels' edges taken the other way.
+    /// The same labels with reversed directions.
     pub reversed: Vec<MoveLabel>,
     pub start: usize,
-    /// By state: whether a walk may end here.
+    /// For each state, whether a walk may end there.
     pub accepting: Vec<bool>,
-    /// By state, the outgoing moves.
+    /// For each state, the outgoing moves.
     pub next: Vec<Vec<Move>>,
-    /// By state, the incoming moves.
+    /// For each state, the incoming moves.
     pub previous: Vec<Vec<Move>>,
 }
 
@@ -76,7 +77,7 @@ impl Automaton {
     /// Builds the automaton of a path, or of its inverse (`back`).
     ///
     /// # Errors
-    /// `Limit` for a path of more than a thousand edges.
+    /// `Limit` for a path of more than [`MOST`] edges.
     pub fn from_path(path: &Path, back: bool) -> Result<Self> {
         let mut positions = Positions::default();
         let whole = positions.part(path, back)?;
@@ -87,13 +88,13 @@ impl Automaton {
         self.accepting.len()
     }
 
-    /// Returns true if the path leads from every node to itself.
+    /// Returns true if the path has length zero for some walk, so that it leads from every node to itself.
     pub fn is_nullable(&self) -> bool {
         self.accepting.get(self.start) == Some(&true)
     }
 }
 
-/// A part of a path: the positions that its words may begin and end with.
+/// The positions that walks through a part of a path may begin and end with; `nullable` if a walk may be empty.
 struct Fragment {
     nullable: bool,
     first: Vec<usize>,
@@ -103,7 +104,7 @@ struct Fragment {
 #[derive(Default)]
 struct Positions {
     labels: Vec<MoveLabel>,
-    /// By position, bits of the positions that may follow.
+    /// For each position, a bitmap of the positions that may follow it.
     follow: Vec<Vec<u64>>,
 }
 
@@ -166,7 +167,7 @@ impl Positions {
                 let nullable = part.nullable || matches!(path, Path::ZeroOrMore(_));
                 Fragment { nullable, ..part }
             }
-            // Edges were collected before.
+            // `collect` has already handled single edges, so this is not reached.
             Path::Predicate(_) | Path::Except(_) => self.position(label)?,
         })
     }
@@ -202,7 +203,7 @@ impl Positions {
         Ok(())
     }
 
-    /// State 0 is the start; state `p + 1` follows position `p`.
+    /// Builds the automaton: state 0 is the start, and state `p + 1` is reached by position `p`.
     fn automaton(self, whole: &Fragment) -> Result<Automaton> {
         let mut numbers: FxHashMap<&MoveLabel, usize> = FxHashMap::default();
         let mut labels: Vec<MoveLabel> = vec![];
@@ -275,7 +276,7 @@ impl Positions {
     }
 }
 
-/// Collects a path that is one edge with alternatives; returns false if it is more than that.
+/// Adds a path that is one edge, possibly with alternatives, to a label. Returns false for any other path.
 fn collect(path: &Path, back: bool, to: &mut MoveLabel) -> bool {
     match path {
         Path::Predicate(p) => to
@@ -291,7 +292,7 @@ fn collect(path: &Path, back: bool, to: &mut MoveLabel) -> bool {
     true
 }
 
-/// Numbers of the equivalence classes of states, by partition refinement.
+/// The equivalence class of each state, by partition refinement.
 fn classes(moves: &[Vec<Move>], accepting: &[bool]) -> Result<Vec<usize>> {
     let mut class: Vec<usize> = accepting.iter().map(|&a| usize::from(a)).collect();
     let mut count = 0;

@@ -1,13 +1,14 @@
-//! Property paths: the nodes that a path leads to from a node, and whether it leads from one to another.
+//! Property paths: the nodes that a path leads to from a given node, and whether it leads from one given node to
+//! another.
 //!
 //! | module | job |
 //! |---|---|
 //! | `automaton` | a path as states and moves |
 //! | `search` | breadth-first search over states and nodes |
-//! | `seen` | the nodes that a search has come to |
+//! | `seen` | the set of nodes that a search has visited |
 //!
-//! A search costs what its reach costs: each edge is looked at once a state. With both ends known it goes from both,
-//! from the side that has fewer nodes waiting.
+//! A search follows each reachable edge at most once per state. If both ends are known, it runs from both ends, always
+//! expanding the side with fewer nodes in its queue.
 
 mod automaton;
 mod search;
@@ -22,30 +23,30 @@ use jindou_plan::{GraphRef, Path};
 use search::{PathGraph, Side};
 use seen::VisitedSet;
 
-/// Start nodes of paths with both ends free.
+/// The nodes to search from for a path whose ends are both variables.
 pub(crate) struct Free {
     /// Nodes to search from.
     pub starts: Vec<u32>,
-    /// Nodes that lead only to themselves, by the zero-length path.
+    /// Nodes without a walk of at least one edge, which a zero-length path connects with themselves.
     pub alone: Vec<u32>,
-    /// True if the starts are objects: the search runs backwards.
+    /// True if the starts are ends of the path: the search runs backwards.
     pub backwards: bool,
     _charge: OperatorCharge,
 }
 
-/// Searches for one path in one choice of graphs. One per worker.
+/// Searches for one path in one choice of graphs. Each worker has one.
 pub(crate) struct PathSearch<'a> {
     graph: &'a GraphRef,
     forward: Automaton,
     backward: Automaton,
-    /// From a subject, and from an object.
+    /// Searches from a subject (`ahead`) and, through the inverse path, from an object (`behind`).
     ahead: Side,
     behind: Side,
-    /// The search backwards through the forward automaton, for searches from both ends.
+    /// For searches from both ends: the search from the object, along the moves of `forward` reversed.
     meeting: Side,
-    /// The searches whose complete results are in `ahead` and `behind`: the start node of each, and the graph.
+    /// If the results in `ahead` and in `behind` are complete, the start node and the graph of each.
     whole: [Option<(u32, Option<u32>)>; 2],
-    /// The most recently requested ends.
+    /// The nodes and the graph of the last call of `holds`.
     last: Option<(u32, u32, Option<u32>)>,
     scratch: Vec<u32>,
 }
@@ -78,7 +79,8 @@ impl<'a> PathSearch<'a> {
         graph.map_or_else(fixed, GraphScope::Named)
     }
 
-    /// Appends the nodes that the path leads to from `from` (`backwards`: that lead to it), each once, ascending.
+    /// Appends the nodes that the path leads to from `from` (`backwards`: from which it leads there), each once,
+    /// ascending.
     pub fn ends(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -89,7 +91,8 @@ impl<'a> PathSearch<'a> {
     ) -> Result<()> {
         self.search(ctx, from, graph, backwards)?;
         let (side, automaton) = self.side(backwards);
-        // Merges accepting states into the one with most nodes; the search is over.
+        // Adds the nodes of all accepting states to the set of the largest one. This spoils the search, which is
+        // complete.
         let ends = |s: &usize| automaton.accepting.get(*s) == Some(&true);
         let most = (0..automaton.states())
             .filter(ends)
@@ -120,7 +123,7 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Searches everything that can be reached from a node, unless the side already holds that.
+    /// Finds all nodes that can be reached from a node, unless this side has just done so.
     fn search(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -142,7 +145,7 @@ impl<'a> PathSearch<'a> {
         Ok(())
     }
 
-    /// Returns true if the term is a node of the graphs, that is, has an edge there.
+    /// Returns true if the term is a node of the graphs, that is, an end of an edge in them.
     pub fn is_node(&mut self, ctx: &QueryContext<'_>, v: u32, graph: Option<u32>) -> Result<bool> {
         Ok(search::is_node(
             ctx,
@@ -161,7 +164,8 @@ impl<'a> PathSearch<'a> {
         graph: Option<u32>,
     ) -> Result<bool> {
         let last = self.last.replace((from, to, graph));
-        // An end that is repeated is worth a complete search: the next rows only look it up.
+        // If an end is the same as in the last call, a complete search from it is worthwhile: further rows only look it
+        // up.
         if self.whole[0] == Some((from, graph))
             || last.is_some_and(|l| (l.0, l.2) == (from, graph) && l.1 != to)
         {
@@ -189,7 +193,7 @@ impl<'a> PathSearch<'a> {
         Ok(ends.any(|(seen, accepting)| *accepting && seen.contains(to)))
     }
 
-    /// Searches from both ends at once.
+    /// Searches from both ends at once; returns true when they meet.
     fn meet(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -212,7 +216,7 @@ impl<'a> PathSearch<'a> {
         }
         loop {
             let (n, m) = (ahead.waiting(), back.waiting());
-            // One side has visited everything that it can reach without meeting the other: there is no path.
+            // One side has visited everything that it can reach, without meeting the other side: there is no path.
             if n == 0 || m == 0 {
                 return Ok(false);
             }
@@ -227,7 +231,8 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Chooses where a path with both ends free begins: at the side with fewer nodes to begin at.
+    /// Finds the nodes at which a path may begin, and those at which it may end, and chooses the fewer of them as
+    /// starts.
     pub fn free(&mut self, ctx: &QueryContext<'_>, graph: Option<u32>) -> Result<Free> {
         let scope = self.scope(graph);
         let (mut subjects, mut objects) = (VisitedSet::new(ctx), VisitedSet::new(ctx));
@@ -255,7 +260,7 @@ impl<'a> PathSearch<'a> {
     }
 }
 
-/// Two different elements.
+/// Mutable references to two different elements; `None` for an index out of range.
 fn two<T>(list: &mut [T], a: usize, b: usize) -> [Option<&mut T>; 2] {
     if a < b {
         let (x, y) = list.split_at_mut(b.min(list.len()));

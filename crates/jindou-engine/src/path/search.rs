@@ -1,4 +1,4 @@
-//! Breadth-first search over (state of an automaton, node), from one end or from both.
+//! Breadth-first search over pairs (state of an automaton, node), from one end or from both.
 
 use super::automaton::{Automaton, EdgeDirection, Move, MoveLabel};
 use super::seen::VisitedSet;
@@ -6,24 +6,24 @@ use crate::explore::{QueryContext, RowPredicates};
 use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_model::{PredicateId, Result};
 
-/// Nodes between two checks of the deadline.
+/// Number of nodes between two checks of the deadline.
 const PART: usize = 1024;
-/// Distance, in lists, between prefetching a list's bounds and reading it.
+/// How many lists ahead the bounds of a list are prefetched.
 const AHEAD: usize = 8;
 
-/// One end's search.
+/// The search from one end of a path.
 pub(super) struct Side {
-    /// By state.
+    /// The visited nodes, by state.
     pub seen: Vec<VisitedSet>,
-    /// By state, the number of nodes of the queue that are already expanded.
+    /// By state, the number of visited nodes that were already expanded.
     done: Vec<usize>,
-    /// A part of a queue, and its key numbers.
+    /// Buffers: some nodes to expand, and their key numbers in a segment.
     front: Vec<u32>,
     keys: Vec<u32>,
     scratch: Vec<u32>,
 }
 
-/// The automaton's moves in the direction in which a side uses it, and the graphs to search.
+/// The automaton's moves, forward or backward as a search uses them, and the graphs to search.
 #[derive(Clone, Copy)]
 pub(super) struct PathGraph<'a> {
     moves: &'a [Vec<Move>],
@@ -65,7 +65,7 @@ impl Side {
         self.seen.iter_mut().try_for_each(VisitedSet::clear)
     }
 
-    /// Begins at a node in a state.
+    /// Adds the node at which the search begins, in a state.
     pub fn begin(&mut self, state: usize, node: u32) -> Result<()> {
         if let Some(seen) = self.seen.get_mut(state) {
             seen.reserve(1)?;
@@ -74,7 +74,7 @@ impl Side {
         Ok(())
     }
 
-    /// Number of nodes to expand.
+    /// Number of visited nodes that were not expanded yet.
     pub fn waiting(&self) -> usize {
         self.seen
             .iter()
@@ -83,7 +83,7 @@ impl Side {
             .sum()
     }
 
-    /// Searches until nothing new is found.
+    /// Searches until no new nodes are found.
     pub fn exhaust(&mut self, ctx: &QueryContext<'_>, graph: PathGraph<'_>) -> Result<()> {
         while self.waiting() > 0 {
             self.level(ctx, graph, None)?;
@@ -91,7 +91,8 @@ impl Side {
         Ok(())
     }
 
-    /// Expands all nodes of the frontier; returns true as soon as a node was already visited by the other side.
+    /// Expands all nodes that are waiting. Returns true as soon as it visits a node that the `other` side has visited
+    /// in the same state.
     pub fn level(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -126,7 +127,7 @@ impl Side {
         Ok(false)
     }
 
-    /// Follows all edges of a label from some nodes.
+    /// Follows all edges of a label from some nodes to the state `to`. Returns true as in [`Self::level`].
     fn take(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -205,7 +206,7 @@ impl Side {
     }
 }
 
-/// Adds nodes; returns true as soon as one is new here and was visited there.
+/// Adds nodes. Returns true as soon as one of them is new in `seen` and is in `other`.
 #[inline]
 fn add(seen: &mut VisitedSet, nodes: &[u32], other: Option<&VisitedSet>) -> Result<bool> {
     if nodes.is_empty() {
@@ -223,7 +224,7 @@ fn add(seen: &mut VisitedSet, nodes: &[u32], other: Option<&VisitedSet>) -> Resu
     }
 }
 
-/// Adds every node that the moves from the start of an automaton may leave; a superset where graphs are chosen.
+/// Adds every node with an edge that a move from the start state may follow.
 pub(super) fn starts(
     ctx: &QueryContext<'_>,
     a: &Automaton,
@@ -267,7 +268,7 @@ pub(super) fn is_node(
         })
 }
 
-/// Adds every node that has an edge in the graphs.
+/// Adds every node that is an end of an edge in the graphs.
 pub(super) fn nodes(
     ctx: &QueryContext<'_>,
     scope: GraphScope<'_>,

@@ -1,22 +1,22 @@
-//! Nodes visited by a search, in the order of their visit: also the search's queue.
+//! The nodes that a search has visited, in the order of the visits; this is also the search's queue.
 
 use crate::batch::OperatorCharge;
 use crate::explore::QueryContext;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
 use rustc_hash::FxHashSet;
 
-/// Number of nodes above which the table turns into a bitmap, where one is affordable.
+/// Number of nodes from which on the table is replaced by a bitmap, unless that would be too large.
 const BITMAP_FROM: usize = 1 << 10;
-/// Capacity above which a table is not kept for the next search.
+/// Capacity from which on memory is freed instead of being kept for the next search.
 const KEPT: usize = 1 << 14;
 
 pub(super) struct VisitedSet {
-    /// The nodes, each once.
+    /// The nodes in the order of their insertion.
     pub order: Vec<u32>,
-    /// Nodes for which the bitmap has no bit; all of them while there is no bitmap.
+    /// Nodes beyond the bitmap, or all nodes while there is no bitmap.
     few: FxHashSet<u32>,
     bits: Vec<u64>,
-    /// Ids that a bitmap spans.
+    /// Number of ids that a bitmap would cover.
     span: u32,
     charge: OperatorCharge,
 }
@@ -58,7 +58,7 @@ impl VisitedSet {
         self.recharge(0, 0)
     }
 
-    /// Allocates space for this many more nodes, which [`Self::insert`] requires.
+    /// Allocates space for this many more nodes. Required before [`Self::insert`].
     #[inline]
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         let want = self.order.len() + more;
@@ -73,7 +73,7 @@ impl VisitedSet {
     #[cold]
     fn grow(&mut self, more: usize) -> Result<()> {
         let want = self.order.len() + more;
-        // A table costs some 10 bytes per node, a bitmap an eighth of a byte per vertex.
+        // The table takes about 10 bytes per node, the bitmap an eighth of a byte per vertex of the graph.
         if self.bits.is_empty() && want >= BITMAP_FROM && want * 64 >= self.span as usize / 8 {
             let words = (self.span as usize).div_ceil(64);
             self.recharge(0, words * 8)?;
@@ -101,14 +101,14 @@ impl VisitedSet {
         self.recharge(0, 0)
     }
 
-    /// Charges the current memory, `nodes` more in the queue and `bytes` more.
+    /// Charges the memory held, plus that of `nodes` more nodes in `order`, plus `bytes`.
     fn recharge(&mut self, nodes: usize, bytes: usize) -> Result<()> {
         let order = self.order.capacity() + nodes;
         self.charge
             .set(order * 4 + self.few.capacity() * 6 + self.bits.len() * 8 + bytes)
     }
 
-    /// Adds a node; returns true if it is new. There must be space for it.
+    /// Adds a node; returns true if it is new. Space for it must have been reserved.
     #[inline]
     pub fn insert(&mut self, v: u32) -> bool {
         let new = match self.bits.get_mut((v / 64) as usize) {
@@ -134,7 +134,7 @@ impl VisitedSet {
         }
     }
 
-    /// Appends all nodes, ascending.
+    /// Appends all nodes to `out`, ascending.
     pub fn sorted(&self, out: &mut Vec<u32>) {
         let at = out.len();
         out.reserve(self.order.len());

@@ -1,15 +1,15 @@
-//! Calls of heavy queries for help, and the threads that answer them.
+//! Calls for help from heavy queries, and the threads that answer them.
 
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 use crate::{Main, WorkerPool};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls for help, the oldest first. A pool of threads answers them with [`Self::help`].
+/// A queue of calls for help, the oldest first. The threads of a pool answer them with [`Self::help`].
 #[derive(Default)]
 pub struct HelpCalls {
     asked: Mutex<VecDeque<Arc<Help>>>,
-    /// Number of helpers that are needed now.
+    /// Number of helpers that all calls together still need.
     wanted: AtomicUsize,
 }
 
@@ -21,9 +21,9 @@ impl std::fmt::Debug for HelpCalls {
     }
 }
 
-/// One call for help.
+/// One query's call for help.
 struct Help {
-    /// Valid while `running > 0 || wanted > 0`: see [`HelpRequest::drop`].
+    /// Runs a helper's share of the work. Valid while `running > 0 || wanted > 0`: see [`HelpRequest::drop`].
     call: *const (dyn Fn() + Sync),
     state: Mutex<PoolState>,
     over: Condvar,
@@ -37,8 +37,8 @@ struct PoolState {
     withdrawn: bool,
 }
 
-// SAFETY: `call` points to something `Sync`, and is only called while its owner waits (see `HelpRequest`); everything else is
-// `Send` and `Sync` by itself.
+// SAFETY: `call` points to a `Sync` closure, and is only called while its owner waits (see `HelpRequest`). All other
+// fields are `Send` and `Sync` themselves.
 unsafe impl Send for Help {}
 // SAFETY: as above.
 unsafe impl Sync for Help {}
@@ -50,7 +50,7 @@ impl Help {
 }
 
 impl HelpCalls {
-    /// Returns true if a helper is needed now: checked first by threads without work.
+    /// Returns true if a helper is needed now. A cheap check, for threads without work.
     pub fn are_wanted(&self) -> bool {
         self.wanted.load(Ordering::SeqCst) > 0
     }
@@ -59,7 +59,7 @@ impl HelpCalls {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a call for this many helpers in the queue, unless it has been withdrawn.
+    /// Adds to the number of helpers that a call needs, and puts it in the queue; does nothing if it was withdrawn.
     fn ask(&self, help: &Arc<Help>, helpers: usize) {
         let mut all = self.lock();
         let mut state = help.lock();
@@ -74,8 +74,8 @@ impl HelpCalls {
         self.wanted.fetch_add(helpers, Ordering::SeqCst);
     }
 
-    /// Helps the query that has waited longest; returns false if no query needs help. If the helper yielded its slot
-    /// before the end (`gave_way` afterwards), the query still needs help.
+    /// Helps with the oldest call; returns false if no query needs help. If `gave_way` is true afterwards, the helper
+    /// ended only to give up its place in the pool, and the query still needs one.
     pub fn help(&self, gave_way: impl FnOnce() -> bool) -> bool {
         let help = {
             let mut asked = self.lock();
@@ -98,12 +98,13 @@ impl HelpCalls {
         // SAFETY: `running` was raised under the lock while `wanted` was above zero, so the owner of the call has not
         // returned, and waits in `HelpRequest::drop` until `running` is zero again.
         let call = unsafe { &*help.call };
-        // The engine catches its own panics; none may escape here, or the owner would wait for ever.
+        // The engine catches its own panics. One that got past here would leave `running` too high, and the owner would
+        // wait for ever.
         let _ = catch_unwind(AssertUnwindSafe(call));
         if gave_way() {
             self.ask(&help, 1);
         }
-        // The last use: the owner may return and drop it as soon as it sees this.
+        // The last access to `call`: the owner may return as soon as it sees the lower count.
         let mut state = help.lock();
         state.running -= 1;
         drop(state);
@@ -112,7 +113,7 @@ impl HelpCalls {
     }
 }
 
-/// Withdraws a call for help, and waits for the helpers that came, however its scope is left.
+/// On drop, withdraws a call for help and waits for the helpers that came, also if the owner panics.
 struct HelpRequest<'h> {
     calls: &'h HelpCalls,
     help: Arc<Help>,
@@ -138,8 +139,8 @@ impl Drop for HelpRequest<'_> {
 impl WorkerPool for HelpCalls {
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
         let call: *const (dyn Fn() + Sync + '_) = help;
-        // SAFETY: only the lifetime changes. The pointer is read while `running > 0`, and `HelpRequest::drop`, which runs before
-        // this function returns or unwinds, waits until that is over for good.
+        // SAFETY: only the lifetime changes. The pointer is used only while `running > 0`. `HelpRequest::drop`, which
+        // runs before this function returns or unwinds, waits until `running` is 0 and cannot rise again.
         let call: *const (dyn Fn() + Sync + 'static) = unsafe { std::mem::transmute(call) };
         let asked = HelpRequest {
             calls: self,

@@ -1,9 +1,9 @@
-//! Threads that compute for heavy queries: each query has its caller's thread, and gets the help of others while there
-//! are free cores.
+//! Threads that compute for heavy queries: each query has its caller's thread, and gets the help of other threads while
+//! cores are free.
 //!
-//! A thread computes in one of as many *places* as there are cores. Callers' threads wait for a place, first come first
-//! served; helpers take free ones, and leave at the end of a morsel when a caller waits. A thread that waits for
-//! something other than a core, such as the reader of its answer, gives its place back meanwhile.
+//! A thread computes while it holds one of as many *places* as there are cores. Callers' threads wait for a place,
+//! first come first served. Helpers take free places, and leave at the end of a morsel when a caller waits. A thread
+//! that waits for something other than a core, such as the client that reads the result, gives up its place meanwhile.
 
 mod help;
 mod sync;
@@ -19,16 +19,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 thread_local! {
-    /// Address of the pool in which this thread holds a slot; 0 for none.
+    /// Address of the pool in which this thread holds a place; 0 for none.
     static PLACE_OF: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The places of a machine's cores, and the threads that help in free ones. Cheap to clone; the helpers end with the
-/// last clone.
+/// One place per core, and the threads that help in free places. Cheap to clone; the helper threads end when the last
+/// clone is dropped.
 #[derive(Clone)]
 pub struct Workers {
     shared: Arc<WorkersShared>,
-    /// Ends the helpers, which themselves hold `shared`.
+    /// Ends the helper threads on drop. Separate from `shared`, which the helpers hold themselves.
     _helpers: Arc<Helpers>,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Workers {
     }
 }
 
-/// The helpers' end.
+/// Ends the helper threads on drop.
 struct Helpers(Arc<WorkersShared>);
 
 impl Drop for Helpers {
@@ -59,24 +59,25 @@ struct WorkersShared {
     /// Condition variable on which helpers sleep.
     work: Condvar,
     calls: HelpCalls,
-    /// Number of threads that need a slot now: waiting callers, and urgent ones that do not wait. Read by helpers.
+    /// Number of threads that need a place now: waiting callers, and threads with an extra place. Helpers leave while
+    /// it is above 0.
     pressed: AtomicUsize,
-    /// Number of taken places beyond the existing ones.
+    /// Number of extra places in use ([`Workers::enter_at_once`]).
     over: AtomicUsize,
 }
 
 #[derive(Default)]
 struct WorkersState {
-    /// Number of threads in places.
+    /// Number of threads that hold a place, also an extra one.
     taken: usize,
-    /// Callers that wait for a slot.
+    /// Callers that wait for a place.
     waiting: VecDeque<Arc<Waiter>>,
     /// Number of helper threads.
     helpers: usize,
     closed: bool,
 }
 
-/// A waiting caller. The slot is assigned under the lock of the state.
+/// A waiting caller. `given` is set under the lock of the state when it gets a place.
 struct Waiter {
     thread: Thread,
     given: AtomicBool,
@@ -87,7 +88,7 @@ impl WorkersShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes the number of excess places and of waiting threads; called after each change of the state.
+    /// Publishes `over` and `pressed`; called after each change of the state.
     fn count(&self, state: &WorkersState) {
         let over = state.taken.saturating_sub(self.places);
         self.over.store(over, Ordering::Relaxed);
@@ -95,7 +96,8 @@ impl WorkersShared {
             .store(over + state.waiting.len(), Ordering::Relaxed);
     }
 
-    /// Passes this thread's slot to the caller that has waited longest, or frees it.
+    /// Passes this thread's place to the caller that has waited longest. Frees it if no caller waits, or it was an
+    /// extra place.
     fn free(&self) {
         let mut state = self.lock();
         match state.waiting.pop_front() {
@@ -117,7 +119,7 @@ impl WorkersShared {
         }
     }
 
-    /// Waits for a slot, ahead of others if `first`.
+    /// Waits for a place, before all other callers if `first`.
     fn wait(&self, cancel: &CancelToken, first: bool) -> Result<()> {
         let waiter = {
             let mut state = self.lock();
@@ -155,7 +157,7 @@ impl WorkersShared {
         }
     }
 
-    /// Main loop of a helper.
+    /// Main loop of a helper thread.
     fn help(&self) {
         let mut state = self.lock();
         while !state.closed {
@@ -189,7 +191,8 @@ impl WorkersShared {
 }
 
 impl Workers {
-    /// Creates a number of slots, at least one. Helpers, one fewer than slots, are started on first use.
+    /// Creates a pool with this many places, at least one. The helper threads, one fewer than places, are started on
+    /// first use.
     #[must_use]
     pub fn new(places: usize) -> Self {
         let shared = Arc::new(WorkersShared {
@@ -212,16 +215,16 @@ impl Workers {
         self.shared.places
     }
 
-    /// Number of threads that compute now, and of waiting callers.
+    /// Number of threads that hold a place, and of waiting callers.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         let state = self.shared.lock();
         (state.taken, state.waiting.len())
     }
 
-    /// Gives this thread a slot at once. If none is free, it gets an extra one until another thread reaches the end of
-    /// a morsel. For work that others wait for, of which there is one at a time. Returns false if the thread already
-    /// has a slot.
+    /// Gives this thread a place at once. If none is free, it gets an extra one, until another thread gives up its
+    /// place at the end of a morsel. For urgent work that other threads wait for, which one thread at a time does.
+    /// Returns false if the thread already has a place.
     pub fn enter_at_once(&self) -> bool {
         if PLACE_OF.get() != 0 {
             return false;
@@ -233,7 +236,7 @@ impl Workers {
         true
     }
 
-    /// Starts missing helpers, as far as threads can be started, and wakes those that may work.
+    /// Starts helper threads up to this number, as far as the system can, and wakes those that sleep.
     fn call(&self, helpers: usize) {
         let shared = &self.shared;
         let mut state = shared.lock();
@@ -303,7 +306,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// Number of threads inside a section, and the largest number so far.
+    /// Number of threads inside a section of code, and the largest number so far.
     #[derive(Default)]
     struct Inside(AtomicUsize, AtomicUsize);
 
@@ -328,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Work in `units`, taken by any free thread; returns the units that helpers did.
+    /// Runs `units` units of work on this thread and up to `ask` helpers; returns the number of units that helpers ran.
     fn run(workers: &Workers, inside: &Inside, units: usize, ask: usize) -> usize {
         let (next, by_helpers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |is_helper: bool| {

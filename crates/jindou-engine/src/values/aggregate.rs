@@ -1,4 +1,5 @@
-//! SPARQL's set functions (SPARQL 1.1 §18.5.1): one state per group, mergeable, so that each worker has its own.
+//! SPARQL's set functions (SPARQL 1.1 §18.5.1). There is one state per group; each worker has its own states, which are
+//! merged at the end.
 
 use super::machine::long_number_of_id;
 use super::numbers::NumberCache;
@@ -16,33 +17,33 @@ use jindou_values::{Num, Number};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 
-/// The text of a group so far.
+/// State of GROUP_CONCAT for a group.
 #[derive(Default)]
 struct ConcatState {
-    /// Canonical bytes of the string; empty until the group has a value.
+    /// Canonical bytes of the text so far; empty while the group has no value.
     bytes: Vec<u8>,
     failed: bool,
 }
 
-/// States by group.
+/// The states of one aggregate, by group.
 enum GroupStates {
     Count(Vec<u64>),
     Sum(Vec<Sum>),
-    /// The best id so far: 0 for none, `FAILED` after an error. True for MAX.
+    /// MIN or (true) MAX: the best id so far, 0 for none, `FAILED` after an error.
     Best(Vec<u32>, bool),
     Sample(Vec<u32>),
     Text(Vec<ConcatState>, Vec<u8>),
 }
 
-/// Marks an aggregate that met an error.
+/// In place of an id: the aggregate is an error.
 const FAILED: u32 = u32::MAX;
 
-/// Values that were counted.
+/// The distinct values that were counted, if the aggregate has DISTINCT.
 enum CountedValues {
     All,
-    /// (group, value)
+    /// Group number (upper 32 bits) and id.
     Values(FxHashSet<u64>),
-    /// Group and values of the columns.
+    /// Group number, then the ids of these columns.
     Rows(FxHashSet<Box<[u32]>>, Vec<ValueSource>),
 }
 
@@ -50,12 +51,12 @@ struct AggregateState {
     state: GroupStates,
     value: ValueSource,
     average: bool,
-    /// `COUNT(*)`: rows count whether bound or not.
+    /// True for `COUNT(*)`, which counts rows even if their values are unbound.
     rows: bool,
     seen: CountedValues,
 }
 
-/// The aggregates of a grouping.
+/// The aggregates of a GROUP BY, in one worker.
 pub(crate) struct Accumulators {
     all: Vec<AggregateState>,
     groups: usize,
@@ -63,7 +64,7 @@ pub(crate) struct Accumulators {
     known: NumberCache,
     scratch: Vec<u8>,
     tuple: Vec<u32>,
-    /// Memory of the groups' texts.
+    /// Charge for the texts of GROUP_CONCAT.
     room: TextRoom,
     charge: OperatorCharge,
 }
@@ -124,7 +125,7 @@ impl Accumulators {
         }
     }
 
-    /// Creates states for groups `0 .. groups`.
+    /// Creates states for the groups up to number `groups`, not included.
     ///
     /// # Errors
     /// `Limit`.
@@ -175,7 +176,7 @@ impl Accumulators {
         self.add_times(ctx, rows, group_of_row, |_| 1)
     }
 
-    /// Adds rows, each this many times.
+    /// Adds rows, each as often as `times` says.
     ///
     /// # Errors
     /// `Limit`.
@@ -249,10 +250,10 @@ impl Accumulators {
         self.recharge()
     }
 
-    /// Merges another worker's groups: its group `g` is `group_map[g]` here.
+    /// Merges another worker's states. The group that is number `g` there is number `group_map[g]` here.
     ///
     /// # Errors
-    /// `Limit`; `Internal` for other aggregates.
+    /// `Limit` if there is no memory.
     pub fn merge(&mut self, ctx: &EvalContext<'_>, other: Self, group_map: &[u32]) -> Result<()> {
         let Self {
             all,
@@ -263,7 +264,7 @@ impl Accumulators {
         } = self;
         for (to, from) in all.iter_mut().zip(other.all) {
             let pairs = || group_map.iter().map(|&g| g as usize).enumerate();
-            // Values that both have seen count once: distinct values are added again, one by one.
+            // A value that both workers have seen counts once, so distinct values are added one by one.
             match (&mut to.seen, from.seen) {
                 (CountedValues::All, CountedValues::All) => {}
                 (CountedValues::Values(seen), CountedValues::Values(theirs)) => {
@@ -350,7 +351,7 @@ impl Accumulators {
         self.recharge()
     }
 
-    /// A column of ids by aggregate, in the order of the groups; 0 where the aggregate is an error.
+    /// One column of ids per aggregate, in the order of the groups; 0 where the aggregate is an error.
     ///
     /// # Errors
     /// `Limit` for new terms.
@@ -412,10 +413,11 @@ impl Accumulators {
     }
 }
 
-/// Work for a sum or a quotient, in bytes.
+/// Work of a sum or a quotient, in the unit of [`worked`].
 const SUM_WORK: usize = 64;
 
-/// The value of a numeric literal. Reading its digits and adding them takes a few times as long as copying it.
+/// The value of a numeric literal. Counts its work: reading and adding the digits is some eight times slower than
+/// copying.
 #[inline]
 fn number(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Result<Option<Number>> {
     if id == 0 {
@@ -426,7 +428,7 @@ fn number(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Result<Optio
     Ok(number)
 }
 
-/// Groups whose aggregate is already an error.
+/// Numbers of the groups whose aggregate is already an error.
 fn failures(state: &GroupStates) -> Vec<usize> {
     match state {
         GroupStates::Sum(v) => (0..v.len()).filter(|&g| v[g].failed()).collect(),
@@ -435,7 +437,8 @@ fn failures(state: &GroupStates) -> Vec<usize> {
     }
 }
 
-/// MIN and MAX follow the order of ORDER BY; an error is an error.
+/// Replaces `best` by `id` if that comes first (MIN) or last (MAX) in the order of ORDER BY. If a value is an error, so
+/// is the aggregate.
 #[inline]
 fn better(
     ctx: &EvalContext<'_>,
@@ -465,7 +468,7 @@ fn better(
 }
 
 impl ConcatState {
-    /// Adds a value this many times.
+    /// Appends the text of a value, `times` times.
     fn add(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -485,7 +488,8 @@ impl ConcatState {
         } else if id != 0 {
             ctx.vocabulary.term(v, scratch);
         }
-        // STR of the value: more lenient than CONCAT, for which only strings are not errors.
+        // The text is STR of the value, so more terms are allowed than in CONCAT, where terms other than strings are
+        // errors.
         let text = match term::parts(scratch) {
             Some(
                 Parts::String(s)
@@ -503,10 +507,10 @@ impl ConcatState {
     }
 
     fn join(&mut self, text: &[u8], separator: &[u8], room: &mut TextRoom) -> Result<()> {
-        // One more, since even an empty text takes some time.
+        // One byte more, since even an empty text takes some time.
         room.reserve(&mut self.bytes, separator.len() + text.len() + 1)?;
         if self.bytes.is_empty() {
-            // A simple literal whatever the values are (SPARQL 1.1 §18.5.1.7).
+            // The result is a simple literal, whatever the values are (SPARQL 1.1 §18.5.1.7).
             self.bytes.push(term::STRING);
         } else {
             self.bytes.extend_from_slice(separator);

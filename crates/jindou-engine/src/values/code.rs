@@ -1,5 +1,5 @@
-//! Expressions compiled to a small tree that is interpreted one row at a time: no allocation, no string where numbers
-//! suffice.
+//! Expressions, compiled to a small tree that is interpreted one row at a time. Interpreting it allocates no memory,
+//! and creates no strings where numbers are sufficient.
 
 use super::custom::Custom;
 use super::make::{Fresh, Hash, MadeTerms};
@@ -24,18 +24,18 @@ use std::sync::Arc;
 /// expressions.
 const DEEPEST: usize = 1024;
 
-/// Parts of an expression between two checks of the deadline while it is compiled.
+/// Number of parts of an expression between two checks of the deadline while it is compiled.
 const CHECK: usize = 1 << 10;
-/// Largest number of patterns of an expression that are compiled with it, if there is memory. Others are compiled at
-/// run time, like patterns computed from rows.
+/// Largest number of constant regular expressions that are compiled together with an expression, as long as there is
+/// memory. Others are compiled when they are first used.
 const FIXED: usize = 512;
-/// Length in bytes from which all machines of a query share a constant.
+/// Length in bytes from which on all interpreters of a query share one copy of a constant.
 pub(super) const LONG: usize = 1 << 14;
-/// Number of variables up to which a list of them is searched, and of inputs up to which results are cached.
+/// Largest number of variables that are searched in a list rather than a hash table, and of inputs that are recorded.
 const FEW: usize = 32;
 /// Smallest number of bytes charged for an expression.
 const LEAST: usize = 1 << 10;
-/// Bytes of a part, and of a constant besides its text.
+/// Bytes charged for a part, and for a constant apart from its text.
 const PART: usize = size_of::<Code>() + 16;
 const CONSTANT: usize = 2 * size_of::<Canonical>() + size_of::<super::val::Val>() + 32;
 
@@ -44,7 +44,7 @@ pub(crate) enum Code {
     /// An error in every row.
     Error,
     Var(ValueSource),
-    /// Number of a constant.
+    /// The constant with this number.
     Const(usize),
     Bound(ValueSource),
     Or(Vec<Code>),
@@ -54,7 +54,7 @@ pub(crate) enum Code {
     Same(Box<Code>, Box<Code>),
     Order(Relation, Box<Code>, Box<Code>),
     In(Box<Code>, Vec<Code>),
-    /// IN with many members.
+    /// IN with at least [`MANY`](members::MANY) members.
     OneOf(Box<Code>, Box<Members>),
     Arithmetic(Arithmetic, Box<Code>, Box<Code>),
     Plus(Box<Code>),
@@ -69,9 +69,9 @@ pub(crate) enum Code {
     Iri(Box<Code>, Option<Arc<BaseIri>>),
     Random,
     Cast(Cast, Box<Code>),
-    /// A function that the program registered.
+    /// A function that the application registered.
     Custom(Box<Custom>),
-    /// A new term in each row.
+    /// A term that is new in each row.
     Fresh(Fresh),
 }
 
@@ -81,14 +81,14 @@ pub(crate) enum Cast {
     String,
     /// A cast to the datatype with this tag.
     Coded(u8),
-    /// A cast to a derived type without a tag.
+    /// A cast to a derived type that has no tag.
     Derived(DerivedType),
 }
 
-/// Functions of values.
+/// Built-in functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A function that its definition evaluates.
+    /// A function that its definition in `jindou-values` evaluates.
     Scalar(Scalar),
     Encode,
     Hash(Hash),
@@ -97,7 +97,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// The function on numbers that it applies, for calls that accept only a number.
+    /// The operation of a function that accepts only a number.
     pub fn of_number(self) -> Option<fn(Num) -> Option<Num>> {
         match self {
             Self::Scalar(s) => s.definition().number,
@@ -110,13 +110,14 @@ impl Call {
 pub(crate) struct CompiledExpr {
     pub code: Code,
     pub constants: Vec<Canonical>,
-    /// The columns that the expression reads, each once.
+    /// The columns that the expression reads, each once. Complete only if there are few, as needed for caching by one
+    /// or two.
     pub inputs: Vec<usize>,
-    /// True if the value depends only on the inputs.
+    /// True if the value depends on nothing but the inputs.
     pub pure: bool,
-    /// True if some part is worth caching: strings, dates.
+    /// True if a part, such as one on strings or dates, costs more than looking up a cached result.
     pub is_costly: bool,
-    /// Number of its parts.
+    /// Number of parts (operations, variables and constants) of the expression.
     pub parts: usize,
     /// Memory that the compiled expression takes.
     charge: OperatorCharge,
@@ -125,11 +126,11 @@ pub(crate) struct CompiledExpr {
 struct ExprCompiler<'c, 'r> {
     out: CompiledExpr,
     variables: &'c [(Variable, Slot)],
-    /// The variables by name, if there are many.
+    /// The slots of variables by name; empty if there are few.
     by_name: FxHashMap<&'c str, Slot>,
     layout: &'c SlotLayout<'c>,
     base: Option<Arc<BaseIri>>,
-    /// Numbers of the constants.
+    /// The number of each constant.
     places: FxHashMap<Canonical, usize>,
     functions: &'c Functions,
     ctx: &'c EvalContext<'r>,
@@ -188,7 +189,7 @@ impl ExprCompiler<'_, '_> {
         let value = slot.map_or(ValueSource::Unbound, |s| {
             ValueSource::of_slot(s, self.layout)
         });
-        // With more than two inputs, their identity is not needed.
+        // Results are cached only by one or two inputs, so a long list need not be complete.
         if let ValueSource::Column(c) = value
             && self.out.inputs.len() <= FEW
             && !self.out.inputs.contains(&c)
@@ -198,7 +199,7 @@ impl ExprCompiler<'_, '_> {
         value
     }
 
-    /// Number of a constant, which is stored once, however often it occurs.
+    /// The code for a constant, which is stored once however often it occurs.
     fn constant(&mut self, term: &Canonical) -> Code {
         if let Some(place) = self.places.get(term) {
             return Code::Const(*place);
@@ -206,7 +207,7 @@ impl ExprCompiler<'_, '_> {
         let place = self.out.constants.len();
         self.bytes += CONSTANT;
         if term.len() < LONG {
-            // The machine has it once more.
+            // The interpreter makes a copy of a short constant.
             self.bytes += term.len();
         }
         self.places.insert(term.clone(), place);
@@ -244,7 +245,7 @@ impl ExprCompiler<'_, '_> {
             E::Variable(v) => Code::Var(self.value(v)),
             E::Bound(v) => Code::Bound(self.value(v)),
             E::Or(..) | E::And(..) => {
-                // Chains lean to one side and may be long: flattened without recursion.
+                // Chains of AND or OR may be long and are nested on one side, so they are flattened without recursion.
                 let or = matches!(e, E::Or(..));
                 let mut parts = vec![];
                 let mut stack = vec![e];
@@ -325,7 +326,7 @@ impl ExprCompiler<'_, '_> {
         let Some(definition) = f.definition() else {
             return self.custom(f, list, depth);
         };
-        // Labels of blank nodes come with the number of their solution.
+        // The planner adds the number of the solution to BNODE with a label, so that it then has two arguments.
         let labelled = matches!((f, list.len()), (Function::BNode, 2));
         if !definition.takes(list.len()) && !labelled {
             return Err(unsupported(f, list));
@@ -397,7 +398,7 @@ impl ExprCompiler<'_, '_> {
         Err(unsupported(f, list))
     }
 
-    /// A call of a function that an IRI names.
+    /// A call of a function that is named by an IRI.
     fn custom(&mut self, f: &Function, list: &[E], depth: usize) -> Result<Code> {
         let Function::Custom(name) = f else {
             return Err(unsupported(f, list));
@@ -426,7 +427,8 @@ impl ExprCompiler<'_, '_> {
         }
     }
 
-    /// A pattern with its flags, compiled if both are constant; `None` for an invalid one: an error in every row.
+    /// A regular expression with its flags. If both are constant it is compiled here; `None` if it is invalid, which is
+    /// an error in every row.
     fn pattern(
         &mut self,
         pattern: &E,
@@ -465,7 +467,7 @@ impl ExprCompiler<'_, '_> {
     }
 }
 
-/// The planner refuses such calls; this is a check for plans from elsewhere.
+/// The error for a call that the planner rejects; a plan may come from elsewhere.
 fn unsupported(f: &Function, list: &[E]) -> Error {
     Error::Unsupported(format!("the function {f} with {} arguments", list.len()))
 }

@@ -1,4 +1,4 @@
-//! Functions that the program registered.
+//! Functions that the application registered.
 
 use super::code::Code;
 use super::machine::{BatchRow, Interpreter, Maybe};
@@ -18,7 +18,7 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
-    /// The function's value. A panic in a program's own code ends its query, and nothing else.
+    /// Calls the function. If it panics, only the query fails.
     fn value(&self, arguments: &[Option<Argument<'_>>]) -> Result<Option<Term>> {
         catch_unwind(AssertUnwindSafe(|| self.function.call(arguments))).map_err(|panic| {
             let said = panic
@@ -35,7 +35,7 @@ impl Custom {
 }
 
 impl Interpreter {
-    /// Calls a registered function. Allocates only what the function allocates.
+    /// Calls a registered function. Nothing is allocated here, only by the function itself.
     pub(super) fn custom(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -64,7 +64,7 @@ impl Interpreter {
         self.term.clear();
         term::push_term(&value, &mut self.term);
         if matches!(value, Term::Triple(_)) && term::decode(&self.term).is_none() {
-            // Nested deeper than terms may be.
+            // The function returned a triple term that is nested deeper than terms may be.
             return Ok(None);
         }
         let value = self.held_term();

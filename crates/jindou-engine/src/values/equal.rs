@@ -1,8 +1,8 @@
-//! Finds the terms of a set that equal a given one, in the sense of `=`, without comparing with each.
+//! Finds the terms of a set that equal a given term by `=`, without comparing with each of them.
 //!
 //! Equality of numbers is not transitive: 16777217 and 16777216 both equal `"16777216"^^xsd:float`. So there is no key
-//! that equal values share. Instead, the numbers of the set are sorted once for each numeric type that they may be
-//! compared in, and the partners of a number are a range of each sort.
+//! that all equal values share. Instead, the numbers of the set are sorted once for each numeric type in which they may
+//! be compared. The numbers that equal a given one are then a range of each sorted list.
 
 use super::machine::Interpreter;
 use super::val::Val;
@@ -14,35 +14,34 @@ use jindou_values::{Decimal, DurationKey, Exact, Num, Number, TemporalKind, Valu
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
-/// Terms between two checks of the deadline.
+/// Number of terms between two checks of the deadline.
 const CHECK: usize = 1 << 12;
-/// Bytes of texts that are charged at once.
+/// Texts are charged whenever they have grown by this many bytes.
 const CHARGED: usize = 1 << 20;
-/// Approximate bytes of a literal of a derived type besides its text.
+/// Approximate bytes of a literal of a derived type, apart from its text.
 const DERIVED: usize = 96;
-/// Largest number of answers that a worker caches; beyond it, the cache is cleared.
+/// Number of cached results of a worker from which on the cache is cleared.
 const MEMO: usize = 1 << 18;
 
-/// Classes of terms by what they are equal to.
+/// Terms by the way in which the terms that equal them are found.
 enum EqualityClass {
-    /// Only itself: IRIs, blank nodes, strings with a language, and literals without a value here, which are only known
-    /// to equal the same term.
+    /// Equals only itself: IRIs, blank nodes, strings with a language tag, and literals whose value is unknown.
     Itself,
-    /// Itself, and literals of derived types with the same text: literals of `xsd:string`.
+    /// A literal of `xsd:string`: equals itself, and literals of derived types with the same text.
     String,
-    /// A literal of a type derived from `xsd:string`: all strings with its text, which `Interpreter::term` then
-    /// holds.
+    /// A literal of a type derived from `xsd:string`: equals all strings with the same text. Its canonical bytes are
+    /// then in `Interpreter::term`.
     Derived,
-    /// Nothing: NaN, unbound.
+    /// Equals nothing: NaN, unbound.
     Nothing,
     Number(Number),
-    /// All values that share this key.
+    /// Equals all values that have the same key.
     Keyed(EqualityKey),
-    /// Only comparing decides: triple terms.
+    /// Must be compared with each such term: triple terms.
     Compared,
 }
 
-/// Values whose equality is transitive.
+/// Keys of values whose equality is transitive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EqualityKey {
     Boolean(bool),
@@ -86,10 +85,10 @@ fn class_of(m: &mut Interpreter, ctx: &EvalContext<'_>, id: u32) -> EqualityClas
     }
 }
 
-/// A value to sort by, and the term that has it.
+/// Values in ascending order, each with its term's id.
 type Sorted<K> = Vec<(K, u32)>;
 
-/// Floating point numbers without NaN, in their order; both zeros are one.
+/// Floating point numbers in ascending order, without NaN. Negative zero is stored as zero.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Real(f64);
 
@@ -103,10 +102,10 @@ impl Real {
     }
 }
 
-/// A set of terms, prepared for finding the ones that equal a given term. O(n log n) to build.
+/// A set of terms, prepared for finding those that equal a given term. O(n log n) to build.
 pub(crate) struct Equals {
-    /// Integers and decimals by their value, as floats and as doubles: one list for each type that they are compared
-    /// in.
+    /// Integers and decimals, one list for each type in which they are compared: exactly (`long` if they do not fit
+    /// `exact`), as floats, and as doubles.
     exact: Sorted<Decimal>,
     long: Vec<(Exact, u32)>,
     as_floats: Sorted<Real>,
@@ -114,17 +113,17 @@ pub(crate) struct Equals {
     floats: Sorted<Real>,
     doubles: Sorted<Real>,
     keyed: Sorted<EqualityKey>,
-    /// For the digits of long numbers.
+    /// Bytes of the digits of long numbers.
     long_bytes: usize,
     compared: Vec<u32>,
-    /// Literals of types derived from `xsd:string`, by their text.
+    /// The ids of literals of types derived from `xsd:string`, by their text.
     derived: FxHashMap<Box<str>, Vec<u32>>,
     derived_bytes: usize,
     charge: OperatorCharge,
 }
 
 impl Equals {
-    /// Builds the set from distinct ids.
+    /// Builds the set of terms with these ids, which must be distinct.
     pub fn new(ids: &[u32], holder: Holder, ctx: &EvalContext<'_>) -> Result<Self> {
         let mut out = Self {
             exact: vec![],
@@ -221,17 +220,17 @@ impl Equals {
     }
 }
 
-/// The text of a string whose canonical bytes a machine has loaded.
+/// The text of the string whose canonical bytes the interpreter has loaded.
 fn text_of(m: &Interpreter) -> Option<&str> {
     simple_text(&term::parts(&m.term)?)
 }
 
-/// Maps both zeros to zero, which would otherwise sort apart.
+/// Replaces negative zero by zero, since the two would be sorted apart.
 fn positive(r: Real) -> Real {
     Real(r.0 + 0.0)
 }
 
-/// Sort key of an integer or decimal: each value has one key, whatever its type.
+/// Sort key of an integer or decimal: equal values have equal keys, whatever their types are.
 enum ExactKey {
     Small(Decimal),
     Long(Exact),
@@ -261,10 +260,10 @@ fn range<K: PartialOrd>(list: &[(K, u32)], key: K, out: &mut Vec<u32>) {
     out.extend(equal.map(|e| e.1));
 }
 
-/// Looks up terms in an [`Equals`]. One per worker.
+/// One worker's lookups in an [`Equals`].
 pub(crate) struct Partners {
     machine: Interpreter,
-    /// Where the partners of a number, date or the like are stored.
+    /// Cache: for an id, the range of `list` with the terms that equal it.
     memo: FxHashMap<u32, (u32, u32)>,
     list: Vec<u32>,
     itself: [u32; 1],
@@ -282,8 +281,8 @@ impl Partners {
         }
     }
 
-    /// Terms of the set for which `=` with this one is true, by their ids. A term that equals only itself is returned
-    /// whether the set contains it or not.
+    /// Ids of the terms of the set that equal this one. If a term equals only itself, it is returned without a check
+    /// whether the set contains it.
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.

@@ -19,28 +19,28 @@ use jindou_plan::sparql::{BaseIri, Canonical};
 use jindou_values::{Num, Number, TemporalKind, truth};
 use rustc_hash::FxHashMap;
 
-/// Error or value.
+/// A value; `None` is an error.
 pub(crate) type Maybe = Option<Val>;
 
-/// Largest number of cached ids of numbers and booleans; beyond it, the cache is cleared.
+/// Number of cached ids of numbers and booleans from which on the cache is cleared.
 const MADE: usize = 1 << 16;
 
-/// Number of arguments up to which a call allocates nothing.
+/// Largest number of arguments for which a call allocates nothing.
 const FEW_ARGUMENTS: usize = 4;
 
-/// Longest text that is parsed as an IRI, which takes a tenth of a second.
+/// Length in bytes of the longest text that is parsed as an IRI; that takes a tenth of a second.
 const LONGEST_IRI: usize = 16 << 20;
 
-/// From this length of a term on, the buffers that hold it are charged, and the clock is checked after reading it.
+/// Length in bytes from which on a term's buffers are charged, and the deadline is checked after reading it.
 const LARGE: usize = 1 << 18;
 
-/// Bytes of terms read between two checks of the clock: a millisecond or two.
+/// Bytes of terms that are read between two checks of the deadline; that takes one or two milliseconds.
 const READ: usize = 8 << 20;
 
-/// Bytes of text capacity that are kept from one batch to the next.
+/// Capacity in bytes that buffers keep from one batch to the next.
 const KEPT: usize = 1 << 12;
 
-/// Bytes of the buffers of long terms.
+/// Total capacity of those of the two buffers that hold a long term, in bytes.
 fn copied(term: &Vec<u8>, other: &Vec<u8>) -> usize {
     let long = |text: &Vec<u8>| match text.capacity() > LARGE {
         true => text.capacity(),
@@ -63,36 +63,39 @@ impl BatchRow<'_> {
     }
 }
 
-/// State of the interpreter, apart from the code.
+/// The state of the interpreter. Each compiled expression has its own.
 pub(crate) struct Interpreter {
     /// Text of the row's values, cleared before each row.
     pub(super) arena: Vec<u8>,
     constants: Vec<Val>,
-    /// Where the constants' text ends: the arena is truncated to this length.
+    /// Length of the constants' text at the beginning of the arena, which stays from row to row.
     fixed: usize,
     pub(super) term: Vec<u8>,
     /// The second of two terms that are compared.
     pub(super) other: Vec<u8>,
     made: FxHashMap<(u8, u128), u32>,
     made_charge: OperatorCharge,
-    /// For the arena, once it is large.
+    /// Charge for the arena, once it is large.
     pub(super) charge: OperatorCharge,
-    /// For `term`, `other` and other copies of a text, once they are large.
+    /// Charge for `term`, `other` and other copies of a text, once they are large.
     pub(super) copies: OperatorCharge,
-    /// Error of a function that cannot return it; the row has no value then.
+    /// Error of a function that has no way to return it. `settle` or the next operation returns it; until then the
+    /// value is an error.
     failed: Option<Error>,
-    /// Patterns computed by rows, once there are any; taken out while one of them is in use.
+    /// Cache of regular expressions that are computed by rows; `None` until there is one, and while one of them is
+    /// used.
     pub(super) patterns: Option<Box<Patterns>>,
     pub(super) searches: Box<Searches>,
-    /// Random seed from which `BNODE` derives blank nodes for this row's labels, once it is drawn.
+    /// Random seed from which `BNODE` derives blank nodes for the labels in this row; `None` until it is needed.
     pub(super) row_seed: Option<u64>,
     numbers: NumberCache,
-    /// Bytes of terms read since the last check of the clock: a row may compare a term of megabytes thousands of times.
+    /// Bytes of terms read since the last check of the deadline: a row may compare a term of megabytes thousands of
+    /// times.
     read: usize,
 }
 
 impl Interpreter {
-    /// A machine without constants.
+    /// An interpreter without constants.
     pub fn empty(ctx: &EvalContext<'_>) -> Self {
         Self {
             arena: vec![],
@@ -120,7 +123,7 @@ impl Interpreter {
         for bytes in constants {
             let value = match ctx.vocabulary.lookup(bytes) {
                 Some(v) => Val::Id(v.0),
-                // One copy for all machines.
+                // All interpreters of the query share one copy.
                 None if bytes.len() >= LONG => {
                     Val::Id(ctx.terms.resolve(ctx.vocabulary, bytes, ctx.budget)?.0)
                 }
@@ -131,7 +134,7 @@ impl Interpreter {
             };
             m.constants.push(value);
         }
-        // Numbers, dates and similar values do not need the dictionary, even if it has them.
+        // Numbers, dates and the like are computed with as values, even if the dictionary has them.
         for (i, bytes) in constants.iter().enumerate() {
             if let Some(v) = m.canonical_value(bytes) {
                 m.constants[i] = v;
@@ -141,7 +144,7 @@ impl Interpreter {
         Ok(m)
     }
 
-    /// The value of canonical bytes that are its canonical form: then computing with it loses nothing.
+    /// The value of a literal, if the literal is the canonical form of its value, so that the value can replace it.
     fn canonical_value(&mut self, bytes: &[u8]) -> Maybe {
         use jindou_values::Value as V;
         let v = match jindou_values::value(bytes)? {
@@ -156,7 +159,7 @@ impl Interpreter {
         (self.term == bytes).then_some(v)
     }
 
-    /// A value from bytes that have no id.
+    /// The value of canonical bytes that have no id.
     fn value_of(&mut self, bytes: &[u8]) -> Maybe {
         match term::parts(bytes)? {
             Parts::String(s) => Some(self.text(s.as_bytes(), None)),
@@ -191,7 +194,8 @@ impl Interpreter {
         }
     }
 
-    /// The canonical bytes that [`Self::canonical`] made last; [`Self::put_canonical`] returns the buffer.
+    /// Moves the bytes that [`Self::canonical`] has written out of the interpreter; [`Self::put_canonical`] moves the
+    /// buffer back.
     pub(super) fn take_canonical(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.term)
     }
@@ -211,18 +215,18 @@ impl Interpreter {
     }
 
     pub(super) fn str(&self, s: ArenaSpan) -> &str {
-        // The arena holds text that was UTF-8 when it was stored; damage makes it empty.
+        // The arena has text that was UTF-8 when it was stored. Text of a damaged store is treated as empty.
         std::str::from_utf8(self.bytes(s)).unwrap_or("")
     }
 
-    /// Resets the machine for the next row.
+    /// Resets the interpreter for the next row.
     #[inline]
     pub fn clear(&mut self) {
         self.arena.truncate(self.fixed);
         self.row_seed = None;
     }
 
-    /// Doubles the capacity of the cache of ids if there is memory; otherwise clears it.
+    /// Charges twice the capacity of the cache of ids; if that is too much, clears the cache.
     fn make_room(&mut self) {
         const EACH: usize = size_of::<((u8, u128), u32)>() + 1;
         let most = (2 * self.made.capacity()).clamp(8, 2 * MADE);
@@ -231,14 +235,14 @@ impl Interpreter {
         }
     }
 
-    /// Records why a function gave up: the next step, or the row's end, returns it.
+    /// Records the error of a function. The next operation, or `settle` at the end of the row, returns it.
     #[cold]
     pub(super) fn fail(&mut self, e: Error) {
         self.failed.get_or_insert(e);
         self.read = READ;
     }
 
-    /// Checks the clock after long terms were read, and returns the error that made a function stop.
+    /// Checks the deadline, and returns the error that a function has recorded.
     #[cold]
     #[inline(never)]
     fn look(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
@@ -249,10 +253,10 @@ impl Interpreter {
         }
     }
 
-    /// Must be called after a row's value was used.
+    /// Must be called when a row's value has been used.
     ///
     /// # Errors
-    /// The error that made a function of the row stop; `Cancelled`, `Timeout`.
+    /// The error that a function has recorded; `Cancelled`, `Timeout`.
     #[inline]
     pub fn settle(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
         match self.read < READ {
@@ -261,14 +265,14 @@ impl Interpreter {
         }
     }
 
-    /// Reserves this many more bytes in the arena; returns false after recording the error.
+    /// Reserves this many more bytes in the arena. If there is no memory, records the error and returns false.
     #[cold]
     #[inline(never)]
     pub(super) fn has_room(&mut self, more: usize) -> bool {
         self.room(more).map_err(|e| self.fail(e)).is_ok()
     }
 
-    /// Releases memory of long terms: each of a query's expressions has an interpreter, only one of which is active.
+    /// Releases the memory of long texts. Only one of a query's many interpreters is active at a time.
     pub fn trim(&mut self) {
         for text in [&mut self.term, &mut self.other] {
             if text.capacity() > KEPT {
@@ -286,7 +290,7 @@ impl Interpreter {
         }
     }
 
-    /// Puts a term's canonical bytes into `self.term`.
+    /// Copies a term's canonical bytes to `self.term`.
     pub(super) fn load(&mut self, ctx: &EvalContext<'_>, id: u32) {
         self.term.clear();
         let v = VertexId(id);
@@ -314,7 +318,7 @@ impl Interpreter {
         self.note_read();
     }
 
-    /// Counts the bytes of `term`. After a long one, checks the clock and charges the buffers.
+    /// Counts the bytes in `term` as read. If they are many, charges the buffers and has the deadline checked.
     #[inline]
     fn note_read(&mut self) {
         self.read += self.term.len();
@@ -326,7 +330,7 @@ impl Interpreter {
         }
     }
 
-    /// The tag of a term.
+    /// The tag of a term, the first of its canonical bytes; `None` for an id without a term.
     pub(super) fn tag(&mut self, ctx: &EvalContext<'_>, id: u32) -> Option<u8> {
         if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
             return ranks.tag(VertexId(id));
@@ -335,7 +339,7 @@ impl Interpreter {
         self.term.first().copied()
     }
 
-    /// The value of a numeric literal; `None` also for numbers that are not small.
+    /// The value of a numeric literal, if it is a small number.
     pub(super) fn number(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Num> {
         match v {
             Val::Num(n) => Some(n),
@@ -345,13 +349,13 @@ impl Interpreter {
         }
     }
 
-    /// The value of a numeric literal by id.
+    /// The value of the numeric literal with this id, if it is a small number.
     #[inline]
     pub(super) fn number_by_id(&mut self, ctx: &EvalContext<'_>, id: u32) -> Option<Num> {
         self.numbers.number(ctx, id, &mut self.term)
     }
 
-    /// A constant that is a number to compute with.
+    /// The value of a constant, if it is a small number.
     pub(super) fn constant_number(&self, n: usize) -> Option<Num> {
         match self.constants.get(n) {
             Some(Val::Num(n)) => Some(*n),
@@ -359,7 +363,7 @@ impl Interpreter {
         }
     }
 
-    /// The effective boolean value.
+    /// The effective boolean value (SPARQL 1.1 §17.2.2); `None` for an error.
     pub(super) fn truth(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<bool> {
         match v {
             Val::Bool(b) => Some(b),
@@ -373,12 +377,12 @@ impl Interpreter {
         }
     }
 
-    /// The canonical bytes that [`Self::canonical`] made last.
+    /// The bytes that [`Self::canonical`] has written.
     pub(super) fn canonical_bytes(&self) -> &[u8] {
         &self.term
     }
 
-    /// Writes canonical bytes to `self.term`.
+    /// Writes a value's canonical bytes to `self.term`.
     pub(super) fn canonical(&mut self, ctx: &EvalContext<'_>, v: Val) {
         match v {
             Val::Id(id) => self.load(ctx, id),
@@ -409,7 +413,7 @@ impl Interpreter {
         }
     }
 
-    /// The id of a value.
+    /// The id of a value; creates a query-local term if necessary.
     pub fn id(&mut self, ctx: &EvalContext<'_>, v: Val) -> Result<u32> {
         let key = match v {
             Val::Id(id) => return Ok(id),
@@ -436,7 +440,7 @@ impl Interpreter {
         Ok(id)
     }
 
-    /// The value of `code` for one row.
+    /// The value of `code` in one row.
     pub fn eval(&mut self, ctx: &EvalContext<'_>, code: &Code, at: BatchRow<'_>) -> Result<Maybe> {
         if self.read >= READ {
             self.look(ctx)?;
@@ -532,7 +536,7 @@ impl Interpreter {
         })
     }
 
-    /// The values of two operands; `None` if one has an error.
+    /// The values of two operands; `None` if one of them is an error.
     #[inline(always)]
     fn operands(
         &mut self,
@@ -545,7 +549,7 @@ impl Interpreter {
         Ok(a.zip(b))
     }
 
-    /// IN: whether a value equals one of these; an error of one is that of IN unless another is equal.
+    /// IN: true if the value equals one of these; otherwise an error if a comparison is one; otherwise false.
     fn equals_any(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -568,7 +572,8 @@ impl Interpreter {
         Ok((!failed).then_some(false.into()))
     }
 
-    /// The IRI that a text is, resolved against the base if there is one.
+    /// IRI(): the value itself if it is an IRI, otherwise the IRI that a string spells, resolved against the base if
+    /// there is one.
     fn iri(&mut self, ctx: &EvalContext<'_>, v: Val, base: Option<&BaseIri>) -> Result<Maybe> {
         if self.kind(ctx, v, TermTest::Iri) {
             return Ok(Some(v));
@@ -602,7 +607,7 @@ impl Interpreter {
         Ok(made)
     }
 
-    /// The term in `self.term`, as a value.
+    /// The term whose canonical bytes are in `self.term`, as a value.
     pub(super) fn held_term(&mut self) -> Val {
         let held = std::mem::take(&mut self.term);
         let span = self.push(&held);
@@ -610,7 +615,8 @@ impl Interpreter {
         Val::Term(span)
     }
 
-    /// OR (`decides` = true) and AND: one part with the deciding value decides, otherwise an error does.
+    /// OR (`decides` is true) or AND (false): `decides` if a part has that value, otherwise an error if a part is one,
+    /// otherwise the opposite.
     fn any(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -625,7 +631,7 @@ impl Interpreter {
                 Some(v) => self.truth(ctx, v),
                 None => None,
             };
-            // Its text is no longer needed.
+            // The part's text is no longer needed.
             self.arena.truncate(before);
             match truth {
                 Some(b) if b == decides => return Ok(Some(b.into())),
@@ -696,7 +702,7 @@ pub(super) fn number_of_bytes(bytes: &[u8]) -> Option<Number> {
     }
 }
 
-/// The value of a date or time by id.
+/// Kind and instant of a date or time with a value rank, by id.
 pub(super) fn instant_of_id(ctx: &EvalContext<'_>, id: u32) -> Option<(TemporalKind, i128)> {
     let d = ctx.vocabulary.ranks_of(id)?;
     let lex = d.lex(VertexId(id))?;
@@ -705,11 +711,11 @@ pub(super) fn instant_of_id(ctx: &EvalContext<'_>, id: u32) -> Option<(TemporalK
     Some((kind, instant))
 }
 
-/// Doubles up to this hold every integer exactly.
+/// Up to this number, doubles represent every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The value of a numeric literal by id, if it is a small number: from the value columns where they hold it exactly,
-/// otherwise from its text.
+/// The value of a numeric literal by id, if it is a small number: taken from the columns of values if these represent
+/// it exactly, otherwise parsed.
 pub(crate) fn number_of_id(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
     if let Some(d) = ctx.vocabulary.ranks_of(id) {
         let lex = d.lex(VertexId(id))?;
@@ -724,12 +730,12 @@ pub(crate) fn number_of_id(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>
             && let Some(f) = d.numeric_f64(rank)
         {
             let is = |kind: u8| d.tag_range(term::FIRST_DATATYPE + kind).contains(&lex);
-            // Integers of any type get here unless they are of the other types.
+            // `is(1)` to `is(3)` test for decimal, double and float. A literal of another numeric type is an integer.
             match [is(1), is(2), is(3)] {
                 [false, false, false] if f.abs() < EXACT => {
                     return Some(Num::Int(f as i64));
                 }
-                // Negative zero shares its rank with zero.
+                // Negative zero has the same rank as zero, so zeros are parsed.
                 [_, true, _] if f != 0.0 => return Some(Num::Dbl(f)),
                 [_, _, true] if f != 0.0 => return Some(Num::Flt(f as f32)),
                 _ => {}
@@ -739,7 +745,7 @@ pub(crate) fn number_of_id(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>
     long_number_of_id(ctx, id, scratch)?.small()
 }
 
-/// The value of any numeric literal by id, from its text.
+/// The value of a numeric literal of any length by id, parsed from its text.
 pub(crate) fn long_number_of_id(
     ctx: &EvalContext<'_>,
     id: u32,

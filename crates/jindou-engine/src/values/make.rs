@@ -1,4 +1,4 @@
-//! Functions that create terms: from texts, from other terms, and new ones for each row.
+//! Functions that create terms: from texts, from other terms, or new ones for each row.
 
 use super::machine::{Interpreter, Maybe};
 use super::val::{ArenaSpan, ArenaText, Val};
@@ -10,18 +10,18 @@ use oxrdf::vocab::rdf;
 use sha1::Digest;
 use std::io::Write;
 
-/// Terms built from values.
+/// Functions that build a term from their arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MadeTerms {
     Lang,
     LangDir,
     Typed,
     Triple,
-    /// A blank node for a label: one in each solution.
+    /// BNODE with a label: one blank node for each label in each solution.
     Blank,
 }
 
-/// Terms created from nothing.
+/// Functions that return a new term in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fresh {
     Blank,
@@ -92,7 +92,7 @@ impl Interpreter {
         })
     }
 
-    /// ENCODE_FOR_URI: three bytes for each byte that is not unreserved (RFC 3986 §2.3).
+    /// ENCODE_FOR_URI: replaces each byte that is not unreserved (RFC 3986 §2.3) by a percent sign and two digits.
     pub(super) fn encode(&mut self, ctx: &EvalContext<'_>, v: Val) -> Result<Maybe> {
         let Some(text) = self.as_text(ctx, v).map(|t| t.text) else {
             return Ok(None);
@@ -152,7 +152,7 @@ impl Interpreter {
         }))
     }
 
-    /// Appends a literal's canonical bytes.
+    /// Appends the canonical bytes of a literal; `None` for a datatype that needs a language tag.
     fn literal(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -167,7 +167,7 @@ impl Interpreter {
             let Parts::Iri(datatype) = term::parts(&self.term)? else {
                 return None;
             };
-            // Those have a tag, which is not given.
+            // Literals of these datatypes have a language tag, which STRDT does not give.
             if datatype == rdf::LANG_STRING.as_str() || datatype == rdf::DIR_LANG_STRING.as_str() {
                 return None;
             }
@@ -222,8 +222,8 @@ impl Interpreter {
         Some(self.held_term())
     }
 
-    /// One blank node for each label and solution. The solution is identified by a value unique to it, if the plan
-    /// provides one, otherwise by the row.
+    /// BNODE with a label: one blank node for each label and solution. The solution is identified by `solution`, if the
+    /// plan provides a value that is unique to it, otherwise by the row.
     fn blank(&mut self, ctx: &EvalContext<'_>, label: ArenaSpan, solution: Option<Val>) -> Maybe {
         let seed = match solution {
             Some(v) => {
@@ -243,9 +243,9 @@ impl Interpreter {
 
 const HEX: [u8; 16] = *b"0123456789ABCDEF";
 
-/// Bytes of a text between two checks of the clock.
+/// Bytes of a text that are hashed between two checks of the deadline.
 const BLOCK: usize = 1 << 14;
-/// How many times slower than copying it is to hash a byte, or to encode it.
+/// How many times slower hashing or encoding a byte is than copying it.
 const WORK: usize = 8;
 
 /// Writes the digest of a text to `out`; returns its length.

@@ -1,4 +1,4 @@
-//! A long IN: its constants in a table, so that a value is looked up rather than compared with each.
+//! IN with many members: the constants are in tables, so that a value is looked up instead of compared with each.
 
 use super::code::Code;
 use super::machine::{Interpreter, number_of_bytes};
@@ -12,12 +12,12 @@ use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// Number of members from which there is a table.
+/// Number of members from which on tables are used.
 pub(crate) const MANY: usize = 32;
-/// Members that are compared between two checks of the deadline.
+/// Number of comparisons between two checks of the deadline.
 const LOOK: usize = 1 << 10;
 
-/// A constant that is found by its bytes, which all workers share.
+/// A constant as a hash table's key, found by its canonical bytes. All workers share the bytes.
 #[derive(PartialEq, Eq)]
 struct ByBytes(Canonical);
 
@@ -36,20 +36,21 @@ impl Hash for ByBytes {
 /// The members of an IN.
 pub(crate) struct Members {
     list: Vec<Code>,
-    /// Canonical bytes of IRIs, strings and strings with a language: they equal only the same term.
+    /// IRIs, strings and strings with a language tag, which equal only the same term (apart from members in `others`).
     exact: FxHashSet<ByBytes>,
-    /// Numbers except those of `xsd:float`, which compare after rounding: their nearest double, ascending, and their
-    /// position.
+    /// For each number except those of `xsd:float`, which are compared after rounding: the nearest double, and the
+    /// position in `list`. Ascending.
     numbers: Vec<(f64, u32)>,
-    /// A string and a number of the list, for the result of comparing with any of them a value of another kind.
+    /// Positions of some string and some number. A value of the other kind is compared with them, to get the error of
+    /// comparing with any of them.
     string: Option<usize>,
     number: Option<usize>,
-    /// Positions of all others.
+    /// Positions of all other members, which are compared one by one.
     others: Vec<usize>,
 }
 
 impl Members {
-    /// Builds the table from compiled members, whose constants have these canonical bytes.
+    /// Builds the tables. `constants` has the canonical bytes of the constants in `list`.
     pub(crate) fn new(list: Vec<Code>, constants: &[Canonical]) -> Self {
         let mut out = Self {
             list: vec![],
@@ -62,7 +63,7 @@ impl Members {
         let mut seen = FxHashSet::default();
         for (place, member) in list.iter().enumerate() {
             let bytes = match member {
-                // A repeated constant is the same member.
+                // Skip a constant that was already added.
                 Code::Const(n) if !seen.insert(*n) => continue,
                 Code::Const(n) => Some(&constants[*n]),
                 _ => None,
@@ -89,7 +90,7 @@ impl Members {
         out
     }
 
-    /// Positions at which a number may have equals.
+    /// Range of `numbers` that may equal this number.
     fn near(&self, n: Num) -> Range<usize> {
         let place = |less: &dyn Fn(f64) -> bool| self.numbers.partition_point(|m| less(m.0));
         match n {
@@ -101,7 +102,7 @@ impl Members {
         }
     }
 
-    /// True if the value equals a member; `None` if it equals none and a comparison is an error.
+    /// True if the value equals a member. `None` if it equals none and a comparison is an error.
     pub(crate) fn have(
         &self,
         machine: &mut Interpreter,
@@ -143,7 +144,7 @@ impl Members {
                 self.string
             }
             _ => {
-                // Dates, booleans, ill-typed literals: one by one.
+                // Dates, booleans, ill-typed literals: compared with all members one by one.
                 for place in 0..self.list.len() {
                     if place % LOOK == LOOK - 1 {
                         ctx.check()?;

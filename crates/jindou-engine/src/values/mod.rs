@@ -1,12 +1,12 @@
-//! Expressions: values of rows as ids, and as true, false or error; aggregates over them.
+//! Expressions: computes their values for rows, as ids or as true, false or error; and aggregates of such values.
 //!
 //! ```text
 //! expression ─ code: compile ─► machine: one row at a time ─► value ─► id (the store's, or a query-local one)
-//!                                     └ numbers: columns of many rows, where all is arithmetic
+//!                                     └ numbers: columns of many rows at a time, for arithmetic
 //! ```
 //!
-//! The crate `jindou-values` says what values are, and what `=`, `<`, arithmetic and casts make of them. Terms that an expression
-//! only passes on stay the terms they are.
+//! The crate `jindou-values` defines what values are, and what `=`, `<`, arithmetic and casts do with them. A term that
+//! an expression only passes on keeps its id.
 
 mod aggregate;
 mod code;
@@ -44,13 +44,14 @@ use numbers::NumericExpr;
 use rustc_hash::FxHashMap;
 use val::Val;
 
-/// Largest number of cached values; beyond it, the cache is cleared.
+/// Number of cached results from which on the cache is cleared.
 const MEMO: usize = 1 << 20;
-/// Rows between two checks of the deadline, for expressions of up to [`FEW`] parts: fewer for larger ones.
+/// Number of rows between two checks of the deadline, for expressions of up to [`FEW`] parts. Larger ones are checked
+/// more often.
 const CHECK: usize = 256;
 const FEW: usize = 32;
-/// Rows after which a cache with hits for fewer than one row in eight is given up: values that hardly repeat are
-/// computed faster than cached.
+/// Number of lookups after which the cache is given up if fewer than one in eight was a hit: it then costs more than it
+/// saves.
 const TRIAL: u32 = 1 << 14;
 
 /// Counts rows until the next check of the deadline.
@@ -74,17 +75,17 @@ impl CheckInterval {
     }
 }
 
-/// An expression over rows with certain columns. One per worker, and either for values or for truths.
+/// An expression over rows with certain columns, in one worker. Computes either values or effective boolean values.
 pub(crate) struct Evaluator {
     compiled: CompiledExpr,
     machine: Interpreter,
-    /// Results by the ids of one or two inputs, where computing costs more than looking up.
+    /// Cache of results by the ids of up to two inputs; `None` if computing is faster than looking up.
     memo: Option<FxHashMap<u64, u32>>,
-    /// Evaluation of many rows at a time, if the expression allows it.
+    /// Evaluates many rows at a time; `None` if the expression does not allow that.
     numbers: Option<NumericExpr>,
-    /// Rows between two checks of the deadline.
+    /// Number of rows between two checks of the deadline.
     look: usize,
-    /// Lookups in the cache since its benefit was last checked, and the hits among them.
+    /// Lookups in the cache that were misses (`asked`) and hits (`knew`) since its benefit was last checked.
     asked: u32,
     knew: u32,
     charge: OperatorCharge,
@@ -120,7 +121,7 @@ impl Evaluator {
         })
     }
 
-    /// Ids of the values of the rows, 0 for an error.
+    /// Writes the ids of the values in the rows to `out`; 0 for an error.
     ///
     /// # Errors
     /// `Limit` if there is no memory for new terms; `Cancelled`, `Timeout`.
@@ -144,7 +145,7 @@ impl Evaluator {
         rows: View<'_>,
         out: &mut [u32],
     ) -> Result<()> {
-        // Rows from `begun` to `done` are computed.
+        // `numbers` has the values of rows from `begun` to `done`.
         let (mut begun, mut done) = (0, 0);
         let mut clock = CheckInterval::new(self.look);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
@@ -158,7 +159,7 @@ impl Evaluator {
                 None => self.id_of(ctx, rows, row)?,
             };
         }
-        // It does not give values of comparisons.
+        // A comparison has no numeric values, so `numbers` is of no use here.
         let of_use = done > 0 || rows.rows == 0;
         self.numbers = (of_use && !numbers.is_idle()).then_some(numbers);
         self.machine.trim();
@@ -172,8 +173,8 @@ impl Evaluator {
         })
     }
 
-    /// Computes effective boolean values of the rows `from ..` for which `out` is `TRUE` ("wanted"); others are not
-    /// changed. `rest` is scratch memory for positions of rows.
+    /// Computes the effective boolean value of each row `from + i` whose `out[i]` is `TRUE` on entry (a *wanted* row).
+    /// Entries of other rows are not changed. `rest` is scratch memory.
     pub fn truth(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -249,7 +250,7 @@ impl Evaluator {
                 memo.clear();
             }
             memo.insert(key, result);
-            // Without room nothing is cached.
+            // Without memory for the cache, results are no longer cached.
             if self.charge.set(memo.capacity() * 13).is_err() {
                 self.memo = None;
                 self.charge.set(0)?;

@@ -1,8 +1,8 @@
-//! Arithmetic on numbers and their comparison, many rows at a time.
+//! Arithmetic and comparisons of numbers, many rows at a time.
 //!
-//! Each part of an expression becomes a column: of integers or of doubles as long as all rows agree, otherwise of
-//! numbers of any type. Rows in which something is not a number, overflows, is divided by zero or is compared with NaN
-//! are left to the [`Interpreter`], so that only the machine decides about such cases.
+//! Each part of an expression has a column of results: of integers or of doubles as long as all rows have that type,
+//! otherwise of numbers of any type. If in some row a value is not a number, overflows, is divided by zero or is
+//! compared with NaN, the row is left to the [`Interpreter`], so that such cases are defined in one place only.
 
 use super::code::Code;
 use super::machine::{Interpreter, number_of_id};
@@ -14,13 +14,14 @@ use jindou_model::scope::worked;
 use jindou_plan::Relation;
 use jindou_values::{Arithmetic, Num};
 
-/// Length of a number's text from which reading it is counted.
+/// Length in bytes from which on reading a number's text is counted as work.
 const LONG: usize = 256;
-/// Rows at a time: columns of them fit in the first-level cache.
+/// Number of rows that are computed together, so that their columns fit in the first-level cache.
 const CHUNK: usize = 512;
-/// Largest number of parts of an expression, each of which needs a column; larger ones are left to the interpreter.
+/// Largest number of parts of an expression, each of which needs a column. The interpreter evaluates larger
+/// expressions.
 const MOST_PARTS: usize = 32;
-/// Rows after which this evaluation is given up if more than half of them were left over.
+/// Number of rows after which this evaluation is given up if more than half of them had to be left to the interpreter.
 const TRIAL: usize = 1 << 12;
 
 /// An expression that is computed column by column.
@@ -36,7 +37,7 @@ pub(super) struct NumericExpr {
 
 enum NumberResult {
     Value(NumberExpr),
-    /// Bit 0: true for less, bit 1: for equal, bit 2: for greater.
+    /// Comparison of two numbers. Bits of the orders for which it is true: 0 for less, 1 for equal, 2 for greater.
     Order(u8, NumberExpr, NumberExpr),
 }
 
@@ -46,7 +47,7 @@ struct NumberExpr {
 }
 
 enum NumberOp {
-    /// The numbers of a column of ids.
+    /// Numbers by the ids in a column of the rows.
     Column(usize),
     /// One number for all rows.
     Constant,
@@ -54,20 +55,20 @@ enum NumberOp {
     Each(fn(Num) -> Option<Num>, Box<NumberExpr>),
 }
 
-/// A number for each row; only one for a constant. Entries of rows that are left over are meaningless.
+/// A number for each row, or a single one for a constant. Entries of rows that are left over are meaningless.
 enum NumberColumn {
     Ints(Vec<i64>),
     Doubles(Vec<f64>),
     Any(Vec<Num>),
 }
 
-/// Cache of numbers by id.
+/// Cache of the numeric values of ids.
 pub(super) struct NumberCache {
     ids: Vec<u32>,
     numbers: Vec<Option<Num>>,
     knew: usize,
     missed: usize,
-    /// True if numbers hardly repeat.
+    /// True once it does not cache any more, since ids hardly repeat or there is no memory.
     idle: bool,
     charge: OperatorCharge,
 }
@@ -75,7 +76,7 @@ pub(super) struct NumberCache {
 impl NumberCache {
     const FIRST: usize = 64;
     const MOST: usize = 4096;
-    /// Bytes of an entry.
+    /// Bytes of one entry.
     const EACH: usize = size_of::<u32>() + size_of::<Option<Num>>();
 
     pub fn new(ctx: &EvalContext<'_>) -> Self {
@@ -89,7 +90,7 @@ impl NumberCache {
         }
     }
 
-    /// The value of a numeric literal.
+    /// The value of a numeric literal, if it is a small number.
     #[inline]
     pub fn number(&mut self, ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let at = id as usize & self.ids.len().wrapping_sub(1);
@@ -102,7 +103,7 @@ impl NumberCache {
 
     fn missing(&mut self, ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let number = number_of_id(ctx, id, scratch);
-        // After an error the execution fails.
+        // The query fails after this error, so the result does not matter.
         let is_over = scratch.len() > LONG && worked(8 * scratch.len()).is_err();
         if self.idle || is_over {
             return number;
@@ -118,7 +119,7 @@ impl NumberCache {
         number
     }
 
-    /// Grows the cache, or stops caching if most of the existing ones were of little use.
+    /// Enlarges the cache. If it has its full size, stops caching if there were too few hits.
     fn resize(&mut self) {
         let mut len = (4 * self.ids.len()).clamp(Self::FIRST, Self::MOST);
         if self.ids.len() == Self::MOST {
@@ -127,10 +128,10 @@ impl NumberCache {
         }
         if len != self.ids.len() {
             if self.charge.set(len * Self::EACH).is_ok() {
-                // 0 is not the id of a term.
+                // Marks all entries as empty: 0 is not the id of a term.
                 (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
             } else {
-                // Where there is no room, fewer numbers are cached, or none: the budget is not asked for each row.
+                // Without memory the cache stays as it is, so that the budget is not asked again for each row.
                 self.idle = true;
             }
         }
@@ -139,7 +140,7 @@ impl NumberCache {
 }
 
 impl NumericExpr {
-    /// `None` for an expression other than arithmetic or a comparison of arithmetic.
+    /// `None` for an expression other than arithmetic and comparisons that contain arithmetic.
     pub fn compile(code: &Code, machine: &Interpreter, ctx: &EvalContext<'_>) -> Option<Self> {
         let mut parts = 0;
         let mut part = |code| NumberExpr::compile(code, machine, &mut parts);
@@ -173,7 +174,7 @@ impl NumericExpr {
         })
     }
 
-    /// Charges for this many rows.
+    /// Charges the memory for this many rows.
     fn room(&mut self, rows: usize) -> Result<()> {
         let each = self.parts * size_of::<Num>() + size_of::<u32>() + size_of::<bool>();
         let bytes = rows.min(CHUNK) * each;
@@ -183,13 +184,13 @@ impl NumericExpr {
         Ok(())
     }
 
-    /// Returns true if it was of little use.
+    /// Returns true if more than half of the rows were left to the interpreter.
     pub fn is_idle(&self) -> bool {
         self.asked >= TRIAL && 2 * self.left_over > self.asked
     }
 
-    /// The truth of a comparison for the rows `from ..` for which `out` is `TRUE`. If it cannot decide a row, `out`
-    /// stays `TRUE` and its position is added to `rest`. Returns false if the expression is not a comparison.
+    /// Computes a comparison for each row `from + i` whose `out[i]` is `TRUE` on entry. If it cannot decide a row, the
+    /// entry stays `TRUE` and `i` is added to `rest`. Returns false if the expression is not a comparison.
     ///
     /// # Errors
     /// `Limit` without memory for the columns.
@@ -247,8 +248,8 @@ impl NumericExpr {
         Ok(true)
     }
 
-    /// Computes the values of the rows from `from` on and returns the number of rows, 0 for a comparison;
-    /// [`Self::value`] returns them.
+    /// Computes the values of some rows from number `from` on, which [`Self::value`] then returns. Returns the number
+    /// of rows; 0 if the expression is a comparison.
     ///
     /// # Errors
     /// `Limit` without memory for the columns.
@@ -281,7 +282,7 @@ impl NumericExpr {
         Ok(self.rows.len())
     }
 
-    /// The computed value at a position; `None` if it could not decide.
+    /// The computed value of the row `from + at`; `None` if it is left to the interpreter.
     #[inline]
     pub fn value(&self, at: usize) -> Option<Num> {
         match (&self.shape, self.left.get(at)) {
@@ -302,7 +303,7 @@ fn bits(relation: Relation) -> u8 {
     }
 }
 
-/// The rows to compute, and which of them are left over.
+/// The rows to compute; `left` is set for those that are left over.
 struct NumberRows<'r, 'm, 'q> {
     machine: &'m mut Interpreter,
     ctx: &'r EvalContext<'q>,
@@ -427,7 +428,7 @@ impl NumberColumn {
         }
     }
 
-    /// Placeholder for a row that is left over.
+    /// Appends a placeholder for a row that is left over.
     fn pad(&mut self) {
         match self {
             Self::Ints(v) => v.push(0),
@@ -448,7 +449,7 @@ impl NumberColumn {
     }
 }
 
-/// Calls `f` with the numbers of each of `n` rows.
+/// Calls `f` with the pair of numbers of each of `n` rows; a column of one number has it for all rows.
 #[inline]
 fn both<T: Copy>(a: &[T], b: &[T], n: usize, mut f: impl FnMut(usize, T, T)) {
     match (a, b) {
@@ -518,7 +519,7 @@ fn compute(
     }
 }
 
-/// Calls `f` with the order of the numbers of each row; rows with NaN are left over.
+/// Calls `f` with the order of the two numbers of each row. Rows with NaN are left over.
 fn compare(
     a: &NumberColumn,
     b: &NumberColumn,

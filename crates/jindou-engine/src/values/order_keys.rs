@@ -1,8 +1,9 @@
-//! Sort keys of ids, and the order of ORDER BY between terms: made from value ranks; no string of the base is read.
+//! Sort keys of ids, in the order of ORDER BY. They are made from value ranks, so no string of the base is read.
 //!
-//! Key of a base term: class (8 bits), rank × 2 + 1 (33 bits), 0 (23 bits). Terms that the base does not have fall
-//! between two ranks: rank of the next greater one × 2 (or the same rank, if one is equal), followed by their position
-//! among each other. The same holds for all triple terms, which compare part by part. Unbound is 0, before everything.
+//! Key of a base term: class (8 bits), rank × 2 + 1 (33 bits), 0 (23 bits). A term that the base does not have (an
+//! *added* term) has the rank of the next greater base term × 2 (× 2 + 1 if a base term is equal), followed by its
+//! position among the added terms. Triple terms, which are compared part by part, are treated as added terms. Unbound
+//! has key 0 and sorts first.
 
 use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
@@ -18,19 +19,20 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 
-/// Bits of a key that are 0 in every base term's key.
+/// Number of lowest bits of a key that are 0 for every base term.
 pub(crate) const PLACE_BITS: u32 = 23;
-/// Approximate bytes of terms that are fetched at once.
+/// Approximate bytes of terms that are fetched in one round.
 const FETCHED: usize = 1 << 20;
-/// Number of terms that are fetched together: the first time, and at most.
+/// Number of terms that are fetched in the first round, and the largest number in later ones.
 const FEW: usize = 256;
 const MANY: usize = 1 << 14;
 
-/// Ids whose keys need their terms: those without ranks, triple terms and literals of derived types.
+/// Tells which ids need their terms to be read for a key: those without ranks, triple terms and literals of derived
+/// types.
 #[derive(Clone, Copy)]
 pub(crate) struct Looked<'r> {
     end: u32,
-    /// The base's dictionary, if it has terms that are ordered by value.
+    /// The base's dictionary, if it has literals of derived types or triple terms, which are ordered by value.
     by_value: Option<&'r Dictionary>,
 }
 
@@ -55,7 +57,7 @@ impl<'r> Looked<'r> {
 /// Sort keys of ids.
 pub(crate) struct SortKeys<'r> {
     vocabulary: Vocabulary<'r>,
-    /// Keys of [`Looked`] terms.
+    /// Keys of the terms given to [`Self::place_added`].
     added: FxHashMap<u32, u64>,
 }
 
@@ -82,8 +84,8 @@ impl<'r> SortKeys<'r> {
         pack(key.class, key.rank, true, 0)
     }
 
-    /// Computes the keys of [`Looked`] terms, which compare with those of others and with each other. Must be called
-    /// once, with all of them.
+    /// Computes the keys of [`Looked`] terms, so that they compare with the keys of all other terms. Must be called
+    /// only once, with all of them, since a position depends on all added terms.
     ///
     /// # Errors
     /// `Limit` without memory for the terms.
@@ -95,7 +97,7 @@ impl<'r> SortKeys<'r> {
         let mut charge = OperatorCharge::for_holder(Holder::OrderBy, ctx.budget);
         let mut held = 0;
         let mut terms: Vec<(u32, Added<'_>)> = Vec::new();
-        // Where the graph has no ranks, its terms may be on other shards.
+        // If the graph has no ranks, it is sharded, and terms may be on other shards.
         let mut fetched: Vec<u32> = Vec::new();
         let ranks = self.vocabulary.ranks();
         for id in ids {
@@ -106,7 +108,7 @@ impl<'r> SortKeys<'r> {
                 } else {
                     let length = ctx.terms.with(VertexId(id), <[u8]>::len).unwrap_or(0);
                     worked(EACH + 8 * length)?;
-                    // In the list, which may double, and in the map.
+                    // Memory in the vector, which may double, and in the map.
                     held += length + 2 * size_of::<(u32, Added<'_>)>() + 32;
                     if held as u64 > charge.bytes() {
                         charge.set(held + held / 8 + STEP)?;
@@ -129,7 +131,7 @@ impl<'r> SortKeys<'r> {
         let mut place = 1u64;
         let mut last: Option<&Added<'_>> = None;
         for (id, term) in &terms {
-            // Equal values share a position; so do all positions beyond 2^23.
+            // Equal values have the same position, as do all values beyond the 2^23rd.
             if let Some(last) = last {
                 worked(EACH + ORDER_WORK * last.bytes().min(term.bytes()))?;
                 if last.order(term) != Ordering::Equal {
@@ -145,8 +147,8 @@ impl<'r> SortKeys<'r> {
     }
 }
 
-/// Calls `take` with each id's position and its term, if it has one. Terms of other shards are fetched in bulk, about a
-/// mebibyte of them at a time.
+/// Calls `take` with the position of each id and its term, `None` if it has none. Terms of other shards are fetched in
+/// rounds of about a mebibyte.
 pub(crate) fn each_term(
     terms: &mut TermDecoding<'_>,
     ids: &[u32],
@@ -164,20 +166,21 @@ pub(crate) fn each_term(
             take(at, term);
             at += 1;
         }
-        // As many as fit if the next ones are of the same length; there cannot be too many long ones among them.
+        // As many as would fit if they were as long as these, but at most four times as many, in case they are longer.
         let fit = FETCHED * now.len() / bytes.max(1);
         many = fit.clamp(1, MANY).min(many * 4);
     }
 }
 
-/// Work of comparing two short terms, in bytes.
+/// Work of comparing two short terms, in the unit of [`worked`].
 const EACH: usize = 64;
-/// Work of comparing two long ones, for each byte: long numbers are brought to one scale.
+/// Work per byte of comparing two long terms, since long numbers are brought to one scale.
 const ORDER_WORK: usize = 8;
 /// Granularity of memory charges in bytes.
 const STEP: usize = 1 << 16;
 
-/// Sorts by an order that may fail, since the clock is checked between long terms. A merge sort, bottom up and stable.
+/// Sorts by an order that may fail (the deadline is checked while long terms are compared): a stable bottom-up merge
+/// sort.
 fn sorted<T>(items: Vec<T>, mut order: impl FnMut(&T, &T) -> Result<Ordering>) -> Result<Vec<T>> {
     let mut from: Vec<u32> = (0..items.len() as u32).collect();
     let mut to = from.clone();
@@ -210,24 +213,24 @@ fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
     u64::from(class) << 56 | (u64::from(rank) * 2 + u64::from(on)) << PLACE_BITS | place
 }
 
-/// The order of ORDER BY between single ids, for MIN and MAX.
+/// The order of ORDER BY between two ids, for MIN and MAX.
 #[derive(Default)]
 pub(crate) struct IdOrder {
-    /// Keys of ids that were compared with a term that the base does not have.
+    /// Cached keys of terms, if one of the compared terms was not in the base.
     known: FxHashMap<u32, Added<'static>>,
     /// Bytes of the keys.
     bytes: usize,
 }
 
-/// Largest number of cached keys, and of their bytes; beyond it, the cache is cleared.
+/// Number of cached keys, and of their bytes, from which on the cache is cleared.
 const PLACES: usize = 1 << 14;
 const PLACES_BYTES: usize = 1 << 18;
 
 impl IdOrder {
-    /// Order of two bound ids. Between two of the base: two reads of its rank columns.
+    /// Order of two bound ids. For two terms of the base, this reads only two ranks.
     ///
     /// # Errors
-    /// Those of [`worked`], and `Limit` without memory for keys of long terms.
+    /// Those of [`worked`].
     pub fn compare(&mut self, ctx: &EvalContext<'_>, a: u32, b: u32) -> Result<Ordering> {
         if let Some(d) = ctx.vocabulary.ranks_of(a.max(b)) {
             let (a, b) = (d.sort_key(VertexId(a)), d.sort_key(VertexId(b)));
@@ -236,7 +239,7 @@ impl IdOrder {
             }
         }
         if self.known.len() >= PLACES || self.bytes >= PLACES_BYTES {
-            // The key of the best term so far is likely to be needed again.
+            // Keep the best term so far, which will probably be compared again.
             self.known.retain(|&id, _| id == b);
             self.bytes = self.known.values().map(Added::bytes).sum();
         }
@@ -256,26 +259,27 @@ impl IdOrder {
     }
 }
 
-/// A term that the base does not have: its position between the base's terms.
+/// A term that the base does not have, as a sort key: its position between the base's terms, and its content.
 pub(crate) struct Added<'b> {
-    /// Rank of the first term of the base that is not before it.
+    /// Class and rank of the first base term that is not before it.
     key: SortKey,
-    /// True if the value of that term is equal.
+    /// True if that base term has an equal value.
     equal: bool,
     by: By<'b>,
 }
 
-/// Key that sorts a term among others between the same two terms of the base.
+/// The content by which terms at the same position between the base's terms are compared.
 enum By<'b> {
     Number(Number),
     Instant(i128),
     Duration(DurationKey),
     Bytes(Cow<'b, [u8]>),
-    /// The parts of a triple term, in its order; a part that is itself a triple term is followed by its own parts.
+    /// The parts of a triple term in order. A part that is a triple term itself is replaced by a marker and its own
+    /// parts.
     Triple(Vec<Added<'static>>),
 }
 
-/// The parts of a triple term.
+/// The parts of a triple term, as in [`By::Triple`].
 fn leaves(bytes: &[u8]) -> Vec<Added<'static>> {
     let mut out = vec![];
     let mut left = vec![bytes];
@@ -288,7 +292,7 @@ fn leaves(bytes: &[u8]) -> Vec<Added<'static>> {
             }
         };
         left.extend(inner.into_iter().rev());
-        // Marks a triple term.
+        // A marker for a triple term, which is followed by its parts.
         let (key, equal) = SortKey::alone(&[term::TRIPLE]);
         let by = By::Bytes(Cow::Borrowed(&[]));
         out.push(Added { key, equal, by });
@@ -297,8 +301,8 @@ fn leaves(bytes: &[u8]) -> Vec<Added<'static>> {
 }
 
 impl<'b> Added<'b> {
-    /// The position of a term, given its canonical bytes, between terms with these ranks. Terms without ranks compare
-    /// by their content.
+    /// The position of a term between the terms with these ranks; `bytes` are its canonical bytes. Without ranks, terms
+    /// are compared by their content only.
     pub fn new(ranks: Option<&Dictionary>, bytes: Cow<'b, [u8]>) -> Self {
         let is_triple = bytes.first() == Some(&term::TRIPLE) && bytes.len() > 1;
         let (key, equal) = match ranks {
@@ -318,7 +322,7 @@ impl<'b> Added<'b> {
         Self { key, equal, by }
     }
 
-    /// Approximate bytes on the heap.
+    /// Approximate bytes of heap memory.
     fn bytes(&self) -> usize {
         match &self.by {
             By::Bytes(Cow::Owned(b)) => b.capacity(),
@@ -334,7 +338,7 @@ impl<'b> Added<'b> {
         }
     }
 
-    /// An owned copy.
+    /// The same key with its own copy of the bytes.
     pub fn into_owned(self) -> Added<'static> {
         let Self { key, equal, by } = self;
         let by = match by {
@@ -347,12 +351,12 @@ impl<'b> Added<'b> {
         Added { key, equal, by }
     }
 
-    /// The order of ORDER BY between two terms of the same ranks.
+    /// The order of ORDER BY between two terms whose positions were determined with the same ranks.
     pub fn order(&self, other: &Added<'_>) -> Ordering {
         (self.key, self.equal)
             .cmp(&(other.key, other.equal))
             .then_with(|| {
-                // Values that equal one of the base's are equal.
+                // Two values that equal the same base term are equal.
                 if self.equal {
                     return Ordering::Equal;
                 }
@@ -361,7 +365,7 @@ impl<'b> Added<'b> {
                     (By::Instant(a), By::Instant(b)) => a.cmp(b),
                     (By::Duration(a), By::Duration(b)) => a.cmp(b),
                     (By::Bytes(a), By::Bytes(b)) => a.cmp(b),
-                    // No part is a `Triple`, so this goes one level deep.
+                    // The parts are not `By::Triple` themselves, so this does not recurse further.
                     (By::Triple(a), By::Triple(b)) => {
                         let mut each = a.iter().zip(b).map(|(a, b)| a.order(b));
                         each.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)

@@ -1,5 +1,4 @@
-//! Regular expressions of REGEX and REPLACE whose pattern is computed row by row: each is compiled once and kept while
-//! it is in use.
+//! Cache of compiled regular expressions, for REGEX and REPLACE with a pattern that differs from row to row.
 
 use crate::batch::OperatorCharge;
 use jindou_model::{MemoryBudget, Result};
@@ -7,12 +6,12 @@ use jindou_values::pattern::Pattern;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Number of patterns kept.
+/// Largest number of cached patterns.
 const KEPT: usize = 256;
 /// Largest total size in bytes of all cached patterns.
 const KEPT_BYTES: usize = 24 << 20;
 
-/// Uses of a pattern.
+/// The function that uses a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// REGEX only tests for a match.
@@ -21,25 +20,25 @@ pub(crate) enum Use {
     Replace,
 }
 
-/// A pattern with SPARQL's flags; `None` for one that is invalid, too large, or not allowed for the use.
+/// Compiles a pattern with SPARQL's flags; `None` if it is invalid, too large, or not allowed in this function.
 pub(crate) fn compiled(pattern: &str, flags: &str, of_use: Use) -> Option<Pattern> {
     let compiled = Pattern::new(pattern, flags, of_use == Use::Replace).ok()?;
     let refused = of_use == Use::Replace && compiled.matches_empty();
     (!refused).then_some(compiled)
 }
 
-/// Returns true for a pattern that matches its own text and nothing else.
+/// Returns true if the pattern has no special characters, so that it matches only its own text.
 pub(crate) fn is_plain(pattern: &str) -> bool {
     !pattern.bytes().any(|b| b"\\.+*?()|[]{}^$".contains(&b))
 }
 
 struct KeptPattern {
-    /// `None` for an invalid pattern.
+    /// `None` for an invalid pattern, which is an error in every row.
     compiled: Option<Arc<Pattern>>,
-    /// Use, flags, `/`, pattern.
+    /// A letter for the use, the flags, `/`, and the pattern.
     key: Box<str>,
     bytes: usize,
-    /// Time of last use.
+    /// Value of `clock` at the last use.
     used: u64,
 }
 
@@ -47,7 +46,7 @@ struct KeptPattern {
 pub(crate) struct Patterns {
     kept: Vec<KeptPattern>,
     places: FxHashMap<Box<str>, usize>,
-    /// Position of the last pattern looked up.
+    /// Position of the pattern that was used last.
     last: usize,
     clock: u64,
     bytes: usize,
@@ -72,17 +71,17 @@ impl Patterns {
         }
     }
 
-    /// The compiled pattern; `None` for one that is invalid, too large, or not allowed for the use.
+    /// The compiled pattern; `None` if it is invalid, too large, or not allowed in this function.
     ///
     /// # Errors
-    /// `Limit` when there is no memory for even this one.
+    /// `Limit` if there is no memory even after all other patterns were dropped.
     pub fn get(
         &mut self,
         pattern: &str,
         flags: &str,
         of_use: Use,
     ) -> Result<Option<&Arc<Pattern>>> {
-        // Keys mark where their flags end.
+        // In a key, `/` ends the flags. It is not a valid flag.
         if flags.contains('/') {
             return Ok(None);
         }
@@ -108,7 +107,7 @@ impl Patterns {
         Ok(self.kept.get(self.last).and_then(|k| k.compiled.as_ref()))
     }
 
-    /// Position of the pattern whose key is in `self.key`.
+    /// Position of the pattern whose key is in `self.key`; compiles it if it is not cached.
     fn place(&mut self, pattern: &str, flags: &str, of_use: Use) -> Result<usize> {
         self.clock += 1;
         if let Some(&at) = self.places.get(self.key.as_str()) {
@@ -145,7 +144,7 @@ impl Patterns {
         Ok(at)
     }
 
-    /// Drops the pattern that has been unused for longest.
+    /// Drops the pattern whose last use was longest ago.
     fn forget(&mut self) {
         let oldest = (0..self.kept.len()).min_by_key(|&i| self.kept[i].used);
         let Some(at) = oldest else { return };
@@ -188,7 +187,7 @@ mod tests {
         let fits = p.kept.len();
         assert!(fits >= 200 && p.bytes <= KEPT_BYTES && budget.used() >= p.bytes as u64);
         drop(p);
-        // Fewer than fit: all stay.
+        // As many patterns as fit are all kept.
         let mut p = Patterns::new(&budget);
         for _ in 0..50 {
             for n in 0..fits {

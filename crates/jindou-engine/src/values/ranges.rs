@@ -1,9 +1,10 @@
-//! Finds the terms of a set that are less or greater than a given one, in the sense of `<` and similar comparisons,
-//! without comparing with each.
+//! Finds the terms of a set that are less or greater than a given term, in the sense of `<` and similar comparisons,
+//! without comparing with each of them.
 //!
-//! Terms that compare with one another are sorted: integers and decimals, floats and doubles each by themselves, dates
-//! and times of one datatype, booleans, strings, and strings of one language. A number compares with one of another
-//! type in the wider one. Rounding preserves the order, so its partners are still a range of each of the three lists.
+//! Terms that compare with one another are in a sorted list: integers and decimals, floats, and doubles in one list
+//! each, dates and times by datatype, booleans, strings, and strings by language tag. Numbers of two types are compared
+//! in the wider type. Rounding preserves the order, so the terms that match a number are a range of each of the three
+//! lists.
 
 use super::machine::Interpreter;
 use super::val::Val;
@@ -15,27 +16,27 @@ use jindou_plan::Relation;
 use jindou_values::{Num, Number, TemporalKind, Value};
 use std::cmp::Ordering;
 
-/// Terms between two checks of the deadline.
+/// Number of terms between two checks of the deadline.
 const CHECK: usize = 1 << 12;
-/// Bytes of texts that are charged at once.
+/// Texts are charged whenever they have grown by this many bytes.
 const CHARGED: usize = 1 << 20;
-/// Single comparisons between two checks of the deadline.
+/// Number of single comparisons between two checks of the deadline.
 const CHECK_PAIRS: usize = 1 << 6;
-/// Lists of numbers: exact ones, floats, doubles.
+/// Number of lists of numbers: integers and decimals, floats, doubles.
 const NUMBERS: usize = 3;
 
-/// A list of an [`Ordered`].
+/// One of the lists of an [`Ordered`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OrderedList {
     Numbers(usize),
     Times,
     Booleans,
     Texts,
-    /// Other terms, which were compared one by one.
+    /// Terms in [`Later::found`], which were compared one by one.
     Found,
 }
 
-/// A part of a list.
+/// A range of a list.
 #[derive(Clone, Copy)]
 struct ListSpan {
     list: OrderedList,
@@ -43,7 +44,7 @@ struct ListSpan {
     to: usize,
 }
 
-/// A string by the position of its bytes: the language tag, a zero, the text.
+/// A string, as a range of [`Ordered::bytes`]: the language tag, a zero byte, the text.
 #[derive(Clone, Copy)]
 struct TaggedText {
     at: usize,
@@ -51,22 +52,22 @@ struct TaggedText {
     id: u32,
 }
 
-/// A set of terms, prepared for finding those before or after another. O(n log n) to build.
+/// A set of terms, prepared for finding those before or after a given term. O(n log n) to build.
 pub(crate) struct Ordered {
     numbers: [Vec<(Number, u32)>; NUMBERS],
     times: Vec<((TemporalKind, i128), u32)>,
     booleans: Vec<(bool, u32)>,
     texts: Vec<TaggedText>,
     bytes: Vec<u8>,
-    /// Durations, whose order is partial.
+    /// Durations, which have no total order and so are compared one by one.
     others: Vec<u32>,
-    /// For the digits of long numbers.
+    /// Bytes of the digits of long numbers.
     long_bytes: usize,
     charge: OperatorCharge,
 }
 
 impl Ordered {
-    /// Builds the set from distinct ids.
+    /// Builds the set of terms with these ids, which must be distinct.
     pub fn new(ids: &[u32], holder: Holder, ctx: &EvalContext<'_>) -> Result<Self> {
         let mut out = Self {
             numbers: Default::default(),
@@ -152,14 +153,14 @@ fn text(bytes: &[u8], t: TaggedText) -> &[u8] {
     &bytes[t.at..t.at + t.len]
 }
 
-/// Tags have no zero byte, so keys sort by the tag, then by the text.
+/// Appends a string's sort key. Language tags have no zero byte, so keys sort by the tag, then by the text.
 fn push_key(tag: &str, text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(tag.as_bytes());
     out.push(0);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The value of a term that can be compared; not NaN.
+/// The value of a term, if it can be compared; `None` also for NaN.
 fn value_of<'m>(m: &'m mut Interpreter, ctx: &EvalContext<'_>, id: u32) -> Option<Value<'m>> {
     if id == 0 {
         return None;
@@ -185,13 +186,13 @@ fn list_of(n: &Number) -> usize {
     }
 }
 
-/// Looks up terms in an [`Ordered`]. One per worker.
+/// One worker's lookups in an [`Ordered`].
 pub(crate) struct Later {
     machine: Interpreter,
     key: Vec<u8>,
     spans: Vec<ListSpan>,
     found: Vec<u32>,
-    /// Terms found for the previous bound.
+    /// Spans and terms found for the previous bound.
     before: (Vec<ListSpan>, Vec<u32>),
     charge: OperatorCharge,
 }
@@ -208,7 +209,7 @@ impl Later {
         }
     }
 
-    /// Finds the terms of the set to which this one has the relation; returns their number.
+    /// Finds the terms `x` of the set for which `id relation x` is true; returns their number.
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.
@@ -305,7 +306,7 @@ impl Later {
         Ok(self.spans.iter().map(|s| s.to - s.from).sum())
     }
 
-    /// Keeps those of the found terms that also satisfy another relation; returns their number.
+    /// Of the terms that were found, keeps those that also satisfy another comparison; returns their number.
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.
@@ -320,7 +321,7 @@ impl Later {
         std::mem::swap(&mut self.found, &mut self.before.1);
         self.find(ctx, set, relation, id)?;
         let (spans, found) = (&self.before.0, &self.before.1);
-        // Ascending, like all terms that are found one by one.
+        // `found` is ascending, like the set's durations.
         self.found.retain(|id| found.binary_search(id).is_ok());
         let all = self.found.len();
         self.spans.retain_mut(|span| {
@@ -338,7 +339,7 @@ impl Later {
         Ok(self.spans.iter().map(|s| s.to - s.from).sum())
     }
 
-    /// Appends `take` of the found terms, from number `from` on.
+    /// Appends some of the terms that were found: `take` of them, beginning with number `from`.
     pub fn copy(&self, set: &Ordered, mut from: usize, mut take: usize, out: &mut Vec<u32>) {
         for span in &self.spans {
             let len = span.to - span.from;
@@ -368,8 +369,8 @@ impl Later {
     }
 }
 
-/// Positions of the first entry that is not less, and of the first that is greater. `before(at, or_equal)` tells
-/// whether the entry there is less, or less or equal.
+/// Positions of the first entry that is not less than a key, and of the first that is greater. `before(at, or_equal)`
+/// tells whether the entry at a position is less than the key, or (`or_equal`) at most the key.
 fn ends(len: usize, before: impl Fn(usize, bool) -> bool) -> (usize, usize) {
     let first = |or: bool| {
         let (mut from, mut to) = (0, len);
@@ -386,7 +387,8 @@ fn ends(len: usize, before: impl Fn(usize, bool) -> bool) -> (usize, usize) {
     (first(false), first(true))
 }
 
-/// Adds the part of a list, within the entries that compare with the term, to which the term has the relation.
+/// Adds the range of a list whose terms match the relation. `within` are the entries that can be compared with the
+/// term.
 fn add(
     spans: &mut Vec<ListSpan>,
     list: OrderedList,
@@ -406,7 +408,7 @@ fn add(
     }
 }
 
-/// The range of strings whose keys begin with the same tag.
+/// Adds the range of strings that match the relation, among those whose keys begin with the same `tag` bytes.
 fn texts(spans: &mut Vec<ListSpan>, set: &Ordered, key: &[u8], tag: usize, relation: Relation) {
     let tag = &key[..tag];
     let of = |at: usize| text(&set.bytes, set.texts[at]);

@@ -1,5 +1,5 @@
-//! REGEX and REPLACE (XPath F&O 3.1 §5.6). A replacement is built match by match: a result that grows too long ends the
-//! query while it is being built.
+//! REGEX and REPLACE (XPath F&O 3.1 §5.6). The result of REPLACE is built match by match, so that the query ends as
+//! soon as it is too long.
 
 use super::code::Code;
 use super::machine::{BatchRow, Interpreter, Maybe};
@@ -12,10 +12,10 @@ use jindou_model::{MemoryBudget, Result};
 use jindou_values::pattern::{self, MatcherScratch, PatternReplacement, ReplacementPart};
 use std::sync::Arc;
 
-/// Work that is counted for each match, in bytes, in addition to its text.
+/// Work that is counted for each match, in addition to its text, in the unit of `worked`.
 const MATCH: usize = 64;
-/// A compiled pattern of this many bytes doubles the work that is counted for each byte of text; one of twice this size
-/// triples it, and so on.
+/// The work counted for each byte of text grows with the size of the compiled pattern: by one for each multiple of this
+/// many bytes.
 const PROGRAM: usize = 1 << 12;
 
 /// `REGEX(text, pattern, flags)`.
@@ -33,11 +33,11 @@ pub(crate) struct Replace {
 
 pub(crate) enum RegexPattern {
     Fixed(Box<pattern::Pattern>),
-    /// Pattern, and flags if there are any: each combination is compiled once.
+    /// Pattern and flags differ from row to row. Each combination is compiled once.
     Computed(Code, Option<Code>),
 }
 
-/// Search memory for patterns with back-references.
+/// Memory for searches with patterns that have back-references.
 pub(crate) struct Searches {
     scratch: MatcherScratch,
     charge: OperatorCharge,
@@ -66,18 +66,18 @@ impl Searches {
         Ok(found)
     }
 
-    /// Releases memory that the last search allocated and that is not kept.
+    /// Reduces the charge to the memory that is kept after a search.
     fn settle(&mut self) {
         let kept = self.scratch.bytes();
         if self.charge.bytes() > kept as u64 {
-            // Less than before: never refused.
+            // This reduces the charge, so it cannot fail.
             _ = self.charge.set(kept);
         }
     }
 }
 
 impl Interpreter {
-    /// The texts of a computed pattern and its flags; `None` if one of them is not a plain string.
+    /// The texts of a pattern and its flags in one row; `None` if one of them is not a plain string.
     fn texts(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -95,7 +95,7 @@ impl Interpreter {
         Ok(flags.map(|flags| (pattern, Some(flags))))
     }
 
-    /// The compiled pattern of these texts.
+    /// The compiled pattern with these texts, from the cache.
     fn kept(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -103,7 +103,7 @@ impl Interpreter {
         flags: Option<ArenaSpan>,
         of_use: Use,
     ) -> Result<Option<Arc<pattern::Pattern>>> {
-        // A new pattern takes as long to compile as many rows.
+        // Compiling a pattern takes as long as evaluating many rows.
         ctx.check()?;
         let mut patterns = match self.patterns.take() {
             Some(patterns) => patterns,
@@ -152,7 +152,7 @@ impl Interpreter {
         pattern: &pattern::Pattern,
         text: ArenaSpan,
     ) -> Result<bool> {
-        // A damaged text of the store may not be UTF-8.
+        // The text of a damaged store may not be UTF-8.
         let bytes = &self.arena[text.start as usize..text.end as usize];
         let text = std::str::from_utf8(bytes).unwrap_or("");
         self.searches.is_match(ctx, pattern, text)
@@ -237,7 +237,7 @@ impl Interpreter {
         })))
     }
 
-    /// The text of a plain string; `None` for anything else.
+    /// The text of a plain string; `None` for other values.
     fn plain(
         &mut self,
         ctx: &EvalContext<'_>,

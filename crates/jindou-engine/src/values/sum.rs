@@ -1,13 +1,13 @@
-//! SUM and AVG, with a result that does not depend on how rows are distributed over threads.
+//! SUM and AVG, whose results must not depend on how rows are distributed over threads.
 //!
-//! Integers and decimals are added exactly. Floating point numbers are added in twice their precision (Knuth's two-sum:
-//! the rounding error of each addition is kept) and rounded once, at the end: some 100 bits of the sum do not depend on
-//! the order, and a double shows 53 of them. Only sums that cancel to less than 2⁻⁵⁰ of their largest part may still
-//! differ in the last digit.
+//! Integers and decimals are added exactly. Floating point numbers are added with twice their precision (Knuth's
+//! two-sum keeps the rounding error of each addition) and rounded once, at the end. About 100 bits of the sum do not
+//! depend on the order, and a double has 53. Only a sum whose parts cancel to less than 2⁻⁵⁰ of the largest may differ
+//! in the last digit.
 
 use jindou_values::{Arithmetic, Num, Number};
 
-/// A sum so far.
+/// The sum of the values so far.
 #[derive(Clone)]
 pub(crate) struct Sum {
     /// The sum of integers and decimals.
@@ -15,7 +15,7 @@ pub(crate) struct Sum {
     /// The sum of floats and doubles.
     high: f64,
     low: f64,
-    /// The widest type so far.
+    /// The widest numeric type so far.
     kind: SumType,
     count: i64,
 }
@@ -24,9 +24,9 @@ pub(crate) struct Sum {
 #[derive(Clone)]
 enum ExactSum {
     Small(Num),
-    /// Beyond the range of small numbers.
+    /// A sum beyond the range of small numbers.
     Long(Box<Number>),
-    /// A value was not a number.
+    /// A value was not a number, or unbound, so the sum is an error.
     Failed,
 }
 
@@ -39,7 +39,7 @@ impl ExactSum {
         }
     }
 
-    /// Adds numbers if they or their sum are not small.
+    /// Adds a number that is not small, or whose sum is not small.
     #[cold]
     fn add_long(&mut self, n: &Number) {
         let sum = self
@@ -72,7 +72,7 @@ impl Sum {
         }
     }
 
-    /// Records a value that is not a number, or unbound: an error from now on.
+    /// Records a value that is unbound or not a number: the sum is an error from now on.
     pub fn fail(&mut self) {
         self.exact = ExactSum::Failed;
     }
@@ -81,7 +81,7 @@ impl Sum {
         matches!(self.exact, ExactSum::Failed)
     }
 
-    /// Adds a number this many times, at least once.
+    /// Adds a small number `times` times, which is at least one.
     #[inline]
     pub fn add_times(&mut self, n: Num, times: u32) {
         if times == 1 {
@@ -90,7 +90,7 @@ impl Sum {
         self.add_product(&n.into(), times);
     }
 
-    /// Adds any number this many times, at least once.
+    /// Adds a number `times` times, which is at least one; `None` is an error.
     pub fn add_number_times(&mut self, n: Option<Number>, times: u32) {
         match n {
             Some(n) if times > 1 => self.add_product(&n, times),
@@ -128,7 +128,7 @@ impl Sum {
         }
     }
 
-    /// Adds any number.
+    /// Adds a number of any length; `None` is an error.
     pub fn add_number(&mut self, n: Option<Number>) {
         match n {
             Some(Number::Small(n)) => self.add(Some(n)),
@@ -171,13 +171,13 @@ impl Sum {
         let part = sum - self.high;
         let error = (self.high - (sum - part)) + (x - part);
         self.high = sum;
-        // Infinite values and NaN have no error to keep.
+        // Infinite values and NaN have no rounding error.
         if error.is_finite() {
             self.low += error;
         }
     }
 
-    /// Merges another sum.
+    /// Adds another sum.
     pub fn merge(&mut self, other: Self) {
         match other.exact.number() {
             Some(n) => self.exact.add_long(&n),
@@ -189,7 +189,7 @@ impl Sum {
         self.count += other.count;
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory.
     pub fn bytes(&self) -> usize {
         match &self.exact {
             ExactSum::Long(n) => n.bytes(),
@@ -197,7 +197,7 @@ impl Sum {
         }
     }
 
-    /// `None` after an error.
+    /// The sum; `None` after an error.
     pub fn total(&self) -> Option<Number> {
         let exact = self.exact.number()?;
         if self.kind == SumType::Exact {
@@ -213,7 +213,7 @@ impl Sum {
         }))
     }
 
-    /// 0 for an empty group; `None` after an error.
+    /// The average: 0 for an empty group, `None` after an error.
     pub fn average(&self) -> Option<Number> {
         let total = self.total()?;
         if self.count == 0 {
@@ -227,7 +227,7 @@ impl Sum {
 mod tests {
     use super::*;
 
-    /// A small generator: the test needs many orders, not good numbers.
+    /// A simple random generator; the test needs many orders rather than good random numbers.
     fn next(state: &mut u64) -> u64 {
         *state = state
             .wrapping_mul(6_364_136_223_846_793_005)

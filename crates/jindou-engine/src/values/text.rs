@@ -1,4 +1,4 @@
-//! Strings: those of values, concatenated ones, and the memory that they take.
+//! The texts of strings, CONCAT, and the memory for texts.
 
 use super::code::Code;
 use super::machine::{BatchRow, Interpreter, Maybe};
@@ -9,7 +9,7 @@ use jindou_model::term::{self, Parts};
 use jindou_values::simple_text;
 
 impl Interpreter {
-    /// A simple or language-tagged string's text; `None` for other values.
+    /// The text of a string with or without a language tag; `None` for other values.
     pub(super) fn as_text(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArenaText> {
         match v {
             Val::Text(t) => return Some(t),
@@ -34,7 +34,7 @@ impl Interpreter {
         text
     }
 
-    /// The text of a simple string; `None` for other values.
+    /// The text of a string without a language tag; `None` for other values.
     pub(super) fn simple(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArenaSpan> {
         self.as_text(ctx, v)
             .and_then(|t| t.lang.is_none().then_some(t.text))
@@ -77,7 +77,7 @@ impl Interpreter {
         Ok(Some(Val::Text(ArenaText { text, lang })))
     }
 
-    /// Charges this many more bytes of the row's text to the query.
+    /// Charges this many more bytes of text in the row.
     pub(super) fn room(&mut self, more: usize) -> Result<()> {
         let held = self.arena.len().saturating_add(more);
         if held > MOST {
@@ -87,14 +87,14 @@ impl Interpreter {
             ));
         }
         if held > CHARGED && held > self.arena.capacity() {
-            // Old and new arena exist together while it grows.
+            // While the arena grows, the old and the new memory exist together.
             self.charge.set(held * 3)?;
         }
         Ok(())
     }
 
-    /// Called after a step whose text is at most three times its input: charges the text, and checks the deadline if it
-    /// was long.
+    /// Called after an operation whose result is at most three times as long as its input. If the result is long,
+    /// charges it and checks the deadline.
     pub(super) fn grown(&mut self, ctx: &EvalContext<'_>, before: usize) -> Result<()> {
         if self.arena.len() - before.min(self.arena.len()) > CHARGED {
             ctx.check()?;
@@ -105,7 +105,7 @@ impl Interpreter {
     }
 }
 
-/// Length of a row's text from which it is charged to the query.
+/// Length in bytes from which on a row's text is charged.
 const CHARGED: usize = 1 << 20;
-/// Longest text of a row.
+/// Largest length in bytes of a row's text.
 const MOST: usize = 1 << 30;

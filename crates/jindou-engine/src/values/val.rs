@@ -1,4 +1,4 @@
-//! Intermediate values of an expression, and the machine at a row as functions see it.
+//! Intermediate values of an expression, and the interface through which functions see the interpreter.
 
 use super::machine::Interpreter;
 use crate::eval::EvalContext;
@@ -7,7 +7,7 @@ use jindou_model::term::{self, Parts};
 pub(crate) use jindou_values::functions::{ArenaSpan, ArenaText, Row, Val};
 use jindou_values::{Duration, Num, Number, Temporal};
 
-/// A machine at one row.
+/// An interpreter at one row, for the functions of `jindou-values`.
 pub(super) struct AtRow<'m, 'r, 'a> {
     pub machine: &'m mut Interpreter,
     pub ctx: &'r EvalContext<'a>,

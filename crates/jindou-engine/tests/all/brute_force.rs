@@ -1,15 +1,15 @@
-//! Random small graphs × random queries against `spareval`.
+//! Runs random queries over random small graphs, and compares the answers with `spareval`.
 
 use crate::support::*;
 
 enum Asked {
     Agreed,
-    /// Too many rows.
+    /// The query has more than [`MOST_ROWS`] rows.
     PassedOver,
     NotNative,
 }
 
-/// Every run of one question.
+/// Runs one question in all ways and compares its answers.
 fn ask(world: &World, q: &Question) -> Result<Asked, String> {
     let Some(plan) = planned(world, &q.text) else {
         return Ok(Asked::NotNative);
@@ -52,7 +52,7 @@ fn ask(world: &World, q: &Question) -> Result<Asked, String> {
                     return Err(format!("{a:?} comes before {b:?}"));
                 }
             }
-            // What a top-k left out may not come before what it kept.
+            // A row that a LIMIT left out must not sort before one that it kept.
             if let (Some(last), false) = (got.last(), got.is_empty()) {
                 let before = all
                     .iter()

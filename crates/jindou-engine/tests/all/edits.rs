@@ -1,21 +1,21 @@
-//! Transactions that make a store hold certain data, whatever it held before.
+//! Transactions after which a store has given data, whatever data was loaded before.
 
 use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
 use jindou_testing::Rng;
 use oxrdf::Quad;
 
-/// Data for a store to be loaded with, and what transactions do to it.
+/// The quads that a store is loaded with, and the transactions that follow.
 pub struct Edits {
-    /// To be loaded: a part of the data, and other quads.
+    /// The quads to load: a part of the data, and other quads.
     pub first: Vec<Quad>,
-    /// Quads that come and go.
+    /// Quads that some transactions add and others remove.
     churn: Vec<Quad>,
     data: Vec<Quad>,
 }
 
 impl Edits {
     pub fn to(rng: &mut Rng, data: &[Quad], quads: fn(&mut Rng) -> Vec<Quad>) -> Self {
-        // Other stores' quads have the same kinds of terms.
+        // Taken from other random data, so that they have the same kinds of terms.
         let others = quads(&mut Rng::new(rng.below(1 << 40) as u64));
         let keep = [10, 50, 90][rng.below(3)];
         let mut first: Vec<Quad> = vec![];
@@ -39,7 +39,7 @@ impl Edits {
         }
     }
 
-    /// The snapshot that holds the data, and the one before the last transaction.
+    /// Applies the transactions. Returns the snapshot before the last one, and the one with the data.
     pub fn apply(&self, rng: &mut Rng, loaded: Snapshot) -> [Snapshot; 2] {
         let mut before = loaded;
         let mut now = before.clone();
@@ -57,7 +57,8 @@ impl Edits {
                 }
             };
             let last = i + 1 == transactions;
-            // Everything takes part in some transactions; the last one makes it the data.
+            // Each transaction changes some of the quads; the last one adds the missing data and removes all other
+            // quads.
             for q in self.first.iter().chain(&self.churn) {
                 if last || rng.chance(30) {
                     change(q, !last && rng.chance(50));

@@ -1,4 +1,5 @@
-//! Groups that only `?a = ?b` or `sameTerm(?a, ?b)` connects, against `spareval`: every kind of value against every other.
+//! Groups of patterns that only `?a = ?b` or `sameTerm(?a, ?b)` connects, compared with `spareval`, with every kind of
+//! value.
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_plan::{Form, PlanOptions, Weight};
@@ -33,7 +34,7 @@ impl Data {
         }
     }
 
-    /// Says how the plan runs it after comparing the answers.
+    /// Compares the answers with `spareval`, and returns the plan's EXPLAIN.
     fn compare(&self, query: &str) -> String {
         let query = format!("PREFIX : <http://e/> {query}");
         let want = answer(&self.quads, &query)
@@ -86,7 +87,7 @@ impl Data {
     }
 }
 
-/// Each term once below `:p` and once below `:q`.
+/// Each term as the object of one triple with `:p`, and of one with `:q`.
 fn all_pairs() -> Data {
     pairs(terms())
 }
@@ -113,7 +114,7 @@ fn every_value_against_every_other() {
         !plan.contains("product") && !plan.contains("cross"),
         "{plan}"
     );
-    // The other way round, with a filter alongside it, below DISTINCT, and as a question.
+    // The comparison reversed, with a second filter, below DISTINCT, and in an ASK.
     data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?y = ?x && ISLITERAL(?y)) }");
     data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?y = ?x) FILTER(!sameTerm(?x, ?y)) }");
     data.compare("SELECT DISTINCT ?s { ?s :p ?x . ?t :q ?y FILTER(?x = ?y && !ISIRI(?x)) }");
@@ -123,7 +124,8 @@ fn every_value_against_every_other() {
     );
 }
 
-/// Comparisons of two sides are what their join matches by, wherever they stand: no pair is tested that does not match.
+/// Comparisons between the two sides of a join become its keys, wherever they are written, so that no other pairs are
+/// tested.
 #[test]
 fn joins_match_by_comparisons() {
     let quads = (0..150)
@@ -203,7 +205,7 @@ fn joins_match_by_comparisons() {
         assert!(plan.contains(matched), "{matched}\n{pattern}\n{plan}");
         assert!(!plan.contains("product"), "{pattern}\n{plan}");
     }
-    // One row looks for its partners from the term that it has.
+    // One row on the left: its partners are looked up from its term instead of a hash table.
     let plan = data.compare("SELECT ?t ?x ?y { :s1 :p ?x OPTIONAL { ?t :q ?y FILTER(?x = ?y) } }");
     assert!(!plan.contains("hash"), "{plan}");
 }
@@ -218,7 +220,7 @@ fn subjects_and_predicates() {
     data.compare("SELECT * { ?s :p ?x . ?x :p ?z . ?t :q ?y . ?y :q ?w FILTER(?s = ?t) }");
 }
 
-/// Parts other than patterns: unbound values, computed ones, sub-queries.
+/// Groups other than patterns: with unbound values, computed values, sub-queries.
 #[test]
 fn parts_of_every_kind() {
     let data = all_pairs();
@@ -247,7 +249,7 @@ fn parts_of_every_kind() {
         ),
     ] {
         for filter in ["?x = ?y", "?y = ?x", "sameTerm(?x, ?y)"] {
-            // Large computed floats have another form in `spareval` ("16777217" for 1.6777217E7).
+            // `spareval` writes large computed floats differently ("16777217" for 1.6777217E7).
             if filter.starts_with("sameTerm") && left.contains("?z + 1") {
                 continue;
             }
@@ -259,7 +261,7 @@ fn parts_of_every_kind() {
             ));
         }
     }
-    // The oracle tries all triples of terms.
+    // With few terms, since the oracle tries all triples of them.
     let data = pairs(terms().into_iter().step_by(3));
     data.compare(
         "SELECT ?s { ?s :p ?x FILTER EXISTS { ?t :q ?y . ?u :p ?z FILTER(?y = ?z && ?x = ?z) } }",
@@ -326,8 +328,8 @@ fn random_groups() {
     }
 }
 
-/// Equal values of which `spareval` knows nothing: times with and without a zone (UTC is the implicit one), integers and decimals
-/// beyond 64 bits and 18 digits; and literals that are not values at all.
+/// Equal values that `spareval` does not treat as equal: times with and without a time zone (UTC is the implicit one),
+/// integers and decimals beyond 64 bits and 18 digits; also ill-typed literals.
 #[test]
 fn values_of_our_own() {
     let classes: [&[(&str, &str)]; 17] = [
@@ -364,7 +366,7 @@ fn values_of_our_own() {
         &[("300", "byte")],
         &[("300", "int"), ("300.0", "decimal"), ("3e2", "double")],
         &[("1E400", "double"), ("INF", "float"), ("INF", "double")],
-        // Rounded to a double first, it would be another float.
+        // If it were rounded to a double first, it would become another float.
         &[("1.000000059604644776", "decimal"), ("1.00000006", "float")],
         &[("true", "boolean"), ("1", "boolean")],
         &[("yes", "boolean")],

@@ -1,4 +1,4 @@
-//! Plans that another executor is asked to run first, and fails to.
+//! Plans that another executor is asked to run first, and that fail there.
 
 use jindou_engine::{
     CollectSink, ExecOptions, Execution, ExecutionOutcome, Executor, ExecutorChoice, ParallelSink,
@@ -12,9 +12,9 @@ use jindou_store::testing::store_of;
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::{Arc, Mutex};
 
-/// The CPU in another executor's place: it gives some rows and fails then.
+/// An executor that runs plans on the CPU, and fails after some rows.
 struct Failing {
-    /// A plan whose steps it is asked to run.
+    /// A plan of which it is asked to run the steps.
     plan: Plan,
     rows: usize,
     error: fn() -> Error,
@@ -22,7 +22,7 @@ struct Failing {
     whole: bool,
 }
 
-/// Takes this many rows, and then no more.
+/// A sink that passes on this many rows, and then fails.
 struct First<'s> {
     left: usize,
     error: fn() -> Error,
@@ -100,7 +100,7 @@ impl Executor for Failing {
     }
 }
 
-/// Keeps rows from all workers.
+/// A sink that collects the rows of all workers.
 #[derive(Default)]
 pub struct All(pub Mutex<Vec<Vec<u32>>>);
 
@@ -118,7 +118,7 @@ impl ParallelSink for All {
     }
 }
 
-/// 200 nodes in a ring, and the pairs two steps apart.
+/// A store of 200 nodes in a ring, and a plan for the pairs of nodes two steps apart.
 pub fn ring() -> (tempfile::TempDir, Snapshot, Plan) {
     let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{}", i % 200));
     let p = NamedNode::new_unchecked("http://e/p");
@@ -165,7 +165,7 @@ fn rows_come_once_whenever_the_other_executor_fails() {
                 };
                 let (sink, mut streamed) = (All::default(), CollectSink::default());
                 let demanded = matches!(executor, ExecutorChoice::Demanded(_));
-                // What cannot be said before the first row is a failure of the one that was demanded.
+                // An executor that is demanded must not fail, except by rejecting the plan before the first row.
                 if demanded && fails && !matches!(error(), Error::Unsupported(_)) {
                     let e = execution.run(&sink).map(|_| ()).unwrap_err();
                     assert!(

@@ -1,4 +1,4 @@
-//! Cancellation, deadlines, memory limits, early stops, threads, panics, and the executor boundary.
+//! Cancellation, deadlines, memory limits, early ends, threads, panics, and errors of sinks.
 
 use jindou_engine::{
     ChecksumSink, CollectSink, CountSink, ExecOptions, QueryTerms, Sink, Summed, execute,
@@ -12,7 +12,7 @@ use jindou_testing::Stopwatch;
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::time::Duration;
 
-/// A ring of `n` vertices, each with edges to the next `degree` ones.
+/// A ring of `n` vertices, each with edges to the next `degree` vertices.
 fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
     let node = |i: usize| NamedNode::new_unchecked(format!("http://e/n{}", i % n));
     let p = NamedNode::new_unchecked("http://e/p");
@@ -38,8 +38,8 @@ fn count(plan: &Plan, snapshot: &Snapshot, options: &ExecOptions) -> Result<u64>
     Ok(sink.rows)
 }
 
-/// A filter of more conditions than there is time for ends at its deadline, and holds no more memory than the query may use: for the
-/// values of conditions inside of one another, not for all there are.
+/// A filter with too many conditions for its deadline ends in time. Its memory depends on how deeply conditions are
+/// nested, not on how many there are.
 #[test]
 fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
     let (_folder, snapshot) = ring(3000, 2);
@@ -61,7 +61,8 @@ fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
         "{:?}",
         begin.elapsed()
     );
-    // Nested as deep as members are many: each level holds its values while those inside are made.
+    // Many members in one list, then a deep nesting in which each level holds its values while inner levels are
+    // computed.
     let few = vec!["(isBlank(?a) && isBlank(?b))"; 200].join(" || ");
     let deep = (0..60).fold("isIRI(?a)".to_owned(), |inside, i| match i % 2 {
         0 => format!("(isIRI(?b) && !({inside} && isIRI(?a)))"),
@@ -79,7 +80,7 @@ fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
             ..ExecOptions::default()
         };
         assert_eq!(count(&plan, &snapshot, &options).unwrap(), rows);
-        // Two bytes per row and level of the batch, of which the batches themselves are the greater part.
+        // Two bytes for each row of the batch and level of nesting, and the batches, which are larger.
         assert!(memory.peak() < 1 << 20, "{}", memory.peak());
         assert_eq!(memory.used(), 0);
     }
@@ -157,8 +158,8 @@ fn memory_is_bounded_and_given_back() {
     }
 }
 
-/// Operators that hold rows, or make many: what the plan must contain, who holds too much (or one of these), the query. All take long on
-/// [`ring`]`(400, 40)`.
+/// Queries with operators that hold or produce many rows: an operator that the plan must contain, the holders of which
+/// an error about memory must name one, and the query. All queries take long on [`ring`]`(400, 40)`.
 const OPERATORS: [(&str, &str, &str); 10] = [
     (
         "Join",
@@ -266,7 +267,7 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
         let mut plan = operator_plan(&snapshot, operator, text);
         for (threads, weight) in [(1, Weight::Light), (2, Weight::Heavy)] {
             plan.weight = weight;
-            // Those that hold nothing but batches are refused the first of them.
+            // An operator that holds nothing but batches must already fail to allocate the first one.
             let limit = if holder.is_empty() {
                 8 << 10
             } else {
@@ -280,7 +281,7 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
             };
             match count(&plan, &snapshot, &options) {
                 Err(Error::Limit(m)) => {
-                    // Keys are terms that the query creates, and rows are held with them: either may be most.
+                    // The error may name the terms that the query creates, or the rows that are held with them.
                     let is_named = holder.split('|').any(|h| m.to_string().contains(h));
                     assert!(is_named, "{text}: {m}");
                 }
@@ -291,7 +292,7 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
     }
 }
 
-/// Rows that workers sort apart and merge are in the order that one worker gives.
+/// Rows that several workers have sorted and merged are in the same order as those of one worker.
 #[test]
 fn rows_sorted_by_several_workers_are_in_order() {
     let (_folder, snapshot) = ring(300, 9);
@@ -322,7 +323,7 @@ fn rows_sorted_by_several_workers_are_in_order() {
         let (width, one) = rows(1);
         assert!(one.len() > 4000, "{text}");
         assert_eq!(rows(4).1, one, "{text}");
-        // Without terms that the query creates, the order is that of the terms' bytes.
+        // If the query creates no terms, the order is that of the terms' bytes.
         if text.contains("ORDER BY ?c DESC(?a) ?b") {
             let key = |r: &[Vec<u8>]| (r[2].clone(), std::cmp::Reverse(r[0].clone()), r[1].clone());
             let keys: Vec<_> = one.chunks(width).map(key).collect();
@@ -369,7 +370,8 @@ fn a_limit_stops_the_pipeline_early() {
     assert_eq!(count(&ask, &snapshot, &ExecOptions::default()).unwrap(), 1);
 }
 
-/// One of a million rows costs some hundred of them: whether the row has columns or not, and above operators too.
+/// Getting the first of a million rows must not produce many rows: whether rows have columns or not, also with
+/// operators above.
 #[test]
 fn the_first_row_comes_before_the_others() {
     let (_folder, snapshot) = ring(400, 40);

@@ -1,4 +1,4 @@
-//! The engine against brute force, a model of operators and `spareval`; fork-join over shards; limits.
+//! Tests the engine against brute force, a model of its operators and `spareval`; fork-join over shards; limits.
 
 mod brute_force;
 mod edits;

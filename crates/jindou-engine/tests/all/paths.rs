@@ -1,4 +1,5 @@
-//! Property paths: random queries against the definitions of SPARQL 1.1 §18, and searches that begin where an end is known.
+//! Compares random property paths with the definitions of SPARQL 1.1 §18, and checks that searches start from a known
+//! end.
 
 use crate::support::heap::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
@@ -73,8 +74,8 @@ fn random_paths_over_a_graph_that_is_no_store_agree_with_the_definitions() {
     agree(2_000..2_060, 20, true);
 }
 
-/// `cargo test --release -p jindou-engine --test all paths:: -- --ignored --nocapture`; `JINDOU_SEED` and `JINDOU_STORES` (of 50
-/// queries each) choose others.
+/// `cargo test --release -p jindou-engine --test all paths:: -- --ignored --nocapture`; `JINDOU_SEED` and
+/// `JINDOU_STORES` (of 50 queries each) choose other queries.
 #[test]
 #[ignore = "long: 100,000 queries"]
 fn a_hundred_thousand_random_paths_agree_with_the_definitions() {
@@ -85,7 +86,7 @@ fn a_hundred_thousand_random_paths_agree_with_the_definitions() {
     agree(seeds, 50, true);
 }
 
-/// A hierarchy of `n` concepts under five each, with collections of them and roles.
+/// A hierarchy of `n` concepts with five top concepts, collections of concepts, and roles.
 fn hierarchy(n: usize) -> Vec<Quad> {
     let name = |kind: &str, i: usize| NamedNode::new_unchecked(format!("http://e/{kind}{i}"));
     let edge = |s: NamedNode, p: &str, o: NamedNode| {
@@ -116,7 +117,7 @@ fn hierarchy(n: usize) -> Vec<Quad> {
     out
 }
 
-/// Runs queries and looks at the rows that all operators and steps hand on.
+/// Runs queries, and checks that all operators of each together output at most the given number of rows.
 fn do_little(snapshot: &Snapshot, queries: &[(&str, u64)]) {
     let mut wrong = 0;
     for (text, most) in queries {
@@ -141,7 +142,7 @@ fn do_little(snapshot: &Snapshot, queries: &[(&str, u64)]) {
     assert_eq!(wrong, 0);
 }
 
-/// Each of these asked for whole closures, 20,000 rows and more, when nothing said where they may begin.
+/// Without the known end, each of these queries would compute a whole closure of 20,000 rows and more.
 #[test]
 fn searches_begin_where_an_end_is_known() {
     let data = hierarchy(4_000);
@@ -221,7 +222,8 @@ fn searches_begin_where_an_end_is_known() {
     do_little(&snapshot, &queries);
 }
 
-/// With the graph's variable the patterns alongside a path have something in common, which must not make a product of them.
+/// In GRAPH ?g, a path and the patterns next to it share the graph variable. That must not make the planner join them
+/// by a product.
 #[test]
 fn searches_begin_where_an_end_is_known_in_graphs() {
     let mut data = hierarchy(2_000);
@@ -256,7 +258,8 @@ fn searches_begin_where_an_end_is_known_in_graphs() {
     do_little(&snapshot, &queries);
 }
 
-/// The label in one language, else in another, else any: the second and third OPTIONAL may find the variable bound.
+/// A label in one language, otherwise in another, otherwise any: the second and third OPTIONAL may find ?l already
+/// bound.
 #[test]
 fn optionals_of_one_variable_go_on_from_their_rows() {
     let mut data = hierarchy(2_000);

@@ -1,4 +1,4 @@
-//! Random queries over all operators: planned, run by the engine, and compared with `spareval`.
+//! Plans and runs random queries with all operators, and compares the answers with `spareval`.
 
 use crate::edits::Edits;
 use crate::support::HeapGraph;
@@ -30,40 +30,41 @@ fn run(snapshot: &dyn Graph, plan: &Plan, options: &ExecOptions) -> jindou_model
     Ok(Answer::Rows(vec![], rows))
 }
 
-/// Random data, and random queries over it.
+/// Functions that make random data, and random queries over it.
 #[derive(Clone, Copy)]
 struct Maker {
     quads: fn(&mut Rng) -> Vec<Quad>,
     query: fn(&mut Rng, &[Quad]) -> Query,
 }
 
-/// All operators.
+/// Queries with all operators.
 const ALL: Maker = Maker { quads, query };
-/// Parts that only comparisons of their values connect.
+/// Queries in which only comparisons of values connect some groups.
 const COMPARING: Maker = Maker {
     quads: comparing_quads,
     query: comparing_query,
 };
 
-/// How a store comes to hold the data.
+/// How the data gets into a store.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Loaded,
-    /// A part of it and other quads are loaded; transactions make it the data.
+    /// A part of the data and other quads are loaded; then transactions add and remove quads until the data is
+    /// complete.
     Edited,
-    /// In a graph that is not a store.
+    /// The data is in a graph that is not a store ([`HeapGraph`]).
     OnHeap,
-    /// Loaded into several shards, and read in place from one of them.
+    /// The data is loaded into several shards, and queried at one of them, which requests data from the others.
     Sharded,
     /// As [`Self::Edited`], in several shards.
     ShardedEdited,
 }
 
-/// Several shards, placed and cut in every way.
+/// A random number of shards, with a random placement and block size, and one of them.
 fn sharding(rng: &mut Rng) -> (Sharding, u32) {
     let shards = [2, 3, 6, 12][rng.below(4)];
     let placement = [Placement::Range, Placement::Hash][rng.below(2)];
-    // Most have blocks of one id.
+    // Most have blocks that are as small as possible.
     let shift = [None, None, Some(1), Some(4)][rng.below(4)];
     let sharding = Sharding::new(shards)
         .with_placement(placement)
@@ -71,7 +72,7 @@ fn sharding(rng: &mut Rng) -> (Sharding, u32) {
     (sharding, rng.below(shards as usize) as u32)
 }
 
-/// A store that holds the data, and what it was before the last transaction.
+/// A graph with the data, and the graph before the last transaction.
 fn store_of(
     rng: &mut Rng,
     data: &[Quad],
@@ -204,7 +205,7 @@ fn random_queries_over_changed_shards_agree_with_spareval() {
 }
 
 /// `cargo test --release -p jindou-engine --test all queries:: -- --ignored --nocapture`; `JINDOU_SEED` and
-/// `JINDOU_STORES` (of 50 queries each) choose others.
+/// `JINDOU_STORES` (of 50 queries each) choose other queries.
 #[test]
 #[ignore = "long: 100,000 queries"]
 fn a_hundred_thousand_random_queries_agree_with_spareval() {
@@ -239,7 +240,7 @@ fn random_comparisons_over_shards_agree_with_spareval() {
 }
 
 /// `cargo test --release -p jindou-engine --test all random_comparisons -- --ignored --nocapture`; `JINDOU_SEED` and
-/// `JINDOU_STORES` (of 50 queries each) choose others.
+/// `JINDOU_STORES` (of 50 queries each) choose other queries.
 #[test]
 #[ignore = "long: 200,000 queries"]
 fn two_hundred_thousand_random_comparisons_agree_with_spareval() {
@@ -251,7 +252,7 @@ fn two_hundred_thousand_random_comparisons_agree_with_spareval() {
     many(seed, stores / 10, 50, COMPARING, Way::Sharded);
 }
 
-/// The loops that have a way of their own for AVX2, without it.
+/// Runs the random queries without the loops that use AVX2.
 #[test]
 fn random_queries_without_avx2_agree_with_spareval() {
     let this = std::env::current_exe().expect("this test's program");

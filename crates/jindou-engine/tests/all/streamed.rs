@@ -1,5 +1,5 @@
-//! Rows that another executor gives in blocks: any worker takes them, few are there at a time, and whatever ends the
-//! query ends the executor.
+//! Rows that another executor delivers in blocks. Any worker processes them, few blocks exist at a time, and whatever
+//! ends the query also ends the executor.
 
 use crate::fall_back::{All, ring};
 use jindou_engine::{
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Blocks that exist, the most that ever did, and those that were given.
+/// Number of blocks that exist, the largest such number, and the number of blocks delivered.
 #[derive(Default)]
 struct Count {
     now: AtomicUsize,
@@ -24,7 +24,7 @@ struct Count {
     given: AtomicUsize,
 }
 
-/// Some rows, row by row.
+/// A block of rows, which is counted while it exists.
 struct Block {
     columns: Vec<Vec<u32>>,
     rows: usize,
@@ -51,7 +51,7 @@ impl Drop for Block {
     }
 }
 
-/// The CPU in another executor's place: it gives each of its rows `times` times, in blocks of a given size.
+/// An executor that runs plans on the CPU, and delivers all rows `times` times, in blocks of a given size.
 struct Blocks {
     plan: Plan,
     times: usize,
@@ -59,7 +59,7 @@ struct Blocks {
     count: Arc<Count>,
     /// True if it runs whole plans.
     whole: bool,
-    /// The outcome of the first call that failed.
+    /// The error of the first delivery that failed.
     ended: Arc<Mutex<Option<Error>>>,
 }
 
@@ -148,13 +148,13 @@ impl Executor for Blocks {
     }
 }
 
-/// A sink that takes its time, and notes the threads that it is called on.
+/// A sink that takes a while for each batch, and records the threads that call it.
 #[derive(Default)]
 struct Slow {
     threads: Mutex<HashSet<ThreadId>>,
     rows: AtomicUsize,
     each: Duration,
-    /// Rows after which it fails.
+    /// Number of rows after which it fails.
     fails: Option<usize>,
 }
 
@@ -200,7 +200,8 @@ fn options(threads: usize) -> ExecOptions {
     }
 }
 
-/// Each executor choice with a new executor.
+/// Each choice of an executor, with a new executor, its counts, and whether rows are buffered before they are
+/// delivered.
 fn choices(new: impl Fn() -> Blocks) -> Vec<(ExecutorChoice, Arc<Count>, bool)> {
     [false, true]
         .into_iter()
@@ -250,7 +251,7 @@ fn any_thread_takes_blocks_and_few_are_there_at_a_time() {
             );
             assert!(ran.profile.threads >= seen);
             let most = count.most.load(Ordering::SeqCst);
-            // One that is given, those in the queue, and one at each worker.
+            // The block being delivered, those in the queue, and one at each worker.
             assert!(
                 most <= 2 * threads,
                 "{most} blocks, {threads} threads, {hold}"
@@ -261,7 +262,7 @@ fn any_thread_takes_blocks_and_few_are_there_at_a_time() {
     }
 }
 
-/// Operators above the exploration, with the rows that the CPU alone gives.
+/// Operators above the exploration: compares their rows with those that the CPU alone produces.
 #[test]
 fn operators_take_blocks_as_they_take_morsels() {
     let (_folder, snapshot, _) = ring();
@@ -298,7 +299,7 @@ fn operators_take_blocks_as_they_take_morsels() {
                 assert_eq!(ran.why_here, None, "{text}");
                 let mut got = got.0.into_inner().unwrap();
                 got.sort_unstable();
-                // Numbers are terms of the query, which count from the first in both.
+                // Computed numbers are query-local terms, whose ids may differ.
                 assert_eq!(got.len(), want.len(), "{text}");
                 if !text.contains("COUNT") {
                     assert_eq!(got, want, "{text}");
@@ -315,7 +316,7 @@ fn operators_take_blocks_as_they_take_morsels() {
 #[test]
 fn enough_rows_end_the_executor() {
     let (_folder, snapshot, _) = ring();
-    // The steps run there, the slice here.
+    // The executor runs the steps; the LIMIT is applied here.
     let plan = heavy(
         "SELECT ?a ?c { ?a <http://e/p> ?b . ?b <http://e/p> ?c } LIMIT 60",
         &snapshot,
@@ -341,7 +342,7 @@ fn enough_rows_end_the_executor() {
     }
 }
 
-/// A sink that fails, a query that is cancelled, one whose time is over: the executor ends, and no block is left.
+/// If the sink fails, the query is cancelled, or its time is over, the executor ends and no blocks are left.
 #[test]
 fn what_ends_the_query_ends_the_executor() {
     let (_folder, snapshot, _) = ring();
@@ -400,7 +401,7 @@ fn what_ends_the_query_ends_the_executor() {
     }
 }
 
-/// Held rows count; where they do not fit, the CPU answers, and nothing was delivered before.
+/// Buffered rows are charged. If there is not enough memory, the CPU runs the plan; no rows were delivered before.
 #[test]
 fn rows_that_cannot_be_held_are_made_here() {
     let (_folder, snapshot, _) = ring();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 /// Values per chunk.
 const CHUNK: usize = 64;
 
-/// A growing array whose versions share chunks. Cloning is O(1); a change copies one chunk and one pointer for each other chunk.
+/// A growing array whose versions share chunks. Cloning is O(1). A change copies one chunk, and the pointers to all
+/// chunks.
 #[derive(Clone, Debug)]
 pub struct CowVec<T> {
     chunks: Arc<Vec<Arc<Vec<T>>>>,
@@ -60,7 +61,7 @@ impl<T: Clone> CowVec<T> {
 }
 
 impl<T: Clone + Default> CowVec<T> {
-    /// Sets a value; the array grows with default values if needed.
+    /// Sets the value at an index; the array grows with default values if needed.
     pub fn set(&mut self, at: usize, value: T) {
         while self.len <= at {
             self.push(T::default());

@@ -1,6 +1,7 @@
-//! Changes by updates since the base, apart from edges: terms, and the predicates and graphs of single vertices.
+//! Changes by updates since the base was written, except edges: new terms, and predicates and graphs of single
+//! vertices.
 //!
-//! All of it is shared by snapshots: cloning is O(1), and a change copies what it touches.
+//! Snapshots share this data: cloning is O(1), and a change copies only the parts that it touches.
 
 mod list;
 mod tail;

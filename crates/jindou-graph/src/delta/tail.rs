@@ -1,4 +1,4 @@
-//! Terms that updates added: consecutive ids from the first tail id on, shared by snapshots.
+//! Terms that updates added: their ids are consecutive from [`FIRST_TAIL_ID`] on. Snapshots share them.
 
 use crate::segment::CowTree;
 use jindou_model::{FIRST_TAIL_ID, VertexId};
@@ -7,10 +7,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Terms per chunk.
 const CHUNK: usize = 128;
-/// Chunks per shelf.
+/// Chunks per shelf: the pointers to chunks are in two levels, so that adding a term does not copy all pointers.
 const SHELF: usize = 256;
 
-/// Some terms, one after the other.
+/// The bytes of some terms with consecutive ids, and the end of each term in these.
 #[derive(Clone, Debug, Default)]
 struct TermChunk {
     bytes: Vec<u8>,
@@ -30,13 +30,13 @@ impl TermChunk {
 
 type Shelf = Vec<Arc<TermChunk>>;
 
-/// Terms that updates added, shared by snapshots. Cloning is O(1); adding a term copies a chunk, a shelf's pointers and
-/// a path of the index.
+/// Terms that updates added, shared by snapshots. Cloning is O(1). Adding a term copies a chunk, the pointers of a
+/// shelf, and a path of the index tree.
 #[derive(Clone, Debug, Default)]
 pub struct TailTerms {
     len: u32,
     shelves: Arc<Vec<Arc<Shelf>>>,
-    /// Upper half: hash of the term; lower half: its number.
+    /// Index of terms. Upper 32 bits: hash of the term; lower 32 bits: its number, from 0 on.
     numbers: CowTree<u64>,
 }
 
@@ -57,8 +57,7 @@ impl TailTerms {
         self.len == 0
     }
 
-    /// Assigns the next ids to the terms. The caller has made sure that they are new and distinct, and that there are
-    /// ids left.
+    /// Assigns the next ids to the terms. The terms must be new and distinct, and enough ids must be left.
     pub fn extend(&mut self, terms: &[Vec<u8>]) {
         let mut index: Vec<u64> = Vec::with_capacity(terms.len());
         let shelves = Arc::make_mut(&mut self.shelves);
@@ -91,7 +90,7 @@ impl TailTerms {
         self.numbers.apply(&index, &[]);
     }
 
-    /// Id of a term of the tail. O(log terms).
+    /// Id of a term, if updates added it. O(log terms).
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         if self.len == 0 {
@@ -111,13 +110,13 @@ impl TailTerms {
         (0..self.len).map_while(|n| self.get(n))
     }
 
-    /// Hashes of terms (upper half) and their numbers, ascending.
+    /// The hash (upper 32 bits) and number (lower 32 bits) of each term, ascending.
     pub fn order(&self) -> impl Iterator<Item = u64> + '_ {
         self.numbers.iter()
     }
 
-    /// Restores terms from a file: their bytes one after the other, the end of each, and [`Self::order`]. `None` if
-    /// these are inconsistent. O(bytes): chunks are copied, nothing is hashed or sorted.
+    /// Restores terms from a file: `bytes` has all terms in sequence, `ends` the end of each, `order` the values of
+    /// [`Self::order`]. `None` if these are inconsistent. O(bytes): chunks are copied, but not hashed or sorted.
     #[must_use]
     pub fn from_parts(bytes: &[u8], ends: &[u64], order: &[u64]) -> Option<Self> {
         let len = u32::try_from(ends.len()).ok()?;
@@ -160,13 +159,13 @@ impl TailTerms {
         shelf.get(n / CHUNK % SHELF)?.get(n % CHUNK)
     }
 
-    /// The canonical bytes of a tail id.
+    /// The canonical bytes of the term with an id; `None` if updates did not add this id.
     #[must_use]
     pub fn term(&self, id: VertexId) -> Option<&[u8]> {
         self.get(id.0.checked_sub(FIRST_TAIL_ID)?)
     }
 
-    /// Bytes on the heap, including what other snapshots share. O(terms / 100).
+    /// Bytes on the heap, including chunks that other snapshots share. O(terms / 100).
     #[must_use]
     pub fn bytes(&self) -> usize {
         let chunk = |c: &Arc<TermChunk>| 64 + c.bytes.capacity() + c.ends.capacity() * 4;

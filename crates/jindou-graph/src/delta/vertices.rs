@@ -1,5 +1,5 @@
-//! Effects of edits on index vertices: predicates of single vertices beyond their characteristic sets, graphs and their
-//! subjects.
+//! Effects of updates on vertices and graphs: predicates of single vertices that their characteristic sets lack, and
+//! named graphs with their subjects.
 
 use super::list::CowVec;
 use crate::segment::{CowTree, Finger};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// `vertex << 32 | predicate`.
+/// A pair as one integer: `vertex << 32 | predicate`.
 fn pair(vertex: u32, predicate: u32) -> u64 {
     u64::from(vertex) << 32 | u64::from(predicate)
 }
@@ -39,20 +39,21 @@ impl<'a> BaseSets<'a> {
     }
 }
 
-/// Effects of edits on index vertices. All of it is a superset of the actual state: what an edge added is removed with
-/// the last edge that an update added, but the base's part stays.
+/// Effects of updates on vertices and graphs. Entries may be supersets of the current content: an entry that an update
+/// added is removed with the last added edge that needs it, but predicates and graphs of the base stay even if all
+/// their edges were removed.
 #[derive(Clone, Debug, Default)]
 pub struct VertexDelta {
-    /// By direction: predicates that a vertex has beyond its characteristic set.
+    /// By direction: pairs of a vertex and a predicate that its characteristic set lacks.
     more: [CowTree<u64>; 2],
     wide: WideSets,
-    /// `[graph, predicate, subject]` of added edges of named graphs.
+    /// `[graph, predicate, subject]` of the edges that updates added to named graphs.
     graphs: CowTree<[u32; 3]>,
-    /// Named graphs that lost edges.
+    /// Named graphs that lost edges, and may therefore be empty.
     shrunk: CowTree<u32>,
 }
 
-/// Changes of vertices' predicates in one direction: `vertex << 32 | predicate`, ascending.
+/// Changes of vertices' predicates in one direction. Pairs are `vertex << 32 | predicate`, ascending.
 #[derive(Debug, Default)]
 pub struct MoreChange {
     /// Pairs to add.
@@ -62,7 +63,7 @@ pub struct MoreChange {
 }
 
 impl VertexDelta {
-    /// The predicates of a vertex, ascending.
+    /// The predicates of a vertex in a direction, ascending: those of the base, and those that updates added.
     #[must_use]
     pub fn predicates_of<'a>(
         &self,
@@ -85,13 +86,13 @@ impl VertexDelta {
         Cow::Owned(all)
     }
 
-    /// Returns true if edits gave the vertex the predicate.
+    /// Returns true if updates added the predicate to the vertex.
     #[must_use]
     pub fn has_more(&self, v: u32, p: u32, direction: Direction) -> bool {
         self.more[direction as usize].contains(&pair(v, p))
     }
 
-    /// Vertices with predicates beyond their sets, ascending.
+    /// Vertices with predicates that their characteristic sets lack, ascending.
     #[must_use]
     pub fn widened(&self, direction: Direction) -> Vec<u32> {
         let mut out: Vec<u32> = self.more[direction as usize]
@@ -102,13 +103,14 @@ impl VertexDelta {
         out
     }
 
-    /// The distinct out-lists of those vertices, and the number of vertices with each.
+    /// The distinct predicate lists of the vertices in [`Self::widened`] for edges that leave, and the number of
+    /// vertices with each.
     pub fn widened_sets(&self) -> impl Iterator<Item = (&[u32], u32)> {
         self.wide.iter()
     }
 
-    /// Pairs, `vertex << 32 | predicate`, to add for one predicate: those keys with new edges that lack the predicate
-    /// so far.
+    /// Pairs, `vertex << 32 | predicate`, to insert for one predicate: those of the `keys` that do not have the
+    /// predicate yet. `keys` are the keys of added edges.
     pub fn fresh_keys<'k>(
         &'k self,
         base: BaseSets<'k>,
@@ -125,7 +127,8 @@ impl VertexDelta {
             .map(move |v| pair(v, p))
     }
 
-    /// Changes the predicates of vertices. Returns true if a set was added that no vertex had before.
+    /// Changes the predicates of vertices. Returns true if a vertex now has a list of predicates for edges that leave
+    /// that no vertex had before, so that plans should be made again.
     pub fn change(&mut self, base: BaseSets<'_>, changes: [MoreChange; 2]) -> bool {
         let mut came = false;
         for (direction, change) in [Direction::Out, Direction::In].into_iter().zip(changes) {
@@ -164,31 +167,32 @@ impl VertexDelta {
         came
     }
 
-    /// Adds and removes `[graph, predicate, subject]`, ascending, and graphs that lost edges.
+    /// Inserts and removes triples `[graph, predicate, subject]`, and adds graphs that lost edges. All slices are
+    /// ascending.
     pub fn change_graphs(&mut self, inserts: &[[u32; 3]], removals: &[[u32; 3]], shrunk: &[u32]) {
         self.graphs.apply(inserts, removals);
         self.shrunk.apply(shrunk, &[]);
     }
 
-    /// Returns true if edits added edges to the graph.
+    /// Returns true if updates added edges to the graph that still exist.
     #[must_use]
     pub fn has_graph(&self, graph: u32) -> bool {
         let first = self.graphs.first_from(&[graph, 0, 0]);
         first.is_some_and(|f| f[0] == graph)
     }
 
-    /// Returns true if the graph may have lost its last edge.
+    /// Returns true if updates removed edges of the graph, so that it may be empty.
     #[must_use]
     pub fn may_be_empty(&self, graph: u32) -> bool {
         self.shrunk.contains(&graph)
     }
 
-    /// Graphs that may have lost their last edge, ascending.
+    /// Graphs from which updates removed edges, so that they may be empty; ascending.
     pub fn shrunk(&self) -> impl Iterator<Item = u32> + '_ {
         self.shrunk.iter()
     }
 
-    /// Graphs that edits added edges to, ascending. O(log edits) each, and less where they have few edges.
+    /// Graphs to which updates added edges, ascending. At most O(log edits) per graph.
     pub fn graphs(&self) -> impl Iterator<Item = u32> + '_ {
         let mut at = Some([0; 3]);
         let mut finger = Finger::default();
@@ -200,7 +204,7 @@ impl VertexDelta {
         })
     }
 
-    /// Predicates of edges that edits added to a graph, ascending. O(log edits) each.
+    /// Predicates of edges that updates added to a graph, ascending. O(log edits) per predicate.
     pub fn graph_predicates(&self, graph: u32) -> impl Iterator<Item = u32> + '_ {
         let mut at = Some([graph, 0, 0]);
         std::iter::from_fn(move || {
@@ -210,7 +214,7 @@ impl VertexDelta {
         })
     }
 
-    /// Subjects of such edges, ascending.
+    /// Subjects of the edges of one predicate that updates added to a graph, ascending.
     pub fn graph_subjects(&self, graph: u32, predicate: u32) -> impl Iterator<Item = u32> + '_ {
         let all = self
             .graphs
@@ -218,19 +222,21 @@ impl VertexDelta {
         all.flatten().map(|e| e[2])
     }
 
-    /// The predicates that a vertex has beyond its set, all of one direction: `vertex << 32 | predicate`, ascending.
+    /// Pairs of a vertex and a predicate in one direction that its characteristic set lacks: `vertex << 32 |
+    /// predicate`, ascending.
     #[must_use]
     pub fn more(&self, direction: Direction) -> &CowTree<u64> {
         &self.more[direction as usize]
     }
 
-    /// `[graph, predicate, subject]` of edges that edits added to named graphs, ascending.
+    /// `[graph, predicate, subject]` of the edges that updates added to named graphs, ascending.
     #[must_use]
     pub fn graph_entries(&self) -> &CowTree<[u32; 3]> {
         &self.graphs
     }
 
-    /// Restores the delta from a file: all lists ascending, and [`Self::widened_sets`]. The caller has checked the ids.
+    /// Restores the delta from a file. All lists are ascending; `wide` has the values of [`Self::widened_sets`]. The
+    /// caller has checked the ids.
     #[must_use]
     pub fn from_parts<'a>(
         more: [&[u64]; 2],
@@ -250,7 +256,7 @@ impl VertexDelta {
         out
     }
 
-    /// Bytes on the heap, including what other snapshots share.
+    /// Bytes on the heap, including data that other snapshots share.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let more: usize = self.more.iter().map(CowTree::bytes).sum();
@@ -258,16 +264,17 @@ impl VertexDelta {
     }
 }
 
-/// The distinct predicate lists of widened vertices with counts, so that planning never walks the vertices.
+/// The distinct out-lists of the vertices in [`VertexDelta::widened`], with counts, so that planning need not read each
+/// vertex.
 #[derive(Clone, Debug, Default)]
 struct WideSets {
     lists: CowVec<Arc<[u32]>>,
-    /// Hash, number in `lists`, vertices.
+    /// Hash of a list, its index in `lists`, and the number of vertices that have it.
     counts: CowTree<(u64, u32, u32)>,
 }
 
 impl WideSets {
-    /// Changes the count of a list. Returns true if it was not counted before.
+    /// Adds `by` to the number of vertices with a list. Returns true if the number was 0 and is not now.
     fn count(&mut self, list: &[u32], by: i64) -> bool {
         if by == 0 {
             return false;
@@ -288,7 +295,8 @@ impl WideSets {
                 if new != old {
                     self.counts.apply(&[new], &[old]);
                 }
-                // A list is kept, so that one that is repeatedly added and removed does not take room each time.
+                // A list without vertices stays in `lists`, so that adding and removing a list repeatedly does not grow
+                // the array.
                 old.2 == 0 && count > 0
             }
             None => {

@@ -1,11 +1,11 @@
-//! Construction of views, and counts and keys of a view without reading lists.
+//! Construction of views, and counts and keys that need no lists.
 
 use super::view::{EdgeView, GraphScope};
 use super::{NamedSegment, Patch, Segment};
 use jindou_model::DEFAULT_GRAPH;
 
 impl<'a> EdgeView<'a> {
-    /// Creates a view of edges of the default graph, edges of named graphs with a graph column, and changes over both.
+    /// Creates a view of edges of the default graph, edges of named graphs, and a patch of both.
     #[inline]
     #[must_use]
     pub fn new(default: Segment<'a>, named: NamedSegment<'a>, patch: Option<&'a Patch>) -> Self {
@@ -16,14 +16,15 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// Numbers of keys of the default graph's segment and of the named graphs', without those that a patch added. O(1).
+    /// Numbers of keys of the default graph's segment and of the named graphs' segment. Keys that a patch added do not
+    /// count. O(1).
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
         [self.default.key_count, self.named.key_count]
     }
 
-    /// Appends a key, at the relative position `share` (0 to 1) among the keys of the default graph's segment, or of
-    /// the named graphs' if that has none.
+    /// Appends the key at the relative position `share` (0 to 1) among the keys of the default graph's segment or, if
+    /// this is empty, of the named graphs' segment.
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         let count = match self.default.key_count {
             0 => self.named.key_count,
@@ -43,12 +44,11 @@ impl<'a> EdgeView<'a> {
         self.named.is_empty()
     }
 
-    /// Appends the keys of this view that have an edge in `scope`: [`Self::candidate_keys`] of a view without a patch,
-    /// without those that have no edge.
+    /// Appends the keys of a view without a patch that have an edge in `scope`.
     pub(crate) fn keys_with_edges(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.candidate_keys(scope, out);
-        // Where graphs are not chosen, every candidate has an edge.
+        // Unless some named graphs are selected, every candidate has an edge.
         if self.plain(scope).is_some() || matches!(scope, GraphScope::Union | GraphScope::AnyNamed)
         {
             return;
@@ -63,9 +63,9 @@ impl<'a> EdgeView<'a> {
         out.truncate(write);
     }
 
-    /// Appends the first `most` of [`Self::keys_with_edges`] that are not before the page. `is_before` must be
-    /// monotonic: true for a prefix of the keys. O(log keys + keys of the page), unless named graphs are selected: then
-    /// every key of the page is read.
+    /// Appends the first `most` keys of [`Self::keys_with_edges`] for which `is_before` is false. `is_before` must be
+    /// true for a prefix of the ascending keys: those before the page. O(log keys + keys of the page), and also the
+    /// lists of these keys if only some named graphs are visible.
     pub(crate) fn keys_page(
         &self,
         scope: GraphScope<'_>,
@@ -91,7 +91,7 @@ impl<'a> EdgeView<'a> {
             || matches!(scope, GraphScope::Union | GraphScope::AnyNamed);
         let (mut a, mut b, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
         while out.len() < most_out {
-            // This many of each suffice for the next this many of both.
+            // The next `wanted` keys are among the next `wanted` of each of the two segments.
             let wanted = (most_out - out.len()).min(u32::MAX as usize) as u32;
             a.clear();
             b.clear();
@@ -118,7 +118,7 @@ impl<'a> EdgeView<'a> {
     }
 }
 
-/// The number of the first of `keys` keys that is not before a page.
+/// The number of the first of `keys` keys for which `is_before` is false.
 fn first_number(
     keys: u32,
     read: impl Fn(u32, &mut Vec<u32>),

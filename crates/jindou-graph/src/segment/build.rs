@@ -1,10 +1,10 @@
-//! Building one segment from its sorted edges.
+//! Builds one segment from its sorted edges.
 
 use super::finder::{self, FinderArrays};
 use super::{KeyFinder, NamedSegment, PackedEdges, Packing, Segment};
 use jindou_model::Invariant;
 
-/// The arrays of one segment in ordinary memory.
+/// The arrays of one segment on the heap.
 #[derive(Debug, Clone, Default)]
 pub struct SegmentArrays {
     /// The key finder.
@@ -15,7 +15,7 @@ pub struct SegmentArrays {
     pub offsets: Vec<u32>,
     /// Neighbour lists of all keys in key order.
     pub neighbours: Vec<u32>,
-    /// For named segments only: replaces `offsets` and `neighbours`, which are empty.
+    /// Packed edges of a named segment, instead of `offsets` and `neighbours`, which are then empty.
     pub packed: Option<PackedEdges>,
     /// Length of the longest list.
     pub max_degree: u32,
@@ -35,7 +35,7 @@ impl SegmentArrays {
             + self.packed.as_ref().map_or(0, PackedEdges::bytes)
     }
 
-    /// Distinct edges.
+    /// Number of distinct edges.
     #[must_use]
     pub fn edges(&self) -> u64 {
         let packed = self.packed.as_ref().map_or(0, |p| p.edges);
@@ -50,7 +50,7 @@ impl SegmentArrays {
         }
     }
 
-    /// The segment over these arrays; empty for a named one.
+    /// The segment in these arrays; empty if they contain a named segment.
     #[must_use]
     pub fn view(&self) -> Segment<'_> {
         if self.packed.is_some() {
@@ -64,8 +64,8 @@ impl SegmentArrays {
         }
     }
 
-    /// The named segment over these arrays, which were made with the same `packing` and the graphs `graphs`; empty for
-    /// a segment of the default graph.
+    /// The named segment in these arrays; empty if they contain a segment of the default graph. `packing` must be the
+    /// one that they were finished with, and `graphs` its graphs.
     #[must_use]
     pub fn named_view<'a>(&'a self, packing: &Packing, graphs: &'a [u32]) -> NamedSegment<'a> {
         let Some(p) = &self.packed else {
@@ -85,9 +85,9 @@ impl SegmentArrays {
     }
 }
 
-/// Builds a segment from edges in ascending order. Repeated edges count once.
+/// Builds a segment from edges in ascending order. Duplicate edges are added once.
 ///
-/// Memory: 4 bytes per edge (8 with graphs), 8 per key.
+/// Memory: 4 bytes per edge (8 with graphs), and 8 bytes per key.
 #[derive(Debug, Default)]
 pub struct SegmentBuilder {
     keys: Vec<u32>,
@@ -98,7 +98,7 @@ pub struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// Creates a builder; `named` segments carry graphs and are [finished](Self::finish_named) with a packing.
+    /// Creates a builder. Edges of a `named` segment have graphs; it is completed by [`Self::finish_named`].
     #[must_use]
     pub fn new(named: bool) -> Self {
         Self {
@@ -115,7 +115,8 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds edges of the default graph, as `key << 32 | neighbour`, ascending and not before any edge already added.
+    /// Adds edges of the default graph, `key << 32 | neighbour`, in ascending order. None may be less than an edge
+    /// already added.
     pub fn push_pairs(&mut self, sorted: &[u64]) {
         debug_assert!(!self.named);
         for &e in sorted {
@@ -123,8 +124,8 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds one edge, not before any edge already added in (key, neighbour, graph) order.
-    // Called once for each edge of a load: a function call costs a tenth of it.
+    /// Adds one edge. It must not be less than an edge already added, in (key, neighbour, graph) order.
+    // Inlined since it is called once for each edge of a load, of whose time a function call would take a tenth.
     #[inline(always)]
     pub fn push(&mut self, key: u32, neighbour: u32, graph: u32) {
         if self.keys.last() == Some(&key) {
@@ -152,7 +153,7 @@ impl SegmentBuilder {
         self.neighbours.len()
     }
 
-    /// Checks that offsets of 32 bits can count the edges.
+    /// Checks that 32-bit offsets can count the edges.
     ///
     /// # Errors
     /// [`Error::Limit`](jindou_model::Error::Limit) from 2^32 edges on.
@@ -170,7 +171,7 @@ impl SegmentBuilder {
         ))
     }
 
-    /// Finishes the segment. An error if there are 2^32 edges or more: offsets are 32 bits wide.
+    /// Completes the segment. An error if there are 2^32 edges or more: offsets have 32 bits.
     pub fn finish(mut self) -> jindou_model::Result<SegmentArrays> {
         self.fits()?;
         let key_count = self.keys.len() as u32;
@@ -198,8 +199,8 @@ impl SegmentBuilder {
         })
     }
 
-    /// Finishes the named segment, packed. Errors as [`Self::finish`]. The packing has the graphs and vertices of all
-    /// edges.
+    /// Completes the named segment by packing the edges. `packing` must contain the graphs and vertices of all edges.
+    /// Errors as [`Self::finish`].
     pub fn finish_named(mut self, packing: &Packing) -> jindou_model::Result<SegmentArrays> {
         let graphs = std::mem::take(&mut self.graphs);
         let mut arrays = self.finish()?;
@@ -225,7 +226,7 @@ mod tests {
             named: bool,
         ) {
             let mut edges = edges;
-            // One key with many edges: some blocks of offsets have wide fields.
+            // One key has many edges, so that some blocks of offsets need wide fields.
             edges.extend((0..hub).map(|n| (77, n + 1, 2)));
             let packing = Packing::new(4000, vec![1, 2, 3]);
             let mut b = SegmentBuilder::new(named);

@@ -1,4 +1,5 @@
-//! Data that readers computed from a patch, cached for the next reader of the same version: merged lists, and keys.
+//! Data that readers computed from a version of a patch, cached for later readers of the same version: merged lists,
+//! and keys.
 
 use super::dirty::DirtyBits;
 use super::merged_lists::{MergedLists, MergedLookup};
@@ -7,35 +8,36 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Largest number of ids cached for one patch: 16 megabytes.
+/// Largest number of ids cached for one version of a patch: 16 MiB.
 const ROOM: usize = 4 << 20;
 
-/// Merged lists and keys that readers computed from one version of a patch. A clone is meant to be changed: it starts
-/// empty, but knows which of the merged lists remain valid.
+/// Merged lists and keys that readers computed from one version of a patch. A patch is cloned to be changed, so a clone
+/// starts with empty caches; it keeps the previous version's merged lists for those keys that do not change.
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     lists: Mutex<FxHashMap<u32, Arc<[u32]>>>,
     keys: OnceLock<Arc<[u32]>>,
-    /// The inner `None` means that they do not fit.
+    /// The merged lists of all keys, once a thread has computed them; the inner `None` means that they exceed [`ROOM`].
     merged: OnceLock<Option<Arc<MergedLists>>>,
-    /// Lists of an earlier version.
+    /// Lists of an earlier version, which remain valid for unchanged keys.
     older: Option<OlderVersion>,
-    /// Number of lists that readers merged.
+    /// Number of lists that readers of this version merged so far.
     spent: AtomicU64,
     /// True while a thread computes `merged`.
     making: AtomicBool,
     kept: AtomicUsize,
 }
 
-/// Merged lists of an earlier version, and the keys that were changed since. All later versions share these bits, like
-/// a patch's dirty bits: a version may see some bits of later ones.
+/// Merged lists of an earlier version, and the keys that were changed since. All later versions share `changed`, like a
+/// patch's dirty bits: a version may also see bits that later versions set, and then merges lists needlessly.
 #[derive(Clone, Debug)]
 struct OlderVersion {
     lists: Arc<MergedLists>,
     changed: Arc<DirtyBits>,
 }
 
-/// Number of changed keys up to which earlier lists are used, for each key of their own.
+/// Lists of an earlier version are discarded when the number of changed keys is about the number of their keys divided
+/// by this.
 const OUTLASTS: u64 = 2;
 
 impl Clone for Derived {
@@ -80,7 +82,7 @@ impl Derived {
         made
     }
 
-    /// Looks a key up in the merged lists; `Unknown` if there are none that are valid for it.
+    /// Looks a key up in the merged lists; `Unknown` if no valid list for it is stored.
     #[inline]
     pub fn find(&self, key: u32) -> MergedLookup<'_> {
         match (self.merged.get(), &self.older) {
@@ -90,7 +92,7 @@ impl Derived {
         }
     }
 
-    /// Invalidates the lists of keys that are about to change.
+    /// Invalidates the earlier version's lists of keys that are about to change.
     pub fn change(&mut self, keys: impl Iterator<Item = u32>) {
         let Some(o) = &self.older else { return };
         keys.for_each(|key| o.changed.add(key));
@@ -99,10 +101,10 @@ impl Derived {
         }
     }
 
-    /// Number of lists that readers must have merged before merging and caching the lists of all keys pays off. `keys`
-    /// is the number of keys.
+    /// Number of lists that readers must have merged before it pays off to merge and cache the lists of all `keys`
+    /// keys.
     pub fn worth(&self, keys: u64) -> u64 {
-        /// Cost of merging a list compared with copying one that remains valid.
+        /// Cost of merging a list relative to copying a list that remains valid.
         const COPY: u64 = 4;
         match self.older {
             Some(_) => keys / COPY,
@@ -110,18 +112,18 @@ impl Derived {
         }
     }
 
-    /// Returns true while the lists of this version may be merged.
+    /// Returns true until the lists of this version have been merged or found too large.
     #[inline]
     pub fn may_be_merged(&self) -> bool {
         self.merged.get().is_none()
     }
 
-    /// Adds lists that a reader merged; returns the total.
+    /// Adds to the number of lists that readers merged; returns the total.
     pub fn spend(&self, lists: u64) -> u64 {
         self.spent.fetch_add(lists, Relaxed) + lists
     }
 
-    /// Caches the result of `make`, unless another thread is computing it. `make` gets the largest number of ids.
+    /// Caches the result of `make`, unless another thread computes it. `make` gets the largest number of ids that fit.
     pub fn merge(&self, make: impl FnOnce(usize) -> Option<MergedLists>) {
         if self.making.swap(true, Relaxed) || !self.may_be_merged() {
             return;

@@ -1,14 +1,14 @@
-//! Marks of the keys that were touched: one bit to read, with false positives.
+//! Marks the keys that a patch touches. A test reads one bit and may be a false positive.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Bits per touched key, so that at most one untouched key in this many appears dirty.
+/// Bits per touched key: at most one in 32 bits is set, so at most about one in 32 untouched keys is a false positive.
 const BITS_A_KEY: u64 = 32;
-/// Upper bound on the bits: those that a mask of 31 bits addresses.
+/// Largest number of bits.
 const MAX_BITS: u64 = 1 << 31;
 
-/// A folded bitmap that all versions of a patch share. Bits are only ever set, and those of a version are set before
-/// the version is published; an older version then sees some more false positives.
+/// A bitmap of keys modulo its length, shared by all versions of a patch. Bits are only ever set, and the bits of a
+/// version are set before it is published. Older versions see the bits of newer ones as false positives.
 #[derive(Debug)]
 pub(super) struct DirtyBits {
     words: Box<[AtomicU64]>,
@@ -45,7 +45,7 @@ impl DirtyBits {
         }
     }
 
-    /// The current bits, and the mask.
+    /// The current bits, and the mask that maps a key to its bit.
     pub fn copy(&self) -> (Vec<u64>, u32) {
         let words = self.words.iter().map(|w| w.load(Relaxed)).collect();
         (words, self.mask)

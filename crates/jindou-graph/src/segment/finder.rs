@@ -1,4 +1,4 @@
-//! From a vertex to the number of its key in a segment.
+//! Finds the number of a key in a segment.
 //!
 //! | kind | chosen when | memory | a lookup touches |
 //! |---|---|---|---|
@@ -6,22 +6,23 @@
 //! | bitmap and rank | at least one id in 16 of the range is a key | 2 bits per id in range | 1 line |
 //! | directory | otherwise | 4.5 B per key | 1 line of the directory, 1 of keys |
 //!
-//! Merged segments have keys among the base's ids and among those of the tail, with most of the id space between. Their
-//! bitmaps and directories are over *folded* ids, in which the tail directly follows the base.
+//! Segments that a merge wrote may have keys among the base's ids and among those of the tail, with a very large gap in
+//! between. Their bitmaps and directories are over *folded* ids, in which the ids of the tail follow those of the base
+//! without a gap.
 
 use super::{FIRST_KEY, FinderKind, prefetch};
 use bytemuck::{Pod, Zeroable};
 use jindou_model::FIRST_TAIL_ID;
 use jindou_model::mapped::contradicts;
 
-/// "This vertex is not a key."
+/// The result for a vertex that is not a key.
 pub const NO_KEY: u32 = u32::MAX;
 
-/// Number of runs up to which a segment is searched as intervals. Sixteen 12-byte runs are three cache lines that stay
-/// in the first-level cache, and a branch-free scan of them costs less than one miss.
+/// Largest number of runs of keys for which a segment uses intervals. Sixteen runs of 12 bytes are three cache lines,
+/// which stay in the first-level cache. A branch-free scan of them costs less than one cache miss.
 pub const MAX_INTERVALS: usize = 16;
 
-/// Mean number of keys in one directory bucket: two buckets' keys fill a cache line.
+/// Mean number of keys in a bucket of a directory: the keys of two buckets fill a cache line.
 const BUCKET_KEYS: u32 = 8;
 
 /// A run of consecutive keys.
@@ -36,15 +37,15 @@ pub struct Interval {
     pub base: u32,
 }
 
-/// 64 ids: which of them are keys, and the number of keys before them.
+/// A block of 64 ids of a bitmap: a bit for each id, and the number of keys before the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct RankBlock {
-    /// Bit `i` is set if id `first + 64 * block + i` is a key.
+    /// Bit `i` is set if id `first + 64 * block + i` is a key, where `block` is the block's index.
     pub bits: u64,
     /// Number of keys before this block.
     pub rank: u32,
-    /// Zero.
+    /// Padding, always 0.
     pub pad: u32,
 }
 
@@ -53,22 +54,22 @@ pub struct RankBlock {
 pub enum KeyFinder<'a> {
     /// No keys.
     Empty,
-    /// Ascending, disjoint runs.
+    /// Ascending, disjoint runs of keys.
     Intervals(&'a [Interval]),
-    /// Bits from `first` (a multiple of 64) on.
+    /// A bitmap of the ids from `first` (a multiple of 64) on.
     Bitmap {
         /// Id of bit 0.
         first: u32,
         /// The bits.
         blocks: &'a [RankBlock],
     },
-    /// Sorted keys; bucket `b` holds the keys with `(key - first) >> shift == b`.
+    /// Sorted keys; bucket `b` contains the keys with `(key - first) >> shift == b`.
     Directory {
         /// The smallest key.
         first: u32,
-        /// log2 of the ids in a bucket.
+        /// log2 of the number of ids in a bucket.
         shift: u32,
-        /// Number of the first key of each bucket, and one entry more.
+        /// Number of the first key of each bucket, and the number of keys.
         buckets: &'a [u32],
         /// All keys, ascending.
         keys: &'a [u32],
@@ -82,22 +83,23 @@ pub enum KeyFinder<'a> {
         /// The bits.
         blocks: &'a [RankBlock],
     },
-    /// As `Directory`; buckets are of folded ids, keys as they are.
+    /// As `Directory`, with buckets of folded ids. The keys are not folded.
     FoldedDirectory {
         /// Folded id of the first tail id.
         fold: u32,
         /// The smallest key, folded.
         first: u32,
-        /// log2 of the folded ids in a bucket.
+        /// log2 of the number of folded ids in a bucket.
         shift: u32,
-        /// Number of the first key of each bucket, and one entry more.
+        /// Number of the first key of each bucket, and the number of keys.
         buckets: &'a [u32],
         /// All keys, ascending.
         keys: &'a [u32],
     },
 }
 
-/// The folded id of `v`: those of the tail begin at `fold`, which is above all ids of the base.
+/// The folded id of `v`: ids of the tail are mapped to `fold` and the following numbers; other ids stay unchanged.
+/// `fold` must be above all ids of the base.
 #[inline]
 #[must_use]
 pub fn folded(v: u32, fold: u32) -> u32 {
@@ -107,22 +109,22 @@ pub fn folded(v: u32, fold: u32) -> u32 {
     }
 }
 
-/// The arrays of a directory without folded ids, for readers that know no other kind.
+/// The arrays of a directory without folded ids, for readers such as device kernels that do not implement folding.
 #[derive(Clone, Debug, Default)]
 pub struct PlainDirectory {
     /// The smallest key.
     pub first: u32,
-    /// log2 of the ids in a bucket.
+    /// log2 of the number of ids in a bucket.
     pub shift: u32,
-    /// Number of the first key of each bucket, and one entry more.
+    /// Number of the first key of each bucket, and the number of keys.
     pub buckets: Vec<u32>,
     /// All keys, ascending.
     pub keys: Vec<u32>,
 }
 
 impl KeyFinder<'_> {
-    /// Builds a directory of the same keys, if this finder folds ids. O(keys). Its buckets are as uneven as the ids
-    /// are.
+    /// A directory of the same keys without folded ids; `None` if this finder does not fold ids. O(keys). If keys are
+    /// both in the base and in the tail, most of its buckets are empty, and the other ones very large.
     #[must_use]
     pub fn unfolded(&self, key_count: u32) -> Option<PlainDirectory> {
         if !matches!(
@@ -143,7 +145,7 @@ impl KeyFinder<'_> {
         })
     }
 
-    /// The key number of `v`, or [`NO_KEY`].
+    /// The number of key `v`; [`NO_KEY`] if `v` is not a key.
     #[inline]
     #[must_use]
     pub fn find(&self, v: u32) -> u32 {
@@ -172,8 +174,8 @@ impl KeyFinder<'_> {
         }
     }
 
-    /// [`Self::find`] of every id: `out[i] = find(ids[i])`. The kind is matched once per batch, and the cache lines of
-    /// kinds that miss are prefetched.
+    /// [`Self::find`] of every id: `out[i] = find(ids[i])`. The kind is matched once per batch, and cache lines are
+    /// prefetched for all kinds except intervals.
     pub fn find_many(&self, ids: &[u32], out: &mut Vec<u32>) {
         out.clear();
         out.reserve(ids.len());
@@ -250,8 +252,8 @@ impl KeyFinder<'_> {
         }
     }
 
-    /// Appends the keys numbered `from .. to`, ascending; never more than `to - from`, even if the file is damaged.
-    /// O(log runs + keys), for bitmaps O(log blocks + blocks crossed).
+    /// Appends the keys numbered `from .. to`, ascending; never more than `to - from` keys, even if the file is
+    /// damaged. O(log runs + keys); for bitmaps O(log blocks + blocks read).
     pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
         if from >= to {
             return;
@@ -294,7 +296,7 @@ impl KeyFinder<'_> {
         out.truncate(most);
     }
 
-    /// The kind.
+    /// The kind of this finder.
     #[must_use]
     pub fn kind(&self) -> FinderKind {
         match self {
@@ -308,7 +310,7 @@ impl KeyFinder<'_> {
     }
 }
 
-/// Lookups in flight: enough to cover a memory latency at the machine's random-read rate.
+/// Number of lookups that are prefetched ahead: enough to reach the machine's maximum rate of random reads.
 const AHEAD: usize = 16;
 
 #[inline(always)]
@@ -351,7 +353,7 @@ fn find_all_in_directory(
     }
 }
 
-/// Appends the ids of set bits with numbers in a range, while `out` has at most `most` ids.
+/// Appends the ids of the set bits numbered in a range, until `out` has `most` ids.
 #[inline(always)]
 fn bits_into(
     first: u32,
@@ -383,7 +385,7 @@ fn bits_into(
 
 #[inline]
 fn find_interval(runs: &[Interval], v: u32) -> u32 {
-    // No early exit: sixteen independent compares pipeline better than one mispredicted branch.
+    // All runs are compared: sixteen independent comparisons cost less than one mispredicted branch.
     let mut found = NO_KEY;
     for r in runs {
         let d = v.wrapping_sub(r.start);
@@ -409,7 +411,7 @@ fn find_directory(first: u32, shift: u32, buckets: &[u32], keys: &[u32], v: u32)
     find_in_bucket(first, shift, buckets, keys, v, v)
 }
 
-/// Searches for the key `v` in the bucket of `at`.
+/// The number of key `v`, which is searched in the bucket that contains the (folded) id `at`.
 #[inline]
 fn find_in_bucket(first: u32, shift: u32, buckets: &[u32], keys: &[u32], at: u32, v: u32) -> u32 {
     if at < first {
@@ -436,25 +438,25 @@ fn find_in_bucket(first: u32, shift: u32, buckets: &[u32], keys: &[u32], at: u32
 /// A finder's arrays, built from keys.
 #[derive(Debug, Clone, Default)]
 pub struct FinderArrays {
-    /// The format byte of the [`FinderKind`].
+    /// The number of the [`FinderKind`] in the file format.
     pub kind: u8,
-    /// log2 of the ids in a bucket.
+    /// log2 of the number of ids in a bucket.
     pub shift: u32,
-    /// First id of the bitmap or of the buckets.
+    /// First id of the bitmap or of the buckets, folded for folded kinds.
     pub first: u32,
     /// Folded id of the first tail id, for folded kinds.
     pub fold: u32,
     /// Intervals of keys.
     pub intervals: Vec<Interval>,
-    /// The bitmap with its ranks.
+    /// The blocks of the bitmap.
     pub blocks: Vec<RankBlock>,
-    /// Where each bucket begins in `keys`.
+    /// Number of the first key of each bucket, and the number of keys.
     pub buckets: Vec<u32>,
-    /// Stored in the segment only for directories.
+    /// The keys, ascending. Written to the segment's file only for directories.
     pub keys: Vec<u32>,
 }
 
-/// Folded id of the first tail id after a base of this many vertices.
+/// The folded id of the first tail id for a base with this many vertices.
 #[must_use]
 pub fn fold_behind(vertices: u32) -> u32 {
     vertices.saturating_add(1).next_multiple_of(64)
@@ -465,7 +467,8 @@ pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
     build_folded(keys, None)
 }
 
-/// As [`build`]; with `fold`, keys of base and tail may be among them, and those of the tail follow `fold`.
+/// As [`build`]. With `fold`, there may be keys in both the base and the tail, and ids of the tail are folded to start
+/// at `fold`.
 #[must_use]
 pub fn build_folded(keys: Vec<u32>, fold: Option<u32>) -> FinderArrays {
     let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
@@ -508,7 +511,8 @@ pub fn build_folded(keys: Vec<u32>, fold: Option<u32>) -> FinderArrays {
     }
 }
 
-/// A bitmap where keys are dense, otherwise a directory. `at` preserves the order of ids.
+/// Builds a bitmap if keys are dense, otherwise a directory. `at` folds a key (it must preserve the order), and `kinds`
+/// are the kinds of the bitmap and of the directory.
 fn table(keys: Vec<u32>, at: impl Fn(u32) -> u32, kinds: [FinderKind; 2]) -> FinderArrays {
     let [first, last] = [keys.first(), keys.last()].map(|k| at(k.copied().unwrap_or(0)));
     let base = first & !63;
@@ -549,11 +553,12 @@ fn table(keys: Vec<u32>, at: impl Fn(u32) -> u32, kinds: [FinderKind; 2]) -> Fin
     }
 }
 
-/// The shift and the starts of a directory's buckets; `first` and `last` are the ends as given by `at`.
+/// The shift of a directory, and the number of the first key of each bucket. `first` and `last` are the first and last
+/// key, mapped by `at`.
 fn buckets_of(keys: &[u32], first: u32, last: u32, at: impl Fn(u32) -> u32) -> (u32, Vec<u32>) {
     let width = u64::from(last - first) + 1;
     let wanted = (keys.len() as u64 / u64::from(BUCKET_KEYS)).max(1);
-    // Smallest power of two of ids a bucket that leaves at most `wanted` buckets.
+    // The smallest power of two of ids per bucket for which there are at most `wanted` buckets.
     let shift = (width.div_ceil(wanted))
         .next_power_of_two()
         .trailing_zeros()

@@ -1,14 +1,14 @@
-//! The merged lists of all keys that a patch touches, side by side. Readers of one version of a patch would otherwise
-//! merge them again and again. They form a small segment between base and patch.
+//! The merged lists of all keys that a patch touches, stored as a small segment, so that readers of one version of a
+//! patch need not merge a list repeatedly.
 //!
 //! Building it costs about as much as merging each touched key's list once, so it is built when readers have merged
-//! that many ([`EdgeView::note_merged`]): in any case at most twice the least possible work is done.
+//! this number of lists ([`EdgeView::note_merged`]). The work is then at most twice the least possible.
 
 use super::finder::{FinderArrays, build_folded, fold_behind};
 use super::{EdgeView, NO_KEY, Patch, PatchFinger};
 use jindou_model::FIRST_TAIL_ID;
 
-/// Longer lists are merged on request: there are few of them, and they take much memory.
+/// Lists longer than this number of ids are not stored but merged on request: they are few, and take much memory.
 const LONG: usize = 1 << 16;
 
 /// Merged lists of all keys that a patch of the default graph touches.
@@ -19,25 +19,25 @@ pub(super) struct MergedLists {
     neighbours: Vec<u32>,
     /// Numbers of keys whose lists are not stored here, ascending.
     long: Vec<u32>,
-    /// The last key that is not a vertex of the tail. The tail's keys are folded to follow it, so the finder must not
-    /// be used for vertices of the base after it.
+    /// The last key that is not in the tail. The finder maps keys of the tail to the ids after this one, so it must not
+    /// look up vertices of the base after it.
     last: u32,
 }
 
 /// Result of looking a key up in merged lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergedLookup<'a> {
-    /// No edit of the default graph has this key: the base's list is valid.
+    /// The patch has no edit of this key in the default graph: the base's list is valid.
     Untouched,
-    /// Merged.
+    /// The merged list.
     List(&'a [u32]),
-    /// Not stored: to be merged.
+    /// The list is not stored: the caller must merge it.
     Unknown,
 }
 
 impl MergedLists {
-    /// Merges the lists of all keys that the view's patch touches, reusing those of an earlier version; `None` if they
-    /// have more than `room` ids. O(edits + their lists).
+    /// Merges the lists of all keys that the view's patch touches, or copies them from an earlier version where they
+    /// are valid; `None` if they have more than `room` ids. O(edits + lengths of the lists).
     pub fn new(view: &EdgeView<'_>, patch: &Patch, room: usize) -> Option<Self> {
         let alone = EdgeView {
             patch: Some(patch),
@@ -94,12 +94,12 @@ impl MergedLists {
         MergedLookup::List(&self.neighbours[a as usize..b as usize])
     }
 
-    /// Number of keys that it covers.
+    /// Number of keys.
     pub fn keys(&self) -> u64 {
         self.offsets.len().saturating_sub(1) as u64
     }
 
-    /// Memory that it takes, in ids.
+    /// Memory of the lists, in ids.
     pub fn room(&self) -> usize {
         self.neighbours.len() + 2 * self.offsets.len()
     }
@@ -119,7 +119,7 @@ mod tests {
             edits in prop::collection::btree_set((1u32..60, 1u32..9, any::<bool>()), 0..60),
             scattered: bool,
         ) {
-            // Keys of the base, of the tail, and far apart.
+            // Some keys are in the base, some in the tail, and some are far apart.
             let id = |k: u32| if k > 40 { FIRST_TAIL_ID + 7 * k } else if scattered { k * 5_000 } else { k };
             let mut d = SegmentBuilder::new(false);
             let base: BTreeSet<(u32, u32)> = base.into_iter().filter(|e| e.0 <= 40).collect();
@@ -136,8 +136,8 @@ mod tests {
             let patch = pb.finish();
             let view = EdgeView::new(d.view(), super::super::NamedSegment::EMPTY, Some(&patch));
             let merged = MergedLists::new(&view, &patch, 1 << 20).unwrap();
-            // Key finders map ids of the tail to the ids after the base's last key. Vertices of the base with these
-            // ids must not be taken for keys of the tail.
+            // Key finders map ids of the tail to the ids after the base's last key. Vertices of the base with these ids
+            // must not be mistaken for keys of the tail.
             for v in (0..400).chain(195_000..205_000) {
                 if !edits.iter().any(|e| id(e.0) == v) {
                     prop_assert_eq!(merged.find(v), MergedLookup::Untouched);

@@ -1,16 +1,16 @@
-//! Segments: all edges of one predicate in one direction, in compressed-sparse-row form (predicate-based
-//! grouping, ATC '18 §4.2).
+//! Segments: all edges of one predicate in one direction, in compressed-sparse-row form (predicate-based grouping, ATC
+//! '18 §4.2).
 //!
-//! A lookup has two halves. The [`KeyFinder`] maps a vertex to the number of its key, by the cheapest
-//! means that the shape of the key set allows; the offsets then give the key's neighbours:
+//! A lookup has two parts. The [`KeyFinder`] maps a vertex to the number of its key; it has several forms, and a
+//! segment uses the cheapest one that suits its keys. The offsets then give the key's neighbours:
 //!
 //! ```text
 //! vertex ──finder──► key number k ──offsets[k], offsets[k+1]──► neighbours[a..b]   (sorted)
 //!                                └─ no offsets: every key has one neighbour ──► neighbours[k]
 //! ```
 //!
-//! Segments of named graphs have the same shape with a graph next to each neighbour, sorted by (neighbour,
-//! graph), and are packed to bits ([`NamedSegment`]); those of the default graph pay nothing for them.
+//! Segments of named graphs have the same form, but with a graph next to each neighbour, and are sorted by (neighbour,
+//! graph) and compressed to fewer bits ([`NamedSegment`]). Segments of the default graph store no graphs.
 
 mod access;
 mod build;
@@ -46,27 +46,28 @@ use std::ops::Range;
 use jindou_model::NO_VERTEX;
 use jindou_model::mapped::contradicts;
 
-/// The structure by which a segment finds its keys; part of the format.
+/// The data structure in which a segment looks keys up. The numbers are part of the file format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum FinderKind {
     /// No keys.
     Empty = 0,
-    /// A few intervals: arithmetic, no memory touched except the interval table.
+    /// Few intervals of keys, which are searched; no cache miss outside the interval table.
     Intervals = 1,
-    /// Dense keys: one bit for each vertex in range, with ranks alongside; one cache miss.
+    /// Dense keys: one bit per id from the first to the last key, next to counts of earlier bits; one cache miss.
     Bitmap = 2,
-    /// Sparse keys: sorted, with a directory of buckets; two cache misses.
+    /// Sparse keys: a sorted array, and a directory that divides it into buckets; two cache misses.
     Directory = 3,
-    /// A bitmap in which the tail's ids follow the base's.
+    /// A bitmap in which ids of the tail are moved to follow those of the base, so that it does not span the gap
+    /// between.
     FoldedBitmap = 4,
-    /// A directory in which the tail's ids follow the base's.
+    /// A directory in which ids of the tail are moved to follow those of the base.
     FoldedDirectory = 5,
 }
 
 impl FinderKind {
-    /// The kind of a format byte.
+    /// The kind with a number in the file format; `None` for other numbers.
     #[must_use]
     pub fn from_byte(b: u8) -> Option<Self> {
         Some(match b {
@@ -80,7 +81,7 @@ impl FinderKind {
         })
     }
 
-    /// Bytes of an entry of the table that finds keys: an interval, a block of the bitmap, a bucket.
+    /// Bytes per entry of the table in which keys are looked up: of an interval, a block of the bitmap, or a bucket.
     #[must_use]
     pub fn entry_bytes(self) -> u64 {
         match self {
@@ -91,7 +92,7 @@ impl FinderKind {
         }
     }
 
-    /// The name that `info` prints.
+    /// The name in the output of `jindou info`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -105,10 +106,10 @@ impl FinderKind {
     }
 }
 
-/// A segment of the default graph, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap;
-/// views are created once per query step, never per row.
+/// A segment of the default graph, borrowed from mapped, heap or device-visible memory. Copying a `Segment` is cheap.
+/// Views are created once per query step, never once per row.
 ///
-/// Its content is not trusted: a damaged file results in wrong or empty lists, never in a fault.
+/// The content may be damaged: reading then returns wrong or empty lists, but never out-of-bounds memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// Finds keys.
@@ -144,8 +145,8 @@ impl<'a> Segment<'a> {
         self.neighbours.is_empty()
     }
 
-    /// Range of the neighbours of key number `k` in `neighbours`. Empty for `NO_KEY` and for damaged offsets, which mark
-    /// the file.
+    /// Range of the neighbours of key number `k` in `neighbours`. Empty for `NO_KEY`, and for invalid offsets, which
+    /// mark the file as damaged.
     #[inline]
     #[must_use]
     pub fn range(&self, k: u32) -> (usize, usize) {
@@ -196,13 +197,13 @@ impl<'a> Segment<'a> {
         self.neighbours_of(key).binary_search(&neighbour).is_ok()
     }
 
-    /// Prefetches the cache lines that a lookup of `v` will need first.
+    /// Prefetches the cache lines that a lookup of `v` reads first.
     #[inline]
     pub fn prefetch_key(&self, v: u32) {
         self.finder.prefetch(v);
     }
 
-    /// Prefetches the cache lines that [`Self::list`] of `k` will need first.
+    /// Prefetches the cache lines that [`Self::list`] of `k` reads first.
     #[inline]
     pub fn prefetch_list(&self, k: u32) {
         match self.offsets {
@@ -222,22 +223,22 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Interface of both kinds of segments for the load and the check, which walk whole segments.
+/// Common interface of both types of segments, for loading and checking, which read whole segments.
 pub trait KeyRows {
-    /// The finder of keys.
+    /// The key finder.
     fn finder(&self) -> KeyFinder<'_>;
     /// Number of keys.
     fn key_count(&self) -> u32;
     /// Number of edges.
     fn edges(&self) -> u64;
-    /// The edges of key number `k`; empty for damaged offsets.
+    /// The range of the edges of key number `k`; empty for invalid offsets.
     fn range_of(&self, k: u32) -> Range<u64>;
-    /// Neighbour and graph (0 for the default one) of an edge; zeros outside.
+    /// Neighbour and graph (0 for the default graph) of edge `i`; zeros if there is no such edge.
     fn edge(&self, i: u64) -> (u32, u32);
 
-    /// Calls `f` with every (key number, key); returns false if keys are missing.
+    /// Calls `f` with the number of each key and the key; returns false if the finder does not have all keys.
     fn for_each_key(&self, mut f: impl FnMut(u32, u32)) -> bool {
-        /// Number of keys enumerated at once.
+        /// Number of keys enumerated per call of the finder.
         const PART: u32 = 1 << 16;
         let mut keys = Vec::new();
         let mut whole = true;
@@ -309,10 +310,10 @@ impl KeyRows for NamedSegment<'_> {
     }
 }
 
-/// Asks the processor to prefetch `slice[at]`; does nothing out of bounds or where there is no such instruction.
+/// Asks the processor to prefetch `slice[at]`; does nothing out of bounds, or if the processor has no such instruction.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
-    // Prefetching any address is allowed, but an unmapped one costs a walk of the page table.
+    // Prefetching an invalid address is harmless, but an unmapped one costs a walk of the page table.
     if at < slice.len() {
         jindou_model::memory::prefetch_at(slice, at);
     }

@@ -1,35 +1,36 @@
-//! Named graphs' segments: the same shape as the default graph's, packed to bits.
+//! Named graphs' segments: the same structure as segments of the default graph, with fields of as few bits as possible.
 //!
-//! Readers of named graphs merge lists and look at graphs edge by edge, so nothing is lost when they unpack
-//! as they go; what is gained is more than half of the bytes. The default graph's segments stay arrays that
-//! loops borrow.
+//! Readers of named graphs merge lists and test the graph of each edge, so they do not need arrays that they can
+//! borrow, and can unpack edges one by one. Packing saves more than half of the bytes. Segments of the default graph
+//! are not packed, since loops borrow their arrays.
 //!
 //! ```text
 //! edges     entry i at bit i × (v + g): neighbour (v bits), number of its graph (g bits)
-//! graphs    ids by number, ascending; one table a file
+//! graphs    ids by number, ascending; one table per file
 //! offsets   blocks of 64 keys { base u32, place u32 }, and one more; key 64 b + j begins at edge
 //!           base + j + (field j of the words from `place` on), fields as wide as the block has words
 //! ```
 //!
-//! Most subjects have few edges of a predicate, so a field is the small number of edges beyond one per key: about 6 bits
-//! per key in all, in place of 32. A block with a vertex of a million edges gets wider fields and no other does.
+//! Most subjects have few edges of a predicate. A field stores how many edges earlier keys of the block have beyond one
+//! per key, which is a small number: a key needs about 6 bits instead of 32. A block with a vertex of a million edges
+//! has wider fields, but other blocks do not.
 
 use super::finder::{self, FinderArrays, KeyFinder, NO_KEY};
 use jindou_model::mapped::contradicts;
 use std::sync::Arc;
 
-/// Keys that share a base.
+/// Number of keys in a block of offsets, whose fields are relative to the same base.
 pub(crate) const BLOCK_KEYS: u32 = 64;
 
-/// Bytes after the last entry, so that any field can be read as part of one 8-byte word.
+/// Number of bytes after the last entry, so that every field can be read as part of an 8-byte word.
 pub const SLACK: usize = 8;
 
-/// Number of bits that numbers up to `most` need.
+/// Number of bits needed for the numbers up to `most`.
 pub(crate) fn bits_for(most: u32) -> u32 {
     u32::BITS - most.leading_zeros()
 }
 
-/// The field of `width` (at most 32) bits at bit `at`; 0 outside.
+/// Reads the field of `width` (at most 32) bits at bit `at`; 0 if it is out of range.
 #[inline(always)]
 fn field(bytes: &[u8], at: u64, width: u32) -> u32 {
     let byte = (at / 8) as usize;
@@ -39,7 +40,7 @@ fn field(bytes: &[u8], at: u64, width: u32) -> u32 {
     }
 }
 
-/// Appends fields of bits to words.
+/// Appends bit fields to an array of words.
 #[derive(Debug, Default, Clone)]
 pub struct BitWriter {
     /// The words so far.
@@ -48,7 +49,7 @@ pub struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the low `width` (at most 32) bits of a value whose other bits are zero.
+    /// Appends the low `width` (at most 32) bits of a value. Its other bits must be 0.
     #[inline]
     pub fn push(&mut self, value: u32, width: u32) {
         if width == 0 {
@@ -68,16 +69,16 @@ impl BitWriter {
         self.used = end % 64;
     }
 
-    /// Aligns the next field to a word.
+    /// Starts the next field at a new word.
     pub fn align(&mut self) {
         self.used = 0;
     }
 }
 
-/// 64 keys: the first one's edge, and the position of their fields in the words.
+/// A block of 64 keys: the number of its first key's first edge, and the index of the word where its fields start.
 pub type OffsetBlock = [u32; 2];
 
-/// Widths of the fields of a file, and the numbers of its graphs.
+/// The widths of the fields in the segments of a file, and the numbers of its graphs.
 #[derive(Debug, Clone)]
 pub struct Packing {
     vertex_bits: u32,
@@ -86,7 +87,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Creates the packing for vertices up to `vertices` and these graphs: ascending, distinct ids.
+    /// Creates the packing for vertices up to `vertices`, and for these graphs: ascending, distinct ids.
     #[must_use]
     pub fn new(vertices: u32, graphs: Vec<u32>) -> Self {
         Self {
@@ -96,27 +97,27 @@ impl Packing {
         }
     }
 
-    /// Bits of a neighbour.
+    /// Number of bits of a neighbour.
     #[inline]
     #[must_use]
     pub fn vertex_bits(&self) -> u32 {
         self.vertex_bits
     }
 
-    /// Bits of a graph's number.
+    /// Number of bits of a graph's number.
     #[inline]
     #[must_use]
     pub fn graph_bits(&self) -> u32 {
         bits_for(self.count.saturating_sub(1))
     }
 
-    /// The number of a graph; `None` if it is not among the given ones.
+    /// The number of a graph; `None` if the packing does not contain the graph.
     #[must_use]
     pub fn number(&self, graph: u32) -> Option<u32> {
         Some(self.graphs.view().find(graph)).filter(|&k| k != NO_KEY)
     }
 
-    /// All graphs, ascending.
+    /// The ids of all graphs, ascending.
     #[must_use]
     pub fn graph_ids(&self) -> Vec<u32> {
         let mut out = Vec::with_capacity(self.count as usize);
@@ -125,20 +126,20 @@ impl Packing {
     }
 }
 
-/// The arrays of one named segment in ordinary memory, without its finder.
+/// The arrays of one named segment on the heap, without its finder.
 #[derive(Debug, Clone, Default)]
 pub struct PackedEdges {
     /// Number of edges.
     pub edges: u64,
-    /// Empty when every key has one edge.
+    /// Blocks of offsets; empty when every key has one edge.
     pub blocks: Vec<OffsetBlock>,
     /// Fields of the offsets.
     pub fields: Vec<u64>,
-    /// Neighbours with the numbers of their graphs.
+    /// For each edge, the neighbour and the number of the graph.
     pub entries: Vec<u64>,
 }
 
-/// Blocks and fields of offsets, which may be empty: one edge per key.
+/// Packs offsets into blocks and fields. `offsets` may be empty: every key has one edge.
 #[must_use]
 pub fn pack_offsets(offsets: &[u32]) -> (Vec<OffsetBlock>, Vec<u64>) {
     let mut blocks = Vec::new();
@@ -148,7 +149,7 @@ pub fn pack_offsets(offsets: &[u32]) -> (Vec<OffsetBlock>, Vec<u64>) {
             let base = block[0];
             let beyond = |j: usize| block[j] - base - j as u32;
             blocks.push([base, fields.words.len() as u32]);
-            // The last field of the last block is where the last key's edges end.
+            // The last field of the last block is the end of the last key's edges.
             let width = bits_for(beyond(block.len() - 1));
             (0..block.len()).for_each(|j| fields.push(beyond(j), width));
             fields
@@ -163,8 +164,8 @@ pub fn pack_offsets(offsets: &[u32]) -> (Vec<OffsetBlock>, Vec<u64>) {
 }
 
 impl PackedEdges {
-    /// Packs neighbours with the numbers of their graphs; `None` if one does not fit. `offsets` may be empty: one edge
-    /// per key.
+    /// Packs neighbours with the numbers of their graphs; `None` if one is too large for its field. `offsets` may be
+    /// empty: every key has one edge.
     #[must_use]
     pub fn new(
         offsets: &[u32],
@@ -203,8 +204,8 @@ impl PackedEdges {
     }
 }
 
-/// A segment of named graphs, borrowed from mapped memory. Its content is not trusted: a damaged file results in wrong
-/// or empty lists, never in a fault.
+/// A segment of named graphs, borrowed from mapped memory. The content may be damaged: reading then returns wrong or
+/// empty lists, but never out-of-bounds memory.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedSegment<'a> {
     /// Finds keys.
@@ -217,13 +218,13 @@ pub struct NamedSegment<'a> {
     pub blocks: &'a [OffsetBlock],
     /// Fields of the offsets.
     pub fields: &'a [u8],
-    /// Neighbours with the numbers of their graphs.
+    /// For each edge, the neighbour and the number of the graph.
     pub entries: &'a [u8],
-    /// Bits of a neighbour.
+    /// Number of bits of a neighbour.
     pub vertex_bits: u32,
-    /// Bits of a graph's number.
+    /// Number of bits of a graph's number.
     pub graph_bits: u32,
-    /// Graphs by number, ascending.
+    /// The ids of graphs by number, ascending.
     pub graphs: &'a [u32],
 }
 
@@ -241,7 +242,7 @@ impl<'a> NamedSegment<'a> {
         graphs: &[],
     };
 
-    /// Number of (key, neighbour, graph).
+    /// Number of edges; an edge counts once for each graph that has it.
     #[must_use]
     pub fn edge_count(&self) -> u64 {
         self.edges
@@ -253,20 +254,22 @@ impl<'a> NamedSegment<'a> {
         self.edges == 0
     }
 
-    /// Number of blocks of offsets for this many keys: they have a field for each key's start and one for the last end.
+    /// Number of blocks of offsets for this many keys. Offsets have a field for the start of each key's edges, and one
+    /// for the end of the last key's edges. One more block marks the end of the fields.
     #[must_use]
     pub fn block_count(keys: u32) -> u64 {
         u64::from(keys) / u64::from(BLOCK_KEYS) + 2
     }
 
-    /// Number of bytes that the entries must have.
+    /// Number of bytes of the entries of this many edges; `None` if the number overflows.
     #[must_use]
     pub fn entry_bytes(edges: u64, vertex_bits: u32, graph_bits: u32) -> Option<u64> {
         let bits = edges.checked_mul(u64::from(vertex_bits + graph_bits))?;
         Some(bits.div_ceil(64) * 8 + SLACK as u64)
     }
 
-    /// Start of the edges of key number `k`; for `key_count` the end of the last ones.
+    /// The number of the first edge of key number `k`; for `k = key_count` the number of edges. `None` for invalid
+    /// offsets.
     #[inline]
     fn start(&self, k: u32) -> Option<u64> {
         let (b, j) = ((k / BLOCK_KEYS) as usize, k % BLOCK_KEYS);
@@ -276,7 +279,7 @@ impl<'a> NamedSegment<'a> {
         Some(u64::from(base) + u64::from(j) + u64::from(field(self.fields, at, width)))
     }
 
-    /// The edges of key number `k`, as a range of edge numbers. Empty for `NO_KEY` and damaged offsets.
+    /// The edges of key number `k`, as a range of edge numbers. Empty for `NO_KEY` and for invalid offsets.
     #[inline]
     #[must_use]
     pub fn range(&self, k: u32) -> std::ops::Range<u64> {
@@ -296,7 +299,7 @@ impl<'a> NamedSegment<'a> {
         }
     }
 
-    /// The neighbour of edge number `i`; 0 outside.
+    /// The neighbour of edge number `i`; 0 if there is no such edge.
     #[inline]
     #[must_use]
     pub fn neighbour(&self, i: u64) -> u32 {
@@ -304,7 +307,7 @@ impl<'a> NamedSegment<'a> {
         field(self.entries, i.wrapping_mul(width), self.vertex_bits)
     }
 
-    /// The number of the graph of edge number `i`; 0 outside.
+    /// The number of the graph of edge number `i`; 0 if there is no such edge.
     #[inline]
     #[must_use]
     pub fn graph_number(&self, i: u64) -> u32 {
@@ -313,7 +316,7 @@ impl<'a> NamedSegment<'a> {
         field(self.entries, at, self.graph_bits)
     }
 
-    /// The graph of edge number `i`; 0 for a damaged number, which marks the file.
+    /// The id of the graph of edge number `i`; 0 for an invalid number, which marks the file as damaged.
     #[inline]
     #[must_use]
     pub fn graph(&self, i: u64) -> u32 {
@@ -338,7 +341,7 @@ impl<'a> NamedSegment<'a> {
         }
     }
 
-    /// The edges of a vertex, sorted by (neighbour, graph); none if it is not a key.
+    /// The edges of a vertex, sorted by (neighbour, graph); empty if the vertex is not a key.
     #[inline]
     #[must_use]
     pub fn edges_of(&self, v: u32) -> NamedList<'a> {
@@ -357,7 +360,7 @@ impl<'a> NamedSegment<'a> {
     }
 }
 
-/// Iterator over the edges of a key, as (neighbour, graph), sorted. Copies are cheap.
+/// Iterator over the edges of a key as (neighbour, graph), sorted. Cheap to copy.
 #[derive(Clone, Debug)]
 pub struct NamedList<'a> {
     segment: NamedSegment<'a>,
@@ -366,12 +369,12 @@ pub struct NamedList<'a> {
 }
 
 impl<'a> NamedList<'a> {
-    /// The neighbours alone: ascending, once for each graph.
+    /// The neighbours without graphs: ascending, once for each graph.
     pub fn neighbours(self) -> impl Iterator<Item = u32> + 'a {
         (self.next..self.end).map(move |i| self.segment.neighbour(i))
     }
 
-    /// The part from the first edge on whose neighbour is not below `neighbour`. O(log length).
+    /// The edges from the first one on whose neighbour is at least `neighbour`. O(log length).
     #[must_use]
     pub fn from_neighbour(mut self, neighbour: u32) -> Self {
         let (mut low, mut high) = (self.next, self.end);

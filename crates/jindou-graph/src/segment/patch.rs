@@ -1,9 +1,9 @@
-//! Patches: changes that updates made to a segment since it was built (OSDI '16 §6, snapshots).
+//! Patches: the changes that updates made to a segment since it was built (OSDI '16 §6, snapshots).
 //!
-//! A patch never changes a segment's arrays. One bit per key tells whether the key was touched, and the net effect of
-//! all edits is kept sorted alongside: edges that the base lacks, and edges of the base that were removed. Loops over
-//! untouched keys therefore cost one bit test. Patches are values: the next snapshot's patch shares everything that did
-//! not change.
+//! The segment's arrays are never changed. A patch has a bit per key that tells whether the key was touched, and the
+//! net effect of all edits in sorted sets: edges that the base lacks, and edges of the base that were removed. A loop
+//! therefore needs one bit test for an untouched key. A patch is immutable; the patch of the next snapshot shares all
+//! unchanged data with it.
 
 use super::derived::Derived;
 use super::dirty::{Dirty, DirtyBits};
@@ -16,39 +16,39 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Patch {
     dirty: Arc<DirtyBits>,
-    /// Edges of the default graph that the base lacks, as [`edge`] packs them.
+    /// Added edges of the default graph, which the base lacks, as encoded by [`edge`].
     added: CowTree<u64>,
     /// Edges of the base's default graph that were removed.
     removed: CowTree<u64>,
-    /// `[key, neighbour, graph]`, likewise.
+    /// Added edges of named graphs, which the base lacks: `[key, neighbour, graph]`.
     named_added: CowTree<[u32; 3]>,
     named_removed: CowTree<[u32; 3]>,
-    /// Upper bound on the number of keys that have edges here but none in the base; keys whose edges were all removed
-    /// again may be counted.
+    /// Upper bound on the number of keys that have added edges but no edges in the base. Keys whose added edges were
+    /// all removed again may be counted.
     more_keys: u32,
     /// Number of edges when cached plans were last invalidated because counts had changed much.
     noted: u64,
     derived: Derived,
 }
 
-/// Position of the last search of a patch by a reader.
+/// The position of a reader's last search in a patch, which makes lookups of ascending keys fast.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PatchFinger<'a> {
     added: Finger<'a, u64>,
     removed: Finger<'a, u64>,
 }
 
-/// An edge of the default graph in the form in which patches sort it.
+/// Encodes an edge of the default graph as one integer, which sorts by key, then by neighbour.
 #[inline]
 #[must_use]
 pub fn edge(key: u32, neighbour: u32) -> u64 {
     u64::from(key) << 32 | u64::from(neighbour)
 }
 
-/// Changes of one transaction to one patch: edges to add, which did not exist, and edges to remove, which did.
+/// The changes of one transaction to one patch. Edges to add must not exist yet, and edges to remove must exist.
 #[derive(Debug, Default)]
 pub struct PatchChange {
-    /// Edges of the default graph to add, as made by [`edge`].
+    /// Edges of the default graph to add, as encoded by [`edge`].
     pub added: Vec<u64>,
     /// Edges of the default graph to remove.
     pub removed: Vec<u64>,
@@ -59,7 +59,7 @@ pub struct PatchChange {
 }
 
 impl PatchChange {
-    /// Sorts all lists, as [`Patch::apply`] needs them.
+    /// Sorts all lists, as [`Patch::apply`] requires.
     pub fn sort(&mut self) {
         self.added.sort_unstable();
         self.removed.sort_unstable();
@@ -85,7 +85,7 @@ fn keys_of(default: &[u64], named: &[[u32; 3]]) -> Vec<u32> {
     keys
 }
 
-/// Splits an ascending list into values that the tree contains, and the rest.
+/// Splits an ascending list into the values that the tree contains and those that it lacks.
 fn split<T: Copy + Ord>(list: &[T], tree: &CowTree<T>) -> (Vec<T>, Vec<T>) {
     if tree.is_empty() {
         return (Vec::new(), list.to_vec());
@@ -94,34 +94,35 @@ fn split<T: Copy + Ord>(list: &[T], tree: &CowTree<T>) -> (Vec<T>, Vec<T>) {
 }
 
 impl Patch {
-    /// Returns true if `v` may have been touched: one bit, false positives at most 1 in 32.
+    /// Returns true if key `v` may have been touched. Tests one bit; at most 1 in 32 untouched keys is a false
+    /// positive.
     #[inline]
     #[must_use]
     pub fn is_dirty(&self, v: u32) -> bool {
         self.dirty.has(v)
     }
 
-    /// The bits of [`Self::is_dirty`], for loops that test often.
+    /// The bits of [`Self::is_dirty`], for loops that test many keys.
     #[inline]
     #[must_use]
     pub fn dirty(&self) -> Dirty<'_> {
         self.dirty.reader()
     }
 
-    /// The current folded dirty bits, and the mask to fold an id with (for devices and remote readers).
+    /// The current dirty bits, and the mask that maps an id to its bit, for devices and remote readers.
     #[must_use]
     pub fn dirty_bits(&self) -> (Vec<u64>, u32) {
         self.dirty.copy()
     }
 
-    /// Edges of the default graph with this key that were added, and those that were removed.
+    /// The added edges of the default graph with this key, and the removed ones.
     #[must_use]
     pub fn edits_of(&self, key: u32) -> (Slices<'_, u64>, Slices<'_, u64>) {
         let (from, to) = (edge(key, 0), edge(key, u32::MAX));
         (self.added.range(from, to), self.removed.range(from, to))
     }
 
-    /// As [`Self::edits_of`], for a finger that is used with this patch only; fast for ascending keys.
+    /// As [`Self::edits_of`]. `at` must be used with this patch only; it makes lookups of ascending keys fast.
     pub(super) fn edits_at<'a>(
         &'a self,
         key: u32,
@@ -134,7 +135,7 @@ impl Patch {
         )
     }
 
-    /// As [`Self::edits_of`], for named graphs: `[key, neighbour, graph]`.
+    /// The added edges of named graphs with this key, `[key, neighbour, graph]`, and the removed ones.
     #[must_use]
     pub fn named_edits_of(&self, key: u32) -> (Slices<'_, [u32; 3]>, Slices<'_, [u32; 3]>) {
         let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
@@ -144,7 +145,8 @@ impl Patch {
         )
     }
 
-    /// Edits of one edge in all named graphs.
+    /// The edits of one edge in all named graphs: `[key, neighbour, graph]` where it was added, and where it was
+    /// removed.
     #[must_use]
     pub fn named_edits_of_edge(
         &self,
@@ -158,8 +160,8 @@ impl Patch {
         )
     }
 
-    /// State of one edge according to the edits: true if it exists, false if it was removed, `None` if no edit concerns
-    /// it. O(log edits).
+    /// Looks an edge up among the edits: true if it was added, false if it was removed, `None` if neither. O(log
+    /// edits).
     #[must_use]
     pub fn says(&self, key: u32, neighbour: u32, graph: u32) -> Option<bool> {
         let (there, gone) = if graph == DEFAULT_GRAPH {
@@ -175,8 +177,7 @@ impl Patch {
         (there || gone).then_some(there)
     }
 
-    /// Numbers of edges of the default graph with this key that were added to the base's, and that were removed. O(log
-    /// edits).
+    /// Numbers of added edges of the default graph with this key, and of removed ones. O(log edits).
     #[must_use]
     pub fn degree_change(&self, key: u32) -> (u64, u64) {
         let (from, to) = (edge(key, 0), edge(key, u32::MAX));
@@ -186,8 +187,8 @@ impl Patch {
         )
     }
 
-    /// Number of edges of the default graph that the base lacks with one of these keys; with `far`, of those with the
-    /// (one) key, those whose neighbour is in the tail. O(log edits).
+    /// The share (0 to 1) of the added edges of the default graph whose key is in `keys`. With `far`, `keys` has one
+    /// key: the share of its added edges whose neighbour is in the tail. O(log edits).
     #[must_use]
     pub fn tail_share(&self, keys: RangeInclusive<u32>, far: bool) -> f64 {
         let (a, b) = keys.into_inner();
@@ -200,7 +201,7 @@ impl Patch {
         some as f64 / all.max(1) as f64
     }
 
-    /// As above, for named graphs.
+    /// Numbers of added edges of named graphs with this key, and of removed ones. O(log edits).
     #[must_use]
     pub fn named_degree_change(&self, key: u32) -> (u64, u64) {
         let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
@@ -210,7 +211,7 @@ impl Patch {
         )
     }
 
-    /// Touched keys, ascending, each once. O(edits).
+    /// Keys of all edits, ascending, each once. O(edits).
     #[must_use]
     pub fn keys(&self) -> Vec<u32> {
         let mut keys = self.default_keys();
@@ -221,20 +222,20 @@ impl Patch {
                 }
             }
         }
-        // Three ascending runs: a stable sort merges them.
+        // `keys` is three ascending runs, which a stable sort merges.
         keys.sort();
         keys.dedup();
         keys
     }
 
-    /// The smallest key from `from` on with an edge of the default graph that the base lacks. O(log edits).
+    /// The smallest key from `from` on with an added edge of the default graph. O(log edits).
     #[must_use]
     pub fn next_added_key(&self, from: u32) -> Option<u32> {
         let first = self.added.first_from(&edge(from, 0))?;
         Some((first >> 32) as u32)
     }
 
-    /// The smallest key from `from` on with an edge of any graph that the base lacks. O(log edits).
+    /// The smallest key from `from` on with an added edge of any graph. O(log edits).
     #[must_use]
     pub fn next_added_key_of_all(&self, from: u32) -> Option<u32> {
         let named = self.named_added.first_from(&[from, 0, 0]).map(|e| e[0]);
@@ -262,8 +263,8 @@ impl Patch {
         keys
     }
 
-    /// Calls `f` with every key that has an added edge: those of the default graph, then those of named graphs, each
-    /// ascending. O(edits).
+    /// Calls `f` with every key that has an added edge: first the keys of the default graph's edges, then those of
+    /// named graphs' edges, each ascending. O(edits).
     pub fn for_each_added_key(&self, mut f: impl FnMut(u32)) {
         let mut last = None;
         let mut each = |key: u32| {
@@ -276,7 +277,7 @@ impl Patch {
         self.named_added.iter().for_each(|e| each(e[0]));
     }
 
-    /// Approximate number of keys that have edges here but none in the base.
+    /// Approximate number of keys that have added edges but no edges in the base.
     #[must_use]
     pub fn more_keys(&self) -> u32 {
         self.more_keys
@@ -288,7 +289,7 @@ impl Patch {
         (self.added.len() as u64, self.removed.len() as u64)
     }
 
-    /// As above, for named graphs.
+    /// Number of added edges of named graphs, and of removed ones.
     #[must_use]
     pub fn named_counts(&self) -> (u64, u64) {
         (
@@ -297,35 +298,35 @@ impl Patch {
         )
     }
 
-    /// Returns true if edges of the default graph are changed.
+    /// Returns true if edges of the default graph were added or removed.
     #[inline]
     #[must_use]
     pub fn has_default(&self) -> bool {
         !self.added.is_empty() || !self.removed.is_empty()
     }
 
-    /// Returns true if edges of named graphs are changed.
+    /// Returns true if edges of named graphs were added or removed.
     #[inline]
     #[must_use]
     pub fn has_named(&self) -> bool {
         !self.named_added.is_empty() || !self.named_removed.is_empty()
     }
 
-    /// Returns true if named graphs have edges that the base lacks.
+    /// Returns true if edges of named graphs were added.
     #[inline]
     #[must_use]
     pub fn adds_named(&self) -> bool {
         !self.named_added.is_empty()
     }
 
-    /// Returns true if there is an edge with this key that the base lacks.
+    /// Returns true if an edge with this key was added to any graph.
     #[must_use]
     pub fn adds_to(&self, key: u32) -> bool {
         let (default, named) = (self.edits_of(key).0, self.named_edits_of(key).0);
         !default.is_empty() || !named.is_empty()
     }
 
-    /// Number of edits.
+    /// Number of edits: of added and removed edges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.added.len() + self.removed.len() + self.named_added.len() + self.named_removed.len()
@@ -337,7 +338,7 @@ impl Patch {
         self.len() == 0
     }
 
-    /// Bytes on the heap, including what other versions share. O(edits / 100).
+    /// Bytes on the heap, including data that other versions share. O(edits / 100).
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.dirty.bytes()
@@ -352,13 +353,13 @@ impl Patch {
         &self.derived
     }
 
-    /// Applies a change. Returns the keys that lost added edges, ascending, and those of these edges that are in named
-    /// graphs. O(change log edits).
+    /// Applies a change. Returns the keys of edges that had been added and are now removed again, ascending, and those
+    /// of these edges that are in named graphs. O(change log edits).
     pub fn apply(&mut self, change: &PatchChange) -> (Vec<u32>, Vec<[u32; 3]>) {
         for list in [&change.added, &change.removed] {
             self.derived.change(list.iter().map(|e| (e >> 32) as u32));
         }
-        // An edge that is added back is no longer an edit, nor is one that is removed again.
+        // Adding a removed edge, or removing an added one, cancels the earlier edit.
         let (back, fresh) = split(&change.added, &self.removed);
         let (dropped, gone) = split(&change.removed, &self.added);
         self.added.apply(&fresh, &dropped);
@@ -379,7 +380,7 @@ impl Patch {
         }
         if self.dirty.is_full() {
             let keys = self.keys();
-            // Twice the room that it currently needs.
+            // For twice the current number of keys, so that the bits are not full again soon.
             let bits = DirtyBits::for_keys(keys.len() as u64 * 2);
             keys.iter().for_each(|&k| bits.add(k));
             self.dirty = Arc::new(bits);
@@ -387,15 +388,15 @@ impl Patch {
         (keys_of(&dropped, &named_dropped), named_dropped)
     }
 
-    /// The edits that remain once those of `then`, an earlier version, are in the base. O(edits that differ, and
-    /// leaves).
+    /// The edits that remain after a merge wrote the edits of `then`, an earlier version, to the base. O(edits that
+    /// differ, and leaves).
     #[must_use]
     pub fn since(&self, then: &Self) -> Self {
         fn left<T: Copy + Ord>(
             (now, was): (&CowTree<T>, &CowTree<T>),
             (went_now, went_then): (&CowTree<T>, &CowTree<T>),
         ) -> Vec<T> {
-            // Edges added since then, and edges that had been removed and are back.
+            // Edges added since `then`, and edges that were removed then and added again since.
             let mut out = now.difference(was);
             out.extend(went_then.difference(went_now));
             out
@@ -416,7 +417,8 @@ impl Patch {
         out
     }
 
-    /// The edits of some keys, with other numbers for these keys: what `key` gives, in the same order. O(edits).
+    /// The edits of some keys, with other numbers for these: `key` returns the new number of a key, or `None` to drop
+    /// its edits. It must preserve the order of keys. O(edits).
     #[must_use]
     pub fn with_keys(&self, key: impl Fn(u32) -> Option<u32>) -> Self {
         let default = |tree: &CowTree<u64>| {
@@ -442,7 +444,7 @@ impl Patch {
         out
     }
 
-    /// Keys with edges that the base lacks, ascending, each once.
+    /// Keys that have added edges, ascending, each once.
     #[must_use]
     pub fn added_keys(&self) -> Vec<u32> {
         let default: Vec<u64> = self.added.iter().collect();
@@ -450,12 +452,13 @@ impl Patch {
         keys_of(&default, &named)
     }
 
-    /// Adds the numbers of keys that were gained and lost.
+    /// Changes [`Self::more_keys`] by the number of keys that it gained and lost.
     pub fn count_keys(&mut self, more: usize, fewer: usize) {
         self.more_keys = (self.more_keys + more as u32).saturating_sub(fewer as u32);
     }
 
-    /// Returns true, once, when the number of edges differs much from the one that plans know.
+    /// Compares the number of edges with the number at the last [`Self::note`]. If they differ much, notes the new
+    /// number and returns true: cached plans, which were made for the old number, should be replaced.
     pub fn note_drift(&mut self, edges: u64) -> bool {
         let far = edges > 2 * self.noted + 64 || edges + 64 < self.noted / 2;
         if far {
@@ -464,7 +467,7 @@ impl Patch {
         far
     }
 
-    /// Records that plans know this number of edges.
+    /// Records the number of edges for which plans are made from now on.
     pub fn note(&mut self, edges: u64) {
         self.noted = edges;
     }
@@ -477,8 +480,8 @@ pub struct PatchBuilder {
 }
 
 impl PatchBuilder {
-    /// Adds one edit of an edge: added, which the base must lack, or removed, which it must have. At most one edit per
-    /// edge.
+    /// Adds one edit of an edge. `added` is true for an edge that the base must lack, false for a removed edge, which
+    /// the base must have. At most one edit per edge.
     pub fn push(&mut self, key: u32, neighbour: u32, graph: u32, added: bool) {
         let c = &mut self.change;
         match (graph == DEFAULT_GRAPH, added) {
@@ -489,7 +492,7 @@ impl PatchBuilder {
         }
     }
 
-    /// Finishes the patch. O(edits log edits).
+    /// Builds the patch. O(edits log edits).
     #[must_use]
     pub fn finish(mut self) -> Patch {
         self.change.sort();

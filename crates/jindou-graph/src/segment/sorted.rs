@@ -1,9 +1,9 @@
-//! Operations on overlaid ascending lists.
+//! Merges of ascending lists: a base, added values and removed values.
 
 use super::Slices;
 use std::iter::Peekable;
 
-/// An ascending base without removed values and with added ones.
+/// Iterates over an ascending list, without the values of a second list and with those of a third.
 pub(super) struct MergedIter<B: Iterator, A: Iterator, R: Iterator> {
     base: Peekable<B>,
     added: Peekable<A>,
@@ -52,7 +52,8 @@ where
     }
 }
 
-/// Appends a list without removed values and with added ones, copying the parts between edits.
+/// Appends an ascending list, without `removed` and with `added` values, to `out`. Parts between edits are copied at
+/// once.
 pub(crate) fn merge_runs(
     base: &[u32],
     added: Slices<'_, u64>,
@@ -86,7 +87,7 @@ pub(crate) fn merge_runs(
     out.extend_from_slice(base);
 }
 
-/// The number of values below `to` of an ascending list: O(log of it).
+/// The number of values below `to` in an ascending list: O(log of this number).
 fn gallop(list: &[u32], to: u32) -> usize {
     let mut end = 1;
     while end < list.len() && list[end - 1] < to {

@@ -1,12 +1,12 @@
-//! A sorted set that a transaction changes by copying what it touches: the one structure under patches, tail terms and
-//! everything else that snapshots share.
+//! A sorted set with cheap versions: a change copies only the nodes that it touches. Patches, tail terms and all other
+//! data that snapshots share are stored in such sets.
 //!
-//! A B+tree of reference-counted nodes. Leaves are sorted arrays that are rewritten when they change; inner nodes are
-//! changed in place while nothing else holds them, otherwise copied. Old trees keep their content.
+//! A B+tree of reference-counted nodes. Leaves are sorted arrays that are rewritten when they change. Inner nodes are
+//! changed in place if no other tree shares them, otherwise copied. Old versions of a tree keep their content.
 
 use std::sync::Arc;
 
-/// Largest number of values in a leaf: rewriting one for a single change costs a kilobyte or so.
+/// Largest number of values in a leaf. A single change rewrites one leaf, about a kilobyte.
 const LEAF: usize = 128;
 /// Largest number of children of an inner node.
 const FAN: usize = 32;
@@ -56,7 +56,8 @@ impl<T: Copy + Ord> InnerNode<T> {
         }
     }
 
-    /// Appends a child; a small one is merged with the previous one if both fit in one.
+    /// Appends a child. If it is new, and it or the previous child is small, the two are merged if they fit into one
+    /// node.
     fn push(&mut self, child: TreeNode<T>, is_new: bool) {
         let Some(first) = child.first() else { return };
         if is_new
@@ -74,7 +75,7 @@ impl<T: Copy + Ord> InnerNode<T> {
         self.children.push(child);
     }
 
-    /// Nodes of at most [`FAN`] children each.
+    /// Appends the children to `out`, in nodes of at most [`FAN`] children each.
     fn split(self, out: &mut Vec<TreeNode<T>>) {
         if self.children.len() <= FAN {
             if !self.children.is_empty() {
@@ -115,7 +116,7 @@ impl<T: Copy + Ord> TreeNode<T> {
         }
     }
 
-    /// Both merged into one node, if one of them is small and they fit.
+    /// The two nodes merged into one, if one of them is small and they fit.
     fn joined(&self, right: &Self) -> Option<Self> {
         match (self, right) {
             (Self::Leaf(a), Self::Leaf(b)) => {
@@ -138,7 +139,7 @@ impl<T: Copy + Ord> TreeNode<T> {
         }
     }
 
-    /// Appends to `out` the nodes that replace this one: of the same height, none without values.
+    /// Appends to `out` the nodes that replace this one after a change. They have the same height, and none is empty.
     fn edited(self, inserts: &[T], removals: &[T], out: &mut Vec<Self>) {
         match self {
             Self::Leaf(l) => leaves(&merged(&l, inserts, removals), out),
@@ -227,8 +228,8 @@ impl<T: Copy + Ord> CowTree<T> {
         self.len == 0
     }
 
-    /// Inserts and removes values; both lists ascending, each value once. Inserted values may be present, removed ones
-    /// absent, and for a value in both lists the insertion counts. Rewrites each touched leaf once: O(changes log
+    /// Inserts and removes values. Both lists are ascending without duplicates. Inserted values may already be present
+    /// and removed ones absent; a value in both lists is inserted. Rewrites each touched leaf once: O(changes log
     /// size).
     pub fn apply(&mut self, inserts: &[T], removals: &[T]) {
         debug_assert!(inserts.is_sorted() && removals.is_sorted());
@@ -258,8 +259,8 @@ impl<T: Copy + Ord> CowTree<T> {
         self.root = root;
     }
 
-    /// The values from the first one on for which `before` is false, up to the end of its leaf. `before` must be true
-    /// for a prefix of all values. Empty at the end.
+    /// Finds the first value for which `before` is false, and returns the values from there to the end of its leaf.
+    /// `before` must be true for a prefix of all values. Empty if there is no such value.
     fn seek(&self, before: impl Fn(&T) -> bool) -> &[T] {
         let Some(mut at) = self.root.as_ref() else {
             return &[];
@@ -280,7 +281,7 @@ impl<T: Copy + Ord> CowTree<T> {
                     if from < l.len() {
                         return &l[from..];
                     }
-                    // Everything further right is not before.
+                    // All later values are in the subtree to the right, and `before` is false for the first of these.
                     let Some(mut next) = right else { return &[] };
                     loop {
                         match next {
@@ -302,13 +303,13 @@ impl<T: Copy + Ord> CowTree<T> {
         self.seek(|x| x < value).first() == Some(value)
     }
 
-    /// The smallest value that is not below `from`.
+    /// The smallest value that is at least `from`.
     #[must_use]
     pub fn first_from(&self, from: &T) -> Option<T> {
         self.seek(|x| x < from).first().copied()
     }
 
-    /// The values `from ..= to`, ascending, leaf by leaf: never an empty slice.
+    /// The values `from ..= to`, ascending, as one slice per leaf; no slice is empty.
     #[must_use]
     pub fn range(&self, from: T, to: T) -> Slices<'_, T> {
         Slices {
@@ -333,8 +334,8 @@ impl<T: Copy + Ord> CowTree<T> {
         })
     }
 
-    /// The values that `other` lacks, ascending. Shared leaves are skipped: O(leaves of both), plus the values of
-    /// leaves that only this tree has.
+    /// The values that `other` lacks, ascending. Leaves that both trees share are skipped: O(leaves of both), plus a
+    /// lookup for each value in the other leaves of this tree.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Vec<T> {
         let mut out = Vec::new();
@@ -349,7 +350,7 @@ impl<T: Copy + Ord> CowTree<T> {
             theirs.insert(leaf.as_ptr());
         });
         self.each_leaf(&mut |leaf| {
-            // Both trees are alive, so a leaf at the same address is the same leaf.
+            // Two leaves at the same address are the same leaf, since both trees exist during the comparison.
             if !theirs.contains(&leaf.as_ptr()) {
                 let beyond = leaf.iter().copied().filter(|x| !other.contains(x));
                 beyond.for_each(&mut f);
@@ -379,7 +380,7 @@ impl<T: Copy + Ord> CowTree<T> {
             .saturating_sub(self.rank(|x| *x < from))
     }
 
-    /// Number of values for which `before` is true, a prefix of all.
+    /// Number of values for which `before` is true. These must be a prefix of all values.
     fn rank(&self, before: impl Fn(&T) -> bool) -> usize {
         let mut rank = 0;
         let mut at = self.root.as_ref();
@@ -396,7 +397,7 @@ impl<T: Copy + Ord> CowTree<T> {
         }
     }
 
-    /// Bytes on the heap, including what is shared with other trees. O(nodes).
+    /// Bytes on the heap, including nodes that other trees share. O(nodes).
     #[must_use]
     pub fn bytes(&self) -> usize {
         fn node_bytes<T>(node: &TreeNode<T>) -> usize {
@@ -413,10 +414,11 @@ impl<T: Copy + Ord> CowTree<T> {
     }
 }
 
-/// Position of the last search of a tree, so that the next one, a little further on, need not begin at the root.
+/// The position of the last search in a tree. A search for a larger value in the same leaf then need not start at the
+/// root.
 #[derive(Clone, Copy, Debug)]
 pub struct Finger<'a, T> {
-    /// The value that was searched, and the values from there on in its leaf.
+    /// The value that was searched for, and the values from it to the end of its leaf.
     last: Option<(T, &'a [T])>,
 }
 
@@ -427,7 +429,7 @@ impl<T> Default for Finger<'_, T> {
 }
 
 impl<'a, T: Copy + Ord> Finger<'a, T> {
-    /// As [`CowTree::range`] of the tree that this finger has always been used with. O(log distance) inside a leaf.
+    /// As [`CowTree::range`]. A finger must always be used with the same tree. O(log distance) inside a leaf.
     pub fn range(&mut self, tree: &'a CowTree<T>, from: T, to: T) -> Slices<'a, T> {
         let next = match self.last {
             Some((before, slice))
@@ -456,7 +458,7 @@ pub struct Slices<'a, T> {
 }
 
 impl<T: Copy + Ord> Slices<'_, T> {
-    /// Returns true if nothing is left.
+    /// Returns true if all values were returned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.next.first().is_none_or(|first| *first > self.to)

@@ -1,5 +1,5 @@
-//! The edges of one predicate in one direction where all are here: the default graph's segment, the named graphs'
-//! segment and the patch as one, for one choice of graphs.
+//! The edges of one predicate in one direction if all of them are in this process: the default graph's segment, the
+//! named graphs' segment and the patch, merged for a choice of graphs.
 
 use super::merged_lists::{MergedLists, MergedLookup};
 use super::sorted::{MergedIter, merge_distinct, merge_runs};
@@ -14,16 +14,16 @@ pub enum GraphScope<'a> {
     Default,
     /// One named graph.
     Named(u32),
-    /// Every named graph, not the default one; an edge counts once.
+    /// All named graphs, but not the default graph. An edge in several graphs is read once.
     AnyNamed,
-    /// The default graph and every named one, merged: an edge counts once.
+    /// The default graph and all named graphs. An edge in several graphs is read once.
     Union,
-    /// Several graphs, merged (ascending ids, `DEFAULT_GRAPH` for the default graph): an edge counts once.
+    /// Several graphs (ascending ids, `DEFAULT_GRAPH` for the default graph). An edge in several graphs is read once.
     Set(&'a [u32]),
 }
 
 impl GraphScope<'_> {
-    /// One graph, the default one or a named one.
+    /// The scope of one graph, the default graph or a named one.
     #[inline]
     #[must_use]
     pub fn of(graph: u32) -> Self {
@@ -57,19 +57,19 @@ impl GraphScope<'_> {
     }
 }
 
-/// The edges of one predicate in one direction, all of which are local: two segments and a patch over them.
+/// The edges of one predicate in one direction, if all are in this process: two segments and a patch.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeView<'a> {
     /// Edges of the default graph.
     pub default: Segment<'a>,
-    /// Edges of named graphs, with a graph column.
+    /// Edges of named graphs, each with its graph.
     pub named: NamedSegment<'a>,
     /// Changes by updates in the reader's snapshot.
     pub patch: Option<&'a Patch>,
 }
 
-/// Calls `f` with every (neighbour, graph) that is visible in `scope`, sorted: those of a base, in the default graph if
-/// that is visible and in named graphs, with a patch's edits of a key.
+/// Calls `f` with every (neighbour, graph) of a key that is visible in `scope`, sorted. The edges are those of a base,
+/// `default` and `named`, changed by the edits of the key in a patch.
 pub(crate) fn merge_edges<'p>(
     (default, named): (impl Iterator<Item = u32>, impl Iterator<Item = (u32, u32)>),
     edits: Option<(&'p Patch, u32)>,
@@ -103,9 +103,8 @@ pub(crate) fn merge_edges<'p>(
 }
 
 impl<'a> EdgeView<'a> {
-    /// The single segment that contains the answer for `scope`, if there is one: no visible edge is changed by a patch,
-    /// and there are either only the default graph's edges or (if the default graph has none) nothing to merge. Loops
-    /// fetch it once and use only it.
+    /// The segment that alone contains all edges visible in `scope`, if there is one: the patch must not change any
+    /// visible edge, and no named graph may have a visible edge. Loops then use this segment only.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: GraphScope<'_>) -> Option<Segment<'a>> {
@@ -121,8 +120,8 @@ impl<'a> EdgeView<'a> {
         (!scope.sees_named() || self.named.is_empty()).then_some(self.default)
     }
 
-    /// The default graph's segment if only keys that the patch marks dirty need [`Self::read`], since no named graph is
-    /// read (or there are none).
+    /// The default graph's segment, if it contains all visible edges of all keys that the patch does not mark as dirty,
+    /// since no named graph is read or none has edges. Only dirty keys then need [`Self::read`].
     #[inline]
     #[must_use]
     pub fn plain_but_dirty(&self, scope: GraphScope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
@@ -131,19 +130,19 @@ impl<'a> EdgeView<'a> {
         alone.then_some((self.default, patch))
     }
 
-    /// The patch, if it may have edits of a key.
+    /// The patch, if it may have added or removed edges of a key.
     #[inline]
     fn touched(&self, key: u32) -> Option<&'a Patch> {
         self.patch.filter(|p| p.is_dirty(key))
     }
 
-    /// Returns true if some named graph may have edges here.
+    /// Returns true if a named graph may have edges in this view.
     fn has_named(&self) -> bool {
         !self.named.is_empty() || self.patch.is_some_and(Patch::adds_named)
     }
 
-    /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from the segment when nothing has to be
-    /// merged, otherwise built in `scratch`. O(degree), by runs where few edits are in a long list.
+    /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from a segment if nothing has to be merged,
+    /// otherwise written to `scratch`. O(degree); parts of a list between edits are copied at once.
     #[inline]
     pub fn read<'b>(&self, key: u32, scope: GraphScope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
@@ -152,8 +151,8 @@ impl<'a> EdgeView<'a> {
         self.read_counting(key, scope, scratch, &mut 0)
     }
 
-    /// As [`Self::read`]; `looked` is increased by the edges in named graphs that were read, which may be many if few
-    /// are in `scope`.
+    /// As [`Self::read`]. Adds the number of edges in named graphs that were read to `looked`: they may be many even if
+    /// few of them are in `scope`.
     pub fn read_counting<'b>(
         &self,
         key: u32,
@@ -215,9 +214,10 @@ impl<'a> EdgeView<'a> {
         scratch
     }
 
-    /// Appends the neighbours of a key that edits touch to `out`, as returned by [`Self::read`]; returns false, and
-    /// appends nothing, where no edit of the key is visible. `at` is used with this view only; ascending keys are found
-    /// fast. `merged` counts lists of the default graph that were merged: see [`Self::note_merged`].
+    /// Appends the neighbours of a key to `out`, as returned by [`Self::read`], if the patch may have changed them.
+    /// Otherwise returns false and appends nothing: the caller reads the segment. `at` must be used with this view
+    /// only; it makes lookups of ascending keys fast. `merged` counts lists of the default graph that were merged, for
+    /// [`Self::note_merged`].
     pub fn append_touched(
         &self,
         key: u32,
@@ -254,8 +254,8 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// Appends the neighbours of a key in the default graph, merged; returns false, and appends nothing, without edits
-    /// of it.
+    /// Appends the neighbours of a key in the default graph, merged with its edits. If it has no edits, returns false
+    /// and appends nothing.
     pub(super) fn append_merged(
         &self,
         key: u32,
@@ -273,10 +273,11 @@ impl<'a> EdgeView<'a> {
         true
     }
 
-    /// Records that a reader merged, or searched, the lists of this many touched keys, out of `all` so far. Once all
-    /// readers of this version together did so often enough, and this one did a sixteenth of it, the lists of all
-    /// touched keys are merged and cached for later readers: the delay of building them is then never much more than
-    /// the work that this reader did anyway.
+    /// Records that a reader merged, or searched, the lists of `lists` more touched keys; `all` is the number that it
+    /// merged so far. The lists of all touched keys are merged and cached for later readers once all readers of this
+    /// version together have merged enough lists for this to pay off, and this reader a sixteenth of that number. The
+    /// second condition limits the time that a reader spends on the cache to a small multiple of the time that it spent
+    /// on merging anyway.
     pub fn note_merged(&self, lists: u64, all: u64) {
         let Some(patch) = self.patch.filter(|p| p.derived().may_be_merged()) else {
             return;
@@ -289,16 +290,17 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// The patch, if only the default graph's edges are visible.
+    /// The patch, if only edges of the default graph are visible.
     fn default_alone(&self, scope: GraphScope<'_>) -> Option<&'a Patch> {
         let alone = scope.sees(DEFAULT_GRAPH) && !(scope.sees_named() && self.has_named());
         self.patch.filter(|_| alone)
     }
 
-    /// The neighbours of a touched key with a long list, cached for the next reader of the same patch.
+    /// The merged neighbours of a touched key, cached for later readers of the same version of the patch; `None` if the
+    /// list is short, or need not be merged.
     #[must_use]
     pub fn shared_list(&self, key: u32, scope: GraphScope<'_>) -> Option<Arc<[u32]>> {
-        /// Shorter lists are built as fast as they are found.
+        /// Shorter lists are merged in about the time of a lookup in the cache.
         const LONG: u64 = 256;
         let patch = self.default_alone(scope)?;
         if !patch.is_dirty(key) || self.default_degree(key) < LONG {
@@ -310,8 +312,8 @@ impl<'a> EdgeView<'a> {
         }))
     }
 
-    /// The keys that have an edge, where only the default graph's are visible and a patch changes them: cached for the
-    /// next reader of the same patch. O(keys) the first time.
+    /// The keys that have an edge, cached for later readers of the same version of the patch; `None` unless there is a
+    /// patch and only edges of the default graph are visible. O(keys) the first time.
     #[must_use]
     pub fn shared_keys(&self, scope: GraphScope<'_>) -> Option<Arc<[u32]>> {
         let patch = self.default_alone(scope)?;
@@ -323,7 +325,7 @@ impl<'a> EdgeView<'a> {
         }))
     }
 
-    /// The neighbours of `key` with their graphs, sorted by (neighbour, graph), appended to two columns.
+    /// Appends the neighbours of `key` and their graphs to two columns, sorted by (neighbour, graph).
     pub fn read_with_graphs(
         &self,
         key: u32,
@@ -348,13 +350,14 @@ impl<'a> EdgeView<'a> {
         merge_edges(base, self.touched(key).map(|p| (p, key)), scope, f);
     }
 
-    /// Returns true if an edge `key`–`neighbour` is visible. O(log degree + log edits), plus the graphs of the edge.
+    /// Returns true if the edge `key`–`neighbour` is visible in `scope`. O(log degree + log edits), plus the number of
+    /// graphs that have the edge.
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> bool {
         self.contains_counting(key, neighbour, scope, &mut 0)
     }
 
-    /// As [`Self::contains`]; `looked` counts keys whose edits were searched: see [`Self::note_merged`].
+    /// As [`Self::contains`]. Adds 1 to `looked` if the key's edits were searched, for [`Self::note_merged`].
     pub fn contains_counting(
         &self,
         key: u32,
@@ -388,7 +391,7 @@ impl<'a> EdgeView<'a> {
         self.named_graphs_of(key, neighbour).any(|g| scope.sees(g))
     }
 
-    /// The named graphs that have an edge, ascending.
+    /// The named graphs that have the edge `key`–`neighbour`, ascending.
     fn named_graphs_of(&self, key: u32, neighbour: u32) -> impl Iterator<Item = u32> + use<'a> {
         let base = self.named.edges_of(key);
         let base = base
@@ -405,7 +408,7 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Calls `f` with every graph in `scope` that has the edge `key`–`neighbour`, ascending. O(log degree + log edits),
-    /// plus the graphs of the edge.
+    /// plus the number of graphs that have the edge.
     pub fn graphs_of_edge(
         &self,
         key: u32,
@@ -423,8 +426,9 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// Appends every vertex that may be a key here in `scope` to `out`: ascending, each once. A superset where graphs
-    /// are chosen or a patch removed a key's last edge: [`Self::read`] decides.
+    /// Appends every vertex that may have an edge as a key in `scope` to `out`: ascending, each once. Some have no edge
+    /// if a patch removed a key's last edge, or if only some named graphs are visible: [`Self::read`] then returns an
+    /// empty list.
     pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         if let Some(s) = self.plain(scope) {
             s.keys_into(0, s.key_count, out);
@@ -440,7 +444,7 @@ impl<'a> EdgeView<'a> {
         if let Some(p) = self.patch {
             out.extend(p.keys());
         }
-        // A few ascending runs: a stable sort merges them.
+        // `out` consists of a few ascending runs, which a stable sort merges.
         out[start..].sort();
         let mut last = None;
         let mut write = start;
@@ -454,21 +458,21 @@ impl<'a> EdgeView<'a> {
         out.truncate(write);
     }
 
-    /// Number of edges in the default graph, patch included. O(1).
+    /// Number of edges in the default graph, including the patch. O(1).
     #[must_use]
     pub fn default_edges(&self) -> u64 {
         let (added, removed) = self.patch.map_or((0, 0), Patch::default_counts);
         (self.default.edge_count() + added).saturating_sub(removed)
     }
 
-    /// Number of edges in named graphs, patch included; an edge counts once for each graph. O(1).
+    /// Number of edges in named graphs, including the patch; an edge counts once for each graph. O(1).
     #[must_use]
     pub fn named_edges(&self) -> u64 {
         let (added, removed) = self.patch.map_or((0, 0), Patch::named_counts);
         (self.named.edge_count() + added).saturating_sub(removed)
     }
 
-    /// Edges of a key in the default graph. O(log edits), without reading the list.
+    /// Number of edges of a key in the default graph. O(log edits), without reading the list.
     #[must_use]
     pub fn default_degree(&self, key: u32) -> u64 {
         let base = self.default.neighbours_of(key).len() as u64;
@@ -481,7 +485,8 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// Edges of a key in named graphs, an edge once for each graph. O(log edits), without reading the list.
+    /// Number of edges of a key in named graphs; an edge counts once for each graph. O(log edits), without reading the
+    /// list.
     #[must_use]
     pub fn named_degree(&self, key: u32) -> u64 {
         let range = self.named.range(self.named.finder.find(key));

@@ -1,4 +1,4 @@
-//! Views against sets of edges.
+//! Compares views with sets of edges.
 
 use super::view::EdgeView;
 use super::{GraphScope, Packing, PatchBuilder, SegmentBuilder};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 type E = (u32, u32, u32);
 
 proptest! {
-    /// Base and patch against a set of (key, neighbour, graph) replayed edit by edit.
+    /// Compares base and patch with a set of (key, neighbour, graph) to which the same edits were applied one by one.
     #[test]
     fn patched_views_agree_with_a_set(
         base in prop::collection::btree_set((1u32..8, 1u32..8, 0u32..4), 0..60),

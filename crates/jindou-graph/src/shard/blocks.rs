@@ -1,18 +1,18 @@
-//! The block table: the owner of each id, and the id's place among the owner's keys.
+//! The block table: the owner of each id, and the id's key in the owner's segments.
 //!
 //! Ids are divided into blocks of 2^shift. A shard numbers the blocks that it owns by rank, ascending, so that its
 //! *local keys*, `rank << shift | low bits`, ascend with ids. Block 0 has rank 0, and every other block a rank of at
-//! least 1: local key 0 is not a vertex, just as id 0 is not one. Keys of a shard's segments are local, neighbours are
-//! ids.
+//! least 1: so local key 0 is never a vertex, just as id 0 is not one. Keys of a shard's segments are local keys,
+//! neighbours are ids.
 //!
 //! Ids of terms that updates added (*new ids*) are assigned to shards in turn, 1,024 at a time. Their local keys follow
-//! those of the shard's blocks, so that they ascend with ids, too. A new id has edges in a base only once it was merged.
+//! those of the shard's blocks, so that these also ascend with ids. A base has edges of a new id only after a merge.
 
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX};
 
-/// Largest number of shards of a store: an owner is one byte.
+/// Largest number of shards of a store: the number of an owner is stored in one byte.
 pub const MAX_SHARDS: u32 = 255;
-/// The largest block, as a power of two.
+/// log2 of the largest block size.
 pub const MAX_SHIFT: u32 = 16;
 /// log2 of the number of consecutive new ids that are assigned to the same shard.
 const NEW_SHIFT: u32 = 10;
@@ -22,11 +22,11 @@ const NEW_SHIFT: u32 = 10;
 pub struct IdPlace {
     /// The shard that owns the id.
     pub shard: u32,
-    /// The key in that shard.
+    /// The key in that shard's segments.
     pub local: LocalKey,
 }
 
-/// A key of one shard's segments, which is not an id: see the head of this file. 0 is not a key.
+/// A key of one shard's segments, which is not an id: see the documentation of this module. 0 is not a key.
 #[derive(
     Clone,
     Copy,
@@ -49,25 +49,25 @@ pub struct Blocks {
     shift: u32,
     shards: u32,
     vertices: u32,
-    /// Number of new ids that the base has.
+    /// Number of new ids that the base contains, since they were merged.
     merged: u32,
-    /// By block.
+    /// The owner of each block.
     owners: Vec<u8>,
-    /// By block.
+    /// The rank of each block among its owner's blocks.
     ranks: Vec<u32>,
     /// Ids of terms that every shard has: those of predicates, classes and graphs. Ascending.
     everywhere: Vec<u32>,
-    /// By shard and rank; [`NO_BLOCK`] for a rank that no block of the shard has.
+    /// Block by shard and rank; [`NO_BLOCK`] for a rank that no block of the shard has.
     owned: Vec<Vec<u32>>,
-    /// The first block of each run of blocks that one shard owns.
+    /// The first block of each run of consecutive blocks with the same owner.
     runs: Vec<u32>,
 }
 
 const NO_BLOCK: u32 = u32::MAX;
 
 impl Blocks {
-    /// The table of a store with the ids `1..=vertices`, by the owner of each block; `None` if these are inconsistent.
-    /// `everywhere` has the ids of the terms that every shard has, ascending. O(blocks).
+    /// Creates the table of a store with the ids `1..=vertices` from the owner of each block. `everywhere` has the ids
+    /// of the terms that every shard has, ascending. `None` if the arguments are inconsistent. O(blocks).
     #[must_use]
     pub fn new(
         [shift, shards, vertices]: [u32; 3],
@@ -107,7 +107,7 @@ impl Blocks {
         })
     }
 
-    /// The same table for a base that has the first `merged` new ids.
+    /// The same table for a base that contains the first `merged` new ids.
     #[must_use]
     pub fn with_merged(&self, merged: u32) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Blocks {
         }
     }
 
-    /// log2 of the ids in a block.
+    /// log2 of the number of ids in a block.
     #[must_use]
     pub fn shift(&self) -> u32 {
         self.shift
@@ -140,7 +140,7 @@ impl Blocks {
         &self.owners
     }
 
-    /// The rank of each block among those of its owner.
+    /// The rank of each block among its owner's blocks.
     #[must_use]
     pub fn ranks(&self) -> &[u32] {
         &self.ranks
@@ -152,8 +152,8 @@ impl Blocks {
         &self.everywhere
     }
 
-    /// The owner of an id and its key there; `None` for ids that the base does not have, new ids that were not merged
-    /// yet among them. Two loads; adjacent ids share their cache lines.
+    /// The owner of an id and the id's key there; `None` for ids that the base does not contain, such as new ids before
+    /// a merge. Loads two values; those of adjacent ids share cache lines.
     #[inline]
     #[must_use]
     pub fn place(&self, v: u32) -> Option<IdPlace> {
@@ -167,7 +167,7 @@ impl Blocks {
         })
     }
 
-    /// As [`Self::place`], for a new id.
+    /// [`Self::place`] of a new id.
     fn merged_place(&self, v: u32) -> Option<IdPlace> {
         let number = v.checked_sub(FIRST_TAIL_ID).filter(|&n| n < self.merged)?;
         let group = number >> NEW_SHIFT;
@@ -188,13 +188,13 @@ impl Blocks {
             .saturating_add(groups.div_ceil(self.shards) << NEW_SHIFT)
     }
 
-    /// The first key after those of a shard's blocks.
+    /// The first key after those of a shard's blocks: the key of the shard's first new id.
     fn end(&self, shard: u32) -> u32 {
         let blocks = self.owned.get(shard as usize).map_or(0, Vec::len);
         (blocks.max(1) as u32) << self.shift
     }
 
-    /// The shard that owns the id, if the base has it.
+    /// The shard that owns the id; `None` if the base does not contain the id.
     #[inline]
     #[must_use]
     pub fn owner(&self, v: u32) -> Option<u8> {
@@ -204,7 +204,8 @@ impl Blocks {
         self.owners.get((v >> self.shift) as usize).copied()
     }
 
-    /// The shard that an id is assigned to, also if the base does not have it yet. Index starts produce an id there.
+    /// The shard that an id is assigned to, even if the base does not contain the id yet. If an exploration starts at
+    /// an id, this shard runs the start.
     #[inline]
     #[must_use]
     pub fn assigned(&self, v: u32) -> Option<u32> {
@@ -214,8 +215,8 @@ impl Blocks {
         }
     }
 
-    /// The parts of ascending runs of ids that are [assigned](Self::assigned) to a shard. O(runs of its blocks among
-    /// them, and of new ids).
+    /// The parts of ascending intervals of ids that are [assigned](Self::assigned) to a shard. O(runs of the shard's
+    /// blocks in the intervals, and its groups of new ids).
     #[must_use]
     pub fn parts(&self, shard: u32, ids: &[[u32; 2]]) -> Vec<[u32; 2]> {
         let mut out: Vec<[u32; 2]> = Vec::new();
@@ -224,7 +225,7 @@ impl Blocks {
             _ if a < b => out.push([a, b]),
             _ => {}
         };
-        // There is no block after the last id.
+        // Later ids are in no block.
         let end = u64::from(self.vertices) + 1;
         for &[from, to] in ids {
             let (from, to) = (u64::from(from.max(1)), u64::from(to).min(end));
@@ -265,7 +266,7 @@ impl Blocks {
         out
     }
 
-    /// The id of a shard's key; [`NO_VERTEX`] if there is no such key.
+    /// The id of a shard's key; [`NO_VERTEX`] if the shard has no such key.
     #[inline]
     #[must_use]
     pub fn global(&self, shard: u32, local: LocalKey) -> u32 {
@@ -283,7 +284,7 @@ impl Blocks {
         }
     }
 
-    /// As [`Self::global`], for a key after those of the shard's blocks.
+    /// [`Self::global`] of a key after those of the shard's blocks, which is one of a new id.
     fn merged_id(&self, shard: u32, local: u32) -> Option<u32> {
         let key = local.checked_sub(self.end(shard))?;
         let group = (key >> NEW_SHIFT)
@@ -294,8 +295,8 @@ impl Blocks {
         (number < u64::from(self.merged)).then(|| FIRST_TAIL_ID + number as u32)
     }
 
-    /// The first key of a shard. Its dictionary numbers the terms that it owns by `key - first_key + 1`, since its
-    /// blocks are full except for block 0, which lacks id 0, and the last one.
+    /// The first key of a shard. Its dictionary stores the term of `key` under the id `key - first_key + 1`. This has
+    /// no gaps: all its blocks are full, except for block 0, which lacks id 0, and the last one.
     #[must_use]
     pub fn first_key(&self, shard: u32) -> LocalKey {
         LocalKey(match self.owners.first() {
@@ -318,7 +319,7 @@ impl Blocks {
         blocks.iter().filter(|&&b| b != NO_BLOCK).map(size).sum()
     }
 
-    /// Vertices of [`Self::everywhere`] that a shard does not own.
+    /// The vertices in [`Self::everywhere`] that a shard does not own.
     #[must_use]
     pub fn foreign(&self, shard: u32) -> Vec<u32> {
         let all = self.everywhere.iter().copied();
@@ -327,7 +328,7 @@ impl Blocks {
     }
 }
 
-/// Ranks of the blocks among those of their owners: see the head of this file.
+/// The rank of each block among its owner's blocks: see the documentation of this module.
 fn ranks_of(shards: u32, owners: &[u8]) -> Vec<u32> {
     let mut next = vec![1u32; shards as usize];
     let each = (0u32..).zip(owners).map(|(b, &owner)| {

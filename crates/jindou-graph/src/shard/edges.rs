@@ -1,33 +1,34 @@
-//! The edges of one predicate in one direction on all shards, of which this one has some.
+//! The edges of one predicate in one direction on all shards, as read by one shard, which has some of them.
 //!
-//! A list is read from the base, here or from another shard, and merged with the patch, which every shard has whole.
-//! Keys of the patch are ids.
+//! A list is read from the base of this shard or of another one, and merged with the patch. Every shard has the whole
+//! patch, whose keys are ids.
 
 use super::{FarKey, LocalKey, OwnEdges, Sharded};
 use crate::segment::{GraphScope, NamedSegment, Patch, Segment, merge_edges, merge_runs};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 
-/// Location of a key's edges in the base.
+/// The shard whose base has the edges of a key.
 pub(crate) enum KeyOwner {
-    /// In this shard, under this key.
+    /// This shard, under a local key.
     Own(LocalKey),
-    /// On another shard.
+    /// Another shard.
     Far(FarKey),
-    /// Nowhere: the base does not have the id.
+    /// No shard: no base contains the id.
     Nobody,
 }
 
-/// Knowledge about an edge that needs no request.
+/// The result of looking an edge up without a request to other shards.
 pub(super) enum Presence {
     Known(bool),
-    /// Another shard's base decides.
+    /// The edge exists if another shard's base has it.
     Far(FarKey),
-    /// Several graphs are read, and edits removed the edge from some: its list must be read with the graphs.
+    /// Several graphs are read, and the patch removed the edge from some of them: the key's list must be read with its
+    /// graphs, to find whether the edge remains in another graph.
     InSomeGraphs,
 }
 
-/// The edges of one predicate in one direction on all shards: the shard's own, access to the others', and the changes
-/// to all of them. Keys are ids.
+/// The edges of one predicate in one direction on all shards: this shard's edges, access to those of other shards, and
+/// the changes by updates to all of them. Keys are ids.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardEdges<'a> {
     pub(super) own: OwnEdges<'a>,
@@ -38,7 +39,7 @@ pub struct ShardEdges<'a> {
 }
 
 impl<'a> ShardEdges<'a> {
-    /// Creates the edges of a predicate in one direction; the shard has those of two segments, under its own keys.
+    /// Creates the edges of a predicate in one direction from this shard's two segments, whose keys are local.
     #[must_use]
     pub fn new(
         (default, named): (Segment<'a>, NamedSegment<'a>),
@@ -56,14 +57,14 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Changes by updates in the reader's snapshot, of all shards.
+    /// Changes by updates in the reader's snapshot, on all shards.
     #[inline]
     #[must_use]
     pub fn patch(&self) -> Option<&'a Patch> {
         self.patch
     }
 
-    /// The patch, if it may have edits of a key.
+    /// The patch, if it may have added or removed edges of a key.
     #[inline]
     pub(super) fn touched(&self, key: u32) -> Option<&'a Patch> {
         self.patch.filter(|p| p.is_dirty(key))
@@ -95,8 +96,8 @@ impl<'a> ShardEdges<'a> {
         scope.sees_named() && (!self.has_no_named() || self.patch.is_some_and(Patch::adds_named))
     }
 
-    /// As [`EdgeView::read`](crate::segment::EdgeView::read): fetched before, or requested individually. Nothing if
-    /// that fails.
+    /// As [`EdgeView::read`](crate::segment::EdgeView::read). Another shard's list is requested individually unless it
+    /// was fetched before; it is empty if the request fails.
     pub fn read<'b>(&self, key: u32, scope: GraphScope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
@@ -119,7 +120,7 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Appends the neighbours of a key that the patch may have edits of: ascending, each once.
+    /// Appends the neighbours of a key that the patch may have changed: ascending, each once.
     pub(super) fn append_merged(&self, key: u32, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         if let (Some(patch), KeyOwner::Own(local)) = (self.patch, self.owner(key))
             && scope.sees(DEFAULT_GRAPH)
@@ -181,7 +182,7 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// O(log edits + log degree).
+    /// Looks an edge up in the patch and in this shard's base. O(log edits + log degree).
     pub(super) fn presence(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> Presence {
         if let Some(patch) = self.touched(key) {
             let one = match scope {
@@ -213,12 +214,12 @@ impl<'a> ShardEdges<'a> {
             KeyOwner::Far(of) if self.sharded.blocks().owner(neighbour).is_some() => {
                 Presence::Far(of)
             }
-            // An edge of the base has two ends in the base.
+            // Both vertices of a base's edge are in the base.
             KeyOwner::Far(_) | KeyOwner::Nobody => Presence::Known(false),
         }
     }
 
-    /// Tests which edges exist, as [`Sharded::contain`].
+    /// Tests for several edges whether they exist, as [`Sharded::contain`].
     pub fn contains_many(
         &self,
         edges: impl Iterator<Item = (u32, u32)>,
@@ -229,8 +230,8 @@ impl<'a> ShardEdges<'a> {
         self.sharded.contain(edges, there);
     }
 
-    /// Appends every vertex that may be a key on some shard in `scope` to `out`: ascending, each once. Keys that the
-    /// patch marks may have no edge; all others have one.
+    /// Appends every vertex that may have an edge as a key on some shard in `scope` to `out`: ascending, each once.
+    /// Keys that the patch marks as dirty may have no edge; all other keys have one.
     pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.own.keys_with_edges(scope, out);
@@ -238,7 +239,7 @@ impl<'a> ShardEdges<'a> {
         self.sharded
             .others()
             .far_keys(p, self.direction, scope, out);
-        // One ascending run per shard, and one of the patch.
+        // `out` is now one ascending run per shard; the patch's keys follow as one more.
         match self.patch {
             None => out[start..].sort(),
             Some(patch) => {
@@ -251,8 +252,8 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Appends keys that are assigned to this shard and have an edge in `scope`, from an id on: ascending, about
-    /// `most`. Returns the id at which the next page begins, if there is one.
+    /// Appends a page of the keys that are assigned to this shard and have an edge in `scope`: from the id `from` on,
+    /// ascending, about `most`. Returns the first id of the next page, if there is one.
     pub fn own_keys(
         &self,
         scope: GraphScope<'_>,
@@ -261,7 +262,7 @@ impl<'a> ShardEdges<'a> {
     ) -> Option<u32> {
         let start = out.len();
         let most = most.max(1) as usize;
-        // One more key tells if there is another page.
+        // One more key is read to find whether there is another page.
         self.own.keys_page(scope, from, most + 1, out);
         let mut next = out.get(start + most).copied();
         out.truncate(start + most);
@@ -295,12 +296,13 @@ impl<'a> ShardEdges<'a> {
         next
     }
 
-    /// Appends a key of this shard, or none: see [`EdgeView::some_key`](crate::segment::EdgeView::some_key).
+    /// Appends a key of this shard, or none: as [`EdgeView::some_key`](crate::segment::EdgeView::some_key).
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         self.own.some_key(share, out);
     }
 
-    /// Numbers of edges of a key in the default graph and in named ones: fetched before, or requested individually.
+    /// Numbers of edges of a key in the default graph and in named graphs. Requested individually from another shard
+    /// unless they were fetched before.
     #[must_use]
     pub fn degrees(&self, key: u32) -> [u64; 2] {
         let [default, named] = match self.owner(key) {
@@ -317,7 +319,8 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Number of edges of a key in named graphs; mostly no request is needed.
+    /// Number of edges of a key in named graphs. Needs no request if the predicate has no edges in named graphs, as
+    /// most predicates.
     #[must_use]
     pub fn named_degree(&self, key: u32) -> u64 {
         match self.edge_counts() {
@@ -326,21 +329,21 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Prefetches, in one round, the data that reading keys will need: to be called before the loop over a batch.
+    /// Prefetches, in one round trip, the lists of keys that will be read; called before the loop over a batch.
     pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, GraphScope<'s>)>) {
         let of = (PredicateId(self.predicate), self.direction);
         self.sharded
             .fetch(keys.map(|(key, scope)| (of.0, of.1, key, scope)));
     }
 
-    /// Prefetches, in one round, the data that [`Self::degrees`] will need.
+    /// Prefetches, in one round trip, the data that [`Self::degrees`] will need.
     pub fn fetch_degrees(&self, keys: &[u32]) {
         let of = (PredicateId(self.predicate), self.direction);
         self.sharded
             .fetch_degrees(keys.iter().map(|&key| (of.0, of.1, key)));
     }
 
-    /// Numbers of edges of the predicate on all shards: of the default graph, of named graphs.
+    /// Numbers of edges of the predicate on all shards: in the default graph, and in named graphs.
     #[must_use]
     pub fn edge_counts(&self) -> [u64; 2] {
         let [default, named] = self.base_counts();
@@ -365,8 +368,8 @@ impl<'a> ShardEdges<'a> {
         self.base_counts()[1] == 0
     }
 
-    /// Numbers of keys on all shards: of the default graph's segments, and of the named graphs' that the former lack.
-    /// An upper bound for a predicate that has edges of both. Without those that a patch added.
+    /// Numbers of keys on all shards: those with edges in the default graph, and those with edges in named graphs only.
+    /// Keys that a patch added do not count. An upper bound if the predicate has edges of both kinds.
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
         let known = &self.sharded.others().statistics().predicates;
@@ -386,7 +389,7 @@ impl<'a> ShardEdges<'a> {
     }
 }
 
-/// A number of edges with those that a patch added and without those that it removed.
+/// A number of edges after a patch added and removed some.
 fn changed(edges: u64, (added, removed): (u64, u64)) -> u64 {
     (edges + added).saturating_sub(removed)
 }

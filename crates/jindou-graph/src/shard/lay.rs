@@ -1,5 +1,6 @@
-//! Neighbour lists of a batch in two arrays: the segment's own, followed by those that other shards sent, and by those
-//! of keys that updates changed.
+//! Collects the neighbour lists of a batch. Each list is a range in one of two arrays: the own segment's neighbours,
+//! and `more`, which gets the lists of other shards and the lists of keys that updates changed. Ranges in `more` are
+//! counted from the end of the first array.
 
 use super::edges::KeyOwner;
 use super::{FarKey, LocalKey, ShardEdges};
@@ -7,13 +8,13 @@ use crate::segment::{GraphScope, NO_KEY, merge_runs};
 use jindou_model::DEFAULT_GRAPH;
 use rustc_hash::FxHashMap;
 
-/// Largest number of neighbours collected for a batch; the lists of further rows are read one by one.
+/// Largest number of neighbours collected for a batch; lists that do not fit are read one by one.
 pub const MOST_LAID: usize = 1 << 20;
 
 /// Placeholder range of a row whose list was not collected.
 const NOT_LAID: [u32; 2] = [1, 0];
 
-/// A range of what follows an array of length `end`.
+/// The position of a range of `more` behind the first array, which has the length `end`.
 fn behind(end: usize, [from, to]: [usize; 2]) -> [u32; 2] {
     match (to - from, u32::try_from(end + to)) {
         (0, _) => [0, 0],
@@ -23,10 +24,10 @@ fn behind(end: usize, [from, to]: [usize; 2]) -> [u32; 2] {
 }
 
 impl<'a> ShardEdges<'a> {
-    /// Collects the lists of a batch: one range per id, in the array that is returned or, counted from its end, in
-    /// `more`. The range is `[1, 0]` for lists that did not fit, which [`Self::read`] reads. From other shards' lists,
-    /// neighbours outside the half-open interval `within` may be missing. Takes one round, and one more for edited keys
-    /// where named graphs are read: their lists are needed with the graphs.
+    /// Collects the lists of a batch. `ranges` gets a range for each id: in the array that is returned or, counted from
+    /// its end, in `more`. Lists that did not fit get the range `[1, 0]`; the caller reads them by [`Self::read`].
+    /// Lists of other shards may lack neighbours outside the half-open interval `within`. Takes one round trip, and
+    /// if named graphs are read another one for edited keys, whose lists are needed with the graphs.
     pub fn lay(
         &self,
         ids: &[u32],
@@ -43,12 +44,12 @@ impl<'a> ShardEdges<'a> {
             ranges.resize(ids.len(), NOT_LAID);
             return array;
         }
-        // Own lists, and the owners of the others.
+        // First this shard's lists, and the owners of all other keys.
         let mut wanted: FxHashMap<u32, usize> = FxHashMap::default();
         let mut keys: Vec<FarKey> = Vec::new();
         let mut rows: Vec<(usize, usize)> = Vec::new();
         let mut edited: Vec<usize> = Vec::new();
-        // Another shard's list of one graph can be merged after it was collected.
+        // If only the default graph is read, another shard's list is merged with the patch after it was collected.
         let merges = scope.sees(DEFAULT_GRAPH) && !self.reads_named(scope);
         let mut own = Vec::with_capacity(ids.len());
         for (row, &v) in ids.iter().enumerate() {
@@ -95,13 +96,13 @@ impl<'a> ShardEdges<'a> {
                 .iter()
                 .filter_map(|&row| Some((*ids.get(row)?, scope))),
         );
-        // They are read one by one, but must not be requested one by one.
+        // The caller reads lists that did not fit one by one; all are requested together here.
         self.fetch(left.into_iter());
         self.lay_edited(ids, &edited, scope, end, (ranges, more));
         array
     }
 
-    /// Appends the ranges of the shard's own lists, without edits; `end` is the length of the array before `more`.
+    /// Appends the ranges of this shard's lists of keys without edits; `end` is the length of the array before `more`.
     fn lay_own(
         &self,
         own: &[LocalKey],
@@ -110,7 +111,7 @@ impl<'a> ShardEdges<'a> {
         (ranges, more): (&mut Vec<[u32; 2]>, &mut Vec<u32>),
     ) {
         if let Some(s) = self.own.plain(scope) {
-            // No key is 0.
+            // Rows of other keys have key 0, which is not a key: their range becomes empty.
             let mut numbers = Vec::new();
             s.find_many(own, &mut numbers);
             ranges.extend(numbers.iter().map(|&k| match k {
@@ -169,7 +170,8 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Replaces a collected list of the default graph's base by the merged one, where the patch has edits of the key.
+    /// Merges a list collected from the default graph's base with the patch, if this has edits of the key. The merged
+    /// list is appended to `more`, and `place` becomes its range.
     fn merge_collected(&self, key: u32, place: &mut [u32; 2], more: &mut Vec<u32>) {
         let &mut [from, to] = place;
         let Some(patch) = self.touched(key).filter(|_| from <= to) else {

@@ -14,13 +14,13 @@ use std::time::Instant;
 /// Counts of a query's requests to other shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Number of waits for replies.
+    /// Number of times that the query waited for replies.
     pub rounds: u64,
-    /// Messages to a shard, each with all requests of a round.
+    /// Number of messages; each has all requests of one round trip to one shard.
     pub messages: u64,
-    /// Bytes of requests and replies, and of data that was read.
+    /// Bytes of requests and replies, and bytes read directly from other servers' memory.
     pub bytes: u64,
-    /// Requests for lists that were read from other servers' memory, without a message.
+    /// Number of lists that were read directly from other servers' memory, without a message.
     pub reads: u64,
 }
 
@@ -31,57 +31,57 @@ pub struct FarKey {
     pub shard: u32,
     /// Dense predicate id.
     pub predicate: u32,
-    /// The end that is the key.
+    /// The direction: the key is the edge's subject for `Out`, its object for `In`.
     pub direction: Direction,
-    /// The id.
+    /// The key's id.
     pub key: u32,
 }
 
-/// A search for words in the terms of all shards.
+/// A search for terms that contain words, on all shards.
 #[derive(Clone, Copy, Debug)]
 pub struct WordSearch<'a> {
-    /// The words, as text.
+    /// The words that terms must contain, separated as in a text.
     pub words: &'a str,
-    /// True for IRIs, false for strings.
+    /// True to search IRIs, false to search strings.
     pub iris: bool,
-    /// The graphs in which a resource has to occur, or a string has to be a label.
+    /// The graphs in which an IRI must occur, or a string must be a label.
     pub scope: GraphScope<'a>,
     /// Dense ids of the predicates whose objects are labels.
     pub labels: &'a [u32],
-    /// The end of its time.
+    /// The deadline of the search.
     pub end: Instant,
 }
 
-/// A term that has the words.
+/// A term that contains the words of a [`WordSearch`].
 #[derive(Clone, Copy, Debug)]
 pub struct FoundTerm<'a> {
-    /// The shard that owns it.
+    /// The shard that owns the term.
     pub shard: u32,
-    /// Its id.
+    /// The term's id.
     pub id: u32,
-    /// Its canonical bytes.
+    /// The term's canonical bytes.
     pub canonical: &'a [u8],
-    /// The vertices that a string is a label of; none for an IRI.
+    /// The vertices whose label the string is; empty for an IRI.
     pub subjects: &'a [u32],
 }
 
-/// The (neighbour, graph) of a key, sorted.
+/// The (neighbour, graph) pairs of a key, sorted.
 pub type List = Arc<[(u32, u32)]>;
 
-/// The other shards of a graph, as one query reads them: their bases, without changes by updates, which every shard
-/// has for all of them.
+/// The other shards of a graph, as one query reads them: their bases, without changes by updates, since every shard has
+/// the changes of all shards.
 ///
-/// All keys are owned by the shards named with them: [`Sharded`] and the views determine that, row by row, before
-/// anything is requested here, a batch at a time. Data that cannot be read appears as an empty list, a 0, or a missing
-/// term. From then on [`Watch::check`] permanently returns the error, and everything read is invalid.
+/// Each key is passed with the shard that owns it: [`Sharded`] and the views look the owners up row by row, and then
+/// make one request here per batch. Data that cannot be read appears as an empty list, a 0, or a missing term. From
+/// then on [`Watch::check`] returns the error, and everything that the query read is invalid.
 pub trait OtherShards: TermSource + Watch {
-    /// The same shards for another query, which failures of this one do not affect.
+    /// Access to the same shards for another query, which failures of this query do not affect.
     fn for_new_query(&self) -> Arc<dyn OtherShards>;
 
-    /// Ties reading to a query's token, which limits every wait.
+    /// Starts a query: its token ends every wait.
     fn begin(&self, cancel: &CancelToken);
 
-    /// Charges cached data to a query's memory from now on. The first budget counts.
+    /// Charges cached data to a query's memory budget from now on. Later calls with another budget have no effect.
     fn charge_to(&self, memory: &MemoryBudget);
 
     /// Counts of the requests so far.
@@ -90,7 +90,7 @@ pub trait OtherShards: TermSource + Watch {
     /// The statistics of the whole store.
     fn statistics(&self) -> &Statistics;
 
-    /// Appends the keys of all other shards that have an edge: each shard's ascending.
+    /// Appends the keys of all other shards that have an edge, shard by shard, each shard's keys ascending.
     fn far_keys(
         &self,
         p: PredicateId,
@@ -99,23 +99,23 @@ pub trait OtherShards: TermSource + Watch {
         out: &mut Vec<u32>,
     );
 
-    /// Fetches lists that [`Self::list`], [`Self::contains`] and [`Self::lay`] will need, in one round if they are not
-    /// too long. They may repeat.
+    /// Fetches the lists that [`Self::list`], [`Self::contains`] and [`Self::lay`] will need, in one round trip unless
+    /// they are very long. `lists` may contain duplicates.
     fn fetch(&self, lists: &[(FarKey, GraphScope<'_>)]);
 
-    /// A list: cached, or requested individually.
+    /// The list of a key: from the cache if it was fetched, otherwise requested individually.
     fn list(&self, of: FarKey, scope: GraphScope<'_>) -> List;
 
-    /// Returns true if an edge exists.
+    /// Returns true if an edge is in one of the scope's graphs.
     fn contains(&self, of: FarKey, neighbour: u32, scope: GraphScope<'_>) -> bool;
 
-    /// Tests which edges exist in the graphs next to them, in one round: each with its position in `there`, which is
-    /// false beforehand.
+    /// Tests, in one round trip, which edges exist in the graphs of their scopes. The last field of an edge is its
+    /// position in `there`, which must be false before the call.
     fn contains_many(&self, edges: &[(FarKey, u32, GraphScope<'_>, usize)], there: &mut [bool]);
 
-    /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few round trips.
-    /// Returns the range of each, `[1, 0]` for those that did not fit into [`MOST_LAID`](super::MOST_LAID) ids.
-    /// Neighbours outside the half-open interval may be missing.
+    /// Appends the neighbours, each once, of distinct keys of one predicate in one direction to `more`, in few round
+    /// trips. Returns the range of each key's list; `[1, 0]` for lists that did not fit into
+    /// [`MOST_LAID`](super::MOST_LAID) ids. Neighbours outside the half-open interval in `within` may be missing.
     fn lay(
         &self,
         keys: &[FarKey],
@@ -123,51 +123,52 @@ pub trait OtherShards: TermSource + Watch {
         more: &mut Vec<u32>,
     ) -> Vec<[u32; 2]>;
 
-    /// Fetches numbers of edges that [`Self::degrees`] will need, in one round. They may repeat.
+    /// Fetches the numbers of edges that [`Self::degrees`] will need, in one round trip. `keys` may contain duplicates.
     fn fetch_degrees(&self, keys: &[FarKey]);
 
-    /// Numbers of edges of a key in the default graph and in named ones: cached, or requested individually.
+    /// Numbers of edges of a key in the default graph and in named graphs: from the cache if they were fetched,
+    /// otherwise requested individually.
     fn degrees(&self, of: FarKey) -> [u64; 2];
 
-    /// Fetches terms that [`TermSource`] will need, each with the shard that owns its id, in one round. They may
-    /// repeat.
+    /// Fetches the terms that [`TermSource`] will need, in one round trip, each given by the shard that owns it and its
+    /// id. `ids` may contain duplicates.
     fn fetch_terms(&self, ids: &[(u32, u32)]);
 
-    /// Caches terms that another shard sent with its answer: one term for each of its own ids, with the end of each in
-    /// the bytes. Terms that do not match their ids are ignored.
+    /// Caches terms that another shard sent with its answer: for each id in `ids` that this shard owns, one term in
+    /// `bytes`, which ends at the position in `ends`. Terms that do not match their ids are ignored.
     fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]);
 
-    /// Sets `out` to the subjects of one graph with a predicate on all shards, ascending.
+    /// Sets `out` to the subjects in one graph that have the predicate, of all shards, ascending.
     fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>);
 
     /// The predicates that occur in one graph on all shards, ascending.
     fn graph_predicates(&self, graph: u32) -> Vec<u32>;
 
-    /// Kind of terms that the objects of a predicate on all shards belong to.
+    /// The most specific kind of terms that includes all objects of a predicate on all shards.
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
 
-    /// Calls `take` with terms that match the words, for each shard until it returns false; a shard with an index of
-    /// words returns those with few words first. Needs a round trip for each fiftieth of a second that a shard scans
-    /// terms, and one for shards with an index. Returns true if those were all.
+    /// Calls `take` with terms that contain the words. If it returns false, the search goes on with the next shard. A
+    /// shard with a word index returns terms that have few other words first, in one round trip; another shard scans
+    /// its terms and needs a round trip per 20 ms of scanning. Returns true if all matching terms were found.
     fn search_words(
         &self,
         asked: &WordSearch<'_>,
         take: &mut dyn FnMut(FoundTerm<'_>) -> bool,
     ) -> bool;
 
-    /// Approximate number of occurrences of vertices in all graphs, in one round trip; `None` for those that do not
-    /// occur in the scope.
+    /// Approximate number of occurrences of each vertex in all graphs, in one round trip; `None` for vertices that do
+    /// not occur in the scope.
     fn uses(&self, vertices: &[u32], scope: GraphScope<'_>) -> Vec<Option<u64>>;
 
-    /// True if all shards of this process have an index of words.
+    /// Returns true if all shards of this process have a word index.
     fn has_word_index(&self) -> bool;
 
-    /// Lets the shards of this process do the work that their first search would wait for, until `stop` returns true.
-    /// Returns true once nothing is left to do.
+    /// Prepares the first search on the shards of this process, which would otherwise wait for this work, until `stop`
+    /// returns true. Returns true once everything is prepared.
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool;
 }
 
-/// One shard's number, and access to the others for one query.
+/// One shard's number, and one query's access to the other shards.
 #[derive(Clone, Debug)]
 pub struct Sharded {
     number: u32,
@@ -176,7 +177,7 @@ pub struct Sharded {
 }
 
 impl Sharded {
-    /// Creates the access of the shard with this number, for a store with these blocks.
+    /// Creates a query's access to other shards for shard `number` of a store with these blocks.
     #[must_use]
     pub fn new(number: u32, blocks: Arc<Blocks>, others: Arc<dyn OtherShards>) -> Self {
         Self {
@@ -186,7 +187,7 @@ impl Sharded {
         }
     }
 
-    /// The same shard for another query.
+    /// The same shard's access for another query.
     #[must_use]
     pub fn for_new_query(&self) -> Self {
         Self {
@@ -195,14 +196,14 @@ impl Sharded {
         }
     }
 
-    /// The number of the shard.
+    /// The number of this shard.
     #[inline]
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The table of the ids' owners.
+    /// The block table, which has the owners of ids.
     #[inline]
     #[must_use]
     pub fn blocks(&self) -> &Blocks {
@@ -215,10 +216,12 @@ impl Sharded {
         &self.others
     }
 
-    /// Checks that all requests to other shards so far were answered. Must be called before data that was read is used.
+    /// Checks that all requests to other shards so far were answered. Callers must check before they use data that was
+    /// read.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer; the query's own limits.
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer; the errors of the query's
+    /// own time and memory limits.
     pub fn check(&self) -> Result<()> {
         self.others.check()
     }
@@ -243,8 +246,9 @@ impl Sharded {
             .is_some_and(|owner| u32::from(owner) == self.number)
     }
 
-    /// Tests which edges exist, given by key and neighbour, each in the graphs of its scope: in one round, or two where
-    /// several graphs are read and edits removed an edge from some. `there[i]` is the result for the `i`th.
+    /// Tests for edges, given by key and neighbour, whether they exist in the graphs of their scope: in one round trip,
+    /// or in two if several graphs are read and the patch removed an edge from some of them. `there[i]` becomes the
+    /// result for edge `i`.
     pub fn contain<'e>(
         &self,
         edges: impl Iterator<Item = (&'e ShardEdges<'e>, [u32; 2], GraphScope<'e>)>,
@@ -275,14 +279,14 @@ impl Sharded {
         }
     }
 
-    /// The shard that owns an id, if it is another one.
+    /// The shard that owns an id; `None` if it is this shard, or the base does not contain the id.
     #[inline]
     fn other_owner(&self, id: u32) -> Option<u32> {
         let owner = u32::from(self.blocks.owner(id)?);
         (owner != self.number).then_some(owner)
     }
 
-    /// A key, if another shard owns it.
+    /// The key for requests to other shards; `None` if this shard owns it, or the base does not contain it.
     #[inline]
     pub(super) fn far_key(&self, predicate: u32, direction: Direction, key: u32) -> Option<FarKey> {
         Some(FarKey {
@@ -293,8 +297,8 @@ impl Sharded {
         })
     }
 
-    /// Fetches the lists of several predicates that [`Edges::read`](crate::Edges::read) and similar methods will need,
-    /// in one round: to be called before the loop over a batch.
+    /// Fetches lists of several predicates that [`Edges::read`](crate::Edges::read) and similar methods will need, in
+    /// one round trip; called before the loop over a batch.
     pub fn fetch<'s>(
         &self,
         lists: impl Iterator<Item = (PredicateId, Direction, u32, GraphScope<'s>)>,
@@ -306,7 +310,7 @@ impl Sharded {
     }
 
     /// Fetches the numbers of edges that [`Edges::default_degree`](crate::Edges::default_degree) and
-    /// [`Edges::named_degree`](crate::Edges::named_degree) will need, in one round.
+    /// [`Edges::named_degree`](crate::Edges::named_degree) will need, in one round trip.
     pub fn fetch_degrees(&self, of: impl Iterator<Item = (PredicateId, Direction, u32)>) {
         let far: Vec<_> = of
             .filter_map(|(p, d, key)| self.far_key(p.0, d, key))
@@ -314,8 +318,8 @@ impl Sharded {
         self.others.fetch_degrees(&far);
     }
 
-    /// Fetches terms that [`TermDecoding::term`](crate::TermDecoding::term) will need for a batch of rows, in one
-    /// round.
+    /// Fetches the terms that [`TermDecoding::term`](crate::TermDecoding::term) will need for a batch of rows, in one
+    /// round trip.
     pub fn fetch_terms(&self, ids: impl Iterator<Item = u32>) {
         // Every shard has the terms that updates added.
         let far: Vec<_> = ids

@@ -1,4 +1,4 @@
-//! One shard's own edges: keys are the shard's, neighbours are ids of the whole store.
+//! One shard's own edges. Keys are local keys of the shard, neighbours are ids of the whole store.
 
 use super::{Blocks, LocalKey};
 use crate::segment::{EdgeView, GraphScope, NamedList, NamedSegment, Segment};
@@ -6,14 +6,15 @@ use crate::segment::{EdgeView, GraphScope, NamedList, NamedSegment, Segment};
 /// The edges of one predicate in one direction that one shard has.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnEdges<'a> {
-    /// Its keys are local: no method returns this view or takes an id as its key.
+    /// The view's keys are local keys. It is private so that they are not confused with ids: methods take keys as
+    /// [`LocalKey`] and return them as ids.
     view: EdgeView<'a>,
     shard: u32,
     blocks: &'a Blocks,
 }
 
 impl<'a> OwnEdges<'a> {
-    /// Creates the edges of the default graph and of named graphs of the shard with this number.
+    /// Creates the edges of shard `shard` from its segments of the default graph and of named graphs.
     #[must_use]
     pub fn new(
         default: Segment<'a>,
@@ -90,29 +91,29 @@ impl<'a> OwnEdges<'a> {
         self.view.key_counts()
     }
 
-    /// The lists that alone have the answer for `scope`, if there are some.
+    /// The lists of the one segment that contains all edges visible in `scope`, if there is such a segment.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: GraphScope<'_>) -> Option<OwnLists<'a>> {
         self.view.plain(scope).map(OwnLists)
     }
 
-    /// Appends some key's id, as [`EdgeView::some_key`] does.
+    /// Appends the id of some key, as [`EdgeView::some_key`].
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         let start = out.len();
         self.view.some_key(share, out);
         self.make_ids(out, start);
     }
 
-    /// Appends the ids of the keys that have an edge in `scope`: ascending.
+    /// Appends the ids of the keys that have an edge in `scope`, ascending.
     pub fn keys_with_edges(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.view.keys_with_edges(scope, out);
         self.make_ids(out, start);
     }
 
-    /// Appends at most `most` ids of keys with an edge in `scope`, from an id on, ascending. O(log keys + keys of the
-    /// page), unless named graphs are selected: then every key of the page is read.
+    /// Appends the ids of at most `most` keys with an edge in `scope`, from the id `from` on, ascending. O(log keys +
+    /// keys of the page), and also the lists of these keys if only some named graphs are visible.
     pub fn keys_page(&self, scope: GraphScope<'_>, from: u32, most: usize, out: &mut Vec<u32>) {
         let start = out.len();
         let is_before = |key| self.blocks.global(self.shard, LocalKey(key)) < from;
@@ -120,7 +121,7 @@ impl<'a> OwnEdges<'a> {
         self.make_ids(out, start);
     }
 
-    /// Turns the keys from a position on into ids.
+    /// Replaces the local keys from position `from` on by their ids.
     fn make_ids(&self, keys: &mut [u32], from: usize) {
         for key in keys.iter_mut().skip(from) {
             *key = self.blocks.global(self.shard, LocalKey(*key));
@@ -128,12 +129,12 @@ impl<'a> OwnEdges<'a> {
     }
 }
 
-/// A shard's lists of one predicate in one direction, out of one segment.
+/// A shard's lists of one predicate in one direction, all in one segment.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnLists<'a>(Segment<'a>);
 
 impl<'a> OwnLists<'a> {
-    /// Writes the numbers of keys to `out`; [`NO_KEY`](crate::segment::NO_KEY) for those without a list.
+    /// Writes the number of each key to `out`; [`NO_KEY`](crate::segment::NO_KEY) for a key without a list.
     pub fn find_many(&self, keys: &[LocalKey], out: &mut Vec<u32>) {
         self.0.finder.find_many(bytemuck::cast_slice(keys), out);
     }
@@ -145,7 +146,7 @@ impl<'a> OwnLists<'a> {
         self.0.range(k)
     }
 
-    /// The lists of all keys.
+    /// The lists of all keys in sequence.
     #[inline]
     #[must_use]
     pub fn neighbours(&self) -> &'a [u32] {

@@ -1,4 +1,5 @@
-//! Many of one thing and many of another in the same group: the smallest texts from which quadratic work and copies come.
+//! Groups with many rows and many conditions on them. These are the smallest texts that show work or copies that are
+//! quadratic in the text's length.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
@@ -21,7 +22,7 @@ const BRANCHES: [&str; 14] = [
     "{ ?s ?p ?o FILTER(?o = §) }",
 ];
 
-/// Other sources of rows, one after the other.
+/// Other patterns that produce rows; many are joined in sequence.
 const ROWS: [&str; 9] = [
     "{ SELECT ?s { ?s ?p ?o } }",
     "{ SELECT ?s ?x§ { ?s <http://e/p1> ?x§ } }",
@@ -34,7 +35,7 @@ const ROWS: [&str; 9] = [
     "VALUES ?x§ { § }",
 ];
 
-/// Conditions and additions that follow rows.
+/// Elements that follow rows in a group.
 const BEHIND: [&str; 16] = [
     "FILTER(?o != §)",
     "FILTER(?o != §)",
@@ -54,7 +55,7 @@ const BEHIND: [&str; 16] = [
     "?s <http://e/p1> ?y§ .",
 ];
 
-/// Operands of one condition.
+/// Operands of `&&` or `||` in one condition.
 const OPERANDS: [&str; 8] = [
     "?o != §",
     "?o = §",
@@ -67,7 +68,7 @@ const OPERANDS: [&str; 8] = [
 ];
 
 impl Maker<'_> {
-    /// Some rows, and what is asked of them.
+    /// Some patterns that produce rows, followed by elements that filter or extend the rows.
     pub fn cross(&mut self, bytes: usize) -> Recipe {
         let first = match self.rng.below(4) {
             0 => bytes / 100,

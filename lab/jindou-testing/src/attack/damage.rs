@@ -1,17 +1,17 @@
-//! Damage to texts, so that what reads them fails in every place.
+//! Random damage to texts, so that parsers must report errors at every position.
 
 use crate::random::Rng;
 
-/// Damage to a text. Places are given in thousandths of it.
+/// Damage to a text. Positions and lengths are in thousandths of the text's length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The end of the text in this place.
+    /// Cuts the text off at this position.
     Cut(usize),
-    /// A gap of this much from this place on.
+    /// Removes a part: its position and length.
     Gap(usize, usize),
-    /// Something else in this place as well.
+    /// Inserts a token at this position.
     Put(usize, &'static str),
-    /// The piece between these places once more.
+    /// Repeats the part between two positions.
     Again(usize, usize),
 }
 

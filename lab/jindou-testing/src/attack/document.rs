@@ -1,10 +1,10 @@
-//! Documents of RDF's syntaxes.
+//! Random documents in the syntaxes of RDF.
 
 use super::BOUNDARY;
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
-/// Media types of documents.
+/// Media types of documents; a type that occurs twice is chosen twice as often.
 pub(super) const MEDIA: [&str; 9] = [
     "text/turtle",
     "text/turtle",
@@ -18,7 +18,7 @@ pub(super) const MEDIA: [&str; 9] = [
 ];
 
 impl Maker<'_> {
-    /// A document of this media type, of some bytes.
+    /// A document of this media type with about `bytes` bytes.
     pub fn document(&mut self, media: &str, bytes: usize) -> Recipe {
         (self.variables, self.blanks) = (false, true);
         match media {

@@ -1,9 +1,9 @@
-//! Expressions: comparisons, calls, lists, EXISTS, side by side and nested.
+//! Random expressions: comparisons, calls, lists and EXISTS, in sequence and nested.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
-/// Calls that take an expression in their middle: what stands before it and after.
+/// Operators and calls: the text before and after their argument.
 const CALLS: [(&str, &str); 24] = [
     ("(", ")"),
     ("!", ""),
@@ -35,7 +35,7 @@ const CALLS: [(&str, &str); 24] = [
 ];
 
 impl Maker<'_> {
-    /// An expression of some bytes.
+    /// An expression of about `bytes` bytes.
     pub fn expression(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             return self.comparison();
@@ -72,7 +72,7 @@ impl Maker<'_> {
             }
             14 => all!["?o = ", self.term(bytes, true)],
             15 => all!["IRI(", self.term(bytes, true), ") = ?s"],
-            // CONCAT makes a string of any term; only the length of the text matters here.
+            // CONCAT accepts terms that are not strings; only the length of the text matters here.
             16 => all![
                 "STRLEN(CONCAT(\"",
                 self.filler(bytes, &["a", "é"]),
@@ -85,7 +85,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A condition or a value that is short.
+    /// A short condition or value.
     pub fn comparison(&mut self) -> Recipe {
         let v = self.variable();
         match self.rng.below(24) {
@@ -110,7 +110,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An expression that is not a condition.
+    /// An expression whose value is a term rather than a truth value.
     pub fn value(&mut self, bytes: usize) -> Recipe {
         if !self.is_small(bytes) {
             return self.expression(bytes);
@@ -133,7 +133,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Operands of one operator, or of two in turn.
+    /// Many operands, joined by one operator or by two operators alternately.
     fn chain(&mut self, bytes: usize) -> Recipe {
         let operator = self.rng.one(&[
             " && ", " && ", " || ", " || ", " + ", " - ", " * ", " / ", ") && (", ") || (",
@@ -141,7 +141,7 @@ impl Maker<'_> {
         let joins = operator.contains(['&', '|']);
         let operands = self.many(bytes, operator, |m, each| {
             let operand = m.expression(each);
-            // A comparison is not an operand of a sum.
+            // A comparison cannot be an operand of arithmetic.
             if joins {
                 operand
             } else {
@@ -151,7 +151,7 @@ impl Maker<'_> {
         all!["(", operands, ")"]
     }
 
-    /// IN over a list.
+    /// IN or NOT IN with a long list.
     fn list(&mut self, bytes: usize) -> Recipe {
         let not = self.rng.one(&["", "NOT "]);
         let v = self.variable();
@@ -169,7 +169,7 @@ impl Maker<'_> {
         all![v, " ", not, "IN (", list, ")"]
     }
 
-    /// A regular expression that is long, nested or repeats much.
+    /// REGEX with a pattern that is long, nested or has many repetitions.
     fn regular(&mut self, bytes: usize) -> Recipe {
         let pattern = match self.rng.below(7) {
             0 => Recipe::times((bytes / 7).max(1), "\\\\p{L}", ""),

@@ -1,10 +1,10 @@
-//! Values that are much longer than the texts that make them: long strings, wide rows of them, long numbers, many of them, and
-//! those that are [stored](super::data).
+//! Queries and updates that compute much longer values than their own text: long strings, many rows of these, numbers
+//! with many digits, and long values that are [stored](super::data).
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
-/// Pieces of long strings.
+/// Units that are repeated to make long strings.
 const UNITS: [&str; 6] = [
     "aaaaaaaaaa",
     "7777777777",
@@ -14,7 +14,7 @@ const UNITS: [&str; 6] = [
     "a b,c\\td\\\\",
 ];
 
-/// Functions of a long string `?w`, of a number `?d` and of the row's number `?v`.
+/// Expressions over a long string `?w`, a long number `?d` and the row's number `?v`.
 const VALUES: [&str; 32] = [
     "?w",
     "?w",
@@ -51,7 +51,7 @@ const VALUES: [&str; 32] = [
 ];
 
 impl Maker<'_> {
-    /// A string of a thousand to ten million bytes.
+    /// An expression for a string of a thousand to ten million bytes.
     fn grown(&mut self) -> Recipe {
         let unit = self.rng.one(&UNITS);
         let times = 2 + self.rng.below(5);
@@ -59,7 +59,7 @@ impl Maker<'_> {
         Recipe::nested(times, "REPLACE(", all!["\"", unit, "\""], tenfold)
     }
 
-    /// A pattern that binds `?w`, `?d` and `?v`, in a row or in many.
+    /// A pattern that binds `?w`, `?d` and `?v` in one row or in many rows.
     fn grown_pattern(&mut self) -> Recipe {
         let rows = match self.rng.below(5) {
             0 => "BIND(7 AS ?v) ".into(),
@@ -87,7 +87,7 @@ impl Maker<'_> {
         self.rng.one(&VALUES).into()
     }
 
-    /// A query of such values.
+    /// A query that computes long values.
     pub fn grown_query(&mut self) -> Recipe {
         let pattern = self.grown_pattern();
         let value = self.grown_value();
@@ -141,7 +141,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An update by such values.
+    /// An update that computes long values.
     pub fn grown_update(&mut self) -> Recipe {
         let pattern = self.grown_pattern();
         let value = self.grown_value();

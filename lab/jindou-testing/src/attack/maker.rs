@@ -1,30 +1,30 @@
-//! Sizes: how the bytes of a text are divided among its parts, and how often a part is repeated.
+//! Divides the bytes of a text among its parts, and chooses how often parts are repeated.
 
 use super::recipe::Recipe;
 use crate::random::Rng;
 
-/// Fewer bytes than this make the smallest thing of its kind.
+/// For fewer bytes than this, generators return the smallest construct of its kind.
 pub(super) const SMALL: usize = 120;
 
-/// Levels of constructs inside constructs, apart from those that one construct nests in itself.
+/// Largest number of levels of nested constructs, not counting those of [`Maker::deep`].
 const DEEPEST: usize = 12;
 
-/// Makes a text.
+/// Generates one text.
 pub(super) struct Maker<'a> {
     pub rng: &'a mut Rng,
-    /// Constructs around this place.
+    /// Number of constructs around the current one.
     pub depth: usize,
-    /// Declarations that stand before the text.
+    /// Declarations of prefixes and bases, which are written before the text.
     pub prologue: Vec<Recipe>,
-    /// Short names of terms that are long where they are declared.
+    /// Short forms of long IRIs, whose prefix, base or variable is declared once.
     pub short: Vec<&'static str>,
-    /// Values of variables.
+    /// Values of variables that are passed with the query.
     pub values: Vec<(String, Recipe)>,
-    /// True where variables may stand: not in data.
+    /// True if variables are allowed here: they are not in data.
     pub variables: bool,
-    /// True where paths may stand: not in templates.
+    /// True if property paths are allowed here: they are not in templates.
     pub paths: bool,
-    /// True where blank nodes may stand: not in what is deleted.
+    /// True if blank nodes are allowed here: they are not in deletions.
     pub blanks: bool,
 }
 
@@ -42,14 +42,14 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A number so that every order of magnitude up to `most` is as likely as another.
+    /// A random number up to `most`, all orders of magnitude being equally likely.
     pub fn magnitude(&mut self, most: usize) -> usize {
         let most = most.max(1);
         let low = 1 << self.rng.below(most.ilog2() as usize + 1);
         (low + self.rng.below(low)).min(most)
     }
 
-    /// Divides bytes among parts: two of them get most, one does, or all get the same.
+    /// Divides bytes among parts: two parts get most of them, or one part does, or all parts get the same.
     pub fn split(&mut self, bytes: usize, parts: usize) -> Vec<usize> {
         if parts <= 1 {
             return vec![bytes; parts];
@@ -61,7 +61,7 @@ impl<'a> Maker<'a> {
         };
         let mut out = vec![bytes / 20 / parts; parts];
         let from = self.rng.below(parts);
-        // Of two, one may be much longer than the other.
+        // One of two large parts may be much larger than the other.
         let first = match self.rng.below(3) {
             0 => self.magnitude(bytes / 2),
             _ => bytes / 2,
@@ -77,7 +77,7 @@ impl<'a> Maker<'a> {
         out
     }
 
-    /// As many of the same as fit, or few large ones, or a number between.
+    /// Repeats one construct: as often as fits, or a few large ones, or a number in between.
     pub fn many(
         &mut self,
         bytes: usize,
@@ -102,7 +102,7 @@ impl<'a> Maker<'a> {
         Recipe::times(n, one, between)
     }
 
-    /// The same inside itself: as deep as fits, or less.
+    /// Nests a construct in itself, as deep as fits or less deep.
     pub fn deep(
         &mut self,
         bytes: usize,
@@ -121,13 +121,13 @@ impl<'a> Maker<'a> {
         Recipe::nested(n, open, inner, close)
     }
 
-    /// Text of some bytes inside an IRI, a name or a literal.
+    /// About `bytes` bytes of text inside an IRI, a name or a literal.
     pub fn filler(&mut self, bytes: usize, units: &[&'static str]) -> Recipe {
         let unit = self.rng.one(units);
         Recipe::times((bytes / unit.len()).max(1), unit, "")
     }
 
-    /// Makes a part one level further inside.
+    /// Calls `make` with the depth increased by one.
     pub fn deeper<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> T {
         self.depth += 1;
         let made = make(self);
@@ -135,7 +135,7 @@ impl<'a> Maker<'a> {
         made
     }
 
-    /// True where a part must be the smallest of its kind.
+    /// Returns true if the smallest construct of its kind should be generated.
     pub fn is_small(&self, bytes: usize) -> bool {
         bytes < SMALL || self.depth > DEEPEST
     }

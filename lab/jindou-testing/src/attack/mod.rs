@@ -1,8 +1,8 @@
-//! Hostile texts at random: queries, updates and documents composed of every construct of the languages, in which something is
-//! many, long, deep, wide or repeated, up to megabytes. A text is a [`Recipe`] of a line, so that a fault that one shows can be
-//! reported, replayed and made smaller.
+//! Random hostile texts: queries, updates and documents that consist of all constructs of the languages, with very
+//! many, very long, deeply nested, wide or repeated parts, of up to megabytes. A text is described by a [`Recipe`] of
+//! one line, so that a text that shows a fault can be reported, replayed and reduced.
 //!
-//! The names in them are those of [`data`].
+//! Texts use the IRIs of [`data`].
 
 mod cross;
 mod damage;
@@ -40,18 +40,18 @@ pub const BOUNDARY: &str = "boundary";
 /// A hostile text.
 #[derive(Clone, Debug)]
 pub struct Attack {
-    /// The language that the text is in, more or less.
+    /// The language of the text, which damage may make invalid.
     pub language: Language,
-    /// The text, before it is damaged.
+    /// The text before it is damaged.
     pub recipe: Recipe,
-    /// The damage to it, if any.
+    /// Damage to the text, if any.
     pub damage: Option<Damage>,
-    /// Values of variables, as terms of N-Triples, for routes that take them.
+    /// Values of variables, as N-Triples terms, for interfaces that take such values with a query.
     pub values: Vec<(String, Recipe)>,
 }
 
 impl Attack {
-    /// A text of this recipe.
+    /// An undamaged text of this recipe.
     #[must_use]
     pub fn new(language: Language, recipe: Recipe) -> Self {
         Self {
@@ -62,20 +62,20 @@ impl Attack {
         }
     }
 
-    /// A random query of at most about `most` bytes. Most texts are much shorter: lengths of all orders of magnitude are
-    /// equally likely.
+    /// A random query of at most about `most` bytes. Most queries are much shorter: all orders of magnitude of the
+    /// length are equally likely.
     #[must_use]
     pub fn query(rng: &mut Rng, most: usize) -> Self {
         Self::random(rng, most, Language::Query)
     }
 
-    /// A random update.
+    /// A random update, of lengths as for [`Self::query`].
     #[must_use]
     pub fn update(rng: &mut Rng, most: usize) -> Self {
         Self::random(rng, most, Language::Update)
     }
 
-    /// A random document.
+    /// A random document, of lengths as for [`Self::query`].
     #[must_use]
     pub fn document(rng: &mut Rng, most: usize) -> Self {
         let media = rng.one(&document::MEDIA);
@@ -99,7 +99,7 @@ impl Attack {
         }
     }
 
-    /// The text, at most `most` bytes of it.
+    /// The text, cut off after about `most` bytes.
     #[must_use]
     pub fn text(&self, most: usize) -> String {
         let text = self.recipe.text(most);
@@ -109,7 +109,8 @@ impl Attack {
         }
     }
 
-    /// Smaller ones to try in its place, the smallest first.
+    /// Smaller attacks, the smallest first. To reduce an attack that shows a fault, the caller tries which of them
+    /// still show it.
     #[must_use]
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = vec![];
@@ -137,7 +138,8 @@ impl Attack {
     }
 }
 
-/// A size, the orders of magnitude from 2 KiB to `most` equally likely, and `most` itself one time in eight.
+/// A random size: all orders of magnitude from 2 KiB to `most` are equally likely, except that one size in eight is
+/// `most`.
 fn size(rng: &mut Rng, most: usize) -> usize {
     let least = (2 << 10).min(most);
     if rng.chance(12) || most <= least {
@@ -148,8 +150,9 @@ fn size(rng: &mut Rng, most: usize) -> usize {
     (low + rng.below(low)).min(most)
 }
 
-/// Statements that the texts ask for, as N-Quads: this many subjects with seven or eight statements each, most of them in the
-/// default graph, and ten named graphs; four literals of a megabyte or two, and numbers of up to 9,000 digits.
+/// The data for attacks, as N-Quads: this many subjects with seven or eight statements each, most of them in the
+/// default graph, the others in ten named graphs; four literals of one to two megabytes; and numbers of up to 9,000
+/// digits.
 #[must_use]
 pub fn data(subjects: usize) -> String {
     let mut out = String::new();

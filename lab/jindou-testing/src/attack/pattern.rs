@@ -1,4 +1,5 @@
-//! Groups and what stands in them: triples, paths, UNION, OPTIONAL, MINUS, GRAPH, FILTER, BIND, VALUES, sub-selects, SERVICE.
+//! Random groups and their elements: triples, paths, UNION, OPTIONAL, MINUS, GRAPH, FILTER, BIND, VALUES, sub-selects,
+//! SERVICE.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
@@ -9,7 +10,7 @@ impl Maker<'_> {
         all!["{ ", self.elements(bytes), " }"]
     }
 
-    /// The inside of a group: some elements, of which some are large. What selects follows what binds, mostly.
+    /// The content of a group: a few elements, some of them large.
     pub fn elements(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             return self.small();
@@ -17,7 +18,7 @@ impl Maker<'_> {
         if self.depth < 3 && bytes > 2000 && self.rng.chance(50) {
             return self.cross(bytes);
         }
-        // Few: each more may make the whole empty, or an error, before anything gets large.
+        // Few elements: each further one may make the result empty, or an error, before any part becomes large.
         let n = self.rng.one(&[1, 1, 1, 2, 2, 2, 2, 2, 3, 4]);
         let mut parts = vec![];
         for (i, part) in self.split(bytes, n).into_iter().enumerate() {
@@ -26,7 +27,7 @@ impl Maker<'_> {
             }
             parts.push(self.deeper(|m| m.element(part)));
         }
-        // Rows for what follows.
+        // Produces rows for the elements that follow.
         if self.rng.chance(50) {
             parts.insert(0, "?s ?p ?o . ".into());
         }
@@ -85,7 +86,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An element of a group, with what must follow it.
+    /// An element of a group.
     fn element(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             let small = self.small();
@@ -113,7 +114,7 @@ impl Maker<'_> {
                 self.wrapped(open, left)
             }
             26 => {
-                // Nothing listens there.
+                // No server listens at the address.
                 let silent = self
                     .rng
                     .one(&["SERVICE SILENT ", "SERVICE SILENT ", "SERVICE "]);
@@ -133,7 +134,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Groups with a keyword: side by side, inside one another, or one.
+    /// Groups after a keyword such as OPTIONAL: many in sequence, nested, or one large group.
     fn repeated(&mut self, keyword: &str, bytes: usize) -> Recipe {
         match self.rng.below(4) {
             0 => {
@@ -149,7 +150,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Groups with what stands before them.
+    /// Groups after an opening such as `GRAPH ?g`: nested, one large group, or many in sequence.
     fn wrapped(&mut self, open: Recipe, bytes: usize) -> Recipe {
         match self.rng.below(3) {
             0 => {
@@ -178,7 +179,7 @@ impl Maker<'_> {
         self.many(bytes, " ", one)
     }
 
-    /// VALUES: many rows, many columns, or both.
+    /// VALUES with many rows, many columns, or both.
     pub fn values_block(&mut self, bytes: usize) -> Recipe {
         if self.rng.chance(50) {
             let v = self.variable();
@@ -229,7 +230,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Triples of some bytes, without the point after them.
+    /// Triples of about `bytes` bytes, without the final dot.
     pub fn triples(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             return self.triple();
@@ -237,7 +238,7 @@ impl Maker<'_> {
         match self.rng.below(14) {
             0..3 => self.many(bytes, " . ", Self::triples),
             3 | 4 => {
-                // A subject, perhaps a long one, with many predicates or objects.
+                // One subject, perhaps a long one, with many predicates or objects.
                 let parts = self.split(bytes, 2);
                 let (s, v) = (self.term(parts[0], false), self.variable());
                 if self.rng.chance(50) {
@@ -253,7 +254,7 @@ impl Maker<'_> {
                 }
             }
             5..8 if self.variables && self.paths => {
-                // A path between ends that may be long.
+                // A path whose ends may be long terms.
                 let parts = self.split(bytes, 3);
                 let (s, path) = (self.term(parts[0], false), self.path(parts[1]));
                 all![s, " ", path, " ", self.term(parts[2], true)]
@@ -286,7 +287,7 @@ impl Maker<'_> {
                 Recipe::times((bytes / one.len()).max(1), one, " . ")
             }
             13 if self.blanks => {
-                // Reifiers and annotations of one triple.
+                // Many reifiers and annotations of one triple.
                 let one = self
                     .rng
                     .one(&[" ~_:a", " ~ <http://e/r§>", " {| <http://e/p2> § |}"]);
@@ -297,7 +298,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A property path.
+    /// A property path of about `bytes` bytes.
     pub fn path(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             let paths = [
@@ -320,7 +321,7 @@ impl Maker<'_> {
             };
         }
         let was = self.variables;
-        // No variable stands in a path.
+        // Paths cannot contain variables.
         self.variables = false;
         let made = match self.rng.below(9) {
             0..3 => self.many(bytes, "|", Self::path),

@@ -1,10 +1,10 @@
-//! Whole queries: prologue, form, dataset, and what follows the pattern.
+//! Random whole queries: prologue, form, dataset, pattern and solution modifiers.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
 impl Maker<'_> {
-    /// A query of some bytes.
+    /// A query of about `bytes` bytes.
     pub fn query(&mut self, bytes: usize) -> Recipe {
         let mut left = bytes;
         if bytes > 1000 && self.rng.chance(25) {
@@ -17,7 +17,7 @@ impl Maker<'_> {
             15 | 16 => self.describe(left),
             17 => all!["ASK ", self.dataset(left / 20), self.group(left)],
             _ => {
-                // The smallest query after a large prologue.
+                // A large prologue before the smallest query.
                 self.declare(left);
                 "SELECT * { ?s <http://e/p1> ?o }".into()
             }
@@ -25,7 +25,7 @@ impl Maker<'_> {
         self.with_prologue(body)
     }
 
-    /// Puts what was declared before a text.
+    /// Puts the declarations made so far before a text.
     pub fn with_prologue(&mut self, body: Recipe) -> Recipe {
         let mut parts = vec!["PREFIX e: <http://e/> BASE <http://e/>\n".into()];
         parts.append(&mut self.prologue);
@@ -33,7 +33,7 @@ impl Maker<'_> {
         Recipe::All(parts)
     }
 
-    /// Declarations: many, long, or one based on the other.
+    /// Adds many declarations of prefixes or bases, some of them relative to earlier ones.
     pub fn declare(&mut self, bytes: usize) {
         let one = self.rng.one(&[
             "PREFIX p§: <http://e/§/>\n",
@@ -46,7 +46,7 @@ impl Maker<'_> {
         self.prologue.push(Recipe::times(n, one, ""));
     }
 
-    /// SELECT, of which the whole may stand in a group as well.
+    /// A SELECT query, which is also a valid sub-select.
     pub fn select(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             let small = [
@@ -60,7 +60,7 @@ impl Maker<'_> {
         }
         let groups = self.rng.chance(25);
         let sizes = match self.rng.below(10) {
-            // All of it is the pattern, or one other part is large, too.
+            // Either the pattern gets all bytes, or one other part is large, too.
             0..5 => vec![bytes, 0, 0, 0, 0],
             5..9 => {
                 let mut sizes = vec![bytes / 40; 5];
@@ -161,7 +161,7 @@ impl Maker<'_> {
         all!["(", name, "(", distinct, value, ") AS ", self.fresh(), ")"]
     }
 
-    /// FROM, sometimes very often.
+    /// FROM clauses, sometimes very many.
     fn dataset(&mut self, bytes: usize) -> Recipe {
         if !self.rng.chance(12) {
             return "".into();
@@ -195,7 +195,7 @@ impl Maker<'_> {
         ]
     }
 
-    /// Triples of a template, without paths.
+    /// Triples of a template, which has no paths.
     pub fn template(&mut self, bytes: usize) -> Recipe {
         let one = match self.rng.below(7) {
             0 => "?s <http://e/p§> ?o",

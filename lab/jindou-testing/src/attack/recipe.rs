@@ -1,22 +1,22 @@
-//! Recipes: texts of megabytes, written in a line.
+//! Recipes: descriptions, in one line, of texts of up to megabytes.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A text, written as pieces and how often each is repeated.
+/// A text, described by its pieces and the number of repetitions of each.
 ///
-/// [`fmt::Display`] writes a recipe in a notation that [`FromStr`] reads back: `⟪2000×{ ?x§ ?p ?o }¦ UNION ⟫` is two thousand
-/// branches, and `⟪500⇓OPTIONAL { ¦?s ?p ?o¦ }⟫` a pattern inside five hundred groups. In what is repeated `§` stands for the
-/// number of the repetition, and `¶` for the number of the repetition around it.
+/// [`fmt::Display`] writes a recipe in a notation that [`FromStr`] reads: `⟪2000×{ ?x§ ?p ?o }¦ UNION ⟫` is two
+/// thousand branches of a UNION, and `⟪500⇓OPTIONAL { ¦?s ?p ?o¦ }⟫` is a pattern inside five hundred groups. In a
+/// repeated piece, `§` is replaced by the number of the repetition, and `¶` by the number of the enclosing repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipe {
-    /// The text itself.
+    /// A literal text.
     Text(String),
-    /// One after the other.
+    /// Recipes in sequence.
     All(Vec<Recipe>),
-    /// The same this many times, with a text between.
+    /// A recipe, repeated this number of times with a text in between.
     Times(usize, Box<Recipe>, String),
-    /// An opening this many times, what is inside, and as many closings.
+    /// The number of levels, the opening and the inner recipe, and the closing.
     Nested(usize, Box<[Recipe; 2]>, String),
 }
 
@@ -32,20 +32,20 @@ impl From<String> for Recipe {
     }
 }
 
-/// Recipes one after the other: `all!["SELECT * { ", pattern, " }"]`.
+/// Recipes in sequence: `all!["SELECT * { ", pattern, " }"]`.
 macro_rules! all {
     ($($part:expr),* $(,)?) => { $crate::attack::recipe::Recipe::All(vec![$($part.into()),*]) };
 }
 pub(super) use all;
 
 impl Recipe {
-    /// `one` this many times, with a text between.
+    /// `one`, repeated `n` times with the text `between` in between.
     #[must_use]
     pub fn times(n: usize, one: impl Into<Self>, between: &str) -> Self {
         Self::Times(n, Box::new(one.into()), between.to_owned())
     }
 
-    /// `inner` between this many openings and closings.
+    /// `inner` after `n` openings and before `n` closings.
     #[must_use]
     pub fn nested(
         n: usize,
@@ -56,7 +56,7 @@ impl Recipe {
         Self::Nested(n, Box::new([open.into(), inner.into()]), close.into())
     }
 
-    /// The text, cut off where it gets longer than `most` bytes. O(its length).
+    /// The text, cut off after at most `most` bytes. O(length of the text).
     #[must_use]
     pub fn text(&self, most: usize) -> String {
         let mut out = String::new();
@@ -68,7 +68,8 @@ impl Recipe {
         out
     }
 
-    /// Length of the text in bytes, about: numbers count as many digits as the number of repetitions has. O(the recipe).
+    /// Approximate length of the text in bytes: every `§` and `¶` counts as many digits as the number of repetitions
+    /// has. O(length of the recipe).
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.length([1, 1])
@@ -134,8 +135,8 @@ impl Recipe {
         }
     }
 
-    /// Smaller recipes to try in its place, the smallest first: each number of repetitions a tenth, half and three quarters of
-    /// what it is, and each part of a sequence left out.
+    /// Smaller recipes, the smallest first: with a number of repetitions reduced to a tenth, half or three quarters, or
+    /// without one part of a sequence.
     #[must_use]
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = vec![];
@@ -158,7 +159,7 @@ impl Recipe {
         out
     }
 
-    /// Visits the numbers of repetitions, always in the same order.
+    /// Calls `visit` with each number of repetitions, always in the same order.
     fn each_count(&mut self, visit: &mut dyn FnMut(&mut usize)) {
         match self {
             Self::Text(_) => {}
@@ -174,7 +175,7 @@ impl Recipe {
         }
     }
 
-    /// Each recipe that lacks one part of one sequence. What nests sequences is some levels deep at most.
+    /// Calls `to` with each recipe that lacks one part of one sequence. Recursive: recipes have few levels.
     fn each_without(&self, to: &mut dyn FnMut(Self)) {
         match self {
             Self::Text(_) => {}
@@ -208,7 +209,7 @@ impl Recipe {
     }
 }
 
-/// Appends a text with the numbers of repetitions in the places of their signs.
+/// Appends a text in which `§` and `¶` are replaced by the numbers in `at`.
 fn numbered(text: &str, at: [usize; 2], out: &mut String) {
     use fmt::Write as _;
     let mut rest = text;
@@ -249,7 +250,7 @@ impl FromStr for Recipe {
     }
 }
 
-/// Reads up to the sign that ends the part, which stays.
+/// Reads up to the character that ends the part, which is not consumed.
 fn read(rest: &mut &str) -> Result<Recipe, String> {
     let mut parts = vec![];
     loop {

@@ -1,15 +1,15 @@
-//! Terms and variables, short and long.
+//! Random terms and variables, short and long.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
-/// Pieces of long IRIs.
+/// Units that are repeated to make long IRIs.
 const IRI: [&str; 6] = ["a", "b/", "é", "%41", "\\u0061", "a/../"];
-/// Pieces of long literals.
+/// Units that are repeated to make long literals.
 const TEXT: [&str; 6] = ["a", "text ", "é", "\\n", "\\u0041", "\u{1F600}"];
 
 impl Maker<'_> {
-    /// A variable: one that many patterns share, or one for each repetition.
+    /// A variable that many patterns share, or one whose name contains the number of the repetition.
     pub fn variable(&mut self) -> Recipe {
         if !self.variables {
             return self.iri();
@@ -20,14 +20,14 @@ impl Maker<'_> {
         self.rng.one(&names).into()
     }
 
-    /// A variable that nothing else binds, but with the same number: for AS.
+    /// A variable for AS, which no pattern binds.
     pub fn fresh(&mut self) -> Recipe {
         let name = self.rng.one(&["?b", "?c", "?d", "?e"]);
         let number = self.rng.below(1000);
         format!("{name}{number}_§").into()
     }
 
-    /// An IRI of the data, or a short name of a long one.
+    /// An IRI of the data, or a short form of a long IRI.
     pub fn iri(&mut self) -> Recipe {
         if !self.short.is_empty() && self.rng.chance(60) {
             let short = self.short[self.rng.below(self.short.len())];
@@ -63,14 +63,14 @@ impl Maker<'_> {
         }
     }
 
-    /// A term of some bytes. `object`: it may be a literal.
+    /// A term of about `bytes` bytes. If `object` is true, it may be a literal.
     pub fn term(&mut self, bytes: usize, object: bool) -> Recipe {
         if bytes >= 200 {
             return self.long(bytes, object);
         }
         match self.rng.below(if object { 14 } else { 8 }) {
             0..5 => self.variable(),
-            // A label that stands in two groups is an error.
+            // Rare in queries: a label that occurs in two groups is an error.
             5 if self.blanks && (!self.variables || self.rng.chance(5)) => {
                 self.rng.one(&["[]", "_:a", "_:b§"]).into()
             }
@@ -93,7 +93,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A term that is long itself.
+    /// A term of about `bytes` bytes.
     pub fn long(&mut self, bytes: usize, object: bool) -> Recipe {
         match self.rng.below(if object { 10 } else { 4 }) {
             0 | 1 => all!["<http://e/", self.filler(bytes, &IRI), ">"],
@@ -115,7 +115,8 @@ impl Maker<'_> {
         }
     }
 
-    /// A long IRI that is written once, and has short names in the rest of the text. Returns the bytes that are left.
+    /// Declares a prefix, base or variable value with a long IRI, which the text then uses by its short forms. Returns
+    /// the number of bytes that are left.
     pub fn shorten(&mut self, bytes: usize) -> usize {
         let length = match self.rng.below(3) {
             0 => bytes / 2,
@@ -140,7 +141,7 @@ impl Maker<'_> {
                 };
                 self.values.push(("v".into(), value));
                 self.short.push("$v");
-                // The value is not part of the text.
+                // The value is passed outside the text, so it uses none of the bytes.
                 return bytes;
             }
             _ => {

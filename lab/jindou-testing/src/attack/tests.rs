@@ -1,4 +1,4 @@
-//! Random texts: repeatable, of all sizes, mostly accepted by a parser, and made of everything that they are said to be made of.
+//! Tests that random texts are repeatable, have all sizes, are mostly accepted by a parser, and contain all constructs.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn recipes_are_short_and_texts_of_all_sizes() {
     );
 }
 
-/// Most texts must be whole: one that a parser refuses in the middle never reaches planner and engine.
+/// Most texts must be valid: a text that the parser rejects does not test planner and engine.
 #[test]
 fn most_texts_are_queries_and_updates() {
     let mut rng = Rng::new(4);

@@ -1,15 +1,15 @@
-//! Updates: each operation, and many in a request.
+//! Random updates: every operation, and many operations in one request.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
 impl Maker<'_> {
-    /// An update of some bytes.
+    /// An update of about `bytes` bytes.
     pub fn update(&mut self, bytes: usize) -> Recipe {
         let mut left = bytes;
         if bytes > 1000 && self.rng.chance(15) {
             left = self.shorten(left);
-            // Values are for queries only.
+            // Only queries accept values of variables.
             self.values.clear();
             self.short.retain(|s| !s.starts_with('$'));
         }
@@ -97,7 +97,7 @@ impl Maker<'_> {
         all!["GRAPH ", name, " { ", self.template(bytes), " }"]
     }
 
-    /// Triples without variables, in graphs or not.
+    /// Triples without variables, in named graphs or in the default graph.
     fn ground(&mut self, bytes: usize, blanks: bool) -> Recipe {
         (self.variables, self.blanks) = (false, blanks);
         let made = match self.rng.below(3) {

@@ -1,20 +1,20 @@
-//! The definitions of SPARQL 1.1 §18, followed to the letter.
+//! The definitions of SPARQL 1.1 §18, implemented literally.
 
 use super::{Edge, NAMED, Path, PatternEnd, PatternPart, VARIABLES};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Solutions beyond which a query is given up.
+/// Largest number of solutions; queries with more are not used.
 const MOST: usize = 20_000;
 
-/// Variables `?x0 …`, then `?g0 …`, to nodes; graphs are nodes above 100.
+/// A solution: nodes by variable, first `?x0 …`, then `?g0 …`. Nodes above 100 are graphs.
 pub(super) type Row = BTreeMap<usize, usize>;
 
-/// Gave too many solutions.
+/// The query has more than [`MOST`] solutions.
 pub(super) struct TooMany;
 
 pub(super) type Rows = Result<Vec<Row>, TooMany>;
 
-/// The definitions, over one active graph.
+/// The data, with one active graph, over which the definitions are evaluated.
 #[derive(Clone, Copy)]
 pub(super) struct World<'a> {
     pub edges: &'a [Edge],
@@ -30,7 +30,7 @@ impl World<'_> {
         self.edges().flat_map(|e| [e.1, e.3]).collect()
     }
 
-    /// §18.4: pairs of ends; a variable gives all, a node those with that end.
+    /// The pairs of ends that a path connects (§18.4). If an end is a variable, all nodes are allowed there.
     fn path(&self, s: PatternEnd, path: &Path, o: PatternEnd) -> Vec<(usize, usize)> {
         let fits =
             |e: PatternEnd, n: usize| matches!(e, PatternEnd::Var(_)) || e == PatternEnd::Node(n);
@@ -104,7 +104,7 @@ impl World<'_> {
         }
     }
 
-    /// ALP of §18.4.
+    /// The function ALP of §18.4.
     fn closure(&self, from: usize, p: &Path, star: bool, back: bool) -> BTreeSet<usize> {
         let any = PatternEnd::Var(usize::MAX);
         let next = |n: usize| -> Vec<usize> {
@@ -130,10 +130,10 @@ impl World<'_> {
         seen
     }
 
-    /// §18.6, the outer row put in.
+    /// The solutions of a group. In a body of EXISTS, `outer` is the solution that is substituted (§18.6).
     pub fn group(&self, parts: &[PatternPart], outer: &Row) -> Rows {
         let mut rows = vec![Row::new()];
-        // Filters see the whole group.
+        // Filters are applied to the solutions of the whole group, so they are evaluated last.
         for p in parts
             .iter()
             .filter(|p| !matches!(p, PatternPart::Exists(..) | PatternPart::Equal(..)))

@@ -1,4 +1,4 @@
-//! Built-in functions over values: SPARQL 1.1 §17.4, RDF 1.2's terms.
+//! Built-in functions of SPARQL 1.1 §17.4, and those for terms of RDF 1.2.
 
 use super::Free;
 use super::cast;
@@ -15,7 +15,7 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use spargebra::algebra::Function;
 
-/// A call whose arguments are not errors.
+/// Evaluates a function call, none of whose arguments is an error. `None` is an error.
 pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     let one = args.first();
     let number = |g: fn(&Number) -> Number| match one?.kind() {
@@ -101,7 +101,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     }
 }
 
-/// The language tag, or the base direction, of a literal.
+/// The language tag or the base direction of a literal.
 fn language(f: &Function, value: &Value) -> Option<Value> {
     match value.kind() {
         ValueKind::Iri(_) | ValueKind::Blank | ValueKind::Triple(_) => None,
@@ -114,7 +114,7 @@ fn language(f: &Function, value: &Value) -> Option<Value> {
     }
 }
 
-/// The string with the language tag, and the base direction if there is a third argument.
+/// STRLANG, and STRLANGDIR if there is a third argument: the string with a language tag and a base direction.
 fn with_language(args: &[Value]) -> Option<Value> {
     let (s, tag) = (simple(&args[0])?, simple(&args[1])?);
     let literal = match args.get(2) {
@@ -174,7 +174,7 @@ fn triple_part(f: &Function, value: &Value) -> Option<Value> {
     })
 }
 
-/// A part of a date or time; an error where the datatype has none.
+/// A component of a date or time, such as its year; an error if the datatype has no such component.
 fn part(f: &Function, value: &Value, free: &Free) -> Option<Value> {
     use TemporalKind::{Date, DateTime, Day, Month, MonthDay, Time, Year, YearMonth};
     let t = match value.kind() {

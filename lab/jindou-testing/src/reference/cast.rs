@@ -1,4 +1,4 @@
-//! Constructor functions: SPARQL 1.1 §17.5 with the date and time types of XPath F&O 3.1 §19.
+//! Constructor functions of SPARQL 1.1 §17.5, and those of the date and time types of XPath F&O 3.1 §19.
 
 use super::Free;
 use super::derived;
@@ -10,7 +10,7 @@ use super::typed;
 use super::value::{Value, ValueKind, XSD};
 use num_traits::Zero;
 
-/// `xsd:local(value)`. `None` is an error; so is an unknown function.
+/// Evaluates `xsd:local(value)`. `None` for an error, and for an unknown function.
 pub(super) fn cast(iri: &str, value: &Value, free: &Free) -> Option<Value> {
     let local = iri.strip_prefix(XSD)?;
     if let (ValueKind::Text(_, Some(_)), false) = (value.kind(), local == "string") {
@@ -46,7 +46,7 @@ pub(super) fn cast(iri: &str, value: &Value, free: &Free) -> Option<Value> {
     }
 }
 
-/// XPath collapses white space before it reads (§19.2).
+/// Collapses white space, as XPath does before it parses a lexical form (§19.2).
 fn collapsed(s: &str) -> String {
     s.split([' ', '\t', '\r', '\n'])
         .filter(|w| !w.is_empty())
@@ -54,7 +54,7 @@ fn collapsed(s: &str) -> String {
         .join(" ")
 }
 
-/// The canonical form of a value (XPath F&O 3.1 §19.1.1), an IRI's text.
+/// The canonical form of a value (XPath F&O 3.1 §19.1.1); the text of an IRI.
 fn string(value: &Value, free: &Free) -> Option<Value> {
     Some(Value::string(match value.kind() {
         ValueKind::Blank | ValueKind::Triple(_) => return None,
@@ -135,7 +135,7 @@ fn duration(value: &Value, local: &str) -> Option<Value> {
     Some(out.value())
 }
 
-/// STRDT: any lexical form, any datatype.
+/// STRDT, for any lexical form and any datatype.
 pub(super) fn typed_literal(text: &str, datatype: &str) -> Value {
     match datatype.strip_prefix(XSD) {
         Some(local) => Value::from_term(&typed(text, local)),

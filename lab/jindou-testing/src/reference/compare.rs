@@ -1,4 +1,4 @@
-//! `=`, `<` and the effective boolean value.
+//! The operators `=` and `<`, and the effective boolean value.
 
 use super::Free;
 use super::duration::{Duration, DurationKind};
@@ -6,7 +6,8 @@ use super::value::{Value, ValueKind};
 use oxrdf::Triple;
 use std::cmp::Ordering;
 
-/// SPARQL 1.1 §17.2.2: ill-typed booleans and numbers are false, all but booleans, numbers and strings an error.
+/// The effective boolean value (SPARQL 1.1 §17.2.2). Ill-typed booleans and numbers are false. `None`, an error, for
+/// values other than booleans, numbers and strings.
 pub(super) fn effective(value: &Value) -> Option<bool> {
     use super::value::Family;
     match value.kind() {
@@ -18,8 +19,8 @@ pub(super) fn effective(value: &Value) -> Option<bool> {
     }
 }
 
-/// SPARQL 1.1 §17.3 and RDFterm-equal, as SPARQL 1.2 words it: values where there are values, an error where a literal has none and
-/// the terms differ, false between values of different kinds.
+/// `=` by SPARQL 1.1 §17.3 and RDFterm-equal, in the wording of SPARQL 1.2. Compares values if both terms have one.
+/// Terms of different kinds are not equal. `None`, an error, if a literal has no value and the terms differ.
 pub(super) fn equal(a: &Value, b: &Value, free: &Free) -> Option<bool> {
     let same = a.term() == b.term();
     Some(match (a.kind(), b.kind()) {
@@ -41,7 +42,8 @@ pub(super) fn equal(a: &Value, b: &Value, free: &Free) -> Option<bool> {
         }
         (a, b) => {
             let unknown = |k: &ValueKind| matches!(k, ValueKind::Ill(_) | ValueKind::Other);
-            // A literal without a value may have any, but none with a language tag: those are values of their own.
+            // A literal whose value is unknown may be equal to any other literal, except for literals with language
+            // tags, which are equal only to themselves.
             let tagged = |k: &ValueKind| matches!(k, ValueKind::Text(_, Some(_)));
             let literal = |k: &ValueKind| {
                 !matches!(
@@ -57,7 +59,7 @@ pub(super) fn equal(a: &Value, b: &Value, free: &Free) -> Option<bool> {
     })
 }
 
-/// `(s1 = s2) && (p1 = p2) && (o1 = o2)` (SPARQL 1.2 §17.3).
+/// `=` of two triple terms: `(s1 = s2) && (p1 = p2) && (o1 = o2)` (SPARQL 1.2 §17.3).
 fn triples(a: &Triple, b: &Triple, free: &Free) -> Option<bool> {
     let subjects = a.subject == b.subject;
     let objects = equal(
@@ -71,7 +73,7 @@ fn triples(a: &Triple, b: &Triple, free: &Free) -> Option<bool> {
     objects
 }
 
-/// `None` where values are not ordered, and for NaN `Some(None)`.
+/// The order of two values: `None` (an error) if such values have no order, `Some(None)` if one is NaN.
 fn order(a: &Value, b: &Value, free: &Free) -> Option<Option<Ordering>> {
     Some(match (a.kind(), b.kind()) {
         (ValueKind::Number(a), ValueKind::Number(b)) => a.order(&b),

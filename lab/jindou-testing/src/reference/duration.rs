@@ -1,4 +1,4 @@
-//! Durations of three kinds: months and seconds.
+//! Durations, which consist of months and seconds, of three datatypes.
 
 use super::number::{decimal, decimal_text};
 use super::typed;
@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
 
-/// The datatype.
+/// The datatype of a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DurationKind {
     Any,
@@ -42,7 +42,8 @@ impl DurationKind {
     }
 }
 
-/// Reads `<number><letter>` parts of the given letters, in their order, each at most once; whole numbers but for `S`.
+/// Parses `<number><letter>` parts. Letters must be from `letters`, in this order, each at most once. Numbers must be
+/// whole, except before `S`.
 fn parts<'a>(mut text: &'a str, letters: &str) -> Option<Vec<(char, &'a str)>> {
     let mut out = vec![];
     let mut allowed = letters;
@@ -134,7 +135,7 @@ impl Duration {
         }
     }
 
-    /// The part that a kind has of it.
+    /// The part of the duration that a datatype can represent: months, seconds, or both.
     pub fn of_kind(&self, kind: DurationKind) -> Self {
         let mut out = self.clone();
         out.kind = kind;
@@ -146,7 +147,7 @@ impl Duration {
         out
     }
 
-    /// XPath's canonical text.
+    /// XPath's canonical lexical form.
     pub fn text(&self) -> String {
         let mut out = String::new();
         if self.months.is_negative() || self.seconds.is_negative() {

@@ -1,9 +1,10 @@
-//! An evaluator of SPARQL expressions written from the specifications alone: SPARQL 1.1 §17 with what SPARQL 1.2 adds, XPath
-//! Functions and Operators 3.1, XML Schema 1.1 Datatypes.
+//! An evaluator of SPARQL expressions written from the specifications alone: SPARQL 1.1 §17 and the additions of SPARQL
+//! 1.2, XPath Functions and Operators 3.1, XML Schema 1.1 Datatypes.
 //!
-//! Slow and simple: each step parses its arguments' lexical forms again, numbers are exact rationals, dates are days. It shares
-//! nothing with the product but the algebra and the terms. Where the specifications leave a choice to the implementation, or allow
-//! more than they define, the result says so ([`Outcome::free`]), and only agreement between positions can be asked for.
+//! It is slow and simple: each step parses the lexical forms of its arguments again, numbers are exact rationals, dates
+//! are numbers of days. It shares only the algebra and the terms with the engine under test. If a specification lets
+//! implementations choose a result, the outcome says so ([`Outcome::free`]). Tests can then only check that the engine
+//! gives the same result wherever the expression occurs in a query.
 
 mod call;
 mod cast;
@@ -26,25 +27,25 @@ use oxrdf::{Literal, Term};
 use spargebra::algebra::{Expression, Function};
 use std::cell::Cell;
 
-/// The result of an expression for a row.
+/// The result of an expression for one row.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The value; `None` for an error.
     pub value: Option<Value>,
-    /// Reason why an implementation may give something else, if it may.
+    /// If implementations may return another value, the reason.
     pub free: Option<&'static str>,
 }
 
-/// The effective boolean value of an expression for a row.
+/// The effective boolean value of an expression for one row.
 #[derive(Clone, Copy, Debug)]
 pub struct Truth {
     /// `None` for an error.
     pub value: Option<bool>,
-    /// Reason why an implementation may give something else, if it may.
+    /// If implementations may return another value, the reason.
     pub free: Option<&'static str>,
 }
 
-/// The value of an expression whose variables have these terms.
+/// The value of an expression. `row` returns the term of a variable, `None` if it is unbound.
 pub fn evaluate(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Outcome {
     let r = Reference {
         row,
@@ -57,7 +58,7 @@ pub fn evaluate(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Outcome {
     }
 }
 
-/// The effective boolean value of an expression whose variables have these terms.
+/// The effective boolean value of an expression. `row` returns the term of a variable, `None` if it is unbound.
 pub fn truth(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Truth {
     let r = Reference {
         row,
@@ -76,7 +77,7 @@ pub fn effective(value: &Value) -> Option<bool> {
     compare::effective(value)
 }
 
-/// True for a well-typed number.
+/// Returns true for a well-typed numeric literal.
 #[must_use]
 pub fn is_numeric(term: &Term) -> bool {
     matches!(Value::from_term(term).kind(), value::ValueKind::Number(_))
@@ -126,7 +127,7 @@ pub fn divide(a: &Value, b: &Value) -> Outcome {
     }
 }
 
-/// Notes that a step was one in which implementations are free.
+/// The first reason found so far why implementations may return another value.
 pub(crate) struct Free(Cell<Option<&'static str>>);
 
 impl Free {
@@ -141,7 +142,7 @@ struct Reference<'r> {
 }
 
 impl Reference<'_> {
-    /// Runs a step and keeps what it noted.
+    /// Runs a step of the evaluation, and stores the reason that it noted.
     fn noting<T>(&self, f: impl FnOnce(&Free) -> T) -> T {
         let free = Free(Cell::new(None));
         let out = f(&free);
@@ -230,7 +231,7 @@ impl Reference<'_> {
         })
     }
 
-    /// True if one is equal; otherwise an error if one comparison is (SPARQL 1.1 §17.4.1.9).
+    /// IN: true if one element is equal; otherwise an error if one comparison is an error (SPARQL 1.1 §17.4.1.9).
     fn is_in(&self, a: &Expression, list: &[Expression]) -> Option<Value> {
         let a = self.value(a);
         let mut error = false;
@@ -249,7 +250,7 @@ impl Reference<'_> {
     }
 
     fn call(&self, f: &Function, args: &[Expression]) -> Option<Value> {
-        // An error in an argument is the call's.
+        // An error in an argument is an error of the call.
         let values = args
             .iter()
             .map(|e| self.value(e))

@@ -1,4 +1,4 @@
-//! Numbers: integers and decimals without bounds, IEEE floats and doubles.
+//! Numbers: unbounded integers and decimals, IEEE floats and doubles.
 
 use super::typed;
 use super::value::Value;
@@ -7,10 +7,11 @@ use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use std::cmp::Ordering;
 
-/// Fractional digits beyond which implementations may round a decimal (XPath F&O 3.1 §4.2 asks for 18 in all).
+/// Number of fractional digits beyond which implementations may round a decimal: XPath F&O 3.1 §4.2 requires 18 digits
+/// in total.
 pub(crate) const DIGITS: usize = 18;
 
-/// A number in the type that XPath computes with.
+/// A number, in one of the four types in which XPath computes.
 #[derive(Clone, Debug)]
 pub(crate) enum Number {
     Integer(BigInt),
@@ -19,7 +20,7 @@ pub(crate) enum Number {
     Double(f64),
 }
 
-/// Both numbers in the wider of their types (XPath 3.1 §B.1).
+/// Two numbers, converted to the wider of their types (XPath 3.1 §B.1).
 pub(crate) enum Pair {
     Integer(BigInt, BigInt),
     Decimal(BigRational, BigRational),
@@ -27,7 +28,7 @@ pub(crate) enum Pair {
     Double(f64, f64),
 }
 
-/// Derived integer types and their least and greatest values.
+/// Derived integer types, each with its smallest and largest value; `None` if unlimited.
 const DERIVED: [(&str, Option<&str>, Option<&str>); 12] = [
     ("nonPositiveInteger", None, Some("0")),
     ("negativeInteger", None, Some("-1")),
@@ -59,7 +60,7 @@ pub(crate) fn integer(text: &str) -> Option<BigInt> {
     digits(unsigned(text)).then(|| text.strip_prefix('+').unwrap_or(text).parse().ok())?
 }
 
-/// Digits with at most one point among them, at least one digit.
+/// Parses digits with at most one point among them; at least one digit is required.
 pub(crate) fn decimal(text: &str) -> Option<BigRational> {
     let body = unsigned(text);
     let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
@@ -74,7 +75,7 @@ pub(crate) fn decimal(text: &str) -> Option<BigRational> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// `None` where the text is not that of a float or double; those of XML Schema 1.1 have `+INF`.
+/// Parses a float or double; `None` for other texts. XML Schema 1.1 also allows `+INF`.
 fn floating<T: std::str::FromStr>(text: &str) -> Option<T> {
     match text {
         "INF" | "+INF" => return "inf".parse().ok(),
@@ -85,7 +86,7 @@ fn floating<T: std::str::FromStr>(text: &str) -> Option<T> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     decimal(mantissa)?;
     integer(exponent)?;
-    // Rust's parser rounds correctly, to infinity and zero too.
+    // Rust's parser rounds correctly, also to infinity and to zero.
     text.parse().ok()
 }
 
@@ -112,7 +113,7 @@ impl Number {
         }
     }
 
-    /// The literal, whose lexical form is one of many.
+    /// The number as a literal, in one of its many possible lexical forms.
     pub fn value(&self) -> Value {
         Value::computed(match self {
             Self::Integer(n) => typed(n.to_string(), "integer"),
@@ -131,7 +132,7 @@ impl Number {
         }
     }
 
-    /// The nearest double; from the exact value, once.
+    /// The nearest double, rounded once from the exact value.
     pub fn double(&self) -> f64 {
         match self {
             Self::Float(f) => f64::from(*f),
@@ -141,7 +142,7 @@ impl Number {
         }
     }
 
-    /// The nearest float; from the exact value, once.
+    /// The nearest float, rounded once from the exact value.
     pub fn float(&self) -> f32 {
         match self {
             Self::Float(f) => *f,
@@ -164,7 +165,7 @@ impl Number {
         }
     }
 
-    /// `None` with NaN.
+    /// The order of the numbers; `None` if one of them is NaN.
     pub fn order(&self, other: &Self) -> Option<Ordering> {
         match self.pair(other) {
             Pair::Integer(a, b) => Some(a.cmp(&b)),
@@ -219,7 +220,7 @@ impl Number {
         }
     }
 
-    /// Halves go up (fn:round); a zero keeps the argument's sign.
+    /// Rounds to the nearest integer, halves towards positive infinity (fn:round). A zero has the argument's sign.
     pub fn round(&self) -> Self {
         match self {
             Self::Integer(_) => self.clone(),
@@ -238,7 +239,7 @@ impl Number {
     }
 }
 
-/// A whole number as a double with the sign that the rounded number had.
+/// `whole` as a double with the sign of `was`, the number before rounding.
 fn signed(was: f64, whole: &BigRational) -> f64 {
     let magnitude: f64 = whole.abs().to_integer().to_f64().expect("a double");
     magnitude.copysign(was)
@@ -248,7 +249,7 @@ pub(crate) fn half_up(d: &BigRational) -> BigRational {
     (d + BigRational::new(BigInt::one(), BigInt::from(2))).floor()
 }
 
-/// Fractional digits that a number needs; `None` if it has no finite decimal expansion.
+/// Number of fractional digits of a number; `None` if its decimal expansion is infinite.
 pub(crate) fn places(d: &BigRational) -> Option<usize> {
     let mut rest = d.denom().clone();
     let (mut twos, mut fives) = (0, 0);
@@ -262,7 +263,7 @@ pub(crate) fn places(d: &BigRational) -> Option<usize> {
     rest.is_one().then(|| twos.max(fives))
 }
 
-/// The number cut to this many fractional digits, nearest.
+/// The number rounded to this many fractional digits.
 pub(crate) fn rounded(d: &BigRational, digits: usize) -> BigRational {
     let scale = BigInt::from(10).pow(digits as u32);
     BigRational::new(
@@ -271,7 +272,7 @@ pub(crate) fn rounded(d: &BigRational, digits: usize) -> BigRational {
     )
 }
 
-/// XPath's lexical form: no point in a whole number, no zeros after.
+/// XPath's lexical form of a decimal: without a point if it is whole, and without trailing zeros.
 pub(crate) fn decimal_text(d: &BigRational) -> String {
     let n = places(d).expect("a decimal has an end");
     let scaled = (d.abs() * BigRational::from(BigInt::from(10).pow(n as u32))).to_integer();
@@ -285,8 +286,8 @@ pub(crate) fn decimal_text(d: &BigRational) -> String {
     text
 }
 
-/// The form of a cast to a string (XPath F&O 3.1 §19.1.1) from Rust's `1.5E3`: a decimal from a millionth to a million, else with an
-/// exponent.
+/// The form of a float in a cast to a string (XPath F&O 3.1 §19.1.1): a decimal from a millionth to a million,
+/// otherwise with an exponent. `scientific` is Rust's form, such as `1.5E3`.
 fn float_text(f: f64, scientific: String) -> String {
     if f.is_nan() {
         return "NaN".into();

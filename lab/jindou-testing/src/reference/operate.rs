@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
 
-/// The four operators.
+/// The four arithmetic operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operator {
     Add,
@@ -18,7 +18,7 @@ pub(crate) enum Operator {
     Divide,
 }
 
-/// A decimal, cut where implementations need not go on.
+/// A decimal, rounded if it has more digits than implementations must support.
 pub(super) fn bounded(d: BigRational, free: &Free) -> BigRational {
     match number::places(&d) {
         Some(n) if n <= DIGITS => d,
@@ -54,7 +54,7 @@ pub(super) fn numbers(op: Operator, a: &Number, b: &Number, free: &Free) -> Opti
     })
 }
 
-/// `a op b` (SPARQL 1.1 §17.3; XPath F&O 3.1 §4.2, §8.4, §9.7).
+/// Evaluates `a op b` (SPARQL 1.1 §17.3; XPath F&O 3.1 §4.2, §8.4, §9.7).
 pub(super) fn arithmetic(op: Operator, a: &Value, b: &Value, free: &Free) -> Option<Value> {
     use Operator::{Add, Divide, Multiply, Subtract};
     match (a.kind(), b.kind()) {
@@ -144,7 +144,7 @@ fn durations(op: Operator, a: &Duration, b: &Duration, free: &Free) -> Option<Va
     Some(out.value())
 }
 
-/// Months are rounded, halves up.
+/// A duration multiplied (`by` is false) or divided by a number. Months are rounded, halves up.
 fn scaled(d: &Duration, n: &Number, by: bool, free: &Free) -> Option<Value> {
     if d.kind == DurationKind::Any {
         free.note("XPath multiplies no xsd:duration");
@@ -158,7 +158,7 @@ fn scaled(d: &Duration, n: &Number, by: bool, free: &Free) -> Option<Value> {
         Some(f) if by && f.is_zero() => return None,
         Some(f) if by => f.recip(),
         Some(f) => f,
-        // An infinite divisor leaves nothing; NaN, and an infinite factor, are errors.
+        // Division by infinity gives an empty duration. NaN, and multiplication by infinity, are errors.
         None if by && !n.double().is_nan() => BigRational::zero(),
         None => return None,
     };

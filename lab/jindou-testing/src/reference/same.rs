@@ -4,8 +4,9 @@ use super::number::Number;
 use super::value::{Value, ValueKind};
 use oxrdf::Term;
 
-/// True if `got` is what `want` stands for: the term itself, or where a computation chose the lexical form, a literal of the same
-/// datatype with an identical value (XML Schema 1.1 §2.2.1: zeros have signs, NaN is NaN, zones count). Blank nodes are all alike.
+/// Returns true if the term `got` is a correct result for the expected value `want`: the same term, or, if a
+/// computation chose the lexical form, a literal of the same datatype with an identical value (XML Schema 1.1 §2.2.1:
+/// zeros have signs, NaN is identical to NaN, and time zones count). All blank nodes are the same.
 #[must_use]
 pub fn same(got: &Term, want: &Value) -> bool {
     if let (Term::Triple(a), Term::Triple(b)) = (got, want.term()) {

@@ -5,7 +5,7 @@ use super::number::Number;
 use super::value::{Tag, Value, ValueKind};
 use regex::{Regex, RegexBuilder};
 
-/// The lexical form, an IRI's text; `None` for blank nodes and triple terms.
+/// The lexical form of a literal or the text of an IRI; `None` for blank nodes and triple terms.
 pub(super) fn text_of(value: &Value) -> Option<String> {
     use oxrdf::Term;
     match value.term() {
@@ -15,7 +15,7 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// A string with or without language tag.
+/// The text and language tag of a string; `None` for other values.
 pub(super) fn text(value: &Value) -> Option<(String, Option<Tag>)> {
     match value.kind() {
         ValueKind::Text(s, tag) => Some((s, tag)),
@@ -23,7 +23,7 @@ pub(super) fn text(value: &Value) -> Option<(String, Option<Tag>)> {
     }
 }
 
-/// A string without language tag.
+/// The text of a string without language tag; `None` for other values.
 pub(super) fn simple(value: &Value) -> Option<String> {
     text(value).filter(|(_, tag)| tag.is_none()).map(|(s, _)| s)
 }
@@ -42,13 +42,13 @@ fn whole(value: &Value, free: &Free) -> Option<i128> {
     }
 }
 
-/// Both strings if the second may be an argument alongside the first (§17.4.3.1.2).
+/// The texts of both strings, and the language tag of the first, if they are compatible arguments (§17.4.3.1.2).
 pub(super) fn compatible(a: &Value, b: &Value) -> Option<(String, String, Option<Tag>)> {
     let ((a, ta), (b, tb)) = (text(a)?, text(b)?);
     (tb.is_none() || ta == tb).then_some((a, b, ta))
 }
 
-/// fn:substring: characters from the first place on, of which the first is 1.
+/// fn:substring. The first character has position 1.
 pub(super) fn substring(args: &[Value], free: &Free) -> Option<Value> {
     let (s, tag) = text(&args[0])?;
     let start = whole(&args[1], free)?;
@@ -81,7 +81,7 @@ pub(super) fn after(a: &Value, b: &Value) -> Option<Value> {
     })
 }
 
-/// The tag that all have; without arguments, or where they differ, none.
+/// CONCAT. The result has a language tag if all arguments have the same one.
 pub(super) fn concat(args: &[Value]) -> Option<Value> {
     let parts = args.iter().map(text).collect::<Option<Vec<_>>>()?;
     let tag = parts.first().and_then(|(_, t)| t.clone());
@@ -102,7 +102,7 @@ pub(super) fn encode(s: &str) -> String {
         .collect()
 }
 
-/// Basic filtering (RFC 4647 §3.3.1).
+/// LANGMATCHES by basic filtering (RFC 4647 §3.3.1).
 pub(super) fn lang_matches(tag: &str, range: &str) -> bool {
     let (tag, range) = (tag.to_ascii_lowercase(), range.to_ascii_lowercase());
     match range.as_str() {
@@ -111,7 +111,7 @@ pub(super) fn lang_matches(tag: &str, range: &str) -> bool {
     }
 }
 
-/// A pattern whose syntax XPath and the `regex` crate read alike; that is the caller's care.
+/// Compiles a pattern. Callers may only use syntax that means the same in XPath and in the `regex` crate.
 fn compiled(pattern: &str, flags: &str) -> Option<Regex> {
     let quoted = flags.contains('q');
     let source = if quoted {
@@ -143,7 +143,7 @@ pub(super) fn matches(args: &[Value]) -> Option<bool> {
     Some(r.is_match(&s))
 }
 
-/// fn:replace: an error where the pattern matches nothing at all, and for a `\` or `$` that means nothing.
+/// fn:replace. An error if the pattern matches the empty string, and if `\` or `$` in the replacement is invalid.
 pub(super) fn replace(args: &[Value]) -> Option<Value> {
     let (s, tag) = text(&args[0])?;
     let flags = flags(args, 3)?;
@@ -154,7 +154,7 @@ pub(super) fn replace(args: &[Value]) -> Option<Value> {
     }
     let mut out = String::new();
     let mut last = 0;
-    // The replacement is looked at even where nothing matches.
+    // The replacement is checked even if the pattern does not match.
     expanded(&with, &pattern, None, flags.contains('q'))?;
     for m in pattern.captures_iter(&s) {
         let whole = m.get(0)?;
@@ -165,7 +165,7 @@ pub(super) fn replace(args: &[Value]) -> Option<Value> {
     Some(Value::tagged(out + &s[last..], tag.as_ref()))
 }
 
-/// fn:replace's rules 1 to 4 for `$N`; `\` stands before `\` and `$` only.
+/// Expands `$N` in a replacement by rules 1 to 4 of fn:replace. `\` is only allowed before `\` and `$`.
 fn expanded(
     with: &str,
     pattern: &Regex,

@@ -1,4 +1,4 @@
-//! Dates and times: seconds on the local time line since the start of the year 0, and a zone.
+//! Dates and times: seconds since the start of the year 0 in local time, and a time zone.
 
 use super::duration::Duration;
 use super::number::{decimal, decimal_text};
@@ -9,7 +9,7 @@ use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{Signed, ToPrimitive};
 
-/// The datatype.
+/// The datatype of a date or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemporalKind {
     DateTime,
@@ -22,18 +22,18 @@ pub(crate) enum TemporalKind {
     Day,
 }
 
-/// A point on the time line. Parts that the datatype lacks are those of 1972-12-31, but the first of a month or year where the
-/// datatype has those (XPath F&O 3.1 §9.4).
+/// A point in time. Components that the datatype lacks are those of 1972-12-31; if it has a year or month but no day,
+/// the day is the first (XPath F&O 3.1 §9.4).
 #[derive(Clone, Debug)]
 pub(crate) struct Temporal {
     pub kind: TemporalKind,
     /// Local seconds since 0000-01-01T00:00:00.
     pub local: BigRational,
-    /// Minutes east of UTC.
+    /// Time zone in minutes east of UTC; `None` if the lexical form has none.
     pub zone: Option<i32>,
 }
 
-/// Date and time of day as they are written.
+/// Date and time of day, as in the lexical form.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
     pub year: i64,
@@ -85,7 +85,7 @@ pub(crate) fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 0000-01-01 to the first of January of a year.
+/// Number of days from 0000-01-01 to January 1 of a year.
 fn days_before(year: i64) -> i64 {
     // The year 0 is a leap year.
     let y = year - 1;
@@ -97,7 +97,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 fn date_of(days: i64) -> (i64, i64, i64) {
-    // Never too late: years are shorter than the one divisor and longer than the other.
+    // An estimate that is never too late: a year has at most 366 and at least 365 days.
     let mut year = days.div_euclid(if days < 0 { 365 } else { 366 });
     while days_before(year + 1) <= days {
         year += ((days - days_before(year + 1)) / 366).max(1);
@@ -115,7 +115,7 @@ fn number(text: &str, width: usize) -> Option<i64> {
     (text.len() == width && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
-/// A year of four or more digits, without zeros before more than four, and what follows it.
+/// Parses a year of at least four digits, and returns the remaining text. More than four digits may not start with 0.
 fn year(text: &str) -> Option<(i64, &str)> {
     let (sign, body) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -152,7 +152,7 @@ fn zone(text: &str) -> Option<Option<i32>> {
         .then(|| Some(sign * (hours * 60 + minutes) as i32))
 }
 
-/// `hh:mm:ss(.s+)?`, and `24:00:00` for the end of the day.
+/// Parses `hh:mm:ss(.s+)?`; `24:00:00` is the end of the day. Returns the remaining text.
 fn time(text: &str) -> Option<(i64, i64, BigRational, &str)> {
     let (hour, rest) = two(text, "", 24)?;
     let (minute, rest) = two(rest, ":", 59)?;
@@ -185,7 +185,7 @@ impl Fields {
         }
     }
 
-    /// Hours may be 24: the time line goes on.
+    /// Seconds since 0000-01-01T00:00:00 in local time. The hour may be 24, which is the start of the next day.
     fn local(&self) -> BigRational {
         let days = days_of(self.year, self.month, self.day);
         let seconds = days * 86_400 + self.hour * 3600 + self.minute * 60;
@@ -261,12 +261,12 @@ impl Temporal {
         }
     }
 
-    /// Seconds since 0000-01-01T00:00:00Z; without a zone it is UTC.
+    /// Seconds since 0000-01-01T00:00:00Z. Without a time zone, local time is taken as UTC.
     pub fn instant(&self) -> BigRational {
         &self.local - BigRational::from(BigInt::from(self.zone.unwrap_or(0) * 60))
     }
 
-    /// The same moment as another datatype says it: `None` where XPath has no such cast.
+    /// The value converted to another datatype; `None` if XPath has no such cast.
     pub fn cast(&self, to: TemporalKind) -> Option<Self> {
         use TemporalKind::{Date, DateTime};
         if self.kind == to {
@@ -293,7 +293,8 @@ impl Temporal {
         })
     }
 
-    /// With months, then seconds added (XPath F&O 3.1 §9.7); a date takes the day that is reached, a time goes round.
+    /// Adds the months, then the seconds of a duration (XPath F&O 3.1 §9.7). A date drops the time of day, a time the
+    /// date.
     pub fn plus(&self, d: &Duration) -> Option<Self> {
         let mut f = self.fields();
         let months = BigInt::from(f.year * 12 + f.month - 1) + &d.months;
@@ -350,7 +351,7 @@ impl Temporal {
     }
 }
 
-/// Empty, `Z`, or hours and minutes.
+/// The lexical form of a time zone: empty, `Z`, or hours and minutes.
 pub(crate) fn zone_text(zone: Option<i32>) -> String {
     match zone {
         None => String::new(),

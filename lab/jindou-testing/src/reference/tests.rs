@@ -1,4 +1,4 @@
-//! The specifications' own examples, and expected results of W3C's tests.
+//! Examples from the specifications, and expected results from the W3C's tests.
 
 use super::{evaluate, same};
 use oxrdf::Term;
@@ -26,7 +26,7 @@ fn parsed(text: &str) -> Expression {
     expression
 }
 
-/// A term in Turtle's short forms.
+/// Parses a term in Turtle's syntax, with `xsd:` as prefix.
 fn term(text: &str) -> Term {
     let text = match text.split_once("^^xsd:") {
         Some((form, local)) => format!("{form}^^<{XSD}{local}>"),
@@ -41,7 +41,7 @@ fn term(text: &str) -> Term {
     Term::from_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Lines of `expression => term`, or `=> error`.
+/// Checks lines `expression => term` or `expression => error`.
 fn check(lines: &str) {
     for line in lines.lines().map(str::trim).filter(|l| !l.is_empty()) {
         let (expression, want) = line.split_once(" => ").expect("an arrow");
@@ -301,7 +301,7 @@ fn truths_are_as_sparql_has_them() {
     );
 }
 
-/// Days since a fixed one, both ways, over eight centuries and across the year 0.
+/// Converts days to dates and back, over eight centuries and across the year 0.
 #[test]
 fn every_day_has_one_date() {
     use super::temporal::{Temporal, days_in};

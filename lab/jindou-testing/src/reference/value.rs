@@ -1,4 +1,4 @@
-//! Terms and the values that they stand for.
+//! Terms and their values.
 
 use super::derived;
 use super::duration::Duration;
@@ -9,7 +9,7 @@ use oxrdf::{BaseDirection, Literal, Term};
 
 pub(crate) const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// A term that an expression gave, and whether a computation chose its lexical form.
+/// The result of an expression as a term, and whether a computation chose its lexical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
     term: Term,
@@ -17,7 +17,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// A term as data or the query have it, its language tag in lower case.
+    /// A term of the data or of the query, with its language tag in lower case.
     #[must_use]
     pub fn from_term(term: &Term) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl Value {
         }
     }
 
-    /// A term whose value is meant, in whatever lexical form.
+    /// A computed term, of which only the value is specified, not the lexical form.
     #[must_use]
     pub fn computed(term: Term) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Value {
         &self.term
     }
 
-    /// True if only the value counts, since a computation chose the lexical form.
+    /// Returns true if a computation chose the lexical form, so that only the value counts.
     #[must_use]
     pub fn is_computed(&self) -> bool {
         self.computed
@@ -100,28 +100,28 @@ fn lower(term: &Term) -> Term {
     }
 }
 
-/// A language tag, with a base direction.
+/// A language tag and a base direction.
 pub(crate) type Tag = (String, Option<BaseDirection>);
 
-/// The value that a term stands for.
+/// The value of a term.
 #[derive(Clone, Debug)]
 pub(crate) enum ValueKind {
     Iri(String),
     Blank,
     Triple(Box<oxrdf::Triple>),
-    /// `xsd:string` or a type derived from it; a string with a language tag.
+    /// A literal of type `xsd:string` or a type derived from it, or a string with a language tag.
     Text(String, Option<Tag>),
     Boolean(bool),
     Number(Number),
     Temporal(Temporal),
     Duration(Duration),
-    /// A lexical form that its recognised datatype does not have.
+    /// An ill-typed literal: its lexical form is invalid for its recognised datatype.
     Ill(Family),
-    /// A datatype that SPARQL gives no meaning.
+    /// A literal of a datatype that SPARQL does not recognise.
     Other,
 }
 
-/// Recognised datatypes, as far as ill-typed literals need them told apart.
+/// Families of recognised datatypes, which rules for ill-typed literals distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Boolean,

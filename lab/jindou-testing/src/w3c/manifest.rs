@@ -1,4 +1,4 @@
-//! Manifests of queries and updates.
+//! Manifests of tests of queries and updates.
 
 use oxrdf::vocab::rdf;
 use oxrdf::{Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, TermRef};
@@ -14,25 +14,25 @@ const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
 pub struct Test {
     /// IRI of the test, for reports.
     pub name: String,
-    /// Local name of its type, e.g. `QueryEvaluationTest`.
+    /// Local name of the test's type, such as `QueryEvaluationTest`.
     pub kind: String,
-    /// The query.
+    /// The file of the query or update.
     pub query: PathBuf,
     /// Files of the default graph.
     pub data: Vec<PathBuf>,
     /// Files of named graphs, with their names.
     pub graphs: Vec<(String, PathBuf)>,
-    /// Endpoints that SERVICE asks, with the file of each one's data.
+    /// Endpoints for SERVICE, each with the file of its data.
     pub endpoints: Vec<(String, PathBuf)>,
-    /// The expected answer.
+    /// The file with the expected answer, if any.
     pub result: Option<PathBuf>,
-    /// The data that an update is expected to leave: files of the default graph, and of named graphs with their names.
+    /// The expected data after an update: files of the default graph, and files of named graphs with their names.
     pub after: (Vec<PathBuf>, Vec<(String, PathBuf)>),
-    /// The order of rows counts.
+    /// True if the test requires an entailment regime.
     pub entailment: bool,
 }
 
-/// `file:` IRI of a path.
+/// The `file:` IRI of a path.
 pub fn iri_of(path: &Path) -> String {
     format!("file://{}", path.display())
 }
@@ -114,7 +114,7 @@ fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {
     })
 }
 
-/// The files that a node names as a dataset, in one of the vocabularies.
+/// The files of a node's default graph and named graphs, in one of the two vocabularies of manifests.
 fn files(
     graph: &Graph,
     node: &NamedOrBlankNode,

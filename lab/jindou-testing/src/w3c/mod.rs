@@ -1,4 +1,4 @@
-//! The W3C's test suites: their manifests, the data that they name, and the requests that they describe.
+//! The W3C's test suites: their manifests, their data, and their requests of protocol tests.
 
 pub mod manifest;
 pub mod requests;
@@ -10,7 +10,7 @@ use oxrdf::{Dataset, GraphName, NamedNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
 
-/// Files in a dataset: those of the default graph, and those of named graphs.
+/// Reads files into a dataset: those of the default graph, and those of named graphs.
 pub fn dataset(default: &[PathBuf], named: &[(String, PathBuf)]) -> Result<Dataset, String> {
     let mut data = Dataset::new();
     for file in default {
@@ -38,7 +38,7 @@ fn add(data: &mut Dataset, file: &Path, graph: GraphName) -> Result<(), String> 
     Ok(())
 }
 
-/// Language tags compare without case; the store keeps them in lower case.
+/// Converts a literal's language tag to lower case, as the store does. Tags compare without case.
 pub fn lower_tags(mut quad: Quad) -> Quad {
     if let Term::Literal(l) = &quad.object
         && let (Some(tag), None) = (l.language(), l.direction())
@@ -52,7 +52,7 @@ pub fn lower_tags(mut quad: Quad) -> Quad {
     quad
 }
 
-/// A document's quads.
+/// Parses a document.
 pub fn quads_of(text: &[u8], format: RdfFormat) -> Result<Dataset, String> {
     let parser = RdfParser::from_format(format)
         .with_base_iri("http://localhost/")
@@ -61,7 +61,7 @@ pub fn quads_of(text: &[u8], format: RdfFormat) -> Result<Dataset, String> {
     quads.collect::<Result<_, _>>().map_err(|e| e.to_string())
 }
 
-/// True if both are the same up to the labels of blank nodes.
+/// Returns true if two datasets are the same up to labels of blank nodes.
 pub fn same(a: &Dataset, b: &Dataset) -> bool {
     let canonical = |d: &Dataset| {
         let mut d = d.clone();
@@ -71,7 +71,7 @@ pub fn same(a: &Dataset, b: &Dataset) -> bool {
     a.len() == b.len() && canonical(a) == canonical(b)
 }
 
-/// Quads as sorted lines, for reports.
+/// Quads as sorted lines, for failure messages.
 pub fn show(data: &Dataset) -> String {
     let mut all: Vec<String> = data.iter().map(|q| q.to_string()).collect();
     all.sort();

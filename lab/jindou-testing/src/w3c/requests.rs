@@ -1,4 +1,5 @@
-//! Manifests of the SPARQL 1.1 Protocol and of the Graph Store Protocol: tests that are requests, and what their answers must be.
+//! Manifests of the SPARQL 1.1 Protocol and of the Graph Store Protocol: their tests consist of requests and expected
+//! answers.
 
 use super::{quads_of, same};
 use oxrdf::vocab::rdf;
@@ -12,48 +13,49 @@ const HTS: &str = "http://www.w3.org/2011/http-statusCodes#";
 const CNT: &str = "http://www.w3.org/2011/content#";
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 
-/// One test: requests in this order.
+/// One test: a sequence of requests.
 #[derive(Debug)]
 pub struct Test {
     /// IRI of the test, for reports.
     pub name: String,
-    /// Requests, one after the other.
+    /// Requests, to be sent in this order.
     pub exchanges: Vec<Exchange>,
 }
 
-/// A request, and what its answer must be.
+/// A request and its expected answer.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Its method.
+    /// The request's method.
     pub method: String,
-    /// With what earlier answers name in place of it; [`target`] makes it one of ours.
+    /// The path. It may contain names for locations that earlier answers returned; [`Self::target`] converts it to a
+    /// path of our server.
     pub path: String,
-    /// Names and values.
+    /// Names and values of headers.
     pub headers: Vec<(String, String)>,
-    /// In the encoding that the headers name.
+    /// The body, in the character encoding that the headers name.
     pub body: Vec<u8>,
-    /// One of these.
+    /// The answer's status must be one of these.
     statuses: Vec<String>,
     boolean: Option<String>,
-    /// A document and its format.
+    /// The answer must contain this RDF document, in this format.
     document: Option<(RdfFormat, Vec<u8>)>,
-    /// The name that later paths have for this answer's `Location`.
+    /// The name by which later paths refer to the `Location` header of this answer.
     pub location: Option<String>,
 }
 
 /// The parts of an answer that are compared.
 #[derive(Debug)]
 pub struct Answer<'a> {
-    /// Its code.
+    /// The status code.
     pub status: u16,
-    /// The header of this name.
+    /// The value of the header `Content-Type`.
     pub content_type: &'a str,
-    /// All of it.
+    /// The whole body.
     pub body: &'a [u8],
 }
 
 impl Exchange {
-    /// An error that says how an answer is not the one that the manifest expects.
+    /// Compares an answer with the expected one. The error describes the difference.
     pub fn check(&self, answer: &Answer<'_>) -> Result<(), String> {
         let text = String::from_utf8_lossy(answer.body);
         if !self.statuses.iter().any(|s| is_expected(answer.status, s)) {
@@ -80,7 +82,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// The suite's one address, replaced by ours: /store, /query and /update.
+    /// The path on our server, with `/store`, `/query` or `/update` for the suite's address. An error for paths that
+    /// are unknown.
     pub fn target(&self, path: &str) -> Result<String, String> {
         if let Some(rest) = path.strip_prefix("/gsp") {
             return Ok(format!("/store{rest}"));
@@ -114,7 +117,7 @@ fn is_expected(status: u16, expected: &str) -> bool {
     }
 }
 
-/// All tests of this kind in a manifest, in the order of their names.
+/// All tests of a kind in a manifest, sorted by name.
 pub fn read(path: &Path, kind: &str) -> Result<Vec<Test>, String> {
     let text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let parser = RdfParser::from_format(RdfFormat::Turtle)

@@ -1,13 +1,14 @@
-//! BSBM, the Berlin SPARQL Benchmark (Bizer and Schultz: The Berlin SPARQL Benchmark, IJSWIS 2009): products of a
-//! tree of types, their producers, vendors who offer them, and people who review them.
+//! BSBM, the Berlin SPARQL Benchmark (Bizer and Schultz: The Berlin SPARQL Benchmark, IJSWIS 2009): products with a
+//! tree of product types, their producers, vendors who offer them, and people who review them.
 //!
-//! The rules are the published ones as far as they are known, and otherwise fitted to data of the original (100
-//! products; `tests/all/bsbm.rs` says how closely) and to its published sizes; the draws are our own. What is fitted:
-//! how often optional properties occur together, delivery days, and the bounds of the number of features of a type (about
-//! 98 over the depth of the tree). Words are made up, as WatDiv's are. There are no named graphs.
+//! The generator follows the published rules as far as they are known. Other parameters are fitted to data of the
+//! original generator (100 products; `tests/all/bsbm.rs` tests how closely) and to its published sizes: how often
+//! optional properties occur together, delivery days, and the limits of the number of features of a type (about 98
+//! divided by the depth of the tree). The random numbers differ from the original's. Words are made up, as WatDiv's
+//! are. There are no named graphs.
 //!
-//! Everything follows from the number of products and a seed, on any machine and for any number of workers. A
-//! product brings some 353 statements; 28,000 products are 10 million.
+//! The data depends only on the number of products and a seed, not on the machine or the number of workers. A product
+//! has about 353 statements; 28,000 products are 10 million.
 
 mod scale;
 mod write;
@@ -20,17 +21,17 @@ use scale::{BsbmLayout, Unit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use write::BsbmWriter;
 
-/// The day on which the data was published: 2008-06-20. No offer and no review is younger.
+/// The day on which the data was published: 2008-06-20. Offers and reviews are not newer.
 pub const TODAY: Day = Day(14_050);
 
 /// Namespace of the instances.
 pub const INSTANCES: &str = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/instances/";
 /// Namespace of the vocabulary.
 pub const VOCABULARY: &str = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/";
-/// Beginning of the IRIs of countries, which end with a two-letter code.
+/// Prefix of the IRIs of countries; a two-letter code follows.
 pub const COUNTRIES: &str = "http://downlode.org/rdf/iso-3166/countries#";
 
-/// Countries, how many of 20 people (and companies) are from there, and what language their people write.
+/// Countries, the number of people (and companies) out of 20 that are from there, and the language that they write.
 pub(crate) const COUNTRY: [(&str, u32, &str); 10] = [
     ("US", 8, "en"),
     ("GB", 2, "en"),
@@ -44,7 +45,7 @@ pub(crate) const COUNTRY: [(&str, u32, &str); 10] = [
     ("AT", 1, "de"),
 ];
 
-/// A place in [`COUNTRY`].
+/// Draws an index in [`COUNTRY`].
 pub(crate) fn country(random: &mut SplitMix) -> usize {
     let mut rest = random.below(20);
     for (i, (_, of_20, _)) in COUNTRY.iter().enumerate() {
@@ -56,7 +57,8 @@ pub(crate) fn country(random: &mut SplitMix) -> usize {
     0
 }
 
-/// The data of some products, as a source. It delivers its units once; make a new one to deliver them again.
+/// A source with the data of some number of products. It delivers each unit once; delivering them again needs a new
+/// source.
 #[derive(Debug)]
 pub struct Bsbm {
     layout: BsbmLayout,
@@ -64,9 +66,9 @@ pub struct Bsbm {
     next: AtomicU64,
 }
 
-/// The source of a query's open constants. All numbers count from 0.
+/// Also used to draw the constants of query templates. All numbers of things count from 0.
 impl Bsbm {
-    /// The data of `products` products (at least 1). Some 20 ms for the words and 4 bytes a review.
+    /// The data of `products` products (at least 1). Takes about 20 ms for the words, and 4 bytes per review.
     #[must_use]
     pub fn new(products: u32, seed: u64) -> Self {
         Self {
@@ -89,7 +91,7 @@ impl Bsbm {
 }
 
 impl QuadSource for Bsbm {
-    /// Delivers some thousand quads a batch, without repetitions. Counts units as done. When a sink fails, the other
+    /// Delivers batches of some thousand quads, without duplicates. Progress counts units. When a sink fails, the other
     /// workers stop at their next unit.
     fn run(
         &self,

@@ -1,10 +1,11 @@
-//! The things of a data set: the tree of product types, and which producer, vendor, reviewer and site things belong to.
+//! The structure of a data set: the tree of product types, and the assignment of products to producers, offers to
+//! vendors, reviews to reviewers, and reviewers to sites.
 
 use crate::random::SplitMix;
 use crate::real::{ln, within_two};
 use std::ops::Range;
 
-/// Kinds of random streams: a thing's stream is that of its kind and number.
+/// Kinds of random streams: every kind and number of a thing has its own stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RandomStream {
     Sizes,
@@ -22,13 +23,13 @@ pub(crate) enum RandomStream {
     Query,
 }
 
-/// Consecutive things that belong to owners: owner `k` has those from `0[k]` to before `0[k + 1]`.
+/// The assignment of consecutive things to owners: owner `k` has the things from `0[k]` to before `0[k + 1]`.
 #[derive(Debug)]
 pub(crate) struct Owned(Vec<u32>);
 
 impl Owned {
-    /// Distributes `things` among owners, each with a number of about `mean`: normally distributed with a third of it
-    /// as standard deviation, within two deviations. The last owner gets the rest.
+    /// Distributes `things` things among owners. The number per owner is normally distributed with the mean `mean` and
+    /// a third of it as standard deviation, within two deviations. The last owner gets the remaining things.
     fn deal(things: u32, mean: f64, random: &mut SplitMix) -> Self {
         let mut starts = vec![0];
         let mut dealt = 0;
@@ -40,12 +41,12 @@ impl Owned {
         Self(starts)
     }
 
-    /// How many owners.
+    /// Number of owners.
     pub(crate) fn len(&self) -> u32 {
         self.0.len() as u32 - 1
     }
 
-    /// How many things.
+    /// Number of things.
     pub(crate) fn things(&self) -> u32 {
         self.0.last().copied().unwrap_or(0)
     }
@@ -55,26 +56,27 @@ impl Owned {
         (self.0.partition_point(|start| *start <= thing) as u32).saturating_sub(1)
     }
 
-    /// An owner's things.
+    /// The things of an owner.
     pub(crate) fn range(&self, owner: u32) -> Range<u32> {
         self.0[owner as usize]..self.0[owner as usize + 1]
     }
 }
 
-/// The tree of product types: type 0 is the root, a level follows the other.
+/// The tree of product types. Type 0 is the root; types are numbered level by level.
 #[derive(Debug)]
 pub(crate) struct Types {
     parents: Vec<u32>,
-    /// Features of type `t`: those from `features[t]` to before `features[t + 1]`. The root has none.
+    /// Features of type `t` are numbered from `features[t]` to before `features[t + 1]`. The root has none.
     features: Vec<u32>,
     leaves: Range<u32>,
     depth: u32,
 }
 
 impl Types {
-    /// The root has 2·round(log10 n) children, every other inner node 8, those above the leaves 2, 4 or 8; the tree is
-    /// round(log10 n / 2) + 1 deep. The published sizes (55 types of 666 products, 151 of 2,785, 731 of 70,812, 2,011
-    /// of 284,826) and the given data (21 of 100) fix this up to where between these sizes a 2 becomes a 4 and that an 8.
+    /// For n products, the root has 2·round(log10 n) children, other inner nodes have 8, and nodes above the leaves
+    /// have 2, 4 or 8. The tree has round(log10 n / 2) + 1 levels below the root. These numbers follow from the
+    /// published sizes (55 types for 666 products, 151 for 2,785, 731 for 70,812, 2,011 for 284,826) and the given data
+    /// (21 for 100). Only the sizes at which 2 changes to 4, and 4 to 8, are not known exactly.
     fn new(products: u32, seed: u64) -> Self {
         let log = ln(f64::from(products.max(2))) / std::f64::consts::LN_10;
         let depth = (log / 2.0).round() as u32 + 1;
@@ -107,49 +109,49 @@ impl Types {
         }
     }
 
-    /// How many types.
+    /// Number of types.
     pub(crate) fn len(&self) -> u32 {
         self.parents.len() as u32
     }
 
-    /// How many features all types have.
+    /// Number of features of all types together.
     pub(crate) fn features(&self) -> u32 {
         self.features.last().copied().unwrap_or(0)
     }
 
-    /// A type's own features.
+    /// The features of a type.
     pub(crate) fn features_of(&self, of: u32) -> Range<u32> {
         self.features[of as usize]..self.features[of as usize + 1]
     }
 
-    /// The type above; `None` for the root.
+    /// The parent of a type; `None` for the root.
     pub(crate) fn parent(&self, of: u32) -> Option<u32> {
         (of > 0).then(|| self.parents[of as usize])
     }
 
-    /// The type and those above it, the root last.
+    /// A type and its ancestors, the root last.
     pub(crate) fn path(&self, of: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(of), |t| self.parent(*t))
     }
 
-    /// Levels below the root.
+    /// Number of levels below the root.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
 }
 
-/// Everything that is fixed before anything is written.
+/// Everything that is decided before the first statement is written.
 #[derive(Debug)]
 pub(crate) struct BsbmLayout {
     pub(crate) seed: u64,
     pub(crate) types: Types,
-    /// Products of producers.
+    /// Assigns products to producers.
     pub(crate) producers: Owned,
-    /// Offers of vendors; 20 a product.
+    /// Assigns offers to vendors; there are 20 offers per product.
     pub(crate) vendors: Owned,
-    /// Reviews of reviewers; 10 a product.
+    /// Assigns reviews to reviewers; there are 10 reviews per product.
     pub(crate) reviewers: Owned,
-    /// Reviewers of rating sites.
+    /// Assigns reviewers to rating sites.
     pub(crate) sites: Owned,
 }
 
@@ -157,7 +159,7 @@ impl BsbmLayout {
     pub(crate) fn new(products: u32, seed: u64) -> Self {
         let sizes = |kind| SplitMix::stream(seed, RandomStream::Sizes as u64, kind);
         let reviewers = Owned::deal(products.saturating_mul(10), 20.0, &mut sizes(2));
-        // A site has some 10,000 reviews, so some 500 reviewers.
+        // A site has about 10,000 reviews, and so about 500 reviewers.
         let sites = Owned::deal(reviewers.len(), 500.0, &mut sizes(3));
         Self {
             seed,
@@ -177,23 +179,23 @@ impl BsbmLayout {
         SplitMix::stream(self.seed, kind as u64, number.into())
     }
 
-    /// The kind of the streams that a query's constants are drawn from.
+    /// The kind of the random streams for the constants of a query template.
     pub(crate) fn query_stream(&self, name: &str) -> u64 {
         name.bytes().fold(RandomStream::Query as u64, |s, b| {
             s.wrapping_mul(257).wrapping_add(b.into())
         })
     }
 
-    /// A product's leaf of the tree. The first leaves have the most products (half a normal distribution, within two
-    /// deviations).
+    /// The type of a product, a leaf of the tree. The first leaves have the most products (half of a normal
+    /// distribution, within two deviations).
     pub(crate) fn leaf(&self, product: u32) -> u32 {
         let z = within_two(&mut self.stream(RandomStream::ProductType, product)).abs();
         let leaves = self.types.leaves.len() as f64;
         self.types.leaves.start + ((z / 2.0 * leaves) as u32).min(leaves as u32 - 1)
     }
 
-    /// A product that is offered or reviewed; those in the middle are chosen most often (normal distribution, within
-    /// two deviations).
+    /// Draws a product to be offered or reviewed. Products in the middle are chosen most often (normal distribution,
+    /// within two deviations).
     pub(crate) fn wanted(&self, random: &mut SplitMix) -> u32 {
         let place = 0.5 + within_two(random) / 4.0;
         let products = self.products();
@@ -201,7 +203,7 @@ impl BsbmLayout {
     }
 }
 
-/// A unit of work: things of one kind.
+/// A unit of work: consecutive things of one kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Types(Range<u32>),
@@ -215,7 +217,7 @@ pub(super) enum Unit {
     Reviewers(Range<u32>),
 }
 
-/// Things of a kind, how many of them a unit has, and the unit of a range of them.
+/// For a kind of things: their number, the number of things per unit, and the constructor of a unit.
 type UnitKind = (u32, u32, fn(Range<u32>) -> Unit);
 
 impl Unit {
@@ -230,7 +232,7 @@ impl Unit {
         ]
     }
 
-    /// How many there are.
+    /// Number of units.
     pub(super) fn count(layout: &BsbmLayout) -> u64 {
         Self::kinds(layout)
             .iter()
@@ -238,7 +240,7 @@ impl Unit {
             .sum()
     }
 
-    /// Unit `number`; `None` beyond the last.
+    /// Unit `number`; `None` if there are fewer units.
     pub(super) fn at(layout: &BsbmLayout, number: u64) -> Option<Self> {
         let mut before = 0;
         for (things, size, kind) in Self::kinds(layout) {
@@ -257,7 +259,7 @@ impl Unit {
 mod tests {
     use super::*;
 
-    /// Sizes of the specification's table, and of the given data.
+    /// Compares with the sizes in the specification's table, and of the given data.
     #[test]
     fn the_tree_has_the_published_size() {
         for (products, types) in [

@@ -1,4 +1,4 @@
-//! Things into statements.
+//! Writes things as statements.
 
 use super::scale::{BsbmLayout, RandomStream, Unit};
 use super::{COUNTRIES, COUNTRY, INSTANCES, TODAY, country};
@@ -142,7 +142,7 @@ impl BsbmLayout {
     }
 }
 
-/// Appends a product's label: one to three words.
+/// Appends the label of a product: one to three words.
 pub(super) fn push_label(layout: &BsbmLayout, words: &Words, product: u32, out: &mut Vec<u8>) {
     let mut random = layout.stream(RandomStream::Label, product);
     for i in 0..random.range(1, 3) {
@@ -275,7 +275,8 @@ impl<'a> BsbmWriter<'a> {
         self.standard(s, &mut random)
     }
 
-    /// Types and features come from an institution, in the 33 days from 2000-06-20 on.
+    /// Adds the publisher and date of a type or feature: a standardization institution, and one of the 33 days from
+    /// 2000-06-20 on.
     fn standard(&mut self, s: Span, random: &mut SplitMix) -> Result<()> {
         self.constant(s, PUBLISHER, INSTITUTION);
         self.date(s, Day(11_128 + random.below(33) as i32));
@@ -294,7 +295,7 @@ impl<'a> BsbmWriter<'a> {
         self.out.say(s, HOMEPAGE, page);
         self.country(s, &mut random);
         self.out.say(s, PUBLISHER, s);
-        // Five years from 2000-07-23 on.
+        // One of the days of five years from 2000-07-23 on.
         self.date(s, Day(11_161 + random.below(1826) as i32));
         self.out.end_entity()?;
         self.layout
@@ -332,7 +333,7 @@ impl<'a> BsbmWriter<'a> {
         let has = optional(&mut random);
         for (i, property) in NUMERIC.into_iter().enumerate() {
             if i < 3 || has[i - 3] {
-                // Half a normal distribution from 1 to 2000.
+                // Half of a normal distribution, from 1 to 2000.
                 let value = 1 + (within_two(&mut random).abs() * 1000.0) as u64;
                 let value = self.out.integer(value.min(2000));
                 self.out.say(s, property, value);
@@ -355,7 +356,7 @@ impl<'a> BsbmWriter<'a> {
         let producer = self.producer_span(producer);
         self.out.say(s, PRODUCER, producer);
         self.out.say(s, PUBLISHER, producer);
-        // 2000-09-20 to 2007-01-18.
+        // A day from 2000-09-20 to 2007-01-18.
         self.date(s, Day(11_220 + random.below(2311) as i32));
         self.out.end_entity()
     }
@@ -430,7 +431,7 @@ impl<'a> BsbmWriter<'a> {
         self.out.say(s, NAME, name);
         let sum = self.out.term(STRING, |out| {
             for _ in 0..20 {
-                // The original writes a byte below 16 with one digit.
+                // Like the original, writes a byte below 16 with one digit.
                 let byte = random.below(256) as u8;
                 if byte > 15 {
                     out.push(b"0123456789abcdef"[usize::from(byte >> 4)]);
@@ -505,7 +506,7 @@ impl<'a> BsbmWriter<'a> {
     }
 }
 
-/// One name or two, joined by a hyphen.
+/// Appends one name, or two names joined by a hyphen.
 fn push_name(words: &Words, random: &mut SplitMix, out: &mut Vec<u8>) {
     for i in 0..random.range(1, 2) {
         if i > 0 {

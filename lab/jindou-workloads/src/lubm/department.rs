@@ -1,5 +1,5 @@
-//! One department into one batch: the draws of the rules in their order, the statements as they are
-//! decided.
+//! Writes one department to one batch. Random numbers are drawn in the order of the benchmark's rules; statements are
+//! written when they are decided.
 
 use super::random::JavaRandom;
 use super::vocabulary::{Class, Property, TermSpans};
@@ -7,11 +7,11 @@ use crate::decimal;
 use jindou_model::term::{IRI, STRING};
 use jindou_model::{QuadBatch, Span};
 
-/// Universities that a degree can come from, whatever the size of the data.
+/// Number of universities from which degrees can come, whatever the size of the data.
 const DEGREE_UNIVERSITIES: u32 = 1000;
-/// Courses of either kind that a department can give.
+/// Largest number of courses, and of graduate courses, of a department.
 const COURSE_POOL: u32 = 100;
-/// The end of a list in [`DepartmentWriter::next_author`].
+/// Marks the end of a list in [`DepartmentWriter::next_author`].
 const END: u32 = u32::MAX;
 
 const FACULTY: [Class; 4] = [
@@ -20,22 +20,22 @@ const FACULTY: [Class; 4] = [
     Class::AssistantProfessor,
     Class::Lecturer,
 ];
-/// Fewest and most publications of each kind of faculty.
+/// Smallest and largest number of publications of a member of each class in [`FACULTY`].
 const PUBLICATIONS: [(u32, u32); 4] = [(15, 20), (10, 18), (5, 10), (0, 5)];
 
 struct Publication {
     author: Span,
     number: u32,
-    /// First and last graduate author: positions in [`DepartmentWriter::next_author`], or [`END`].
+    /// Index in [`DepartmentWriter::next_author`] of the first and the last graduate author, or [`END`].
     first: u32,
     last: u32,
 }
 
-/// Writes departments, one batch each; keeps its memory from one to the next.
+/// Writes departments, one batch each. Buffers are reused for the next department.
 pub(super) struct DepartmentWriter<'v> {
     vocabulary: &'v TermSpans,
     pub(super) batch: QuadBatch,
-    /// `Department{d}.University{u}.edu`.
+    /// The part `Department{d}.University{u}.edu` of IRIs.
     host: Vec<u8>,
     department: Span,
     universities: Vec<Span>,
@@ -44,7 +44,7 @@ pub(super) struct DepartmentWriter<'v> {
     courses: Vec<Span>,
     graduate_courses: Vec<Span>,
     publications: Vec<Publication>,
-    /// Linked lists of graduate authors, one per publication: the author, and the index of the next entry.
+    /// Linked lists of graduate authors, one per publication: an author, and the index of the next entry or [`END`].
     next_author: Vec<(Span, u32)>,
     list: Vec<u32>,
     scratch: Vec<u32>,
@@ -69,8 +69,8 @@ impl<'v> DepartmentWriter<'v> {
         }
     }
 
-    /// Replaces the batch by the statements of department `number`. `random` must be in the state in which the previous
-    /// department of the university left it.
+    /// Replaces the batch by the statements of department `number`. `random` must be in the state in which the
+    /// university's previous department left it.
     pub(super) fn write(&mut self, random: &mut JavaRandom, university: u32, number: u32) {
         self.begin(university, number);
         let full = random.range(7, 10);
@@ -179,7 +179,7 @@ impl<'v> DepartmentWriter<'v> {
                 } else {
                     (Class::Course, self.courses.len() as u32)
                 };
-                // The rules draw a course and then take the next one in sequence.
+                // The rules draw a random course but ignore the number, and take the next course in sequence.
                 random.below(COURSE_POOL - given);
                 let course = self.entity(class, given);
                 let list = if graduate {
@@ -235,7 +235,7 @@ impl<'v> DepartmentWriter<'v> {
         self.takes(random, who, count, true);
         let from = random.below(DEGREE_UNIVERSITIES);
         self.point_at_university(who, Property::UndergraduateDegreeFrom, from);
-        // One graduate in one has an advisor: always, but it costs a draw.
+        // Every graduate student has an advisor: the rules choose "one in one" by a draw, which is repeated here.
         random.below(1);
         self.advised(random, who);
         let count = random.range(0, 5);
@@ -358,7 +358,7 @@ impl<'v> DepartmentWriter<'v> {
         }
     }
 
-    /// Mail address and telephone number.
+    /// Writes mail address and telephone number.
     fn contact(&mut self, who: Span, class: Class, index: u32) {
         let v = self.vocabulary;
         let start = self.batch.bytes.len() as u32;
@@ -373,7 +373,7 @@ impl<'v> DepartmentWriter<'v> {
         self.statement(who, Property::Telephone, v.telephone());
     }
 
-    /// A statement about a university; each time also states that it is a university.
+    /// Adds a statement about a university. Like UBA, also states each time that it is a university.
     fn point_at_university(&mut self, subject: Span, property: Property, university: u32) {
         let object = self.university(university);
         self.statement(subject, property, object);
@@ -398,7 +398,7 @@ impl<'v> DepartmentWriter<'v> {
         span
     }
 
-    /// The IRI of something inside the department.
+    /// Writes the IRI of an instance in the department.
     fn entity(&mut self, class: Class, index: u32) -> Span {
         let start = self.batch.bytes.len() as u32;
         self.batch.bytes.push(IRI);

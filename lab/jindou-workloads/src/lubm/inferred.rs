@@ -1,6 +1,6 @@
-//! The statements that follow from LUBM's data by its ontology, as far as the official queries ask for them:
-//! superclasses and superproperties, students as those who take courses, chairs as those who head departments, the
-//! transitive `subOrganizationOf`, and `hasAlumnus` as the inverse of `degreeFrom`.
+//! Statements that follow from LUBM's data by its ontology, as far as the official queries need them: superclasses and
+//! superproperties, `Student` for those who take courses, `Chair` for those who head departments, the transitive
+//! `subOrganizationOf`, and `hasAlumnus` as the inverse of `degreeFrom`.
 
 use crate::lubm::Lubm;
 use jindou_model::term::IRI;
@@ -10,12 +10,12 @@ use rustc_hash::FxHashMap;
 const UB: &str = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#";
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
-/// LUBM's data with what follows from it; some of that more than once.
+/// LUBM's data and the statements that follow from it, some of them more than once.
 #[derive(Debug)]
 pub struct Inferred(Lubm);
 
 impl Inferred {
-    /// Adds to `lubm` what follows from it.
+    /// Creates a source of the statements of `lubm` and those that follow from them.
     #[must_use]
     pub fn new(lubm: Lubm) -> Self {
         Self(lubm)
@@ -39,7 +39,7 @@ impl QuadSource for Inferred {
     }
 }
 
-/// Class, and those right above it. What has a definition instead (`Student`) is one too.
+/// Classes, each with its direct superclasses. Classes with a definition (`Student`) are included.
 const SUPERCLASSES: &[(&str, &[&str])] = &[
     ("AssistantProfessor", &["Professor"]),
     ("AssociateProfessor", &["Professor"]),
@@ -68,7 +68,7 @@ type Property = (
     Option<&'static str>,
 );
 
-/// Property, its direct superproperties, the class of its subjects, and the inverse.
+/// Properties, each with its direct superproperties, the class of its subjects, and its inverse.
 const PROPERTIES: &[Property] = &[
     (
         "doctoralDegreeFrom",
@@ -110,7 +110,7 @@ fn above(class: &str) -> Vec<&'static str> {
     all
 }
 
-/// Canonical IRI.
+/// The canonical bytes of an IRI of the ontology.
 fn ub(name: &str) -> Vec<u8> {
     let mut bytes = vec![IRI];
     bytes.extend_from_slice(UB.as_bytes());
@@ -127,7 +127,7 @@ struct Consequence {
 
 struct Adding<'a> {
     sink: &'a mut dyn QuadSink,
-    /// By class: all above it.
+    /// By class: all its direct and indirect superclasses.
     classes: FxHashMap<Vec<u8>, Vec<Vec<u8>>>,
     properties: FxHashMap<Vec<u8>, Consequence>,
     rdf_type: Vec<u8>,
@@ -169,7 +169,7 @@ impl<'a> Adding<'a> {
     }
 }
 
-/// The university that a department's IRI names: `http://www.Department3.University7.edu` is of the second.
+/// The university in a department's IRI: University7 for `http://www.Department3.University7.edu`.
 fn university(department: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(department).ok()?;
     let rest = text.strip_prefix("<http://www.Department")?;

@@ -1,18 +1,17 @@
-//! Published counts of LUBM with seed 0, obtained by running the original generator (UBA 1.7 on
-//! Java 17), not ours.
+//! Published counts of LUBM with seed 0. They were obtained by running the original generator (UBA 1.7 on Java 17).
 
-/// Counts of one size.
+/// The counts of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Size: the N of LUBM(N).
+    /// The size: N of LUBM(N).
     pub universities: u32,
-    /// Departments, which are the files of the original.
+    /// Number of departments; the original writes a file for each.
     pub departments: u32,
-    /// Statements as written, without two header statements a file.
+    /// Number of statements written, without the two header statements of each file.
     pub raw: u64,
-    /// Different triples.
+    /// Number of distinct triples.
     pub distinct: u64,
-    /// Undergraduate courses.
+    /// Number of undergraduate courses.
     pub courses: u64,
 }
 
@@ -59,8 +58,8 @@ pub fn totals(universities: u32) -> Option<Totals> {
     all().find(|t| t.universities == universities)
 }
 
-/// SHA-256 of the data as sorted N-Triples (byte order, no repetitions, LF), for the sizes where it
-/// is known: 1, 10 and 50.
+/// SHA-256 of the data as sorted N-Triples (in byte order, without duplicates, lines ending with LF), for the sizes for
+/// which it is known: 1, 10 and 50.
 #[must_use]
 pub fn sorted_sha256(universities: u32) -> Option<&'static str> {
     match universities {

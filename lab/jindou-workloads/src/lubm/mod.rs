@@ -1,10 +1,10 @@
-//! LUBM, the Lehigh University Benchmark (Guo, Pan, Heflin 2005), as its generator UBA 1.7 makes it:
-//! the same draws of the same random numbers, hence the same graph to the last triple.
+//! LUBM, the Lehigh University Benchmark (Guo, Pan, Heflin 2005). Draws the same random numbers as the original
+//! generator, UBA 1.7, so the graph is exactly the same.
 //!
-//! Universities are independent of each other, so threads take them one at a time, and LUBM(N) is a
-//! part of LUBM(M) for every M > N. Statements are delivered raw, as UBA writes them (without its two
-//! header statements a file): every statement whose object is a university repeats that university's
-//! type. A loader drops the repetitions; [`known`] has the counts of both.
+//! Universities are independent of each other, so workers generate them one at a time, and LUBM(N) is a part of LUBM(M)
+//! for every M > N. Statements are delivered as UBA writes them (without its two header statements per file), including
+//! duplicates: every statement whose object is a university repeats the university's type. A loader removes duplicates;
+//! [`known`] has the counts with and without them.
 
 mod department;
 mod inferred;
@@ -21,8 +21,8 @@ use jindou_model::{Progress, QuadSink, QuadSource, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 use vocabulary::TermSpans;
 
-/// LUBM(N): a source of about 138,000 N raw statements. It delivers its universities once; make a
-/// new one to deliver them again.
+/// LUBM(N): a source of about 138,000 N statements, including duplicates. It delivers each university once; delivering
+/// them again needs a new source.
 #[derive(Debug)]
 pub struct Lubm {
     universities: u32,
@@ -32,7 +32,7 @@ pub struct Lubm {
 }
 
 impl Lubm {
-    /// The data of `universities` universities. Seed 0 is the one whose counts are published.
+    /// The data of `universities` universities. The published counts are for seed 0.
     #[must_use]
     pub fn new(universities: u32, seed: i64) -> Self {
         Self {
@@ -43,19 +43,19 @@ impl Lubm {
         }
     }
 
-    /// How many universities it has.
+    /// Number of universities.
     #[must_use]
     pub fn universities(&self) -> u32 {
         self.universities
     }
 
-    /// The seed it was made with.
+    /// The seed of the data.
     #[must_use]
     pub fn seed(&self) -> i64 {
         self.seed
     }
 
-    /// How many departments a university has, 15 to 25: one draw.
+    /// Number of departments of a university, 15 to 25. Needs one random number.
     #[must_use]
     pub fn departments(&self, university: u32) -> u32 {
         self.random(university)
@@ -72,7 +72,7 @@ impl Lubm {
         )
     }
 
-    /// The next university that is not taken yet.
+    /// The next university that no worker has taken yet.
     fn take(&self) -> Option<u32> {
         let next = |u| (u < self.universities).then(|| u + 1);
         self.next
@@ -82,8 +82,8 @@ impl Lubm {
 }
 
 impl QuadSource for Lubm {
-    /// Delivers one department a batch: some 5,000 to 9,000 quads, each subject's together. Counts
-    /// universities as done. When a sink fails, the other workers stop at their next university.
+    /// Delivers one department per batch: some 5,000 to 9,000 quads, grouped by subject. Progress counts universities.
+    /// When a sink fails, the other workers stop at their next university.
     fn run(
         &self,
         _worker: usize,

@@ -1,4 +1,4 @@
-//! `java.util.Random`, which the benchmark's rules are written in terms of.
+//! `java.util.Random`, which the benchmark's rules use.
 
 /// The 48-bit linear congruential generator of Java's class library.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ impl JavaRandom {
         Self((seed as u64 ^ MULTIPLIER) & MASK)
     }
 
-    /// The next 31 bits, not negative.
+    /// The next 31 bits as a non-negative number.
     fn next31(&mut self) -> i32 {
         self.0 = self.0.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
         (self.0 >> 17) as i32
@@ -29,7 +29,7 @@ impl JavaRandom {
         }
         loop {
             let r = u % n;
-            // Overflow marks the incomplete last run of n values: Java draws again.
+            // Overflow: the value is in the incomplete last group of `n` values, so Java draws again to be uniform.
             if u.wrapping_sub(r).wrapping_add(n - 1) >= 0 {
                 return r as u32;
             }
@@ -42,15 +42,16 @@ impl JavaRandom {
         min + self.below(max - min + 1)
     }
 
-    /// The rules' `randomList`: `count` different numbers of `0 .. bound` in the order drawn, where
-    /// each draw picks a position among the numbers not yet taken. Replaces the content of `out`;
-    /// `scratch` is memory to work in. O(count²), no draws besides the `count` picks.
+    /// The rules' `randomList`: `count` different numbers below `bound` in the order drawn. Each draw picks a position
+    /// among the numbers not taken yet. Replaces the content of `out`; `scratch` is a buffer. O(count²); makes exactly
+    /// `count` draws.
     pub fn list(&mut self, count: u32, bound: u32, out: &mut Vec<u32>, scratch: &mut Vec<u32>) {
         out.clear();
         scratch.clear();
         for taken in 0..count {
             let mut value = self.below(bound - taken);
-            // `scratch` holds what is taken, ascending: step over it to the value-th free number.
+            // `scratch` has the numbers already taken, ascending. Skips them to find the free number with index
+            // `value`.
             let mut at = 0;
             for &t in scratch.iter() {
                 if t > value {
@@ -69,7 +70,7 @@ impl JavaRandom {
 mod tests {
     use super::*;
 
-    /// `new Random(42).nextInt(n)` as Java documents and every JVM gives it.
+    /// Compares with `new Random(42).nextInt(n)`, which is the same on every JVM.
     #[test]
     fn draws_equal_the_published_java_sequence() {
         let mut r = JavaRandom::new(42);

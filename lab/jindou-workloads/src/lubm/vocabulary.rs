@@ -1,5 +1,5 @@
-//! Everything in a LUBM graph that does not depend on the department: written once, copied in front
-//! of every batch, so that its spans are constants.
+//! All terms of a LUBM graph that do not depend on the department. They are written once and copied to the start of
+//! every batch, so that their spans are the same in all batches.
 
 use crate::decimal;
 use jindou_model::Span;
@@ -9,7 +9,7 @@ use jindou_model::term::{IRI, STRING};
 pub const ONTOLOGY: &str = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#";
 const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
-/// The 14 classes that the generator asserts, in the order of [`Class`].
+/// The 14 classes of which instances are generated, in the order of [`Class`].
 pub const CLASSES: [&str; 14] = [
     "University",
     "Department",
@@ -27,7 +27,7 @@ pub const CLASSES: [&str; 14] = [
     "ResearchAssistant",
 ];
 
-/// An asserted class; its number indexes [`CLASSES`].
+/// A class of which instances are generated; its number is its index in [`CLASSES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 #[allow(missing_docs)]
@@ -56,7 +56,7 @@ impl Class {
     }
 }
 
-/// The properties besides `rdf:type`, in the order of [`Property`].
+/// The properties except `rdf:type`, in the order of [`Property`].
 const PROPERTIES: [&str; 16] = [
     "name",
     "subOrganizationOf",
@@ -97,11 +97,12 @@ pub(super) enum Property {
     TeachingAssistantOf,
 }
 
-/// Most departments of a university.
+/// Largest number of departments of a university.
 pub(super) const MAX_DEPARTMENTS: u32 = 25;
-/// Most faculty of a department: 10 full, 14 associate, 11 assistant professors, 7 lecturers.
+/// Largest number of faculty members of a department: 10 full, 14 associate and 11 assistant professors, and 7
+/// lecturers.
 const MAX_FACULTY: u32 = 10 + 14 + 11 + 7;
-/// Names to prepare per class (0: none, or not named by number inside a department).
+/// Number of names to prepare per class; 0 if instances have no name, or one that does not consist of class and number.
 const NAMES: [u32; 14] = [
     0,
     MAX_DEPARTMENTS,
@@ -119,7 +120,7 @@ const NAMES: [u32; 14] = [
     0,
 ];
 
-/// Spans that hold in every batch that begins with [`Self::bytes`].
+/// Spans of terms that are valid in every batch whose bytes start with [`Self::bytes`].
 #[derive(Debug)]
 pub(super) struct TermSpans {
     bytes: Vec<u8>,
@@ -167,7 +168,7 @@ impl TermSpans {
         }
     }
 
-    /// The bytes that every batch begins with.
+    /// The bytes with which every batch starts.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

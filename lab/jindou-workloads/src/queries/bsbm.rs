@@ -1,13 +1,13 @@
-//! Queries over BSBM: the 12 of the explore use case (E1 to E12) and the 8 of business intelligence (B1 to B8), as
-//! specified, but that E7 and E10 compare dates with an `xsd:dateTime` (what the data has), and that B7 breaks ties
-//! before its inner LIMIT, without which its answer is not determined.
+//! Queries over BSBM: the 12 of the explore use case (E1 to E12) and the 8 of the business intelligence use case (B1 to
+//! B8), as specified except for two changes: E7 and E10 compare dates with an `xsd:dateTime`, the type of the data, and
+//! B7 breaks ties before its inner LIMIT, since its answer would otherwise not be determined.
 
 use crate::bsbm::{Bsbm, COUNTRIES, COUNTRY, TODAY, country};
 use crate::date::Day;
 use crate::queries::Instance;
 use crate::random::SplitMix;
 
-/// A query with some constants left open, written `%Name%`.
+/// A query in which some constants are replaced by placeholders `%Name%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Short name, such as `E1`.
@@ -25,11 +25,11 @@ macro_rules! templates {
     };
 }
 
-/// A consumer looks for a product.
+/// The explore use case: a consumer looks for a product.
 pub const EXPLORE: [Template; 12] =
     templates!("E1" "E2" "E3" "E4" "E5" "E6" "E7" "E8" "E9" "E10" "E11" "E12");
 
-/// An analyst examines products, offers and reviews.
+/// The business intelligence use case: an analyst examines products, offers and reviews.
 pub const BUSINESS: [Template; 8] = templates!("B1" "B2" "B3" "B4" "B5" "B6" "B7" "B8");
 
 const PREFIXES: &str = "\
@@ -45,9 +45,9 @@ PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 ";
 
 impl Template {
-    /// `count` instances over some data, the same for the same seed. Product types are taken from the path of a random
-    /// product, from each level below the root in turn, so that instances differ in the amount of data that they read;
-    /// features are those of that type or of an ancestor.
+    /// Creates `count` queries over some data; the same seed of the data gives the same queries. Product types are
+    /// ancestors of a random product's type, from each level below the root in turn, so that queries read different
+    /// amounts of data. Features are those of the product type or of an ancestor.
     #[must_use]
     pub fn instances(&self, data: &Bsbm, count: u32) -> Vec<Instance> {
         (0..count)
@@ -67,7 +67,7 @@ impl Template {
         let iri = |iri: String| format!("<{iri}>");
         let product = any.below(layout.products());
         let path: Vec<u32> = layout.types.path(layout.leaf(product)).collect();
-        // The path ends with the root; levels count from 1 below it.
+        // The path ends with the root. Levels are counted from 1, the children of the root.
         let level = 1 + number as usize % layout.types.depth() as usize;
         let product_type = path[path.len() - 1 - level];
         let features: Vec<u32> = layout

@@ -1,10 +1,10 @@
-//! Queries over LUBM: L1 to L7 (Atre et al. 2010, as used by Trinity.RDF, TriAD and Wukong), q8 to q12
-//! (Wukong's) and A1 to A6 (the templates of Wukong's mixed workload). Nothing is inferred.
+//! Queries over LUBM: L1 to L7 (Atre et al. 2010, as used by Trinity.RDF, TriAD and Wukong), q8 to q12 (Wukong's), and
+//! A1 to A6 (the templates of Wukong's mixed workload). The queries need no inference.
 
 use crate::lubm::{Class, Lubm, known};
 use crate::random::SplitMix;
 
-/// A query with its text.
+/// A query with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LubmQuery {
     /// Short name, such as `L1`.
@@ -14,14 +14,14 @@ pub struct LubmQuery {
 }
 
 impl LubmQuery {
-    /// How many rows LUBM(`universities`) with seed 0 gives, if known.
+    /// Number of rows over LUBM(`universities`) with seed 0, if known.
     #[must_use]
     pub fn rows(&self, universities: u32) -> Option<u64> {
         rows(self.name, universities)
     }
 }
 
-/// A query with a constant left open; every use puts another one in.
+/// A query in which a constant is replaced by [`PLACEHOLDER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Short name, such as `A1`.
@@ -32,11 +32,11 @@ pub struct Template {
     pub class: Class,
 }
 
-/// Stands for the constant in a template's text.
+/// Replaced by a constant in a template's text.
 pub const PLACEHOLDER: &str = "%CONSTANT%";
 
 impl Template {
-    /// The query with the constant `iri` (without `<` and `>`).
+    /// The query with the constant `iri` (without `<` and `>`) instead of [`PLACEHOLDER`].
     #[must_use]
     pub fn with(&self, iri: &str) -> String {
         self.text.replace(PLACEHOLDER, &format!("<{iri}>"))
@@ -53,7 +53,7 @@ macro_rules! query {
     };
 }
 
-/// L1: a triangle. Graduate students in a department of the university of their first degree.
+/// L1: a triangle. Graduate students in a department of the university of their undergraduate degree.
 pub const L1: &str = query!(
     "SELECT ?X ?Y ?Z WHERE {
     ?Y rdf:type ub:University .
@@ -73,7 +73,7 @@ pub const L2: &str = query!(
 }"
 );
 
-/// L3: L1 for undergraduates, who have no degree: always empty.
+/// L3: L1 for undergraduates, who have no degree, so the result is always empty.
 pub const L3: &str = query!(
     "SELECT ?X ?Y ?Z WHERE {
     ?X ub:undergraduateDegreeFrom ?Y .
@@ -85,7 +85,7 @@ pub const L3: &str = query!(
 }"
 );
 
-/// L4: full professors of one department, with how to reach them.
+/// L4: full professors of one department, with name, mail address and telephone number.
 pub const L4: &str = query!(
     "SELECT ?X ?Y1 ?Y2 ?Y3 WHERE {
     ?X ub:worksFor <http://www.Department0.University0.edu> .
@@ -126,7 +126,7 @@ pub const L7: &str = query!(
 }"
 );
 
-/// q8: whatever points at a department of one university.
+/// q8: all edges that enter departments of one university.
 pub const Q8: &str = query!(
     "SELECT ?X ?P ?D WHERE {
     ?D ub:subOrganizationOf <http://www.University0.edu> .
@@ -134,14 +134,14 @@ pub const Q8: &str = query!(
 }"
 );
 
-/// q9: whatever points at one department.
+/// q9: all edges that enter one department.
 pub const Q9: &str = query!(
     "SELECT ?X ?P WHERE {
     ?X ?P <http://www.Department0.University0.edu> .
 }"
 );
 
-/// q10: undergraduates and how they are connected to one professor.
+/// q10: edges from undergraduates to one professor.
 pub const Q10: &str = query!(
     "SELECT ?X ?Y WHERE {
     ?X rdf:type ub:UndergraduateStudent .
@@ -149,14 +149,14 @@ pub const Q10: &str = query!(
 }"
 );
 
-/// q11: how one student and one department are connected.
+/// q11: edges from one student to one department.
 pub const Q11: &str = query!(
     "SELECT ?X WHERE {
     <http://www.Department7.University0.edu/UndergraduateStudent201> ?X <http://www.Department7.University0.edu> .
 }"
 );
 
-/// q12: those whom the faculty of one university advises.
+/// q12: faculty members of one university who advise students.
 pub const Q12: &str = query!(
     "SELECT ?X ?Y WHERE {
     ?Y ub:subOrganizationOf <http://www.University0.edu> .
@@ -217,7 +217,7 @@ pub const QUERIES: [LubmQuery; 12] = [
     },
 ];
 
-/// The query of a name, in either case.
+/// The query with a name, in upper or lower case.
 #[must_use]
 pub fn query(name: &str) -> Option<LubmQuery> {
     QUERIES
@@ -241,7 +241,7 @@ const A5_TEXT: &str = query!(
 }"
 );
 
-/// The light queries L4, L5 and L6 with their constant open.
+/// Templates of the light queries L4, L5 and L6.
 pub const LIGHT: [Template; 3] = [
     Template {
         name: "L4",
@@ -267,7 +267,7 @@ pub const LIGHT: [Template; 3] = [
     },
 ];
 
-/// A1 to A6, the light templates of Wukong's emulator.
+/// A1 to A6, the templates of light queries of Wukong's emulator.
 pub const EMULATOR: [Template; 6] = [
     Template {
         name: "A1",
@@ -323,12 +323,12 @@ pub const EMULATOR: [Template; 6] = [
     },
 ];
 
-/// How often each of [`EMULATOR`] is asked in Wukong's default mix, A1 first.
+/// Relative frequencies of the templates in [`EMULATOR`] in Wukong's default mix.
 pub const EMULATOR_WEIGHTS: [u32; 6] = [25, 25, 3, 6, 25, 2];
 
-/// Rows of L1 and L7 by size. Those of 1, 10, 50 and 2560, and of 10,240, are published; the others
-/// were counted by brute force over the generated triples, which a test repeats. L1 stops growing at
-/// 1000 universities, because degrees come from the first 1000 only.
+/// Numbers of rows of L1 and L7 by number of universities. Those for 1, 10, 50, 2560 and 10,240 universities are
+/// published. The others were counted by brute force over the generated triples, as a test does. The number of L1 is
+/// constant from 1000 universities on, because degrees come from the first 1000 only.
 #[rustfmt::skip]
 const TRIANGLES: [(u32, u64, u64); 17] = [
     (1, 0, 30),
@@ -371,7 +371,7 @@ fn rows(name: &str, universities: u32) -> Option<u64> {
     })
 }
 
-/// Random constants for templates, derived from the rules of the generator without reading a store.
+/// Random constants for templates, computed from the rules of the generator without reading a store.
 #[derive(Debug)]
 pub struct Constants {
     lubm: Lubm,
@@ -379,8 +379,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Constants of LUBM(`universities`) with the generator's seed `data_seed`; which ones follows
-    /// from `seed`.
+    /// Constants in LUBM(`universities`) with the generator's seed `data_seed`. The same `seed` gives the same
+    /// constants.
     #[must_use]
     pub fn new(universities: u32, data_seed: i64, seed: u64) -> Self {
         Self {
@@ -389,14 +389,14 @@ impl Constants {
         }
     }
 
-    /// The IRI of an instance of a class that is certain to be in the data. Universities are those that have
-    /// departments, uniformly; departments uniformly over a uniform university; other instances of a department have a
-    /// number that every department reaches (so the last few are never drawn). `None` for publications and assistants,
-    /// for which no number is certain.
+    /// Draws the IRI of an instance of a class that is certainly in the data. Universities, and then departments of a
+    /// random university, are uniformly distributed. Other instances get a number that exists in every department, so
+    /// instances with the highest numbers are never drawn. `None` for publications and assistants, for which no number
+    /// exists in every department.
     #[must_use]
     pub fn draw(&mut self, class: Class) -> Option<String> {
         let university = self.random.below(self.lubm.universities());
-        // The fewest of each class that a department has.
+        // The smallest number of instances of each class in a department.
         let sure = match class {
             Class::University => return Some(format!("http://www.University{university}.edu")),
             Class::Department => 0,
@@ -406,7 +406,7 @@ impl Constants {
             Class::Lecturer => 5,
             Class::UndergraduateStudent => 8 * 30,
             Class::GraduateStudent => 3 * 30,
-            // Each of at least 30 teachers gives one of either.
+            // A department has at least 30 teachers, and each gives at least one course and one graduate course.
             Class::Course | Class::GraduateCourse => 30,
             Class::ResearchGroup => 10,
             Class::Publication | Class::TeachingAssistant | Class::ResearchAssistant => {

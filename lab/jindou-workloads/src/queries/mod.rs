@@ -1,5 +1,5 @@
-//! Query sets: [`lubm`] with known row counts and templates, [`watdiv`] and [`bsbm`] with their templates and their
-//! instances, [`sp2b`], [`ted`], [`ugly`] with random basic graph patterns for measuring plan time.
+//! Query sets: [`lubm`] with known row counts and templates, [`watdiv`] and [`bsbm`] with templates, [`sp2b`], [`ted`],
+//! and [`ugly`] with random basic graph patterns, which measure planning time.
 
 pub mod bsbm;
 pub mod lubm;

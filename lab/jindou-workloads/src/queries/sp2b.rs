@@ -1,7 +1,7 @@
 //! The 17 queries of SP²Bench (Schmidt, Hornung, Lausen, Pinkel: SP²Bench: A SPARQL Performance Benchmark, ICDE
 //! 2009), as published.
 
-/// A query with its text.
+/// A query with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sp2bQuery {
     /// Short name, such as `Q3a`.
@@ -26,7 +26,7 @@ macro_rules! queries {
     };
 }
 
-/// All of them, in the published order.
+/// All queries in the published order.
 pub const QUERIES: [Sp2bQuery; 17] = queries!(
     "Q1" "Q2" "Q3a" "Q3b" "Q3c" "Q4" "Q5a" "Q5b" "Q6" "Q7" "Q8" "Q9" "Q10" "Q11" "Q12a" "Q12b" "Q12c"
 );

@@ -1,4 +1,5 @@
-//! Twenty questions to Europe's procurement notices (TED): `queries/ted`, with the rows that they have in `counts.tsv`.
+//! Twenty queries over Europe's procurement notices (TED), from `queries/ted`. `counts.tsv` there has their numbers of
+//! rows.
 
 use super::lubm::LubmQuery;
 

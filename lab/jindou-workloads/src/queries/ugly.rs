@@ -1,20 +1,19 @@
-//! Random basic graph patterns over the [ugly graph](crate::ugly), for measuring plan time and
-//! lookups. Every query is cut out of the graph around an entity, so its patterns match together (in
-//! one graph or another; a query without `GRAPH` sees the default graph only, where half of them
-//! are missing).
+//! Random basic graph patterns over the [ugly graph](crate::ugly), for measuring planning time and lookups. Every query
+//! is made from the statements about an entity and its neighbours, so all its patterns have a common solution if all
+//! graphs are read. A query without `GRAPH` reads only the default graph, which lacks half of the statements.
 
 use crate::random::SplitMix;
 use crate::ugly::{Description, Ugly};
 use jindou_parse::write::{TagCase, write_term};
 use std::fmt::Write;
 
-/// Most triple patterns of a query.
+/// Largest number of triple patterns in a query.
 pub const MOST_PATTERNS: u32 = 12;
-/// Longest constant, in bytes of its canonical form.
+/// Length of the longest constant, in bytes of its canonical form.
 const LONGEST_CONSTANT: usize = 200;
 
-/// `count` queries of 1 to [`MOST_PATTERNS`] patterns: stars, chains and both mixed; the same for
-/// the same graph and seed. O(patterns) descriptions of entities each, some 100 µs.
+/// `count` queries of 1 to [`MOST_PATTERNS`] patterns: stars, chains, and mixtures. The same graph and seed give the
+/// same queries. A query needs O(patterns) descriptions of entities, about 100 µs.
 pub fn queries(graph: &Ugly, count: usize, seed: u64) -> impl Iterator<Item = String> {
     (0..count as u64).map(move |number| query(graph, number, seed))
 }
@@ -43,7 +42,7 @@ pub fn query(graph: &Ugly, number: u64, seed: u64) -> String {
     }
 }
 
-/// `<s> ?p ?o` with a random entity, in the default graph. Never about a blank node.
+/// A query `<s> ?p ?o` over the default graph with a random entity, which is not a blank node.
 #[must_use]
 pub fn subject_lookup(graph: &Ugly, number: u64, seed: u64) -> String {
     format!(
@@ -52,7 +51,7 @@ pub fn subject_lookup(graph: &Ugly, number: u64, seed: u64) -> String {
     )
 }
 
-/// `?s ?p <o>` with a random entity, in the default graph. Never about a blank node or the hub.
+/// A query `?s ?p <o>` over the default graph with a random entity, which is neither a blank node nor the hub.
 #[must_use]
 pub fn object_lookup(graph: &Ugly, number: u64, seed: u64) -> String {
     format!(
@@ -73,20 +72,20 @@ fn named(graph: &Ugly, number: u64, seed: u64) -> String {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum QueryShape {
-    /// All patterns about one entity.
+    /// All patterns have the same subject.
     Star,
-    /// Each pattern is about the result of the previous one, as far as that is possible.
+    /// The subject of each pattern is the object of the previous one, where possible.
     Chain,
-    /// Each pattern about any entity met so far.
+    /// The subject of each pattern is a random entity of earlier patterns.
     Mixed,
 }
 
-/// An entity that the query speaks about.
+/// An entity that occurs in the query.
 struct QueryNode {
-    /// How the query calls it: a variable or a constant.
+    /// A variable or constant that stands for the entity in the query.
     name: String,
     description: Description,
-    /// Numbers of quads not yet used, each statement once.
+    /// Indexes of the description's quads that no pattern uses yet, without copies in other graphs.
     unused: Vec<u32>,
 }
 
@@ -121,7 +120,7 @@ impl Draft<'_> {
             match node {
                 Some(node) => self.pattern(node, shape != QueryShape::Star),
                 None => {
-                    // All is said: ask for anything else about the first.
+                    // All statements are used: adds a pattern with two new variables for the first entity.
                     let (p, o) = (self.variable(), self.variable());
                     self.line(0, &p, &o);
                 }
@@ -134,7 +133,7 @@ impl Draft<'_> {
         let batch = &description.batch;
         let mut unused: Vec<u32> = vec![];
         for (number, quad) in batch.quads.iter().enumerate() {
-            // Copies in other graphs follow their original.
+            // Copies of a statement in other graphs directly follow it.
             let copy = number > 0 && batch.quads[number - 1][..3] == quad[..3];
             if quad[0] == batch.quads[0][0] && !copy {
                 unused.push(number as u32);
@@ -147,8 +146,7 @@ impl Draft<'_> {
         });
     }
 
-    /// Adds a pattern about a node that has unused quads; `follow`: what it leads to may become a
-    /// node.
+    /// Adds a pattern for a node that has unused quads. If `follow` is true, the pattern's object may become a node.
     fn pattern(&mut self, node: usize, follow: bool) {
         let QueryNode {
             description,
@@ -201,7 +199,7 @@ impl Draft<'_> {
     }
 }
 
-/// A term as SPARQL writes it; `None` for blank nodes and long literals.
+/// A term in SPARQL's syntax; `None` for blank nodes and long literals.
 fn constant(canonical: &[u8]) -> Option<String> {
     if canonical.len() > LONGEST_CONSTANT || canonical.first() == Some(&b'_') {
         return None;

@@ -1,5 +1,5 @@
-//! Queries over WatDiv: its 20 basic templates (L1 to L5 are chains, S1 to S7 stars, F1 to F5 snowflakes, C1 to
-//! C3 complex), and templates from files. A template leaves constants open; an instance draws them from all
+//! Queries over WatDiv: its 20 basic templates (L1 to L5 are chains, S1 to S7 stars, F1 to F5 snowflakes, C1 to C3
+//! complex), and templates from files. A template has placeholders for constants; an instance replaces them by random
 //! entities of a kind.
 
 use crate::random::SplitMix;
@@ -7,35 +7,35 @@ use crate::watdiv::{Distribution, PlaceDraw, WatdivModel, Zipf};
 use jindou_model::{Error, Location, Result};
 use std::sync::Arc;
 
-/// Most instances of a template that are made at once.
+/// Largest number of instances of a template that are created at once.
 const MOST_INSTANCES: u32 = 1_000_000;
 
-/// A query with some constants left open.
+/// A query in which some constants are replaced by placeholders `%variable%`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Short name, such as `L1`.
     pub name: String,
-    /// The constants that stand for `%variable%`.
+    /// The placeholders, and how their constants are drawn.
     pub mappings: Vec<Mapping>,
-    /// SPARQL with prefixes of the model, undeclared, and `%variable%` for each mapping.
+    /// SPARQL without PREFIX declarations; it uses prefixes of the model, and `%variable%` for each mapping.
     pub text: String,
 }
 
-/// A constant left open.
+/// A placeholder of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The name between the percent signs.
     pub variable: String,
-    /// The kind of entities drawn from, with a prefix of the model.
+    /// The kind of the entities, as a prefixed name with a prefix of the model.
     pub kind: String,
-    /// How it is drawn.
+    /// The distribution of the drawn entities.
     pub distribution: Distribution,
 }
 
-/// A query that can be run.
+/// A query without placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// The template's name and a number, such as `L1-0`.
+    /// The template's name and the instance's number, such as `L1-0`.
     pub name: String,
     /// The template's name.
     pub template: String,
@@ -44,11 +44,11 @@ pub struct Instance {
 }
 
 impl Template {
-    /// Reads a template as the original writes it: lines `#mapping VARIABLE KIND DISTRIBUTION` (the last may be
-    /// missing), then SPARQL. `name` is its name, here and in errors.
+    /// Reads a template in the original's format: lines `#mapping VARIABLE KIND DISTRIBUTION` (the distribution may be
+    /// missing), then SPARQL. `name` is the template's name, also in errors.
     ///
     /// # Errors
-    /// [`Error::Syntax`] for a `#mapping` that is not like that.
+    /// [`Error::Syntax`] for an invalid `#mapping` line.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let (mut mappings, mut query) = (vec![], String::new());
         for (number, line) in text.lines().enumerate() {
@@ -77,12 +77,12 @@ impl Template {
         })
     }
 
-    /// `count` instances over a model's data at a scale, the same for the same seed; one only when nothing is
-    /// left open.
+    /// `count` instances over a model's data at a scale; the same seed gives the same instances. A template without
+    /// placeholders has one instance only.
     ///
     /// # Errors
-    /// [`Error::Query`] when a mapping's kind is not in the model, has no entities, or a million instances are not
-    /// enough; [`Error::Limit`] as [`WatdivModel::population`].
+    /// [`Error::Query`] if a mapping's kind is not in the model or has no entities, and if `count` is more than a
+    /// million; [`Error::Limit`] as [`WatdivModel::population`].
     pub fn instances(
         &self,
         model: &WatdivModel,
@@ -128,7 +128,7 @@ impl Template {
             .collect())
     }
 
-    /// A mapping's placeholder, its type's IRI, and the distribution that entities are drawn from.
+    /// For a mapping: its placeholder, the IRI of its kind, and the distribution of its entities.
     fn open(
         &self,
         m: &Mapping,
@@ -154,7 +154,7 @@ impl Template {
         ))
     }
 
-    /// Declarations of the prefixes that occur.
+    /// PREFIX declarations for the prefixes that occur in the text.
     fn prefixes(&self, model: &WatdivModel) -> String {
         let occurs = |prefix: &str| {
             let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
@@ -210,7 +210,7 @@ pub fn templates() -> Vec<Template> {
         .collect()
 }
 
-/// Instances of [`templates`] over the standard model, `count` of each.
+/// `count` instances of each of [`templates`], over the standard model.
 ///
 /// # Errors
 /// As [`Template::instances`].
@@ -223,7 +223,7 @@ pub fn instances(scale: u32, seed: u64, count: u32) -> Result<Vec<Instance>> {
     Ok(all)
 }
 
-/// Name, what is open, what is selected, triple patterns.
+/// Name, mappings (variable and kind), selected variables, triple patterns.
 type Basic = (
     &'static str,
     &'static [(&'static str, &'static str)],

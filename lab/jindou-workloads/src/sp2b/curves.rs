@@ -1,9 +1,9 @@
-//! The published curves and tables.
+//! The curves and tables that SP²Bench published.
 
 use crate::random::SplitMix;
 use crate::real::exp;
 
-/// Classes of documents, in the order in which a year's are written.
+/// Classes of documents, in the order in which the documents of a year are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DocumentClass {
     Journal,
@@ -31,7 +31,7 @@ impl DocumentClass {
     ];
 }
 
-/// How likely a document of a class has an attribute.
+/// Probability of each attribute for documents of one class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AttributeShares {
     pub(super) summary: f64,
@@ -211,7 +211,7 @@ const WWW: AttributeShares = AttributeShares {
 };
 
 impl DocumentClass {
-    /// The table of attributes; every document has a title besides.
+    /// The probabilities of this class's attributes. Titles are not included, since every document has one.
     pub(super) const fn attributes(self) -> AttributeShares {
         match self {
             Self::Journal => JOURNAL,
@@ -232,12 +232,12 @@ fn logistic(year: u32, [a, b, c, d]: [f64; 4], from: u32) -> f64 {
     a / (1.0 + b * exp(-c * (f64::from(year) - f64::from(from)))) + d
 }
 
-/// A year, for what is counted by year.
+/// A year, with the numbers that depend on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Year(pub(super) u32);
 
 impl Year {
-    /// How many documents of a class it has; 0 for theses and web pages, which are drawn.
+    /// Number of documents of a class in the year; 0 for theses and web pages, whose number is drawn at random.
     pub(super) fn documents(self, class: DocumentClass) -> u32 {
         let curve = |a, b, c, from| logistic(self.0, [a, b, c, 0.0], from).round() as u32;
         match class {
@@ -255,20 +255,20 @@ impl Year {
         }
     }
 
-    /// How many different authors share `slots` places.
+    /// Number of different authors in `slots` author positions.
     pub(super) fn different(self, slots: u32) -> u32 {
         let part = logistic(self.0, [-0.667, 169.41, 0.0714, 0.84], 1936);
         (part * f64::from(slots)).round() as u32
     }
 
-    /// How many of `different` authors never wrote before.
+    /// Number of those among `different` authors who write for the first time.
     pub(super) fn first_time(self, different: u32) -> u32 {
         let part = logistic(self.0, [-0.293, 1740.0, 0.136, 0.628], 1936);
         (part * f64::from(different)).round() as u32
     }
 }
 
-/// Mean and deviation of the number of authors of a document.
+/// Mean and standard deviation of the number of authors of a document.
 pub(super) fn authors_mean_deviation(year: u32) -> (f64, f64) {
     (
         logistic(year, [2.05, 17.59, 0.11, 1.05], 1975),
@@ -276,7 +276,7 @@ pub(super) fn authors_mean_deviation(year: u32) -> (f64, f64) {
     )
 }
 
-/// Up to `most` from 1980 on.
+/// A random number up to `most` from 1980 on; 0 before.
 pub(super) fn random_count(year: u32, most: u32, random: &mut SplitMix) -> u32 {
     if year < 1980 {
         0
@@ -289,8 +289,8 @@ pub(super) fn random_count(year: u32, most: u32, random: &mut SplitMix) -> u32 {
 mod tests {
     use super::*;
 
-    /// The curves were fitted to DBLP; the paper's figure 2 has about 30,000 articles and 60,000 papers of
-    /// proceedings in 2000.
+    /// The curves were fitted to DBLP. In figure 2 of the paper, 2000 has about 30,000 articles and 60,000 papers in
+    /// proceedings.
     #[test]
     fn documents_grow_as_they_did() {
         assert_eq!(Year(1936).documents(DocumentClass::Article), 0);

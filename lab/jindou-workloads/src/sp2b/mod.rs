@@ -1,14 +1,15 @@
-//! Bibliography after SP²Bench (Schmidt, Hornung, Lausen, Pinkel: SP²Bench: A SPARQL Performance Benchmark, ICDE
-//! 2009; arXiv 0806.4627): journals, articles, proceedings and so on of year after year, from 1936.
+//! A bibliography after SP²Bench (Schmidt, Hornung, Lausen, Pinkel: SP²Bench: A SPARQL Performance Benchmark, ICDE
+//! 2009; arXiv 0806.4627): journals, articles, proceedings and other documents, year by year from 1936 on.
 //!
-//! How many documents of each class a year has, which attributes they have, how many authors, editors and
-//! citations, how many of a year's authors are different and how many new: the published curves and tables
-//! (section III). Paul Erdős writes ten documents a year and edits two from 1940 to 1996. What is *not* the
-//! original's: who writes with whom (it keeps groups of co-authors together; here a year's authors are dealt at
-//! random, some often, most once), whom citations hit, the spelling of names and texts, and all draws. So results have the
-//! original's size where they depend on documents (Q1 to Q3, Q6, Q11), and roughly where on people.
+//! The published curves and tables (section III) give the number of documents of each class per year, their attributes,
+//! the numbers of authors, editors and citations, and how many authors of a year are different and how many are new.
+//! Paul Erdős writes ten documents a year and edits two from 1940 to 1996. Different from the original are: co-authors
+//! (the original keeps groups of them together; here the authors of a year are assigned at random, some often, most
+//! once), the cited documents, the spelling of names and texts, and all random numbers. So results have the original's
+//! size if they depend on documents (Q1 to Q3, Q6, Q11), and roughly if they depend on people.
 //!
-//! Authors are blank nodes, bags of references too. One worker makes all, as a year depends on those before.
+//! Authors and bags of references are blank nodes. One worker generates everything, since a year depends on earlier
+//! years.
 
 mod curves;
 mod people;
@@ -26,7 +27,7 @@ use crate::real::deviate;
 /// The first year.
 const FIRST: u32 = 1936;
 
-/// The data of some size, as a source. It delivers its statements once.
+/// A source of data of a given size. It delivers its statements once.
 #[derive(Debug)]
 pub struct Sp2b {
     triples: u64,
@@ -35,7 +36,7 @@ pub struct Sp2b {
 }
 
 impl Sp2b {
-    /// `triples` statements, and what the document that reaches them has beyond.
+    /// Data of `triples` statements, plus the remaining statements of the last document.
     #[must_use]
     pub fn new(triples: u64, seed: u64) -> Self {
         Self {
@@ -47,8 +48,8 @@ impl Sp2b {
 }
 
 impl QuadSource for Sp2b {
-    /// Delivers some thousand quads a batch, without repetitions, all on the worker that comes first.
-    /// Counts statements as done.
+    /// Delivers batches of some thousand quads, without duplicates, all on the worker that calls first. Progress counts
+    /// statements.
     fn run(
         &self,
         _worker: usize,
@@ -82,13 +83,13 @@ impl QuadSource for Sp2b {
     }
 }
 
-/// A document to be written.
+/// A document that is to be written.
 #[derive(Debug)]
 struct PlannedDocument {
     class: DocumentClass,
-    /// Number in its year, or in its journal or proceedings, from 1.
+    /// Number of the document in its year, or in its journal or proceedings, from 1.
     number: u32,
-    /// The journal or proceedings that it is in, from 1; 0 for other classes.
+    /// Number of its journal or proceedings, from 1; 0 for documents of other classes.
     within: u32,
     authors: Vec<u32>,
     editors: u32,
@@ -105,7 +106,7 @@ fn plan(number: u32, random: &mut SplitMix, people: &mut People) -> Vec<PlannedD
             DocumentClass::MastersThesis | DocumentClass::Www => random_count(number, 10, random),
             class => year.documents(class),
         };
-        // Where a document is in: journals for articles, proceedings for their papers.
+        // The number of journals for articles, and of proceedings for their papers.
         let hosts = match class {
             DocumentClass::Article => year.documents(DocumentClass::Journal),
             DocumentClass::Inproceedings => year.documents(DocumentClass::Proceedings),
@@ -135,7 +136,7 @@ fn plan(number: u32, random: &mut SplitMix, people: &mut People) -> Vec<PlannedD
             });
         }
     }
-    // Documents within the same host stay together.
+    // Documents in the same journal or proceedings are written one after another.
     documents.sort_by_key(|d| (d.class, d.within, d.number));
     let (mean, deviation) = authors_mean_deviation(number);
     let mut slots = vec![0; documents.len()];
@@ -162,7 +163,8 @@ fn plan(number: u32, random: &mut SplitMix, people: &mut People) -> Vec<PlannedD
     documents
 }
 
-/// Ten documents with authors get him as one more, two with editors as an editor; fewer where there are fewer.
+/// Adds Paul Erdős as an author of ten documents that have authors, and as an editor of two that have editors, or of
+/// all if there are fewer.
 fn erdoes(documents: &mut [PlannedDocument], random: &mut SplitMix) {
     let mut pick =
         |count, is: &dyn Fn(&PlannedDocument) -> bool, does: &dyn Fn(&mut PlannedDocument)| {

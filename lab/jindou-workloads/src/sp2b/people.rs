@@ -1,25 +1,25 @@
-//! The authors: a year's places for them, dealt among old and new people.
+//! Assigns old and new people to the author positions of a year.
 
 use super::curves::Year;
 use crate::random::SplitMix;
 use crate::real::{pow, unit};
 
-/// Paul Erdős, the only one with an IRI. Others count from 0.
+/// The number of Paul Erdős, the only person with an IRI. Other people are numbered from 0.
 pub(super) const ERDOES: u32 = u32::MAX;
 
-/// True with a probability.
+/// Returns true with a probability.
 pub(super) fn happens(probability: f64, random: &mut SplitMix) -> bool {
     probability > 0.0 && unit(random) < probability
 }
 
-/// Everyone who ever wrote.
+/// All authors so far.
 #[derive(Debug)]
 pub(super) struct People {
-    /// The last year in which each was dealt a place.
+    /// By person: the last year in which they were assigned a position.
     last: Vec<u16>,
-    /// True for each person that was written already.
+    /// By person: true if they have been described in the data.
     written: Vec<bool>,
-    /// People who were written already, in that order: editors are taken from them.
+    /// People who have been described, in this order. Editors are chosen from them.
     known: Vec<u32>,
 }
 
@@ -32,13 +32,13 @@ impl People {
         }
     }
 
-    /// Assigns people to all author positions of a year, in random order. Everyone who writes this year has one
-    /// position; the others go to few of them, by a power law.
+    /// Assigns people to all author positions of a year, in random order. Each author of the year gets one position;
+    /// further positions go to few of the authors, by a power law.
     pub(super) fn deal(&mut self, year: Year, places: &[u32], random: &mut SplitMix) -> Vec<u32> {
         let all: u32 = places.iter().sum();
         let different = year.different(all).min(all).max(u32::from(all > 0));
         let old = self.last.len() as u32;
-        // No more old ones than there are, with some room so that drawing them ends.
+        // At most half of the old authors write again, so that drawing different ones does not take long.
         let new = year
             .first_time(different)
             .max(different.saturating_sub(old / 2));
@@ -46,7 +46,7 @@ impl People {
         self.last.resize((old + new) as usize, year.0 as u16);
         self.written.resize((old + new) as usize, false);
         while (dealt.len() as u32) < different {
-            // Those who came later are likelier still there.
+            // Authors who came later are more likely to be still active.
             let u = unit(random);
             let person = ((1.0 - u * u) * f64::from(old)) as u32;
             let last = &mut self.last[person.min(old - 1) as usize];
@@ -64,7 +64,7 @@ impl People {
         dealt
     }
 
-    /// True the first time that a person is to be written.
+    /// Returns true the first time for each person, who must then be described. Always false for Paul Erdős.
     pub(super) fn is_new(&mut self, person: u32) -> bool {
         if person == ERDOES || self.written[person as usize] {
             return false;
@@ -74,7 +74,7 @@ impl People {
         true
     }
 
-    /// A person who has written already, if there is one.
+    /// A random person who has been described; `None` if there is none.
     pub(super) fn editor(&self, random: &mut SplitMix) -> Option<u32> {
         (!self.known.is_empty()).then(|| *random.pick(&self.known))
     }

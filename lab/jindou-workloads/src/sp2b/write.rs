@@ -1,4 +1,4 @@
-//! Documents and people into statements.
+//! Writes documents and people as statements.
 
 use super::PlannedDocument;
 use super::curves::{AttributeShares, DocumentClass};
@@ -136,7 +136,7 @@ impl<'a> Sp2bWriter<'a> {
         self.say(s, p, o);
     }
 
-    /// The classes, Paul Erdős, and the document that stands for those that are not there.
+    /// Writes the classes, Paul Erdős, and the document that stands for all cited documents that are not in the data.
     pub(super) fn schema(&mut self) -> Result<()> {
         for c in DocumentClass::ALL {
             self.constants(class(c), SUBCLASS, DOCUMENT);
@@ -194,7 +194,7 @@ impl<'a> Sp2bWriter<'a> {
         }
     }
 
-    /// A person's node; at its first use the person is described.
+    /// The blank node or IRI of a person. Describes the person when they are used for the first time.
     fn person(&mut self, person: u32, people: &mut People) -> Span {
         if person == ERDOES {
             return self.out.constant(PAUL_ERDOES);
@@ -291,7 +291,7 @@ impl<'a> Sp2bWriter<'a> {
         self.out.end_entity()
     }
 
-    /// Authors and editors.
+    /// Writes authors and editors.
     fn people(
         &mut self,
         s: Span,
@@ -315,7 +315,7 @@ impl<'a> Sp2bWriter<'a> {
         }
     }
 
-    /// Texts, numbers and pages.
+    /// Writes texts, numbers and pages.
     fn content(&mut self, s: Span, has: &AttributeShares, random: &mut SplitMix) {
         if happens(has.summary, random) {
             let count = (150.0 + 30.0 * deviate(random)).max(1.0) as u32;
@@ -365,7 +365,7 @@ impl<'a> Sp2bWriter<'a> {
         }
     }
 
-    /// A paper is part of its proceedings, what is in a collection part of one of the year's books.
+    /// States of what a document is part of: of its proceedings for a paper, of one of the year's books for a chapter.
     fn part_of(&mut self, s: Span, place: DocumentIri, random: &mut SplitMix) {
         let (class, number) = match place.class {
             DocumentClass::Inproceedings => (DocumentClass::Proceedings, place.within),
@@ -387,7 +387,8 @@ impl<'a> Sp2bWriter<'a> {
         self.say(s, PART_OF, whole);
     }
 
-    /// A bag of references: two thirds to known documents, few of them often, and the others to an unknown one.
+    /// Writes a bag of references. Two thirds cite documents of the data, some of them often; the others cite the
+    /// document for unknown ones.
     fn references(&mut self, s: Span, random: &mut SplitMix) {
         self.bags += 1;
         let number = self.bags;
@@ -416,10 +417,10 @@ impl<'a> Sp2bWriter<'a> {
     }
 }
 
-/// A first and a last name; different ones for different numbers.
+/// Appends a first and a last name. Different numbers have different names.
 fn push_name(person: u32, words: &Words, names: &Words, out: &mut Vec<u8>) {
     let all = u64::from(words.len()) * u64::from(names.len());
-    // A prime that divides neither: numbers are permuted.
+    // Multiplying by a prime that does not divide `all` permutes the numbers.
     let place = u64::from(person) * 100_000_007 % all;
     let first = names
         .get((place % u64::from(names.len())) as u32)

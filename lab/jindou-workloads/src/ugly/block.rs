@@ -1,4 +1,4 @@
-//! One block of the graph into one batch.
+//! Writes one block of the graph to one batch.
 
 use super::literal::{LiteralKind, label, push_literal};
 use super::shape::{
@@ -9,16 +9,16 @@ use crate::decimal::{push, push_base36};
 use crate::random::SplitMix;
 use jindou_model::{QuadBatch, Span};
 
-/// How many kinds of stubs there are, each with its own predicates.
+/// Number of kinds of stubs; each kind has its own predicates.
 const STUB_KINDS: u32 = 64;
 
-/// Writes blocks, or single entities; keeps its memory.
+/// Writes blocks or single entities. Buffers are reused.
 pub(super) struct BlockWriter<'s> {
     shape: &'s GraphShape,
     pub batch: QuadBatch,
-    /// Quads of the batch (by number) whose object is an entity, and which.
+    /// Indexes of the batch's quads whose object is an entity, each with the entity's number.
     pub links: Vec<(u32, u32)>,
-    /// Remaining number of quads of the block that point at the hub, and of others.
+    /// Numbers of quads that the block still needs: with the hub as object, and others.
     hub_left: u32,
     other_left: u32,
     hub: Span,
@@ -28,11 +28,11 @@ pub(super) struct BlockWriter<'s> {
     types: Vec<u32>,
 }
 
-/// Where quads of a subject go.
+/// The named graph that has most statements of a subject.
 #[derive(Clone, Copy)]
 struct Home {
     number: u32,
-    /// Written when first needed.
+    /// Span of the graph's name; empty until it is first needed.
     span: Span,
 }
 
@@ -68,7 +68,7 @@ impl<'s> BlockWriter<'s> {
     /// Replaces the batch by block `number`.
     pub fn block(&mut self, number: u32) {
         let quads = self.shape.block_quads(number);
-        // Blocks of odd size leave the odd quad to the others.
+        // The blocks of odd size have one more quad with another object than the hub.
         self.begin(quads / 2, quads - quads / 2);
         let entities = (u64::from(ENTITIES) * u64::from(quads) / u64::from(BLOCK)).max(1) as u32;
         for part in 0..entities {
@@ -99,7 +99,7 @@ impl<'s> BlockWriter<'s> {
         shape.push_entity(entity, &mut self.batch.bytes);
         let subject = self.since(start);
 
-        // Every set occurs: one entity in five takes them in turn.
+        // Every fifth entity takes the next set in turn, so that all sets occur.
         let set = if entity.is_multiple_of(5) {
             (u64::from(entity / 5) * 48_271 % u64::from(shape.sets)) as u32
         } else {
@@ -117,8 +117,7 @@ impl<'s> BlockWriter<'s> {
         self.set = set_of;
     }
 
-    /// One to five classes: the family's, most of those above it in the tree of classes, and at
-    /// times one from elsewhere.
+    /// Adds one to five classes: the family's class, most of its superclasses, and sometimes an unrelated class.
     fn types(&mut self, random: &mut SplitMix, subject: Span, family: u32, home: &mut Home) {
         let mut types = std::mem::take(&mut self.types);
         types.clear();
@@ -162,7 +161,7 @@ impl<'s> BlockWriter<'s> {
         let shape = self.shape;
         let start = self.batch.bytes.len() as u32;
         match shape.predicates[predicate as usize].object {
-            // Labels of one subject are in as many languages, the commonest first.
+            // The labels of a subject are in different languages, the most common ones first.
             ObjectKind::Literal(_) if predicate == LABEL => {
                 let language = LANGUAGES[round as usize % LANGUAGES.len()];
                 label(random, language, &mut self.batch.bytes);
@@ -172,7 +171,7 @@ impl<'s> BlockWriter<'s> {
                 return self.say(random, subject, predicate, self.hub, home);
             }
             ObjectKind::Entity | ObjectKind::Hub => {
-                // Popularity scattered over the numbers by a factor without divisor in common.
+                // Multiplies the rank by a number without common divisor, so that popular entities are not neighbours.
                 let rank = u64::from(random.zipf(shape.entities));
                 let target = (rank * 2_654_435_761 % u64::from(shape.entities)) as u32;
                 return self.link(random, subject, predicate, target, home);
@@ -215,7 +214,7 @@ impl<'s> BlockWriter<'s> {
                 }
                 return;
             }
-            // The set of an entity never has `rdf:type`, the only such predicate.
+            // Sets do not contain `rdf:type`, the only predicate whose objects are classes.
             ObjectKind::Class => return,
         }
         let object = self.since(start);
@@ -239,7 +238,7 @@ impl<'s> BlockWriter<'s> {
             .extend((before..self.batch.quads.len() as u32).map(|quad| (quad, target)));
     }
 
-    /// Fills the block: pages that say little more than that they are about the hub.
+    /// Fills the block with stubs: pages with few statements except that they link to the hub.
     fn stubs(&mut self, number: u32) {
         let shape = self.shape;
         let mut random = SplitMix::stream(shape.seed, stream::STUBS, number.into());
@@ -279,7 +278,7 @@ impl<'s> BlockWriter<'s> {
                 let predicate = FIRST_HUB + ((kind + step * 7) % hub_predicates) as u16;
                 self.say(&mut random, subject, predicate, self.hub, &mut home);
             }
-            // A label or a date for as many as there is room for, spread over all.
+            // Adds a label or a date to some stubs, so that the remaining other quads are distributed over all stubs.
             if self.other_left > 0
                 && (self.hub_left == 0 || random.below(self.hub_left) < 2 * self.other_left)
             {
@@ -295,7 +294,8 @@ impl<'s> BlockWriter<'s> {
         }
     }
 
-    /// Swaps one quad in four with one of the next 256, as if several writers had shared the file.
+    /// Swaps one quad in four with one of the next 256 quads, as if several writers had written to the file at the same
+    /// time.
     fn disorder(&mut self, number: u32) {
         let mut random = SplitMix::stream(self.shape.seed, stream::ORDER, number.into());
         let quads = &mut self.batch.quads;
@@ -309,7 +309,7 @@ impl<'s> BlockWriter<'s> {
         }
     }
 
-    /// Adds a statement in one graph, and in one case of 32 in up to three others as well.
+    /// Adds a statement to one graph, and one statement in 32 to up to three other graphs as well.
     fn say(
         &mut self,
         random: &mut SplitMix,

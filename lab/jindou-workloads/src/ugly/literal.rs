@@ -1,17 +1,17 @@
-//! Literals as people's files have them.
+//! Literals as in real data: with errors and unusual forms.
 
 use super::words::{LANGUAGES, push_name, push_text};
 use crate::decimal::{push, push_padded};
 use crate::random::SplitMix;
 use jindou_model::term::{LANG, STRING, TYPED};
 
-/// The kind of a predicate's literals.
+/// The kind of literals that a predicate has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LiteralKind {
-    /// Integers of several datatypes, several spellings of one value.
+    /// Integers of several datatypes, with several lexical forms of the same value.
     Integer,
     Decimal,
-    /// `xsd:double` and `xsd:float`, NaN and infinities among them.
+    /// `xsd:double` and `xsd:float`, including NaN and infinities.
     Double,
     /// Dates, times, years.
     Date,
@@ -21,9 +21,9 @@ pub(super) enum LiteralKind {
     Text,
     /// A string without a language.
     Plain,
-    /// Booleans and datatypes of one's own.
+    /// Booleans, and literals of user-defined datatypes.
     Other,
-    /// Any of the other kinds, as in a table filled in by hand.
+    /// Literals of all other kinds, as in a table that people filled in by hand.
     Dirty,
 }
 
@@ -42,10 +42,10 @@ const TIME: u8 = 0x93;
 const YEAR: u8 = 0x94;
 const YEAR_MONTH: u8 = 0x95;
 
-/// Longest literal, in bytes.
+/// Length of the longest literal, in bytes.
 pub const LONGEST_LITERAL: usize = 64 << 10;
 
-/// Appends a literal's canonical bytes.
+/// Appends the canonical bytes of a random literal.
 pub(super) fn push_literal(kind: LiteralKind, random: &mut SplitMix, out: &mut Vec<u8>) {
     match kind {
         LiteralKind::Integer => integer(random, out),
@@ -73,7 +73,7 @@ pub(super) fn push_literal(kind: LiteralKind, random: &mut SplitMix, out: &mut V
     }
 }
 
-/// A number up to ten million, small ones often: Zipf.
+/// A number up to ten million by Zipf's law: small numbers are frequent.
 fn magnitude(random: &mut SplitMix) -> u64 {
     random.zipf(10_000_000).into()
 }
@@ -88,7 +88,7 @@ fn integer(random: &mut SplitMix, out: &mut Vec<u8>) {
         _ => INTEGER,
     });
     if style == 255 && random.chance(1, 2) {
-        // Not a number at all: files have that.
+        // An ill-typed literal, as in real data.
         out.extend_from_slice(b"n/a");
         return;
     }
@@ -136,7 +136,7 @@ fn double(random: &mut SplitMix, out: &mut Vec<u8>) {
         2 => out.extend_from_slice(b"-INF"),
         3 => out.extend_from_slice(b"-0.0E0"),
         4..=60 => {
-            // 1.5E3, 1.5e3, 1.50E03 are one value.
+            // Different lexical forms of one value, such as 1.5E3, 1.5e3 and 1.50E03.
             push(out, random.range(1, 9).into());
             out.push(b'.');
             push_padded(out, random.below(1000).into(), 1 + random.below(3) as usize);
@@ -226,7 +226,7 @@ fn begin_language(language: &str, out: &mut Vec<u8>) {
     out.push(0);
 }
 
-/// A name in a language; one in three is a proper name, spelt alike in all of them.
+/// A name in a language; one in three is a proper name, which has the same spelling in all languages.
 pub(super) fn label(random: &mut SplitMix, language: &str, out: &mut Vec<u8>) {
     begin_language(language, out);
     if random.chance(1, 3) {
@@ -255,7 +255,7 @@ fn plain(random: &mut SplitMix, out: &mut Vec<u8>) {
     out.push(STRING);
     match random.below(1024) {
         0..=199 => {
-            // Codes.
+            // Codes such as those of products.
             push_name(random, out);
             out.push(b'-');
             push(out, magnitude(random));
@@ -272,11 +272,11 @@ fn plain(random: &mut SplitMix, out: &mut Vec<u8>) {
     spice(random, out);
 }
 
-/// A text of 1 KiB to 64 KiB, short ones more often.
+/// A text of 1 KiB to 64 KiB; all orders of magnitude are equally likely.
 fn long(random: &mut SplitMix, language: &str, out: &mut Vec<u8>) {
     let start = out.len();
     let least = 1u32 << random.range(10, 15);
-    // Room for one more word, and for what `spice` adds.
+    // Leaves space for one more word, and for the bytes that `spice` adds.
     let length = (least + random.below(least)) as usize;
     let length = length.min(LONGEST_LITERAL - 256);
     while out.len() - start < length {
@@ -285,7 +285,7 @@ fn long(random: &mut SplitMix, language: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// One string in 40 has something that needs escaping or care.
+/// Adds characters that need escapes or special care to one string in 40.
 fn spice(random: &mut SplitMix, out: &mut Vec<u8>) {
     if random.chance(1, 40) {
         let odd = [

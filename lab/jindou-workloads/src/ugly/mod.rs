@@ -1,18 +1,18 @@
-//! The ugly graph: what people's graphs have and tidy benchmarks leave out, in one generated graph
-//! of any size. `docs/lab/ugly.md` describes it; in short, for `q` quads:
+//! The ugly graph: a generated graph of any size with properties of real graphs that benchmark data usually lacks.
+//! `docs/lab/ugly.md` describes it. In short, for `q` quads:
 //!
 //! | what | how much | at 20 M |
 //! |---|---|---|
-//! | predicates, `rdf:type` included | q/200, 40 to 14,000; used by Zipf | 14,000 |
-//! | characteristic sets | q/200, 20 to 100,000, used by Zipf, near ones in families; some more by chance | 100,000 |
-//! | classes | q/2000, 10 to 2,000 in a tree; 1 to 5 an entity | 2,000 |
+//! | predicates, `rdf:type` included | q/200, 40 to 14,000; their frequency follows Zipf's law | 14,000 |
+//! | characteristic sets | q/200, 20 to 100,000; similar sets in families; frequency by Zipf's law | 100,000 |
+//! | classes | q/2000, 10 to 2,000 in a tree; 1 to 5 per entity | 2,000 |
 //! | named graphs | q/200, at least 1; half of all quads; one edge in 32 in several graphs | 100,000 |
-//! | quads that point at one vertex, the *hub* | q/2 | 10 M |
+//! | quads with the same object, the *hub* | q/2 | 10 M |
 //! | literals | numbers, dates and strings of 30 languages, ill-typed ones, up to 64 KiB | |
 //!
-//! Everything follows from the seed, on any machine and for any number of workers: block `b` of 8192
-//! quads describes entities `240 b` and on, and each entity has a random stream of its own. So
-//! [`Ugly::describe`] makes any entity again by itself.
+//! The data depends only on the size and the seed, not on the machine or the number of workers. Block `b` of 8192 quads
+//! describes the entities from `240 b` on, and each entity has its own random stream. [`Ugly::describe`] can therefore
+//! generate any entity without the others.
 
 mod block;
 mod literal;
@@ -28,19 +28,19 @@ use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use shape::GraphShape;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The ugly graph as a source. It delivers its blocks once; make a new one to deliver them again.
+/// The ugly graph as a source. It delivers each block once; delivering them again needs a new source.
 #[derive(Debug)]
 pub struct Ugly {
     shape: GraphShape,
     next: AtomicU32,
 }
 
-/// The graph's quads about one entity, made without the rest of the graph.
+/// The graph's quads about one entity, generated without the rest of the graph.
 #[derive(Debug, Default)]
 pub struct Description {
-    /// The quads, in order. Those with another subject belong to blank nodes of the entity.
+    /// The quads in order. Quads with another subject are about blank nodes of the entity.
     pub batch: QuadBatch,
-    /// Numbers of quads whose object is an entity, with the entity's number.
+    /// Indexes of the quads whose object is an entity, each with the entity's number.
     pub links: Vec<(u32, u32)>,
 }
 
@@ -55,44 +55,44 @@ impl Ugly {
         }
     }
 
-    /// Quads it delivers.
+    /// Number of quads that the source delivers.
     #[must_use]
     pub fn quads(&self) -> u64 {
         self.shape.quads
     }
 
-    /// Number of entities; they are numbered `0 .. entities`. Nearly all are described. The few whose block was full,
-    /// and those of an incomplete last block, are only mentioned.
+    /// Number of entities, which are numbered from 0. Nearly all have statements of their own. A few only occur as
+    /// objects, since their block was full, or is the incomplete last one.
     #[must_use]
     pub fn entities(&self) -> u32 {
         self.shape.entities
     }
 
-    /// Predicates that may occur.
+    /// Number of predicates that may occur.
     #[must_use]
     pub fn predicates(&self) -> usize {
         self.shape.predicates.len()
     }
 
-    /// Canonical bytes of a predicate, `0 .. predicates`; `None` beyond.
+    /// Canonical bytes of predicate `number`; `None` if there are fewer predicates.
     #[must_use]
     pub fn predicate(&self, number: usize) -> Option<&[u8]> {
         (number < self.predicates()).then(|| self.shape.predicate_iris.get(number))
     }
 
-    /// Classes that may occur.
+    /// Number of classes that may occur.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.shape.class_iris.len()
     }
 
-    /// Named graphs that may occur.
+    /// Number of named graphs that may occur.
     #[must_use]
     pub fn graphs(&self) -> u32 {
         self.shape.graphs
     }
 
-    /// Canonical bytes of a graph's name, `0 .. graphs`.
+    /// Canonical bytes of the name of graph `number`.
     #[must_use]
     pub fn graph(&self, number: u32) -> Vec<u8> {
         let mut out = vec![];
@@ -100,13 +100,13 @@ impl Ugly {
         out
     }
 
-    /// Canonical bytes of the vertex that half of all quads point at.
+    /// Canonical bytes of the hub, the object of half of all quads.
     #[must_use]
     pub fn hub(&self) -> &[u8] {
         self.shape.hub()
     }
 
-    /// Canonical bytes of an entity: an IRI, or a blank node in one of 20 cases.
+    /// Canonical bytes of an entity: an IRI or, for one entity in 20, a blank node.
     #[must_use]
     pub fn entity(&self, number: u32) -> Vec<u8> {
         let mut out = vec![];
@@ -114,8 +114,7 @@ impl Ugly {
         out
     }
 
-    /// Generates the statements about entity `number` again. O(predicates) for the tables of a batch, some tens of
-    /// microseconds.
+    /// Generates the statements about entity `number` again. O(predicates), some tens of microseconds.
     #[must_use]
     pub fn describe(&self, number: u32) -> Description {
         let mut writer = BlockWriter::new(&self.shape);
@@ -144,8 +143,8 @@ impl Ugly {
 }
 
 impl QuadSource for Ugly {
-    /// Delivers one block of 8192 quads a batch, in disorder. Counts quads as done. When a sink
-    /// fails, the other workers stop at their next block.
+    /// Delivers one block of 8192 quads per batch, not sorted. Progress counts quads. When a sink fails, the other
+    /// workers stop at their next block.
     fn run(
         &self,
         _worker: usize,

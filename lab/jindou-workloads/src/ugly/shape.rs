@@ -1,4 +1,4 @@
-//! Sizes of the graph, its predicates and classes, and which predicates go together.
+//! The sizes of the graph, its predicates and classes, and its characteristic sets.
 
 use super::literal::LiteralKind;
 use super::words;
@@ -7,10 +7,10 @@ use crate::random::SplitMix;
 use jindou_model::term::IRI;
 use rustc_hash::FxHashSet;
 
-/// Quads of a block; the last one may have fewer.
+/// Number of quads in a block; the last block may have fewer.
 pub(super) const BLOCK: u32 = 8192;
-/// Entities that a full block may describe. With what an entity says on average, they fill nearly
-/// the half of the block that is not about the hub.
+/// Number of entities described in a full block. Their statements fill most of the half of the block whose object is
+/// not the hub.
 pub(super) const ENTITIES: u32 = 240;
 
 /// Kinds of random streams.
@@ -33,34 +33,34 @@ pub(super) const SAME_AS: u16 = 3;
 pub(super) const MODIFIED: u16 = 4;
 pub(super) const VALUE: u16 = 5;
 pub(super) const UNIT: u16 = 6;
-/// The first predicate that may point at the hub.
+/// The first predicate that may have the hub as object.
 pub(super) const FIRST_HUB: u16 = 7;
 
-/// The kind of object that a predicate points at.
+/// The kind of objects that a predicate has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectKind {
     Class,
     Literal(LiteralKind),
-    /// The hub, or else any entity.
+    /// The hub or, if the block needs no more quads with it, any entity.
     Hub,
-    /// Any entity, popular ones more often.
+    /// Any entity, by Zipf's law.
     Entity,
-    /// An entity near by.
+    /// An entity with a number near the subject's.
     Near,
-    /// An IRI of another one's.
+    /// An IRI of another data set.
     External,
-    /// A blank node with a value and a unit.
+    /// A blank node that has a value and a unit.
     Quantity,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Predicate {
     pub object: ObjectKind,
-    /// Most objects that a subject has; fewer are likelier.
+    /// Largest number of objects of a subject; small numbers are more likely.
     pub most: u32,
 }
 
-/// Canonical bytes of many terms, one after another.
+/// Canonical bytes of many terms in sequence.
 #[derive(Debug, Default)]
 pub(super) struct TermBuffer {
     bytes: Vec<u8>,
@@ -83,7 +83,7 @@ impl TermBuffer {
     }
 }
 
-/// All that is decided before the first quad.
+/// Everything that is decided before the first quad.
 #[derive(Debug)]
 pub(super) struct GraphShape {
     pub seed: u64,
@@ -96,8 +96,8 @@ pub(super) struct GraphShape {
     pub predicates: Vec<Predicate>,
     pub predicate_iris: TermBuffer,
     pub class_iris: TermBuffer,
-    /// Per family (one a class): the predicates that its sets choose from, and the chance of each
-    /// in 1/256.
+    /// By family of sets (there is one per class): the predicates that its sets may contain, and the probability of
+    /// each in 1/256.
     families: Vec<Vec<(u16, u8)>>,
 }
 
@@ -170,7 +170,7 @@ impl GraphShape {
             }
             _ => {}
         }
-        // Not by chance: few predicates make most quads, and they shall be of all sorts.
+        // Not random: few predicates have most quads, so all kinds of objects must occur among these.
         let object = match u32::from(number) * 61 % 100 {
             0..=16 => ObjectKind::Entity,
             17..=31 => ObjectKind::Near,
@@ -196,7 +196,7 @@ impl GraphShape {
         Predicate { object, most }
     }
 
-    /// The predicates that the sets of a family choose from, and the chance of each in 1/256.
+    /// The predicates that the sets of a family may contain, and the probability of each in 1/256.
     fn family(&self, number: u32, families: u32) -> Vec<(u16, u8)> {
         let mut random = SplitMix::stream(self.seed, stream::FAMILY, number.into());
         let all = self.predicates.len() as u32;
@@ -212,7 +212,7 @@ impl GraphShape {
             let chance = (154 * 20 / (20 + 7 * i)) as u8;
             pool.push(((rest + random.zipf(all - rest)) as u16, chance));
         }
-        // Every predicate is some family's own, so that none is missing.
+        // Each predicate is assigned to a family as one of its own, so that every predicate occurs.
         let own = all.div_ceil(families);
         for i in 0..own {
             pool.push(((number * own + i).checked_rem(all).unwrap_or(0) as u16, OWN));
@@ -223,8 +223,8 @@ impl GraphShape {
         pool
     }
 
-    /// The family of a set: half of the sets are distributed evenly, so that every family has one, and half by Zipf's
-    /// law.
+    /// The family of a set. Half of the sets are distributed evenly, so that every family has at least one; half are
+    /// distributed by Zipf's law.
     pub fn family_of(&self, set: u32) -> u32 {
         let families = self.families.len() as u32;
         if set.is_multiple_of(2) {
@@ -234,12 +234,12 @@ impl GraphShape {
         }
     }
 
-    /// The predicates of a set besides `rdf:type`. O(60).
+    /// Sets `out` to the predicates of a set, without `rdf:type`. O(60).
     pub fn set(&self, set: u32, out: &mut Vec<u16>) {
         let mut random = SplitMix::stream(self.seed, stream::SET, u64::from(set) | 1 << 32);
         let family = &self.families[self.family_of(set) as usize];
         out.clear();
-        // Sets take their family's own predicates in turn, and more of them by chance.
+        // Each set of a family contains another one of the family's own predicates in turn, and possibly more of them.
         let own = family.iter().filter(|(_, chance)| *chance == OWN).count() as u32;
         let mut chosen = (set / 2 / self.families.len() as u32) % own.max(1);
         for &(predicate, chance) in family {
@@ -255,25 +255,25 @@ impl GraphShape {
         }
     }
 
-    /// Quads of a block.
+    /// Number of quads in a block.
     pub fn block_quads(&self, block: u32) -> u32 {
         let before = u64::from(block) * u64::from(BLOCK);
         self.quads.saturating_sub(before).min(BLOCK.into()) as u32
     }
 
-    /// The graph that contains most statements of block `block` at the fraction `part`/`whole` of its length.
+    /// The named graph that has most statements at the position `part`/`whole` of block `block`.
     pub fn home_graph(&self, block: u32, part: u32, whole: u32) -> u32 {
         let all = u64::from(self.blocks) * u64::from(whole);
         let at = u64::from(block) * u64::from(whole) + u64::from(part);
         (at * u64::from(self.graphs) / all.max(1)).min(u64::from(self.graphs) - 1) as u32
     }
 
-    /// The IRI of the vertex that half of all quads point at.
+    /// The canonical bytes of the hub, the object of half of all quads.
     pub fn hub(&self) -> &'static [u8] {
         b"<http://ugly.example/resource/World"
     }
 
-    /// Appends an entity's IRI, or blank node in one of 20 cases.
+    /// Appends the canonical bytes of an entity: an IRI or, for one entity in 20, a blank node.
     pub fn push_entity(&self, entity: u32, out: &mut Vec<u8>) {
         let mut random = SplitMix::stream(self.seed, stream::NAME, entity.into());
         let number = u64::from(entity);
@@ -319,7 +319,7 @@ impl GraphShape {
             93..=94 => {
                 out.extend_from_slice(b"<urn:uuid:");
                 let hex = |n: u64| b"0123456789abcdef"[(n & 15) as usize];
-                // The number scrambled one to one, then random digits.
+                // The number is multiplied to look random, but stays unique; random digits follow.
                 let high = u64::from(entity.wrapping_mul(0x9E37_79B1)) << 32 | random.bits() >> 32;
                 let (high, low) = (high, random.bits());
                 for i in 0..32 {
@@ -337,7 +337,7 @@ impl GraphShape {
         }
     }
 
-    /// Appends a graph's name: an IRI, or a blank node in one of 64 cases.
+    /// Appends the canonical bytes of a graph's name: an IRI or, for one graph in 64, a blank node.
     pub fn push_graph(&self, graph: u32, out: &mut Vec<u8>) {
         if graph % 64 == 63 {
             out.extend_from_slice(b"_:g");
@@ -348,7 +348,7 @@ impl GraphShape {
     }
 }
 
-/// The chance of a predicate that only its family has.
+/// The probability of a family's own predicates, in 1/256.
 const OWN: u8 = 40;
 
 fn push_predicate(number: u16, random: &mut SplitMix, out: &mut Vec<u8>) {

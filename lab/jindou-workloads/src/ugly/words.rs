@@ -1,8 +1,8 @@
-//! Words of thirty languages, made of syllables: the scripts are right, the words mean nothing.
+//! Words in thirty languages, made of random syllables: they have the right scripts but no meaning.
 
 use crate::random::SplitMix;
 
-/// The 30 language tags, the commonest first.
+/// The 30 language tags, the most common ones first.
 pub const LANGUAGES: [&str; 30] = [
     "en", "de", "fr", "ru", "es", "ja", "zh", "it", "pt", "ar", "en-us", "nl", "pl", "sv", "uk",
     "vi", "cs", "fi", "tr", "ko", "hu", "he", "el", "en-gb", "pt-br", "zh-hant", "hi", "th",
@@ -78,7 +78,7 @@ const HANGUL: &[&str] = &[
     "가", "나", "다", "라", "마", "바", "사", "아", "자", "하", "서", "울", "한", "국", "의", "시",
 ];
 
-/// Syllables of a language, how many make a word at most, and whether spaces part words.
+/// For a language: its syllables, the largest number of syllables in a word, and whether spaces separate words.
 fn script(language: &str) -> (&'static [&'static str], u32, bool) {
     match language.split('-').next().unwrap_or_default() {
         "en" | "nl" | "it" => (PLAIN, 4, true),
@@ -102,7 +102,7 @@ pub(super) fn push_word(random: &mut SplitMix, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an ASCII word with a capital.
+/// Appends an ASCII word with an upper-case initial.
 pub(super) fn push_name(random: &mut SplitMix, out: &mut Vec<u8>) {
     let at = out.len();
     push_word(random, out);
@@ -112,7 +112,7 @@ pub(super) fn push_name(random: &mut SplitMix, out: &mut Vec<u8>) {
         .for_each(u8::make_ascii_uppercase);
 }
 
-/// Appends a word with letters beyond ASCII.
+/// Appends a word with letters outside ASCII.
 pub(super) fn push_foreign(random: &mut SplitMix, out: &mut Vec<u8>) {
     let syllables = *random.pick(&[ACCENTED, GREEK, CYRILLIC, HAN, KANA, ARABIC]);
     for _ in 0..random.range(2, 4) {

@@ -1,5 +1,5 @@
-//! A model at a scale, ready to be drawn from: names are places, ranges are numbers, and the work is cut into
-//! units that do not depend on each other.
+//! Prepares a model for drawing at a given scale: names are replaced by indexes, ranges by numbers, and the work is
+//! divided into independent units.
 
 use super::draw::{PlaceDraw, Zipf, normal};
 use super::model::{
@@ -13,46 +13,47 @@ use jindou_model::{Error, Resource, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Number of times that an object is drawn again if it was used already; the original gives up at its 50th draw.
+/// Number of draws for an object of an exclusive association, which must not be used yet; then no statement is made.
+/// The original gives up at the 50th draw.
 const DRAWS: u32 = 49;
-/// The most places of a Zipfian distribution of literals, each 8 bytes.
+/// Largest number of values of a Zipfian distribution of literals; each needs 8 bytes.
 const MOST_ZIPFIAN_LITERALS: u64 = 1 << 24;
-/// About as many statements has a unit.
+/// Approximate number of statements in a unit.
 const UNIT: f64 = 4096.0;
 
-/// The kind of a literal, with the first of its range.
+/// The kind of a literal, and the first value of its range.
 #[derive(Debug)]
 pub(super) enum LiteralRange {
-    /// An integer; the smallest one.
+    /// Integers; the smallest one.
     Integer(i64),
-    /// A day; the first one.
+    /// Days; the first one.
     Date(i32),
-    /// Words; the first one that may be drawn.
+    /// Texts; the number of the first word that a text may start with.
     Words(u32),
-    /// A name; the first one that may be drawn.
+    /// Names; the number of the first one.
     Name(u32),
 }
 
-/// An attribute.
+/// An attribute of a kind of entities.
 #[derive(Debug)]
 pub(super) struct Fact {
-    /// Place among the properties.
+    /// Index of the property in `properties`.
     pub(super) property: u32,
     pub(super) literal: LiteralRange,
-    /// Distribution of the number that is added to the first one.
+    /// Distribution of the number that is added to the first value of the range.
     pub(super) places: PlaceDraw,
 }
 
-/// Attributes had together.
+/// A group of attributes: an entity has all of them or none.
 #[derive(Debug)]
 pub(super) struct AttributeFacts {
     pub(super) probability: f64,
-    /// Place among the memberships.
+    /// Index of the class's members: only these entities have the attributes.
     pub(super) class: Option<u32>,
     pub(super) facts: Vec<Fact>,
 }
 
-/// An association.
+/// An association between two kinds of entities.
 #[derive(Debug)]
 pub(super) struct CompiledLink {
     pub(super) property: u32,
@@ -61,29 +62,29 @@ pub(super) struct CompiledLink {
     most: u32,
     spread: Option<Distribution>,
     cover: f64,
-    /// Among the objects, or the members of the objects' class.
+    /// Distribution over the objects or, if these must be instances of a class, over the members of the class.
     places: PlaceDraw,
     objects: u32,
     subject_class: Option<u32>,
     object_class: Option<u32>,
 }
 
-/// The statements that one part of the graph makes about the entities of a kind.
+/// The statements that one part of the graph contains: attributes or an association.
 #[derive(Debug)]
 pub(super) enum Says {
     Facts(Vec<AttributeFacts>),
     Link(CompiledLink),
 }
 
-/// A part of the graph.
+/// A part of the graph: statements of one sort about the entities of one kind.
 #[derive(Debug)]
 pub(super) struct EdgePart {
-    /// The subjects' kind and number.
+    /// The kind of the subjects.
     pub(super) kind: u32,
     subjects: u32,
-    /// Subjects of a unit.
+    /// Number of subjects per unit.
     block: u32,
-    /// Its first unit among all.
+    /// Number of its first unit, counted over all parts.
     first_unit: u64,
     pub(super) says: Says,
 }
@@ -92,8 +93,8 @@ pub(super) struct EdgePart {
 #[derive(Debug, Default)]
 pub(super) struct ClassMembers {
     bits: Vec<u64>,
-    /// Last first. In what order the original has them depends on its hash table; that the likeliest of a
-    /// Zipfian choice are late entities, not the first of all, is what its data shows.
+    /// The members in descending order. The order in the original depends on its hash table; its data shows that a
+    /// Zipfian choice prefers entities with high numbers.
     list: Vec<u32>,
 }
 
@@ -120,11 +121,11 @@ impl ClassMembers {
     }
 }
 
-/// The compiled model. Memory: bits and 4 bytes for each instance of a class that matters, 8 bytes for each value of a
-/// Zipfian distribution.
+/// The prepared model. Memory: bits and 4 bytes for each instance of a class that attributes or associations depend on,
+/// and 8 bytes for each value of a Zipfian distribution.
 #[derive(Debug)]
 pub(super) struct CompiledModel {
-    /// IRIs.
+    /// IRIs of the properties.
     pub(super) properties: Vec<String>,
     pub(super) kinds: Vec<String>,
     pub(super) parts: Vec<EdgePart>,
@@ -136,10 +137,10 @@ pub(super) struct CompiledModel {
 }
 
 impl CompiledModel {
-    /// O(kinds + entities that may be instances of a class).
+    /// Prepares a model. O(kinds + entities that may be instances of a class).
     ///
     /// # Errors
-    /// [`Error::Limit`] when a kind has too many entities, or a Zipfian literal too many values.
+    /// [`Error::Limit`] if a kind has too many entities, or a Zipfian literal too many values.
     pub(super) fn new(model: &WatdivModel, scale: u32, seed: u64) -> Result<Self> {
         let populations = (0..model.kinds.len())
             .map(|k| model.population(k, scale))
@@ -160,7 +161,7 @@ impl CompiledModel {
                 seed,
             },
         };
-        // In the original's order: what depends on no class first.
+        // In the order of the original: first everything that depends on no class.
         compiler.facts(false)?;
         compiler.links(false);
         compiler.find_members()?;
@@ -169,7 +170,7 @@ impl CompiledModel {
         Ok(compiler.made)
     }
 
-    /// The part that a unit belongs to, and the unit's subjects.
+    /// The part to which a unit belongs, and the unit's subjects.
     pub(super) fn unit(&self, unit: u64) -> (usize, std::ops::Range<u32>) {
         let at = self.parts.partition_point(|p| p.first_unit <= unit) - 1;
         let part = &self.parts[at];
@@ -183,7 +184,7 @@ impl CompiledModel {
         SplitMix::stream(self.seed, part as u64, unit - self.parts[part].first_unit)
     }
 
-    /// Draws the statements of a link for some subjects: each with its object, in order.
+    /// Draws the statements of an association for some subjects, and calls `each` with each subject and object.
     pub(super) fn pairs(
         &self,
         link: &CompiledLink,
@@ -231,7 +232,7 @@ impl CompiledModel {
 struct ModelCompiler<'m> {
     model: &'m WatdivModel,
     populations: Vec<u32>,
-    /// Memberships: kind of the instances and class, whether a list is needed.
+    /// Memberships that are needed: the kind of the instances, the class, and whether a list of the members is needed.
     wanted: Vec<(usize, &'m str, bool)>,
     zipfs: FxHashMap<u64, Arc<Zipf>>,
     made: CompiledModel,
@@ -308,7 +309,7 @@ impl<'m> ModelCompiler<'m> {
         }) as u32
     }
 
-    /// The table of a Zipfian distribution over `n`, if it is one.
+    /// The table of a Zipfian distribution over `n` values; `None` for other distributions.
     fn zipf(&mut self, distribution: Distribution, n: u64) -> Option<Arc<Zipf>> {
         if distribution != Distribution::Zipfian {
             return None;
@@ -396,7 +397,7 @@ impl<'m> ModelCompiler<'m> {
         at.unwrap_or_default() as u32
     }
 
-    /// Draws all statements that make entities instances of a class, and keeps who is one.
+    /// Draws all statements that make entities instances of the classes in `wanted`, and stores the instances.
     fn find_members(&mut self) -> Result<()> {
         let model = self.model;
         for (kind, k) in model.kinds.iter().enumerate() {

@@ -1,21 +1,21 @@
-//! Draws from the distributions of a model.
+//! Draws random numbers from the distributions of a model.
 
 use super::model::Distribution;
 use crate::random::SplitMix;
 use crate::real::{deviate, unit};
 use std::sync::Arc;
 
-/// Normal with mean 1/2 and deviation 1/6, cut off at 0 and 1.
+/// A normal deviate with mean 1/2 and standard deviation 1/6, cut off at 0 and 1.
 pub(crate) fn normal(random: &mut SplitMix) -> f64 {
     (0.5 + deviate(random) * (0.5 / 3.0)).clamp(0.0, 1.0)
 }
 
-/// Zipf's law over `0 .. n` with exponent 1: the sums of 1/1 + … + 1/i.
+/// Zipf's law over `0 .. n` with exponent 1, as the sums of 1/1 + … + 1/i.
 #[derive(Debug)]
 pub(crate) struct Zipf(Vec<f64>);
 
 impl Zipf {
-    /// 8 bytes a thing.
+    /// Creates the table for `n` values, of 8 bytes each.
     pub(crate) fn new(n: u32) -> Self {
         let mut sum = 0.0;
         let sums = (1..=n).map(|i| {
@@ -25,7 +25,7 @@ impl Zipf {
         Self(sums.collect())
     }
 
-    /// A rank, 0 the likeliest; 0 when there is nothing. O(log n).
+    /// Draws a number; 0 is the most likely one, and the result for an empty table. O(log n).
     pub(crate) fn draw(&self, random: &mut SplitMix) -> u32 {
         let all = self.0.last().copied().unwrap_or(0.0);
         let at = unit(random) * all;
@@ -34,20 +34,21 @@ impl Zipf {
     }
 }
 
-/// Draws numbers of `0 ..= last`: `factor` times a part of [0, 1], plus `bias`, rounded down.
+/// Draws numbers from 0 to `last`: a random number of [0, 1] times `factor`, plus `bias`, rounded down.
 #[derive(Debug)]
 pub(crate) struct PlaceDraw {
     distribution: Distribution,
     factor: f64,
     bias: f64,
     last: u64,
-    /// Over all places; used, and needed, by a Zipfian distribution only.
+    /// Table for a Zipfian distribution over all numbers; `None` for other distributions.
     zipf: Option<Arc<Zipf>>,
 }
 
 impl PlaceDraw {
-    /// One of `n` entities. The original rounds `n` times a draw, so the first gets half and the last one and a
-    /// half times its due: queries about an entity 0 depend on it. Without entities always 0.
+    /// Draws one of `n` entities; 0 if there are none. Like the original, rounds to the nearest number, so entity 0 has
+    /// half the probability of others, and the last one one and a half times as much. Results of queries about an
+    /// entity 0 depend on this.
     pub(crate) fn entities(distribution: Distribution, n: u32, zipf: Option<Arc<Zipf>>) -> Self {
         Self {
             distribution,
@@ -58,7 +59,7 @@ impl PlaceDraw {
         }
     }
 
-    /// A number of `0 ..= last`, the nearest to the part of `last`: both ends get half their due.
+    /// Draws a number from 0 to `last`, rounded to the nearest: 0 and `last` have half the probability of others.
     pub(crate) fn nearest(distribution: Distribution, last: u64, zipf: Option<Arc<Zipf>>) -> Self {
         Self {
             distribution,
@@ -69,7 +70,7 @@ impl PlaceDraw {
         }
     }
 
-    /// A whole number below `n`; 0 when that is 0.
+    /// Draws a number below `n`; 0 if `n` is 0.
     pub(crate) fn below(distribution: Distribution, n: u64, zipf: Option<Arc<Zipf>>) -> Self {
         Self {
             distribution,
@@ -80,7 +81,7 @@ impl PlaceDraw {
         }
     }
 
-    /// A place.
+    /// Draws a number.
     pub(crate) fn draw(&self, random: &mut SplitMix) -> u64 {
         let part = match (self.distribution, &self.zipf) {
             (Distribution::Zipfian, Some(zipf)) => return zipf.draw(random).into(),
@@ -95,7 +96,7 @@ impl PlaceDraw {
 mod tests {
     use super::*;
 
-    /// Within five standard errors of what the definition gives.
+    /// Compares mean, deviation and tails with those of the definition, within five standard errors.
     #[test]
     fn normal_draws_have_the_mean_deviation_and_tails_they_should() {
         let n = 200_000;
@@ -104,7 +105,7 @@ mod tests {
         let mean = draws.iter().sum::<f64>() / f64::from(n);
         assert!((mean - 0.5).abs() < 5.0 / 6.0 / f64::from(n).sqrt());
         let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n);
-        // Cutting off at three deviations takes 0.4 % off the variance.
+        // Cutting off at three standard deviations reduces the variance by 0.4 %.
         assert!((variance * 36.0 - 0.996).abs() < 0.002 + 5.0 * (2.0 / f64::from(n)).sqrt());
         for (bound, share) in [(1.0 / 3.0, 0.158_655), (0.5, 0.5), (2.0 / 3.0, 0.841_345)] {
             let below = draws.iter().filter(|x| **x < bound).count() as f64;

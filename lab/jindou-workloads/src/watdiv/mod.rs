@@ -1,15 +1,15 @@
-//! WatDiv, the Waterloo SPARQL Diversity Test Suite (Aluç, Hartig, Özsu, Daudjee: Diversified Stress Testing
-//! of RDF Data Management Systems, ISWC 2014): data drawn from a model of kinds, attributes and associations.
+//! WatDiv, the Waterloo SPARQL Diversity Test Suite (Aluç, Hartig, Özsu, Daudjee: Diversified Stress Testing of RDF
+//! Data Management Systems, ISWC 2014): data drawn from a model of kinds of entities, attributes and associations.
 //!
-//! The rules are the original generator's, the draws are not: it seeds from the clock, and its strings come
-//! from the machine's dictionary. So what a scale gives agrees in distribution (`tests/all/watdiv.rs` says how
-//! closely, against data of the original), down to its habits: statements may repeat, and the first and last
-//! of the things drawn from get half or more than their due. Strings are of made-up words, and dates without
-//! a range end at a fixed day.
+//! The rules are those of the original generator. The random numbers differ, since the original is seeded from the
+//! clock, and takes strings from the machine's dictionary. So the data agrees in distribution (`tests/all/watdiv.rs`
+//! tests how closely, against data of the original). This includes its peculiarities: statements may occur more than
+//! once, and the first and last entities to be drawn have half or one and a half times the probability of others.
+//! Strings consist of made-up words, and dates without a range end at a fixed day.
 //!
-//! Everything follows from model, scale and seed, on any machine and for any number of workers: the graph is
-//! cut into units, some thousand statements about neighbouring subjects, and each has a random stream of its
-//! own. Scale 1 is about 109,500 statements, 104,500 different ones; it grows in proportion.
+//! The data depends only on model, scale and seed, not on the machine or the number of workers. The graph is divided
+//! into units of some thousand statements about consecutive subjects, each with its own random stream. Scale 1 has
+//! about 109,500 statements, of which 104,500 are distinct; the number grows in proportion to the scale.
 
 mod compile;
 mod draw;
@@ -31,7 +31,7 @@ use jindou_model::{Progress, QuadSink, QuadSource, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use write::WatdivWriter;
 
-/// A model's data at a scale, as a source. It delivers its units once; make a new one to deliver them again.
+/// A source with a model's data at a scale. It delivers each unit once; delivering them again needs a new source.
 #[derive(Debug)]
 pub struct Watdiv {
     compiled: CompiledModel,
@@ -39,11 +39,11 @@ pub struct Watdiv {
 }
 
 impl Watdiv {
-    /// The data of a model at a scale. Draws who is an instance of which class: some 10 ns an entity.
+    /// Creates the source. Draws the instances of classes in advance, which takes about 10 ns per entity.
     ///
     /// # Errors
-    /// [`jindou_model::Error::Limit`] when the scale gives more than 2²⁸ entities of a kind, or when
-    /// the model draws literals by Zipf's law from more than 2²⁴.
+    /// [`jindou_model::Error::Limit`] if a kind has more than 2²⁸ entities at this scale, or if the model draws
+    /// literals by Zipf's law from more than 2²⁴ values.
     pub fn new(model: &WatdivModel, scale: u32, seed: u64) -> Result<Self> {
         Ok(Self {
             compiled: CompiledModel::new(model, scale, seed)?,
@@ -53,8 +53,8 @@ impl Watdiv {
 }
 
 impl QuadSource for Watdiv {
-    /// Delivers some thousand quads a batch, with repetitions. Counts units as done. When a sink fails, the other
-    /// workers stop at their next unit.
+    /// Delivers batches of some thousand quads, including duplicates. Progress counts units. When a sink fails, the
+    /// other workers stop at their next unit.
     fn run(
         &self,
         _worker: usize,

@@ -3,26 +3,26 @@
 use crate::date::Day;
 use jindou_model::{Error, Resource, Result};
 
-/// The property whose statements make an entity an instance of a class.
+/// The property of statements that make an entity an instance of a class.
 pub const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
-/// The most entities of a kind: a Zipfian choice among them takes 2 GiB. Scale 10,000, a billion triples, has 15
-/// million purchases.
+/// Largest number of entities of a kind; the table for a Zipfian choice among them takes 2 GiB. At scale 10,000, a
+/// billion triples, there are 15 million purchases.
 const MOST_ENTITIES: u32 = 1 << 28;
 
-/// How a number of [0, 1] is drawn.
+/// A distribution of numbers in [0, 1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// All alike.
+    /// All numbers are equally likely.
     Uniform,
-    /// Mean 1/2, standard deviation 1/6, cut off at 0 and 1.
+    /// Normal distribution with mean 1/2 and standard deviation 1/6, cut off at 0 and 1.
     Normal,
-    /// Of `n` things the `i`-th, counted from 1, in proportion to `1 / i`.
+    /// Chooses one of `n` things; the probability of the `i`-th, counted from 1, is proportional to `1 / i`.
     Zipfian,
 }
 
 impl Distribution {
-    /// The distribution of a name, in any case.
+    /// The distribution with a name, in upper or lower case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let known = [
@@ -35,81 +35,80 @@ impl Distribution {
     }
 }
 
-/// The values of an attribute. All are written as plain literals.
+/// The range of an attribute's values. All are written as plain literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValues {
-    /// Whole numbers, both ends included.
+    /// Whole numbers from the first to the second, inclusive.
     Integer(i64, i64),
-    /// Days from the first on to before the last.
+    /// Days from the first on and before the second.
     Date(Day, Day),
-    /// One to 25 words, the first of them between the two in the order of bytes.
+    /// One to 25 words, the first of which is between the two words in byte order.
     Words(String, String),
-    /// A first name between the two in the order of bytes.
+    /// A first name between the two names in byte order.
     Name(String, String),
 }
 
-/// One attribute: a property with literals.
+/// An attribute: a property whose objects are literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiteralProperty {
     /// The property's IRI.
     pub property: String,
-    /// The kind and range of its literals.
+    /// The range of the literals.
     pub values: AttributeValues,
-    /// How one of them is drawn.
+    /// The distribution of the literals in this range.
     pub distribution: Distribution,
 }
 
-/// Attributes that an entity has all of, or none.
+/// A group of attributes: an entity has all of them or none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeGroup {
-    /// How likely an entity has them, 0 to 1.
+    /// The probability that an entity has them, 0 to 1.
     pub probability: f64,
-    /// The class (an entity's IRI) of which an entity must be an instance to have them.
+    /// The IRI of a class; if present, only its instances may have the attributes.
     pub class: Option<String>,
-    /// The attributes, in the order written.
+    /// The attributes, in the order in which they are written.
     pub attributes: Vec<LiteralProperty>,
 }
 
-/// A kind of entities. Entity `i` has the kind's IRI with `i` in decimal after it.
+/// A kind of entities. The IRI of entity `i` is the kind's IRI followed by `i` in decimal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityKind {
-    /// IRI without the number.
+    /// The IRI of entities, without the number.
     pub iri: String,
-    /// How many there are at scale 1.
+    /// Number of entities at scale 1.
     pub count: u32,
-    /// True if there are `scale` times as many at another scale.
+    /// True if their number is proportional to the scale.
     pub scales: bool,
-    /// The attributes that they have, by groups.
+    /// The attributes of the entities, in groups.
     pub groups: Vec<AttributeGroup>,
 }
 
-/// Statements between the entities of two kinds.
+/// A property between entities of two kinds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Association {
-    /// Place of the subjects' kind in [`WatdivModel::kinds()`].
+    /// Index of the subjects' kind in [`WatdivModel::kinds()`].
     pub subject: usize,
     /// The property's IRI.
     pub property: String,
-    /// Place of the objects' kind in [`WatdivModel::kinds()`].
+    /// Index of the objects' kind in [`WatdivModel::kinds()`].
     pub object: usize,
-    /// True if an object has at most one such statement.
+    /// True if an object occurs in at most one statement.
     pub exclusive: bool,
-    /// How many statements a subject has, at most.
+    /// Largest number of statements per subject.
     pub most: u32,
-    /// How the part of `most` that a subject has is drawn; all of it without.
+    /// Distribution of the number of statements between 0 and `most`; `None` if it is always `most`.
     pub spread: Option<Distribution>,
-    /// How likely a subject takes part, 0 to 1.
+    /// The probability that a subject has any statements, 0 to 1.
     pub cover: f64,
-    /// How the object is drawn.
+    /// The distribution by which objects are chosen.
     pub choice: Distribution,
-    /// The class of which subjects must be instances.
+    /// The IRI of a class; if present, only its instances are subjects.
     pub subject_class: Option<String>,
-    /// The class of which objects must be instances.
+    /// The IRI of a class; if present, only its instances are objects.
     pub object_class: Option<String>,
 }
 
-/// A WatDiv model (Aluç, Hartig, Özsu, Daudjee: Diversified Stress Testing of RDF Data Management
-/// Systems, ISWC 2014): [`WatdivModel::standard`], or one that [`WatdivModel::parse`] read.
+/// A WatDiv model: [`WatdivModel::standard`], or one read by [`WatdivModel::parse`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatdivModel {
     pub(super) namespaces: Vec<(String, String)>,
@@ -118,25 +117,25 @@ pub struct WatdivModel {
 }
 
 impl WatdivModel {
-    /// Prefixes with the IRIs they stand for.
+    /// Prefixes and their IRIs.
     #[must_use]
     pub fn namespaces(&self) -> &[(String, String)] {
         &self.namespaces
     }
 
-    /// Kinds of entities, in the order written.
+    /// Kinds of entities, in the order in which they are written.
     #[must_use]
     pub fn kinds(&self) -> &[EntityKind] {
         &self.kinds
     }
 
-    /// Associations, in the order written.
+    /// Associations, in the order in which they are written.
     #[must_use]
     pub fn associations(&self) -> &[Association] {
         &self.associations
     }
 
-    /// The IRI that `prefix:rest` stands for. O(namespaces).
+    /// The IRI of the prefixed name `prefix:rest`; `None` if the prefix is unknown. O(namespaces).
     #[must_use]
     pub fn expand(&self, name: &str) -> Option<String> {
         let (prefix, rest) = name.split_once(':')?;
@@ -144,17 +143,17 @@ impl WatdivModel {
         Some(format!("{iri}{rest}"))
     }
 
-    /// Place of the kind with this IRI. O(kinds).
+    /// Index of the kind with this IRI. O(kinds).
     #[must_use]
     pub fn kind(&self, iri: &str) -> Option<usize> {
         self.kinds.iter().position(|k| k.iri == iri)
     }
 
-    /// The entity that an IRI names: its kind and number. O(kinds).
+    /// The kind and number of the entity with an IRI. O(kinds).
     #[must_use]
     pub fn entity(&self, iri: &str) -> Option<(usize, u32)> {
         let digits = iri.bytes().rev().take_while(u8::is_ascii_digit).count();
-        // A kind's own IRI may end in digits: try every place to cut.
+        // The kind's IRI may itself end with digits, so all splits of the digits are tried.
         (iri.len() - digits..iri.len()).find_map(|cut| {
             let (kind, number) = iri.split_at(cut);
             if number.len() > 1 && number.starts_with('0') {
@@ -164,13 +163,13 @@ impl WatdivModel {
         })
     }
 
-    /// How many entities of a kind (its place in [`WatdivModel::kinds()`]) there are at a scale.
+    /// Number of entities of a kind, given by its index in [`WatdivModel::kinds()`], at a scale.
     ///
     /// # Panics
-    /// When there is no such kind.
+    /// If there is no such kind.
     ///
     /// # Errors
-    /// [`Error::Limit`] when there are more than 2²⁸.
+    /// [`Error::Limit`] if there are more than 2²⁸ entities.
     pub fn population(&self, kind: usize, scale: u32) -> Result<u32> {
         let k = &self.kinds[kind];
         let scale = if k.scales { scale } else { scale.min(1) };

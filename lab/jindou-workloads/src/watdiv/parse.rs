@@ -1,5 +1,4 @@
-//! The text form of models, as the original generator reads it: one declaration a line, words parted by
-//! blanks.
+//! Reads models in the text format of the original generator: one declaration per line, with spaces between words.
 //!
 //! ```text
 //! #namespace   wsdbm=http://db.uwaterloo.ca/~galuc/wsdbm/
@@ -11,10 +10,10 @@
 //! #association wsdbm:User wsdbm:likes wsdbm:Product 2 5[normal] 0.2 ZIPFIAN @null @null
 //! ```
 //!
-//! An association is subject, property, object; 1 where an object may have one such statement only, else 2;
-//! the most statements a subject has, and how its part of them is drawn; how many subjects take part; how
-//! objects are drawn; the classes of subjects and objects. Lines that begin with `//` or `#statistics` are
-//! passed over.
+//! The words of an association are: subject, property, object; 1 if an object may occur in one statement only,
+//! otherwise 2; the largest number of statements per subject, and the distribution of their number; the share of
+//! subjects that have any; the distribution of objects; the classes of subjects and of objects. Lines that begin with
+//! `//` or `#statistics` are ignored.
 
 use super::model::{
     Association, AttributeGroup, AttributeValues, Distribution, EntityKind, LiteralProperty,
@@ -24,22 +23,22 @@ use crate::date::Day;
 use jindou_model::{Error, Location, Result};
 use std::str::FromStr;
 
-/// The day before which dates without a range of their own lie. The original takes the day it runs on; a
-/// fixed one makes the same data every day.
+/// The end (exclusive) of dates without a range. The original takes the current day; a fixed day makes the data
+/// repeatable.
 pub(super) const LAST_DAY: Day = Day(20_454);
-/// The first and the last word without a range: what the original takes.
+/// The first and the last word of texts without a range, as in the original.
 const FIRST_WORD: &str = "A";
 const LAST_WORD: &str = "z";
-/// The most kinds, attributes or associations of a model together: more is a mistake.
+/// Largest number of kinds, attributes and associations of a model together. More are taken for a mistake.
 const MOST_DECLARATIONS: usize = 100_000;
 
 impl WatdivModel {
-    /// Reads a model from its text; `file` is its name in errors. O(text) times the number of namespaces
-    /// and kinds.
+    /// Reads a model from its text; `file` is the file's name in errors. O(text) times the number of namespaces and
+    /// kinds.
     ///
     /// # Errors
-    /// [`Error::Syntax`] with the line for whatever is not as this module's documentation says, for names
-    /// whose prefix is not declared, and for classes that are not an entity of the model.
+    /// [`Error::Syntax`] with the line of invalid declarations, of names with an undeclared prefix, and of classes that
+    /// are not an entity of the model.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let mut reader = ModelReader::default();
         for (number, line) in text.lines().enumerate() {
@@ -93,7 +92,7 @@ fn check_class(model: &WatdivModel, class: &str) -> Result<(), String> {
     }
 }
 
-/// An association whose kinds are names yet.
+/// An association whose kinds are not resolved yet.
 struct PendingAssociation {
     association: Association,
     subject: String,
@@ -122,7 +121,7 @@ struct ModelReader {
     model: WatdivModel,
     kind: Option<EntityKind>,
     group: Option<AttributeGroup>,
-    /// With their lines, to be resolved at the end.
+    /// Associations with number and text of their lines, which are resolved at the end of the file.
     pending: Vec<(usize, String, PendingAssociation)>,
     classes: Vec<(usize, String, String)>,
     lines: usize,
@@ -305,7 +304,7 @@ impl ModelReader {
         Ok(())
     }
 
-    /// `@wsdbm:Role2`, or `@null` for none.
+    /// Reads a class, such as `@wsdbm:Role2`; `@null` for none.
     fn class(&self, word: &str) -> Result<Option<String>, String> {
         let name = word
             .strip_prefix('@')
@@ -355,7 +354,7 @@ fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<AttributeValues, 
     };
     Ok(match kind.to_ascii_lowercase().as_str() {
         "integer" => {
-            // Within what a double holds exactly, since a place in the range is drawn as one.
+            // Numbers must be exact as doubles, since a position in the range is drawn as a double.
             let within = |w: &str| {
                 i64::from_str(w)
                     .ok()
@@ -378,7 +377,7 @@ fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<AttributeValues, 
     })
 }
 
-/// IRIs are written as they are, so nothing may need an escape.
+/// Checks that an IRI needs no escapes, since IRIs are written unchanged.
 fn check_iri(iri: &str) -> Result<(), String> {
     let bad = |c: char| c <= ' ' || "<>\"{}|^`\\".contains(c);
     if !iri.contains(':') || iri.contains(bad) || iri.len() > 1000 {

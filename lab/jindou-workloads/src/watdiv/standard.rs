@@ -1,5 +1,5 @@
-//! WatDiv's e-commerce model, the one that its published data sets and its 20 basic templates are about:
-//! products with reviews, retailers with offers, users who follow, like and buy.
+//! WatDiv's e-commerce model, on which its published data sets and its 20 basic templates are based: products with
+//! reviews, retailers with offers, users who follow, like and buy.
 
 use super::model::Distribution::{Normal, Uniform, Zipfian};
 use super::model::{
@@ -22,7 +22,7 @@ const NAMESPACES: [(&str, &str); 11] = [
     ("wsdbm", "http://db.uwaterloo.ca/~galuc/wsdbm/"),
 ];
 
-/// Kinds whose number is the same at every scale.
+/// Kinds whose number of entities is the same at every scale.
 const FIXED: [(&str, u32); 10] = [
     ("wsdbm:Genre", 21),
     ("wsdbm:SubGenre", 145),
@@ -36,13 +36,13 @@ const FIXED: [(&str, u32); 10] = [
     ("wsdbm:Gender", 2),
 ];
 
-/// Literals of an attribute.
+/// The values of an attribute.
 #[derive(Clone, Copy)]
 enum Of {
     Text,
     Name,
     Int(i64, i64),
-    /// As `Int`, most in the middle.
+    /// As `Int`, but normally distributed.
     Bell(i64, i64),
     Days(Day, Day),
 }
@@ -51,13 +51,13 @@ use Of::{Bell, Int, Name, Text};
 const ANY_INT: Of = Int(0, 65_535);
 const ANY_DAY: Of = Of::Days(Day(0), super::parse::LAST_DAY);
 
-/// From the first date to the second, each year, month, day.
+/// Days between two dates, each given by year, month and day.
 fn days(from: [i32; 3], to: [i32; 3]) -> Of {
     let day = |[y, m, d]: [i32; 3]| Day::from_date(y, m, d).unwrap_or(Day(0));
     Of::Days(day(from), day(to))
 }
 
-/// Probability, class or "", attributes.
+/// A group of attributes: probability, class (or ""), attributes.
 type Row<'a> = (f64, &'a str, &'a [(&'a str, Of)]);
 
 impl WatdivModel {
@@ -109,7 +109,7 @@ impl WatdivModel {
         self.kinds.push(kind);
     }
 
-    /// The names in this file all have a declared prefix, which a test of the whole model sees.
+    /// Expands a name of this file. All of them have declared prefixes, which a test checks.
     fn iri(&self, name: &str) -> String {
         self.expand(name).unwrap_or_default()
     }
@@ -275,7 +275,7 @@ impl WatdivModel {
     }
 }
 
-/// The subjects and objects of an association.
+/// The conditions on the subjects and objects of an association.
 #[derive(Clone, Copy)]
 struct Ends {
     subject: &'static str,
@@ -284,7 +284,7 @@ struct Ends {
     to: Option<&'static str>,
 }
 
-/// Subjects of a kind, with objects that several of them may have.
+/// Subjects of a kind, which may share objects.
 const fn many(subject: &'static str) -> Ends {
     Ends {
         subject,
@@ -294,7 +294,7 @@ const fn many(subject: &'static str) -> Ends {
     }
 }
 
-/// Subjects of a kind, each with objects of its own.
+/// Subjects of a kind, which do not share objects.
 const fn once(subject: &'static str) -> Ends {
     Ends {
         exclusive: true,
@@ -303,7 +303,7 @@ const fn once(subject: &'static str) -> Ends {
 }
 
 impl Ends {
-    /// Only subjects of this class.
+    /// Limits the subjects to instances of a class.
     const fn which(self, class: &'static str) -> Self {
         Self {
             which: Some(class),
@@ -311,7 +311,7 @@ impl Ends {
         }
     }
 
-    /// Only objects of this class.
+    /// Limits the objects to instances of a class.
     const fn to(self, class: &'static str) -> Self {
         Self {
             to: Some(class),
@@ -320,7 +320,7 @@ impl Ends {
     }
 }
 
-/// Numbers of objects: always the largest, all alike, most in the middle.
+/// Distributions of the number of objects: always the largest number, uniform, and normal.
 const FLAT: Option<Distribution> = None;
 const EVEN: Option<Distribution> = Some(Uniform);
 const BELL: Option<Distribution> = Some(Normal);
@@ -340,8 +340,8 @@ const REVIEW: Ends = many("wsdbm:Review").to("wsdbm:Role1");
 /// The class of the users who make albums, movies and books.
 const ARTIST: &str = "wsdbm:Role2";
 
-/// Subjects, property, kind of the objects, the largest number of a subject's objects and how it is drawn, the part of
-/// the subjects that have any, and how an object is chosen.
+/// An association: subjects, property, kind of the objects, the largest number of objects of a subject and the
+/// distribution of this number, the share of subjects that have any, and the distribution by which objects are chosen.
 type AssociationRow = (
     Ends,
     &'static str,

@@ -1,4 +1,4 @@
-//! Units into batches.
+//! Writes units to batches.
 
 use super::compile::{CompiledModel, Fact, LiteralRange, Says};
 use crate::date::Day;
@@ -8,19 +8,19 @@ use crate::real::unit;
 use jindou_model::term::{IRI, STRING};
 use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
 
-/// Quads of a batch.
+/// Number of quads in a batch.
 const BATCH: usize = 8192;
-/// The most words that follow the first of a text, and one more.
+/// The number of words that follow the first word of a text is below this.
 const MORE_WORDS: u32 = 25;
 
-/// Writes units, batches of [`BATCH`] quads; keeps its memory from one to the next.
+/// Writes units in batches of [`BATCH`] quads. Buffers are reused.
 pub(super) struct WatdivWriter<'a> {
     compiled: &'a CompiledModel,
     sink: &'a mut dyn QuadSink,
     progress: &'a Progress,
     batch: QuadBatch,
     properties: Vec<Span>,
-    /// The last subject, if it is in this batch.
+    /// Kind, number and span of the last subject, if it is in this batch.
     subject: Option<(u32, u32, Span)>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> WatdivWriter<'a> {
         }
     }
 
-    /// Delivers what there is.
+    /// Delivers the statements collected so far.
     pub(super) fn flush(&mut self) -> Result<()> {
         let quads = self.batch.quads.len() as u64;
         if quads > 0 {

@@ -1,4 +1,4 @@
-//! BSBM's generator against data of the original (100 products), and against published numbers of statements.
+//! Compares BSBM's generator with data of the original (100 products), and with published numbers of statements.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::bsbm::Bsbm;
@@ -9,10 +9,10 @@ use spargebra::SparqlParser;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 const SEEDS: u64 = 20;
-/// The two-sided 10⁻⁶ point of Student's t with 19 degrees of freedom.
+/// The two-sided 10⁻⁶ quantile of Student's t with 19 degrees of freedom.
 const T: f64 = 7.0;
 
-/// Name, value.
+/// Statistics by name.
 type Statistics = BTreeMap<String, f64>;
 
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Property {
     sum: f64,
 }
 
-/// Properties by IRI, in the canonical bytes of terms.
+/// Properties by IRI, given in canonical bytes.
 #[derive(Default)]
 struct Data(BTreeMap<String, Property>);
 
@@ -38,8 +38,8 @@ impl Data {
         property.sum += lexical.parse::<f64>().unwrap_or_default();
     }
 
-    /// Statements, different subjects and objects, the most and the spread of statements of an object, mean length and
-    /// mean value of literals.
+    /// For each property: numbers of statements, distinct subjects and distinct objects, largest number and spread of
+    /// statements per object, mean length and mean value of literals.
     fn statistics(&self) -> Statistics {
         let mut all = Statistics::new();
         for (name, p) in &self.0 {
@@ -68,7 +68,7 @@ impl Data {
     }
 }
 
-/// The text between the tag (with language or datatype) and the end.
+/// The lexical form of a literal: its canonical bytes without the tag, language and datatype.
 fn lexical(term: &[u8]) -> &str {
     let text = std::str::from_utf8(&term[1..]).unwrap_or_default();
     match term[0] {
@@ -138,8 +138,8 @@ fn given() -> Option<Data> {
     Some(data)
 }
 
-/// Every statistic of the given data lies within what seeds vary, or within a tenth: words are not the original's,
-/// and dates were only bounded.
+/// Every statistic of the given data must be within the variation between seeds, or within a tenth, since our words
+/// differ from the original's, and only bounds of dates are known.
 #[test]
 fn statistics_are_those_of_the_given_data() {
     let Some(given) = given() else { return };
@@ -177,7 +177,7 @@ fn statistics_are_those_of_the_given_data() {
     assert!(off.is_empty(), "{}", off.join("\n"));
 }
 
-/// Compares with the number of statements that the original makes of as many products, as others published it.
+/// Compares with published numbers of statements that the original makes for the same number of products.
 #[test]
 fn it_grows_as_the_original() {
     for (products, statements) in [(100, 40_377u64), (10_000, 3_534_773)] {
@@ -205,14 +205,14 @@ fn every_statement_comes_once_for_any_number_of_workers() {
     };
     let mut other = Count::default();
     let progress = Progress::default();
-    // The second worker comes late and gets nothing.
+    // The second worker starts when everything was delivered.
     source.run(0, 2, &mut all, &progress).unwrap();
     source.run(1, 2, &mut other, &progress).unwrap();
     assert_eq!(all.quads + other.quads, alone);
     assert_eq!(all.different.unwrap().len() as u64, alone);
 }
 
-/// Nothing stays open, and what is put in is there.
+/// Instances have no placeholders left, and their constants are in the data.
 #[test]
 fn instances_ask_for_what_the_data_has() {
     let data = Bsbm::new(60, 3);

@@ -1,5 +1,5 @@
-//! LUBM against what the original generator made: hashes and counts published with the benchmark's
-//! rules. The large sizes are `--ignored`.
+//! Compares LUBM with data of the original generator, by hashes and counts published with the benchmark's rules. Tests
+//! of large sizes run with `--ignored`.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_parse::write::{TagCase, write_source};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::time::Instant;
 
-/// The statements as sorted, different lines.
+/// The distinct statements as sorted lines.
 fn sorted_lines(text: &[u8]) -> Vec<&[u8]> {
     let mut lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
     lines.sort_unstable();
@@ -100,7 +100,7 @@ fn instances_of_each_class_are_as_published() {
     assert_eq!(counts.len(), CLASSES.len());
 }
 
-/// Counts and forgets; with `distinct`, keeps a hash of every triple.
+/// Counts quads without storing them. With `distinct`, stores a hash of every triple to count distinct ones.
 #[derive(Default)]
 struct Counting {
     quads: u64,

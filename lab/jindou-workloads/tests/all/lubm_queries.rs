@@ -1,4 +1,4 @@
-//! Query texts and row counts of LUBM, against a naive evaluator and brute force.
+//! Checks query texts and row counts of LUBM by a naive evaluator and by brute force.
 
 use jindou_model::term::encode;
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
@@ -14,7 +14,7 @@ type Bytes = Vec<u8>;
 /// Subject and object.
 type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// All different triples, found by any one of their places.
+/// All distinct triples, with an index by each of the three positions.
 #[derive(Default)]
 struct Naive {
     triples: Vec<[u32; 3]>,
@@ -54,8 +54,8 @@ impl Naive {
         naive
     }
 
-    /// Rows of a query that is one basic graph pattern: patterns in the order written, except that
-    /// one with a constant goes first.
+    /// Number of rows of a query that is one basic graph pattern. Evaluates its patterns one by one, always the one
+    /// with the fewest unknown positions next.
     fn rows(&self, text: &str) -> usize {
         let Query::Select { pattern, .. } = SparqlParser::new().parse_query(text).unwrap() else {
             panic!("not a SELECT");
@@ -69,7 +69,7 @@ impl Naive {
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut rows: Vec<HashMap<String, u32>> = vec![HashMap::new()];
         while !patterns.is_empty() {
-            // The pattern with the fewest unknowns; a class counts as half known.
+            // Number of unknown positions; `rdf:type` with a class counts as half unknown, since classes are large.
             let cost = |p: &TriplePattern| -> usize {
                 places(p)
                     .iter()
@@ -201,7 +201,7 @@ fn counts_of_the_sizes_that_the_project_is_measured_at_are_known() {
     }
 }
 
-/// Counts the rows of L1 and L7 from the triples of each department, by their definition.
+/// Counts the rows of L1 and L7 from the triples of each department, by the definitions of these queries.
 #[derive(Default)]
 struct Triangles {
     l1: u64,

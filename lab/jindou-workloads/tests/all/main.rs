@@ -1,4 +1,4 @@
-//! Generators and queries of the published benchmarks.
+//! Tests of the generators and queries of the published benchmarks.
 
 mod bsbm;
 mod lubm;

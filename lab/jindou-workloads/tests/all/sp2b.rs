@@ -1,4 +1,4 @@
-//! SP²Bench's generator against the published table of attributes and the life of Paul Erdős.
+//! Compares SP²Bench's generator with the published table of attributes, and checks the documents of Paul Erdős.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::queries::sp2b::QUERIES;
@@ -50,7 +50,8 @@ fn it_is_as_large_as_asked_for_and_says_nothing_twice() {
     }
 }
 
-/// Documents of a class that have an attribute, against the table's probability, within five standard errors.
+/// Compares the share of documents of a class that have an attribute with the table's probability, within five standard
+/// errors.
 #[test]
 fn attributes_are_as_likely_as_published() {
     let data = data(400_000, 0);
@@ -91,7 +92,8 @@ fn attributes_are_as_likely_as_published() {
     }
 }
 
-/// Ten documents and two books or proceedings a year from 1940 on, where a year has this many.
+/// Checks that Paul Erdős writes ten documents and edits two books or proceedings a year from 1940 on, if the year has
+/// that many.
 #[test]
 fn paul_erdoes_writes_ten_documents_a_year() {
     let data = data(200_000, 0);
@@ -133,6 +135,6 @@ fn queries_are_sparql_and_people_have_names_of_their_own() {
         .collect();
     let different: HashSet<&&String> = names.iter().collect();
     assert!(names.len() > 5_000);
-    // Two words may differ in the case of a letter alone.
+    // Names that differ only in case are possible, since two words may.
     assert!(names.len() - different.len() <= names.len() / 1000);
 }

@@ -1,4 +1,4 @@
-//! The ugly graph has what its page promises, counted from what it delivers.
+//! Checks that the ugly graph has the properties that its documentation describes, by counting the delivered quads.
 
 use jindou_model::term::{LANG, NUMERIC_TAGS, TEMPORAL_TAGS, decode};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
@@ -35,7 +35,7 @@ struct Census {
     predicates: HashMap<Vec<u8>, u64>,
     types: HashMap<u64, u32>,
     subject_types: HashSet<u64>,
-    /// Sum of hashes of a subject's predicates, each counted once.
+    /// For each subject, the sum of the hashes of its distinct predicates.
     sets: HashMap<u64, u64>,
     subject_predicates: HashSet<u64>,
     checksum: u64,
@@ -135,7 +135,7 @@ fn print(c: &Census) {
     );
 }
 
-/// Asserts all that must hold at a size.
+/// Asserts all properties that hold at a size.
 fn check(c: &Census, quads: u64) {
     print(c);
     let part = |n: u64, of: u64| n as f64 / of as f64;
@@ -206,7 +206,7 @@ fn workers_deliver_the_same_graph() {
     assert_ne!(census(50_000, 10).checksum, alone.checksum);
 }
 
-/// Keeps hashes of all quads.
+/// Stores the hashes of all quads.
 struct Quads(HashSet<u64>);
 
 impl QuadSink for Quads {
@@ -271,7 +271,7 @@ fn text_reads_back_as_the_same_quads() {
     }
 }
 
-/// Keeps all quads as the RDF library prints them.
+/// Stores all quads as the RDF library prints them.
 struct Terms(Vec<String>);
 
 impl QuadSink for Terms {

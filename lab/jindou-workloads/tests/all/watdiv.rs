@@ -1,4 +1,4 @@
-//! WatDiv: the model and the templates against their files, the text against other parsers.
+//! Compares WatDiv's model and templates with their files, and the generated text with other parsers.
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_parse::write::{TagCase, write_batch, write_source};
@@ -37,7 +37,7 @@ fn the_standard_model_is_the_one_of_the_file() {
         assert_eq!(ours, kind);
     }
     assert_eq!(parsed.kinds().len(), standard.kinds().len());
-    // Kinds stand at other places, so associations are compared with their kinds' names.
+    // The order of kinds differs from the file's, so associations are compared by the names of their kinds.
     let named = |m: &WatdivModel| -> Vec<String> {
         let mut all: Vec<String> = m
             .associations()
@@ -98,7 +98,7 @@ fn instances_are_queries_about_entities_that_exist() {
             }
         }
     }
-    // 200 draws of 100 websites find 87 of them, give or take 3.
+    // 200 draws from 100 websites give 87 different ones on average, with a deviation of 3.
     assert!((70..=100).contains(&websites.len()), "{}", websites.len());
 }
 
@@ -117,7 +117,7 @@ fn the_text_is_n_triples_and_repeats_by_seed() {
     assert!((80..=86).contains(&triples.len()), "{}", triples.len());
 }
 
-/// Counts quads, each by its text.
+/// Counts each quad by its text.
 #[derive(Default)]
 struct Counts(HashMap<[Vec<u8>; 3], u32>);
 
@@ -184,7 +184,7 @@ const SMALL: &str = "
 #statistics e:A e:owns e:A
 ";
 
-/// Checks the rules, statement by statement.
+/// Checks that every statement follows the rules of the model.
 #[test]
 fn a_small_model_does_what_it_says() {
     let rdf = "#namespace rdf=http://www.w3.org/1999/02/22-rdf-syntax-ns#\n";
@@ -212,7 +212,7 @@ fn a_small_model_does_what_it_says() {
     };
     let (zero, one) = (class(0), class(1));
     assert_eq!((zero.len() + one.len(), of("#type").len()), (400, 400));
-    // Rounding gives class 0 a quarter of all: 100, give or take 8.7.
+    // Rounding gives class 0 a quarter of all entities: 100, with a deviation of 8.7.
     assert!((55..=145).contains(&zero.len()), "{}", zero.len());
 
     let texts: Vec<&str> = of("/s").iter().map(|t| t.0).collect();
@@ -293,7 +293,7 @@ fn mistakes_in_a_model_are_named_with_their_line() {
     assert!(matches!(instances(0, 1, 1), Err(Error::Query(_))));
 }
 
-/// A model's text with words and lines moved, dropped, doubled and replaced.
+/// A model's text in which words and lines were moved, removed, duplicated and replaced.
 fn mutated(edits: &[(usize, usize, u8)]) -> String {
     let mut lines: Vec<Vec<String>> = SMALL
         .lines()
@@ -338,8 +338,8 @@ fn mutated(edits: &[(usize, usize, u8)]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever a file says, it is a model or an error, and a model makes valid statements. The sink stops after
-    /// some of them, since a model may ask for billions.
+    /// Any file gives a model or an error, and a model makes valid statements. The sink stops after some statements,
+    /// since a model may have billions.
     #[test]
     fn damaged_models_are_refused_or_work(edits in prop::collection::vec(any::<(usize, usize, u8)>(), 0..4)) {
         struct Some10k(Vec<u8>, usize);

@@ -1,10 +1,10 @@
-//! WatDiv's generator against data of the original one, statistic by statistic.
+//! Compares statistics of WatDiv's generator with those of data of the original one.
 //!
-//! The tolerances come from the generator's own variation: every statistic is taken of [`SEEDS`] graphs that
-//! differ in their seed alone. If the given data is one more draw from the same distribution, then its distance
-//! from the mean of ours, over `s · √(1 + 1/SEEDS)` with `s` their deviation, is Student's t with SEEDS − 1
-//! degrees of freedom. [`T`] is passed by chance once in a million statistics, and there are about a thousand.
-//! Statistics that count (quantiles, small sets) may also be off by 1, as their deviation may be 0.
+//! The tolerances follow from the generator's own variation: every statistic is computed for [`SEEDS`] graphs that
+//! differ only in their seed. If the given data is another draw from the same distribution, then its distance from the
+//! mean of ours, divided by `s · √(1 + 1/SEEDS)` with their deviation `s`, is Student's t with SEEDS − 1 degrees of
+//! freedom. It exceeds [`T`] by chance for one statistic in a million, and there are about a thousand. Statistics that
+//! are counts (quantiles, small sets) may also differ by 1, since their deviation may be 0.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::watdiv::{Watdiv, WatdivModel};
@@ -13,11 +13,11 @@ use oxttl::NTriplesParser;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 const SEEDS: u64 = 20;
-/// The two-sided 10⁻⁶ point of Student's t with 19 degrees of freedom.
+/// The two-sided 10⁻⁶ quantile of Student's t with 19 degrees of freedom.
 const T: f64 = 7.0;
 const WSDBM: &str = "http://db.uwaterloo.ca/~galuc/wsdbm/";
 
-/// Statements as numbers of terms.
+/// Statements whose terms are replaced by numbers.
 #[derive(Default)]
 struct Data {
     ids: HashMap<Vec<u8>, u32>,
@@ -43,7 +43,7 @@ impl Data {
         data
     }
 
-    /// The original's data at scale 10.
+    /// The data of the original at scale 10.
     fn given() -> Option<Self> {
         let path = jindou_testing::shared("workloads/watdiv/sf10/watdiv-sf10-seed1024.nt.gz")?;
         let file = std::fs::File::open(path).unwrap();
@@ -85,7 +85,7 @@ impl QuadSink for Data {
     }
 }
 
-/// The kind that an entity's IRI names, in the canonical form that begins with `<`.
+/// The kind in an entity's IRI, which is given in the canonical form that begins with `<`.
 fn kind(term: &str) -> &str {
     term.strip_prefix('<')
         .and_then(|t| t.strip_prefix(WSDBM))
@@ -96,7 +96,7 @@ fn quantile(sorted: &[u32], q: f64) -> f64 {
     f64::from(sorted[((sorted.len() - 1) as f64 * q) as usize])
 }
 
-/// Sorted counts of equal numbers.
+/// The number of occurrences of each number, sorted.
 fn degrees(of: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut counts: HashMap<u32, u32> = HashMap::new();
     of.for_each(|v| *counts.entry(v).or_insert(0) += 1);
@@ -105,11 +105,12 @@ fn degrees(of: impl Iterator<Item = u32>) -> Vec<u32> {
     counts
 }
 
-/// Name, value.
+/// Statistics by name.
 type Statistics = BTreeMap<String, f64>;
 
-/// Of every property of every kind of subjects: statements, different ones, subjects, objects, and how both are
-/// spread; of every kind its entities; of every class its instances.
+/// For each property and kind of subjects: numbers of statements, distinct statements, subjects and objects, and the
+/// spread of the numbers per subject and per object. For each kind the number of entities, and for each class the
+/// number of instances.
 fn statistics(data: &Data) -> Statistics {
     let texts = data.texts();
     let mut found = Statistics::new();
@@ -161,7 +162,7 @@ fn statistics(data: &Data) -> Statistics {
     found
 }
 
-/// Mean and deviation over our graphs. What a graph lacks counts as 0.
+/// Mean and deviation of each statistic over our graphs. A statistic that a graph lacks counts as 0.
 fn vary(scale: u32) -> BTreeMap<String, (f64, f64)> {
     let mut all: Vec<Statistics> = vec![];
     for seed in 0..SEEDS {
@@ -183,7 +184,7 @@ fn vary(scale: u32) -> BTreeMap<String, (f64, f64)> {
         .collect()
 }
 
-/// The statistics that are further off than they may be.
+/// The statistics that differ by more than the tolerance.
 fn compare(given: &Statistics, ours: &BTreeMap<String, (f64, f64)>) -> Vec<String> {
     let names: HashSet<&String> = given.keys().chain(ours.keys()).collect();
     let mut wrong = vec![];
@@ -229,7 +230,8 @@ fn scale_10_is_like_the_originals() {
     );
 }
 
-/// Statistics that grow with the scale are a tenth of the given data's, whose deviation is √10 times smaller than ours.
+/// Statistics that grow with the scale are compared with a tenth of the given data's, whose deviation is √10 times
+/// smaller than ours.
 #[test]
 #[ignore = "half a minute; scale_1_is_like_the_published_one is quicker"]
 fn scale_1_is_a_tenth_of_the_originals_scale_10() {
@@ -267,7 +269,8 @@ fn scale_1_is_a_tenth_of_the_originals_scale_10() {
     );
 }
 
-/// The figures on WatDiv's page: scale 1 has 105,257 triples of 5,597 subjects, 85 predicates, 13,258 objects.
+/// Compares with the numbers on WatDiv's web page: scale 1 has 105,257 triples of 5,597 subjects, 85 predicates, 13,258
+/// objects.
 #[test]
 fn scale_1_is_like_the_published_one() {
     let published = [105_257.0, 5_597.0, 85.0, 13_258.0];

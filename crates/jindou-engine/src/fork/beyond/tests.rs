@@ -1,4 +1,5 @@
-//! Runs of ids over stores: terms ascend in them, and intervals end with them.
+//! Tests that terms ascend within each run of ids, and that an interval ends with its run and covers one kind of
+//! string.
 
 use super::*;
 use jindou_model::VertexId;
@@ -76,7 +77,7 @@ fn intervals_end_with_their_run_and_kind() {
         found.expect("it is there").0
     };
     let mut insert = |i: usize| beyond.insert(&runs, id(i), term::STRING);
-    // Of the even values.
+    // Strings with an even number are in one run, those with an odd number in another.
     insert(30);
     insert(40);
     for i in 0..50 {

@@ -1,17 +1,18 @@
-//! The servers and the states of queries, where several servers hold a shard and their data changes.
+//! Binding of queries to servers and snapshots, where several servers hold a shard and their data changes.
 
 use super::*;
 
 impl HubState {
-    /// The connections of a query to other shards.
+    /// The connections of a query to other shards: those of the servers it is bound to, otherwise those of this
+    /// process.
     pub(super) fn far_of(&self, query: QueryName, shard: u32) -> Result<Arc<dyn Far>> {
         let bound = lock(&self.bound).get(&query.number).cloned();
         let far = bound.or_else(|| self.far());
         far.ok_or_else(|| refused(shard, "the connection to other shards is closed"))
     }
 
-    /// Binds a query that this process coordinates to servers; returns the choice in bytes, which is empty if each shard
-    /// is at one server only.
+    /// Binds a query that this process coordinates to one server per shard. Returns the encoded choice of servers for
+    /// the parts; empty if each shard is at one server only.
     pub(super) fn bind(&self, query: QueryName) -> Result<Vec<u8>> {
         let far = self.far_of(query, query.home)?;
         let Some((far, chosen)) = far.bind(None)? else {
@@ -21,7 +22,7 @@ impl HubState {
         Ok(chosen)
     }
 
-    /// Binds a query to the servers that its coordinator chose.
+    /// Binds a query to the servers that its coordinator chose, given as [`Self::bind`] encoded them.
     pub(super) fn adopt(&self, query: QueryName, chosen: &[u8]) -> Result<()> {
         if chosen.is_empty() || lock(&self.bound).contains_key(&query.number) {
             return Ok(());
@@ -33,7 +34,7 @@ impl HubState {
         Ok(())
     }
 
-    /// Forgets a query's servers once nothing of it is here.
+    /// Forgets a query's servers once this process neither coordinates it nor has a part of it.
     pub(super) fn unbind(&self, query: QueryName) {
         let mut bound = lock(&self.bound);
         if !bound.contains_key(&query.number) || self.gathering(query).is_some() {
@@ -45,7 +46,8 @@ impl HubState {
         }
     }
 
-    /// Opens a shard in the state that a coordinator named; `None` if this server does not have it (yet, or any more).
+    /// Opens a shard with the snapshot that the coordinator named; `None` if this server does not have it (yet, or no
+    /// longer) and the query was bound to servers, so that it is declined rather than failed.
     pub(super) fn open(
         &self,
         shard: u32,

@@ -25,13 +25,13 @@ enum ForkMode {
     Fork(Starts),
 }
 
-/// The reason for a mode.
+/// The reason for the choice of a [`ForkMode`].
 enum ForkReason {
     /// Requested by the caller.
     Demanded,
     /// Other shards cannot produce the start rows.
     Start,
-    /// Estimated nanoseconds here and at all shards.
+    /// Estimated nanoseconds when executed here and when executed at all shards.
     Costs([f64; 2]),
 }
 
@@ -76,11 +76,11 @@ impl ForkExecutor {
         (way, ForkReason::Costs([here, parts]))
     }
 
-    /// The number of leading steps that other shards execute, the mode, and the reason.
+    /// The number of leading steps to execute at other shards, the mode, and the reason for it.
     fn first_steps(&self, graph: &dyn Graph, steps: &[Step]) -> (usize, ForkMode, ForkReason) {
         let forkable = steps.iter().take_while(|s| is_forkable(s)).count();
         let first = &steps[..forkable];
-        // Each step can be encoded, but not all of them together.
+        // Single steps can be encoded, but all of them together may be too long.
         if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
             return (0, ForkMode::Here, ForkReason::Start);
         }
@@ -132,7 +132,7 @@ impl ForkExecutor {
         out
     }
 
-    /// The program of a query's parts, which read a state with this name.
+    /// The program for a query's parts, which read the snapshot with this number at the given servers.
     fn program(
         &self,
         task: &Task<'_>,
@@ -155,7 +155,7 @@ impl ForkExecutor {
         }
     }
 
-    /// Executes the whole task at one shard; `None` if that shard declines.
+    /// Executes the whole task at one shard; `None` if that is not possible, so that the task has to run here.
     fn there(&self, task: &Task<'_>, shard: u32) -> Result<Option<Box<dyn PulledRows>>> {
         let hub = &self.hub;
         let Some(state) = hub.shards.name_of(task.snapshot) else {
@@ -195,7 +195,7 @@ impl ForkExecutor {
         }
     }
 
-    /// Keeps the graph until the parts of a query are open.
+    /// Keeps the task's graph in the hub, so that the parts of the query can be opened over it.
     fn keep(&self, task: &Task<'_>, name: u64) -> Result<KeptState<'_>> {
         let graph = task.snapshot.shared();
         let graph = graph.ok_or_else(|| Error::Internal("parts of a borrowed graph".into()))?;
@@ -242,7 +242,7 @@ impl ForkExecutor {
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
-        // From here on, dropping it ends the parts.
+        // From here on, an early return drops `gathered`, which ends the parts.
         let gathered = GatheredRows::new(gathering);
         let begin = PartMessage::Begin(self.program(task, needs, (state, servers)));
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
@@ -257,8 +257,8 @@ impl ForkExecutor {
             .map(|&number| PartMessage::Start { number, alone });
         let all = places.iter().copied().zip(start).collect();
         let mut answers = hub.posts(query, hub.home, all, cancel)?;
-        // A part that ended meanwhile because another one failed is unknown. The failure was received, or is on its
-        // way.
+        // If a part has failed meanwhile, other parts may have ended already and answer `Unknown`. The failure itself
+        // reaches the coordinator in a message of its own.
         answers.retain(|(_, answer, _)| !matches!(answer, PartAnswer::Unknown));
         taken(answers)?;
         Ok(Some(Box::new(gathered)))
@@ -269,7 +269,8 @@ fn width_after(steps: &[Step]) -> usize {
     layouts(steps).last().map_or(0, Vec::len)
 }
 
-/// The leading rows that the query needs, encoded for the parts; `None` if it needs too many, or all.
+/// The request for only the leading rows of a sort order, for the parts; `None` if no row can be left out or too many
+/// are needed.
 fn first(top: Top, steps: &[Step]) -> Option<FirstByColumn> {
     let columns = layouts(steps).pop()?;
     let column = columns.iter().position(|slot| *slot == top.slot)?;

@@ -10,13 +10,13 @@ pub enum Activity {
     Rows(u64),
     /// Producing the start rows of a part.
     Page,
-    /// Sending the rows that a part has buffered, and its report.
+    /// Sending the rows that a part has buffered, and the part's report.
     Flush,
     /// Idle: a part has nothing to do.
     Idle,
     /// Consuming the oldest report with rows, at a coordinator.
     Gathered,
-    /// Finished: a coordinator knows that everything was processed.
+    /// Finished: the coordinator has received the reports about all messages.
     Over,
 }
 
@@ -38,18 +38,19 @@ pub enum Told {
     Other,
 }
 
-/// Receives these events, on the thread that performs the activity, before it continues.
+/// Receives the events of queries in parts. Called on the thread that performs the activity, before it begins.
 pub trait Observer: Send + Sync {
     /// Called when the thread begins an activity for a query, at a shard.
     fn begins(&self, query: u64, shard: u32, work: Activity);
 
-    /// Called when the thread is about to send a message from a shard to another one, or to itself. Messages of a round
-    /// are reported in the order in which [`Far::post`](jindou_graph::shard::Far::post) gets them.
+    /// Called when the thread is about to send a message from one shard to another (or to itself), as `way` says.
+    /// Messages of one round trip are reported in the order in which [`Far::post`](jindou_graph::shard::Far::post) gets
+    /// them.
     fn sends(&self, query: u64, way: [u32; 2], message: Told);
 }
 
 impl HubState {
-    /// Tells the observer what the calling thread begins.
+    /// Tells the observer, if there is one, that the calling thread begins an activity.
     pub fn begins(&self, query: QueryName, shard: u32, work: Activity) {
         if let Some(observer) = self.observer.get() {
             observer.begins(query.number, shard, work);
@@ -76,7 +77,7 @@ impl HubState {
 }
 
 impl Hub {
-    /// Reports the activity of all threads to an observer from now on. Only the first call counts.
+    /// Reports the activity of all threads to an observer from now on. Only the first call has an effect.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         let _ = self.0.observer.set(observer);
     }

@@ -124,7 +124,8 @@ fn messages_come_back_and_cut_ones_do_not() {
     }
 }
 
-/// A changed byte results in another message or an error, and never allocates more memory than there are bytes.
+/// A message with one changed byte is rejected or decodes to a message that is encoded to the same bytes. It never
+/// makes the decoder allocate more memory than the message has bytes.
 #[test]
 fn damaged_messages_are_refused_or_mean_themselves() {
     let query = QueryName { home: 1, number: 2 };

@@ -1,4 +1,4 @@
-//! One worker's buffer of reports and finished rows.
+//! The rows and reports that one worker has buffered.
 
 use super::*;
 use crate::fork::beyond::OrderedRuns;
@@ -7,16 +7,16 @@ use jindou_graph::TermDecoding;
 /// Reports and rows that one worker has not sent yet.
 pub(super) struct Outbox<'p> {
     part: &'p QueryPart,
-    /// Rows that went through all steps.
+    /// Buffered rows that have passed all steps.
     rows: Columns,
     charge: Charge,
-    /// The distinct rows already sent, or counted, while they are few.
+    /// The distinct rows that were sent or counted; `None` if duplicates are sent.
     known: Option<TupleSet>,
-    /// If rows are counted: the count of each row, by its position in `known`.
+    /// If duplicates are counted: the count of each row of `known`, by its position there.
     numbers: Vec<u32>,
     /// Number of rows counted since `known` was last cleared.
     counted: u64,
-    /// Memory budget of `known`.
+    /// Memory budget of `known`: this worker's share.
     share: MemoryBudget,
     tuple: Vec<u32>,
     /// Present if the query needs only the first rows in some order.
@@ -28,9 +28,9 @@ pub(super) struct Outbox<'p> {
     held: u64,
     pub(super) completed: Vec<u64>,
     pub(super) spawned: Vec<u64>,
-    /// Number of pages of the start that were processed.
+    /// Number of processed pages of start rows.
     pub(super) pages: usize,
-    /// Counts of the first step.
+    /// Counts of the first step since the last report.
     pub(super) first: crate::options::StepProfile,
     messages: u64,
     bytes: u64,
@@ -69,7 +69,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Returns true if the coordinator is on another shard.
+    /// Returns true if the coordinator is on another shard, so that rows for it cost traffic.
     fn goes_home(&self) -> bool {
         self.part.shard != self.part.query.home
     }
@@ -81,7 +81,7 @@ impl<'p> Outbox<'p> {
             || !self.numbers.is_empty()
     }
 
-    /// Reports everything new to the coordinator.
+    /// Reports everything new to the coordinator, with the counts `steps` of the steps after the first.
     pub(super) fn tell(&mut self, steps: Vec<StepCounts>, inside: bool) -> Result<()> {
         self.give_counted()?;
         self.sift();
@@ -109,7 +109,7 @@ impl<'p> Outbox<'p> {
         self.sifted = 0;
         self.charge.set(0)?;
         self.part.report(report, inside)?;
-        // The start counts as processed when its last page was reported.
+        // The request for start rows counts as processed when the last page of them was reported.
         let pages = std::mem::take(&mut self.pages);
         let done = match &mut lock(&self.part.state).start {
             Some(start) => start.did(pages),
@@ -160,7 +160,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Adds the rows that were not sent before.
+    /// Adds the rows that were not added before.
     fn push_new(&mut self, rows: View<'_>) {
         let width = rows.columns.len();
         self.rows.columns.resize_with(width, Vec::new);
@@ -169,7 +169,7 @@ impl<'p> Outbox<'p> {
             self.tuple.extend((0..width).map(|c| rows.column(c)[row]));
             let new = match self.known.as_mut().map(|known| known.insert(&self.tuple)) {
                 Some(Ok((_, new))) => new,
-                // The set cannot grow any further. Sending duplicates is harmless.
+                // The set cannot grow any further. From here on duplicates are sent, which the coordinator accepts.
                 Some(Err(_)) => {
                     self.known = None;
                     true
@@ -188,7 +188,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Counts equal rows.
+    /// Counts rows by their content instead of adding them.
     fn count(&mut self, rows: View<'_>) -> Result<()> {
         let width = rows.columns.len();
         for row in 0..rows.rows {
@@ -213,8 +213,8 @@ impl<'p> Outbox<'p> {
                     self.counted += 1;
                     self.numbers.len() >= COUNTED
                 }
-                // The set cannot grow, and may or may not contain the row. Its content is sent, and counting starts
-                // again.
+                // The set cannot grow, and may or may not contain the row. The row is sent by itself; then the counted
+                // rows are output, and counting starts again.
                 Err(_) => {
                     self.push_one(1);
                     true
@@ -227,7 +227,7 @@ impl<'p> Outbox<'p> {
         Ok(())
     }
 
-    /// Adds one row that stands for `number` equal ones.
+    /// Adds the row in `tuple` with `number` as its count.
     fn push_one(&mut self, number: u32) {
         self.rows
             .columns
@@ -239,7 +239,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Outputs the counted rows and starts counting again; stops counting if it hardly reduced the number of rows.
+    /// Outputs the counted rows and starts counting again; stops counting if that hardly reduced the number of rows.
     fn give_counted(&mut self) -> Result<()> {
         if self.numbers.is_empty() {
             return Ok(());
@@ -251,7 +251,7 @@ impl<'p> Outbox<'p> {
             return Ok(());
         };
         for (tuple, &number) in known.tuples().zip(&numbers) {
-            // A row whose insertion failed has count 0.
+            // An entry whose insertion failed has count 0.
             if number == 0 {
                 continue;
             }
@@ -279,7 +279,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Sends only the rows; the messages that they result from are not reported as processed yet.
+    /// Sends the buffered rows alone. The messages that they result from are reported as processed later.
     fn give(&mut self) -> Result<()> {
         let report = PartReport {
             from: self.part.shard,
@@ -297,7 +297,7 @@ impl<'p> Outbox<'p> {
 
 impl Drop for Outbox<'_> {
     fn drop(&mut self) {
-        // The next worker continues with this sieve.
+        // The next worker to start continues with this sieve and the rows that it remembers.
         if let (Some(sieve), Some(all)) = (self.sieve.take(), &self.part.sieves) {
             all.give_back(sieve);
         }
@@ -315,7 +315,8 @@ impl RowDestination for Outbox<'_> {
         if self.rows.rows as usize >= self.sifted + ROWS_A_MESSAGE {
             self.sift();
         }
-        // Rows that have not passed the sieve yet wait until they fill a message.
+        // Without a sieve, or once all rows have passed it, full messages are sent at once; other rows wait for
+        // [`Self::sift`].
         let is_sifted = self.sieve.is_none() || self.sifted == self.rows.rows as usize;
         if is_sifted && self.rows.rows as usize >= ROWS_A_MESSAGE {
             self.give()?;

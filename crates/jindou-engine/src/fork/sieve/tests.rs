@@ -39,7 +39,7 @@ impl NumberTerms {
     }
 }
 
-/// Two columns: the number of each row, and the ids.
+/// Rows with two columns: their numbers, counted from `from`, and these ids.
 fn rows(ids: &[u32], from: usize) -> Columns {
     let numbers = (from as u32..).take(ids.len()).collect();
     Columns {
@@ -71,7 +71,7 @@ fn sift(
     let (mut at, mut turn) = (0, 0);
     while at < ids.len() {
         let n = sizes().min(ids.len() - at);
-        // Some rows that passed before are still there.
+        // The first rows of the batch passed before and have not been sent yet.
         let kept = (turn % 3).min(at);
         let mut batch = rows(&ids[at - kept..at + n], at - kept);
         let sieve = &mut sieves[turn % workers];
@@ -91,7 +91,7 @@ fn sift(
         at += n;
         turn += 1;
         if turn.is_multiple_of(7) {
-            // Workers end, and others begin.
+            // All workers end, and new ones continue with their sieves.
             sieves.drain(..).for_each(|s| all.give_back(s));
             sieves.extend((0..workers).map(|_| all.take()));
         }
@@ -99,7 +99,7 @@ fn sift(
     passed
 }
 
-/// Checks that each rejected row sorts after enough others that passed.
+/// Checks that enough rows passed that sort before each rejected row.
 fn is_right(numbers: &NumberTerms, ids: &[u32], passed: &[bool], first: FirstByColumn) {
     let mut known: Vec<i64> = ids
         .iter()
@@ -185,7 +185,7 @@ fn few_rows_pass_in_random_order() {
     }
 }
 
-/// If rows arrive in reverse order, each is the first so far, but only the first of each batch pass.
+/// If rows arrive in reverse order, each sorts first among those so far, but only the first ones of each batch pass.
 #[test]
 fn the_worst_order_costs_the_first_of_each_batch() {
     let budget = MemoryBudget::new(1 << 30);
@@ -196,7 +196,8 @@ fn the_worst_order_costs_the_first_of_each_batch() {
     assert_eq!(passed.iter().filter(|p| **p).count(), 100);
 }
 
-/// Few different terms: each is compared once, and no more rows pass than are shown where any of the equal ones may be.
+/// With few distinct terms, each is compared once. If any of several equal rows may be omitted, only as many rows pass
+/// as the LIMIT needs.
 #[test]
 fn equal_rows_pass_as_they_are_needed() {
     let budget = MemoryBudget::new(1 << 30);
@@ -217,7 +218,7 @@ fn equal_rows_pass_as_they_are_needed() {
     }
 }
 
-/// If all rows are needed, no term is compared.
+/// If all rows are needed, no terms are compared.
 #[test]
 fn few_rows_cost_nothing() {
     let budget = MemoryBudget::new(1 << 30);
@@ -231,14 +232,14 @@ fn few_rows_cost_nothing() {
     assert_eq!(numbers.asked.load(Relaxed), 0);
 }
 
-/// A sieve that holds nothing back ends after a while.
+/// A sieve that rejects no rows stops comparing after a while.
 #[test]
 fn a_sieve_that_does_nothing_ends() {
     let budget = MemoryBudget::new(1 << 30);
     let numbers = NumberTerms::new((0..400_000).rev().map(Some));
     let ids: Vec<u32> = (1..=400_000).collect();
     let all = Sieves::new(first(10, [false; 2]), &budget);
-    // Each batch is as small as what is shown of it.
+    // Batches that are not larger than the LIMIT.
     let passed = sift(&numbers, &ids, (&all, 1), || FEW);
     let passed_share = passed.iter().filter(|p| **p).count() as f64 / 400_000.0;
     let all_at_once = Sieves::new(first(40, [false; 2]), &budget);

@@ -34,7 +34,7 @@ impl Interpreter {
         })
     }
 
-    /// A number as a value: a number that is not small is given by the bytes of its literal.
+    /// A number as a value. If it is not small, the value is a literal.
     fn of_number(&mut self, n: Number) -> Val {
         match n {
             Number::Small(n) => Val::Num(n),
@@ -69,7 +69,7 @@ impl Interpreter {
         }
     }
 
-    /// The instant of a date or time; for a term of the base, from its column.
+    /// The instant of a date or time. For a term of the base, it is read from a column.
     pub(super) fn instant(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -78,7 +78,7 @@ impl Interpreter {
         match v {
             Val::Time(t) => Some((t.kind(), t.instant())),
             Val::Id(id) if id < ctx.vocabulary.ranked_end() => match instant_of_id(ctx, id) {
-                // It has no rank, but may be an `xsd:dateTimeStamp`.
+                // A typed literal without a rank may be an `xsd:dateTimeStamp`.
                 None if self.tag(ctx, id) == Some(term::TYPED) => self.instant_of_term(ctx, v),
                 instant => instant,
             },
@@ -153,12 +153,12 @@ impl Interpreter {
         }
     }
 
-    /// The integer of a value.
+    /// The value of an integer; `None` for other values.
     pub(in crate::values) fn integer(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<i64> {
         match self.number(ctx, v) {
             Some(Num::Int(i)) => Some(i),
             Some(_) => None,
-            // Beyond 64 bits it is beyond the end of any string as well.
+            // An integer of more than 64 bits is clamped, since it is beyond the end of any string anyway.
             None => match self.scalar(ctx, v)? {
                 ArithmeticValue::Number(Number::Integer(e)) if e.is_negative() => Some(i64::MIN),
                 ArithmeticValue::Number(Number::Integer(_)) => Some(i64::MAX),
@@ -167,7 +167,7 @@ impl Interpreter {
         }
     }
 
-    /// The value in another type.
+    /// The value cast to another type; `None` for an error.
     pub(super) fn cast(&mut self, ctx: &EvalContext<'_>, to: Cast, v: Val) -> Maybe {
         let tag = match to {
             Cast::String => return self.cast_to_string(ctx, v),
@@ -194,7 +194,7 @@ impl Interpreter {
             },
         };
         Some(match result? {
-            // Numbers of derived types keep the type.
+            // A number of a derived type keeps that type.
             Value::Number(n) if tag >= term::FIRST_DATATYPE + 4 => {
                 self.term.clear();
                 self.term.push(tag);
@@ -209,8 +209,8 @@ impl Interpreter {
         })
     }
 
-    /// A literal of a type derived from `xsd:dateTime` or `xsd:string`: the value is cast to the base type first (F&O 3.1
-    /// §19.3), and must be in the value space of the derived type.
+    /// A literal of a type derived from `xsd:dateTime` or `xsd:string`: the value is cast to the base type first (F&O
+    /// 3.1 §19.3), and must be in the value space of the derived type.
     fn cast_to_derived(&mut self, ctx: &EvalContext<'_>, to: DerivedType, v: Val) -> Maybe {
         let base = match to {
             DerivedType::DateTimeStamp => Cast::Coded(TemporalKind::DateTime.tag()),
@@ -231,7 +231,8 @@ impl Interpreter {
         Some(Val::Term(self.push(&literal)))
     }
 
-    /// The canonical form of a value: the text of strings, IRIs and literals without a value.
+    /// STR-like cast: the text of strings, IRIs and literals without a known value, otherwise the value's canonical
+    /// form.
     fn cast_to_string(&mut self, ctx: &EvalContext<'_>, v: Val) -> Maybe {
         if let Val::Text(t) = v {
             return Some(Val::Text(ArenaText { lang: None, ..t }));

@@ -1,4 +1,4 @@
-//! Comparisons of values, and kinds of terms.
+//! Comparisons of values, and tests for kinds of terms.
 
 use super::Interpreter;
 use crate::eval::EvalContext;
@@ -33,7 +33,7 @@ impl Interpreter {
         }
     }
 
-    /// `=` as SPARQL's operator table has it.
+    /// `=` as SPARQL's operator table defines it; `None` for an error.
     pub(in crate::values) fn equal(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -79,7 +79,7 @@ impl Interpreter {
         self.canonical(ctx, b);
     }
 
-    /// Tests for the same term, without creating an id.
+    /// Tests whether two values are the same term, without creating ids.
     fn same(&mut self, ctx: &EvalContext<'_>, a: Val, b: Val) -> bool {
         if let (Val::Id(a), Val::Id(b)) = (a, b) {
             return a == b;
@@ -105,7 +105,8 @@ impl Interpreter {
         }
     }
 
-    /// Order comparisons such as `<`; false where there is no order (NaN), `None` for values that do not compare.
+    /// Order comparisons such as `<`. False if there is no order (NaN), `None` (an error) for values that cannot be
+    /// compared.
     pub(in crate::values) fn ordered(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -121,7 +122,7 @@ impl Interpreter {
         if let (Val::Id(x), Val::Id(y)) = (a, b)
             && let Some(d) = ctx.vocabulary.ranks_of(x.max(y))
         {
-            // Positions in the order of all terms' bytes order strings by their characters.
+            // Both are strings of the base, whose lex indexes have the order of their characters.
             let strings = d.tag_range(term::STRING);
             if let (Some(x), Some(y)) = (d.lex(VertexId(x)), d.lex(VertexId(y)))
                 && strings.contains(&x)
@@ -154,7 +155,7 @@ fn ranks_of<'r>(ctx: &EvalContext<'r>, v: Val) -> Option<(&'r Dictionary, u32)> 
     Some((ctx.vocabulary.ranks_of(id)?, id))
 }
 
-/// The ranks of two terms, if both have one and ranks decide: dates and times of one datatype.
+/// The value ranks of two terms, if comparing these is enough: dates or times of one datatype.
 fn ranks(d: &Dictionary, a: u32, b: u32) -> Option<(u32, u32)> {
     let (x, y) = (d.lex(VertexId(a))?, d.lex(VertexId(b))?);
     let tags = d.tag_ranges();
@@ -168,7 +169,7 @@ fn ranks(d: &Dictionary, a: u32, b: u32) -> Option<(u32, u32)> {
     (x != NO_RANK && y != NO_RANK).then_some((x, y))
 }
 
-/// True if a relation holds for values in this order.
+/// True if the relation holds between two values with this order.
 pub(crate) fn holds(r: Relation, o: Ordering) -> bool {
     match r {
         Relation::Less => o.is_lt(),

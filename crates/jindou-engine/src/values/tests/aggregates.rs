@@ -1,10 +1,10 @@
-//! Aggregates against `spareval`.
+//! Compares aggregates with `spareval`.
 
 use super::*;
 use crate::values::Accumulators;
 use jindou_plan::{Aggregate, AggregateFunction};
 
-/// A group's aggregate by `spareval`: the rows are inline data.
+/// The result of an aggregate in `spareval`, over rows given by VALUES.
 fn spareval_aggregate(call: &str, values: &[Option<Term>]) -> Option<Term> {
     let rows: String = values
         .iter()
@@ -23,7 +23,8 @@ fn spareval_aggregate(call: &str, values: &[Option<Term>]) -> Option<Term> {
     s.next().unwrap().unwrap().get("v").cloned()
 }
 
-/// The values of two groups of rows, which two workers accumulate: the second has the groups the other way round.
+/// The aggregate for two groups, computed by two workers and merged. The second worker numbers the groups the other way
+/// round.
 fn aggregated_in_two_parts(
     run: &EvalContext<'_>,
     aggregate: &Aggregate,
@@ -51,13 +52,13 @@ fn aggregated_in_two_parts(
 
 #[test]
 fn aggregates_agree_with_spareval() {
-    // Inline data cannot hold blank nodes, and numbers of one value but different types have no first or last.
+    // VALUES cannot have blank nodes. Of numbers with equal values but different types, MIN and MAX may return any.
     let all: Vec<Term> = terms()
         .into_iter()
         .filter(|t| match t {
             Term::Literal(l) => !matches!(
                 l.value(),
-                // The last is not a number to `spareval`.
+                // `spareval` does not treat the last one as a number.
                 "0" | "-0" | "3" | "1.5" | "NaN" | "99999999999999999999"
             ),
             Term::NamedNode(_) => true,
@@ -83,7 +84,7 @@ fn aggregates_agree_with_spareval() {
         for case in 0..400 {
             let (name, function) = &calls[case % calls.len()];
             let distinct = case % 3 == 0 && *function != F::CountRows;
-            // Groups of numbers, of strings, or of anything.
+            // Groups of numbers, of strings, or of any terms.
             let kind = r.below(3);
             let pool: Vec<u32> = (0..all.len())
                 .filter(|&i| match kind {
@@ -93,7 +94,7 @@ fn aggregates_agree_with_spareval() {
                 })
                 .map(|i| ids[i])
                 .collect();
-            // The order between literals of different types is each engine's own.
+            // SPARQL does not define the order between literals of different types.
             if matches!(function, F::GroupConcat(_)) && kind != 1
                 || matches!(function, F::Min | F::Max) && kind == 2
             {

@@ -1,4 +1,4 @@
-//! Expressions against `spareval` on the same terms.
+//! Compares expressions with `spareval` on the same terms.
 
 mod aggregates;
 mod numbers;
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// Terms that `spareval` returns unchanged; it rewrites others to their canonical form.
+/// Terms that `spareval` returns unchanged; it replaces others by their canonical form.
 fn terms() -> Vec<Term> {
     let typed = |s: &str, d: oxrdf::NamedNodeRef<'_>| Literal::new_typed_literal(s, d).into();
     let lang = |s: &str, l: &str| Literal::new_language_tagged_literal_unchecked(s, l).into();
@@ -111,7 +111,7 @@ fn spareval_value(e: &Expression, row: &[Option<Term>]) -> Option<Term> {
     QueryEvaluator::new().evaluate_expression(&expression, row)
 }
 
-/// Constants of random expressions.
+/// Constants in random expressions.
 const CONSTANTS: [&str; 14] = [
     "1",
     "2.5",
@@ -175,7 +175,7 @@ const FUNCTIONS_OF_TWO: [&str; 10] = [
     "STRDT",
 ];
 
-/// A random expression over ?x0, ?x1, ?x2 in SPARQL's syntax.
+/// A random expression over ?x0, ?x1 and ?x2, as SPARQL text.
 fn random_expression(r: &mut Random, depth: usize) -> String {
     if depth == 0 || r.below(8) == 0 {
         return match r.below(3) {
@@ -243,7 +243,8 @@ fn parse(text: &str) -> Option<Expression> {
     }
 }
 
-/// A store that has every second term, a query dictionary for the others, and an id for each.
+/// Calls `f` with a store that has every second one of these terms, and an id for each term; the others are
+/// query-local.
 fn with_terms(all: &[Term], f: impl FnOnce(&QueryContext<'_>, &[u32])) {
     let quads: Vec<Quad> = all
         .iter()
@@ -297,12 +298,12 @@ fn with_terms(all: &[Term], f: impl FnOnce(&QueryContext<'_>, &[u32])) {
     f(&ctx, &ids);
 }
 
-/// Blank nodes lose their labels in a store.
+/// The term with this id; `None` for an unbound value. Blank nodes have other labels than when they were loaded.
 fn read(ctx: &QueryContext<'_>, id: u32) -> Option<Term> {
     TermDecoder::new(ctx.snapshot, ctx.terms).term(id).unwrap()
 }
 
-/// An expression with all of its subexpressions.
+/// An expression and all of its subexpressions.
 fn with_parts(e: &Expression) -> Vec<&Expression> {
     let mut all = vec![e];
     use Expression as E;
@@ -329,8 +330,8 @@ fn with_parts(e: &Expression) -> Vec<&Expression> {
     all
 }
 
-/// Known bugs of `spareval`, each with the condition that shows it. The specified values are tested by `jindou-values`'
-/// own tests and by the reference evaluator of `jindou-testing`.
+/// True if a known bug of `spareval` may affect the result; each condition describes one. The specified results are
+/// tested in `jindou-values` and by the reference evaluator of `jindou-testing`.
 pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
     use Expression as E;
     let value = |e: &Expression| spareval_value(e, input);
@@ -349,7 +350,7 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
             _ => {}
         }
     }
-    // The effective boolean value of a string with a language tag is that of the string; of an ill-typed number or boolean it is false.
+    // `spareval` has a different effective boolean value for strings with a language tag and for ill-typed literals.
     let untrue = |e: &&Expression| {
         literal(e).is_some_and(|l| l.language().is_some()) || kind(e) == Some(Sort::IllTyped)
     };
@@ -357,13 +358,13 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
         return true;
     }
     all.iter().any(|e| {
-        // Numbers beyond 64 bits and 18 digits are none there, and numbers far from 1 have another form.
+        // `spareval` does not support numbers beyond 64 bits or 18 digits, and writes numbers far from 1 differently.
         if literal(e).is_some_and(|l| {
             matches!(own(&l), Some(Sort::Long | Sort::FarFromOne)) || many_digits(&l)
         }) {
             return true;
         }
-        // A term is less than or equal to itself there, whatever it is.
+        // In `spareval`, every term is less than or equal to itself.
         if let E::Less(a, b) | E::LessOrEqual(a, b) | E::Greater(a, b) | E::GreaterOrEqual(a, b) = e
             && value(a).is_some()
             && value(a) == value(b)
@@ -373,14 +374,15 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
             return true;
         }
         match e {
-            // NaN is told by its sign; there are no orders of booleans, and none of dates with and without a zone.
+            // `spareval` orders NaN by its sign, does not order booleans, nor dates with a time zone and dates without
+            // one.
             E::Less(a, b)
             | E::LessOrEqual(a, b)
             | E::Greater(a, b)
             | E::GreaterOrEqual(a, b)
             | E::Equal(a, b) => compared_otherwise(kind(a), kind(b)),
             E::In(a, list) => list.iter().any(|b| compared_otherwise(kind(a), kind(b))),
-            // Overflow; 0 divided by 1.1.
+            // `spareval` gives other results after an overflow, and for 0 divided by 1.1.
             E::Add(a, b) | E::Subtract(a, b) | E::Multiply(a, b) | E::Divide(a, b) => {
                 value(e).is_none() && kind(a) == Some(Sort::Number) && kind(b) == Some(Sort::Number)
                     || matches!(kind(a), Some(Sort::Time(..)))
@@ -399,7 +401,8 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
                 text(&list[2]).contains(['$', '\\'])
                     || regex::Regex::new(&text(&list[1])).is_ok_and(|r| r.is_match(""))
             }
-            // Floats and doubles become integers and decimals inexactly, white space counts, ill-typed literals are texts.
+            // In `spareval`, casts from floats and doubles to exact types are inexact, do not trim white space, and
+            // accept ill-typed literals.
             E::FunctionCall(Function::Custom(_), list) => literal(&list[0]).is_some_and(|l| {
                 matches!(l.datatype(), xsd::FLOAT | xsd::DOUBLE)
                     || l.value() != l.value().trim()
@@ -411,16 +414,16 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
     })
 }
 
-/// Kind of a literal, if `spareval` treats it differently.
+/// Kind of a literal, as far as `spareval` treats kinds differently.
 #[derive(Clone, Copy, PartialEq)]
 enum Sort {
     Number,
     Nan,
-    /// Beyond 64 bits, or 18 digits after the point.
+    /// A number beyond 64 bits, or with more than 18 digits after the point.
     Long,
     FarFromOne,
     Boolean,
-    /// The datatype, and whether there is a time zone.
+    /// Its datatype, and whether it has a time zone.
     Time(jindou_values::TemporalKind, bool),
     IllTyped,
     Other,
@@ -454,20 +457,21 @@ fn compared_otherwise(a: Option<Sort>, b: Option<Sort>) -> bool {
     }
 }
 
-/// A number as text that `spareval` has no value for.
+/// True for the text of a number that `spareval` has no value for.
 fn long_text(text: &str) -> bool {
     [term::FIRST_DATATYPE, term::FIRST_DATATYPE + 1]
         .into_iter()
         .any(|tag| jindou_values::cast_text(tag, text).map(owned) == Some(Sort::Long))
 }
 
-/// A decimal whose last digit may have been truncated.
+/// True for a decimal whose last digit `spareval` may have truncated.
 fn many_digits(l: &Literal) -> bool {
     let digits = l.value().split_once('.').map_or(0, |(_, f)| f.len());
     l.datatype() == xsd::DECIMAL && digits >= 18
 }
 
-/// Computes values and truths over a batch, compares them, and returns the number of values.
+/// Computes values and effective boolean values over a batch and compares them with `spareval`. Returns the number of
+/// values.
 fn agree_with_spareval(
     ctx: &QueryContext<'_>,
     text: &str,
@@ -492,7 +496,7 @@ fn agree_with_spareval(
     evaluator
         .truth(ctx, view, 0, &mut truths, &mut vec![])
         .unwrap();
-    // Some rows of a part: others stay as they are.
+    // Only some rows are wanted; the entries of others must not change.
     let wanted = |row: usize| u8::from(!row.is_multiple_of(3));
     let mut some: Vec<u8> = (rows / 2..rows).map(wanted).collect();
     evaluator
@@ -626,7 +630,7 @@ fn casts_agree_with_spareval() {
     });
 }
 
-/// 100,000 expressions; some minutes.
+/// 100,000 expressions; takes some minutes.
 #[test]
 #[ignore = "long"]
 fn many_expressions_agree_with_spareval() {

@@ -1,8 +1,8 @@
-//! Columns of numbers against `spareval`.
+//! Compares arithmetic on columns of numbers with `spareval`.
 
 use super::*;
 
-/// Arithmetic over `?x0`, `?x1`, `?x2`.
+/// Random arithmetic over `?x0`, `?x1`, `?x2`, as SPARQL text.
 fn random_arithmetic(r: &mut Random, depth: usize) -> String {
     if depth == 0 || r.below(5) == 0 {
         let number = r.pick(&[
@@ -31,7 +31,8 @@ fn random_arithmetic(r: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Batches of any length, with columns of one numeric type or several, unbound cells, and terms that are not numbers.
+/// Compares random arithmetic in batches of any length, whose columns have one or several numeric types, unbound
+/// values, and terms that are not numbers.
 pub fn columns_of_numbers(cases: usize, seed: u64) {
     let all = terms();
     with_terms(&all, |run, ids| {

@@ -1,17 +1,17 @@
-//! A branch that wants no more rows ends its parts, while the query goes on.
+//! A branch of a UNION that needs no more rows ends its parts while the query continues.
 
 use super::{FAR, wide_shards};
 use jindou_engine::{ExecOptions, Hub, ShardMode, Sink};
 use jindou_model::Result;
 use std::time::{Duration, Instant};
 
-/// Waits, when the second branch's rows come, until the first one's parts are gone.
+/// A sink that, when rows of the second branch arrive, waits until the parts of the first branch have ended.
 struct Watching {
     hub: Hub,
     /// Rows of the first branch, which binds `?d`.
     first: usize,
     second: usize,
-    /// Most parts that there were at the end of a wait.
+    /// Largest number of parts that existed after such a wait.
     left: usize,
 }
 

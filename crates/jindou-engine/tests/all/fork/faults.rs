@@ -1,4 +1,4 @@
-//! Faults of a wire, of peers and of memory, met by queries that shards run parts of.
+//! Failures of connections, other servers and memory during queries that run in parts at shards.
 
 use super::{Shards, wide};
 use jindou_cluster::shards::ShardRequest;
@@ -33,7 +33,7 @@ pub fn run(shards: &Shards, text: &str, mode: ShardMode, options: &ExecOptions) 
     Ok(sink.rows)
 }
 
-/// Tags of messages, which the query's name of twelve bytes is before.
+/// Tags of messages, at byte 12: after the query's name.
 const REPORT: u8 = 3;
 const FAILED: u8 = 4;
 
@@ -46,7 +46,7 @@ pub fn tag(request: &ShardRequest) -> Option<u8> {
 
 const TRIANGLES: &str = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?a :p ?c }";
 
-/// A list that a part cannot read fails the query: what it read before is not an answer.
+/// If a part cannot read a list, the query fails, since the rows that the part has produced are incomplete.
 #[test]
 fn a_list_that_a_part_cannot_read_fails_the_query() {
     let data = wide(60);
@@ -58,7 +58,7 @@ fn a_list_that_a_part_cannot_read_fails_the_query() {
             let lists = AtomicI64::new(at);
             *shards.wire.look.lock().unwrap() =
                 Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
-                    // The news of it take their time.
+                    // Delay the message about the failure, so that the incomplete rows could arrive first.
                     if tag(&all[0].1) == Some(FAILED) {
                         std::thread::sleep(Duration::from_millis(30));
                     }
@@ -86,7 +86,8 @@ fn a_list_that_a_part_cannot_read_fails_the_query() {
     );
 }
 
-/// A part whose news cannot reach the coordinator, though the coordinator reaches the part: the query fails within seconds.
+/// The coordinator reaches a part, but the part's messages do not reach the coordinator: the query fails within
+/// seconds.
 #[test]
 fn a_part_that_cannot_be_heard_fails_the_query() {
     let data = wide(60);
@@ -120,7 +121,7 @@ fn a_part_that_cannot_be_heard_fails_the_query() {
     shards.is_left_clean();
 }
 
-/// A pool that counts the threads in its places.
+/// A pool that counts the threads which hold a place.
 #[derive(Debug, Default)]
 struct Counted(AtomicI64);
 
@@ -154,7 +155,7 @@ impl WorkerPool for Counted {
     }
 }
 
-/// A worker that panics gives its place in the pool back, and ends the query.
+/// If a worker panics, it gives up its place in the pool, and the query fails.
 #[test]
 fn a_worker_that_panics_gives_its_place_back() {
     let data = wide(60);
@@ -187,7 +188,8 @@ fn a_worker_that_panics_gives_its_place_back() {
     assert_eq!(pool.0.load(Ordering::SeqCst), 0);
 }
 
-/// Rows that a part keeps to give equal ones once are no more than there is memory for: then it gives them twice, or the query ends.
+/// A part keeps rows to remove duplicates only as far as there is memory. With less, it sends duplicates, or the query
+/// fails.
 #[test]
 fn distinct_rows_end_or_come_with_any_memory() {
     let data = wide(400);

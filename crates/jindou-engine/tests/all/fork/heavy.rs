@@ -1,4 +1,4 @@
-//! Rows go to the list of a heavy key; the list does not come to them.
+//! Rows are sent to the shard with the list of a heavy key, since requesting the list costs more.
 
 use super::Shards;
 use jindou_cluster::shards::ShardRequest;
@@ -9,14 +9,15 @@ use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Neighbours of the hub: getting their list takes longer than a message and its report.
+/// Number of neighbours of the hub. Requesting their list takes longer than sending a message with rows and a report.
 const HEAVY: usize = 60_000;
 
 fn node(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/{name}"))
 }
 
-/// Two of twelve nodes are at the hub, which many are near; the others are at places of their own. All that is near something leads on.
+/// Two of twelve nodes are at a hub that many nodes are near; the other ten are at places that one node each is near.
+/// The nodes that are near something have further edges (`next`).
 fn data() -> Vec<Quad> {
     let mut all = Vec::new();
     let mut put = |s: String, p: &str, o: String| {
@@ -66,7 +67,7 @@ fn rows_go_to_the_list_of_a_heavy_key() {
         }
         Ok(())
     }));
-    // As many steps as make it worth while to run them where the data is, although few rows are expected.
+    // There are many steps, so that it is worth running them at the shards although few rows are expected.
     let plan = shards.plan(
         "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { :all :has ?a . ?a :at ?h . ?x :near ?h . ?x :next ?b . ?b :next ?c . \
          ?c :next ?d . ?d :next ?e . ?e :next ?f . ?f :next ?g . ?g :next ?i . ?i :next ?j . ?j :next ?k }",
@@ -80,7 +81,8 @@ fn rows_go_to_the_list_of_a_heavy_key() {
     };
     let in_place = ran(ShardMode::InPlace);
     assert!(in_place.0 > 0);
-    // The list is asked for while messages take very long, as they may on a busy machine; short lists would be, however long they take.
+    // On a busy machine messages may seem so slow that requesting the list is better. Short lists would always be
+    // requested.
     let dynamic = (0..50)
         .map(|_| ran(ShardMode::Dynamic))
         .find(|d| d.0 == 0)

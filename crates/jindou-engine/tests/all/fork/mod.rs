@@ -1,5 +1,6 @@
-//! Fork-join over shards that are open in this process: random queries against `spareval`, with rows sent to their data always, by cost, or
-//! never; shards that fail, vanish or forget a query; cancellation, limits, early ends. No part is left behind.
+//! Fork-join over shards that are open in this process. Compares random queries with `spareval`, with rows sent to the
+//! data always, by cost, or never. Also tests shards that fail, vanish or forget a query, cancellation, limits, and
+//! early ends. No part of a query may be left behind.
 
 mod early;
 mod faults;
@@ -31,21 +32,21 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-/// Looks at a round of messages before it is sent: may fail it, wait, or panic.
+/// Called with each round of messages before it is sent. May make it fail, wait, or panic.
 type Look = dyn Fn(&[(u32, ShardRequest)]) -> Result<()> + Send + Sync;
 
-/// The way between shards, which can be made to fail.
+/// The connection between shards, which can be made to fail.
 struct Wire {
     near: NearShards,
-    /// Messages until one fails; none does below 0.
+    /// Number of rounds before one fails; none fails if it is negative.
     left: AtomicI64,
-    /// A message that fails ends its shard, rather than being lost.
+    /// True if all messages fail.
     is_dead: AtomicBool,
-    /// The number of the connections.
+    /// The number that identifies the connection to every shard.
     link: AtomicU64,
-    /// Replies whose lists are ids, and runs.
+    /// Number of replies with lists as ids, and with lists as runs of ids.
     lists: [AtomicU64; 2],
-    /// Messages with rows are answered after a while.
+    /// True if each round takes 20 ms longer.
     slow: AtomicBool,
     look: Mutex<Option<Arc<Look>>>,
 }
@@ -115,7 +116,7 @@ impl LocalShards for Local {
     }
 }
 
-/// Shards of one process, each of which has queries asked at it.
+/// The shards of one store, in this process. Queries are coordinated at one of them.
 struct Shards {
     _folder: tempfile::TempDir,
     wire: Arc<Wire>,
@@ -237,7 +238,7 @@ impl Shards {
         Ok((Answer::Rows(vec![], rows), ran))
     }
 
-    /// Waits until every part is gone, and what it held.
+    /// Waits until all parts have ended and released their memory.
     fn is_left_clean(&self) {
         let begun = Instant::now();
         while (self.hub.parts() > 0 || self.memory.used() > 0)
@@ -262,8 +263,8 @@ fn cut(rng: &mut Rng) -> (Sharding, u32) {
 
 const MODES: [ShardMode; 3] = [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace];
 
-/// Random queries over random data in shards; gives how many were compared, how many of them shards ran parts of, and how many had rows
-/// that were sent to other shards.
+/// Runs random queries over random data in shards. Returns how many were compared, how many of them ran in parts, and
+/// how many sent rows to other shards.
 fn random(seeds: std::ops::Range<u64>, queries: usize, edited: bool) -> [usize; 3] {
     let [mut compared, mut parted, mut sent] = [0; 3];
     for seed in seeds {
@@ -333,14 +334,14 @@ fn random_queries_over_changed_shards() {
     );
 }
 
-/// See docs/testing.md.
+/// A long test; docs/testing.md describes how to run it.
 #[test]
 #[ignore = "long: 20,000 random queries"]
 fn many_random_queries_over_shards() {
     many_random_queries(false);
 }
 
-/// See docs/testing.md.
+/// A long test; docs/testing.md describes how to run it.
 #[test]
 #[ignore = "long: 20,000 random queries"]
 fn many_random_queries_over_changed_shards() {
@@ -360,7 +361,7 @@ fn many_random_queries(edited: bool) {
     );
 }
 
-/// A graph whose answers have many rows on many shards.
+/// A graph for queries with many rows on all shards.
 fn wide(nodes: usize) -> Vec<Quad> {
     let node = |i: usize| oxrdf::NamedNode::new_unchecked(format!("http://e/n{}", i % nodes));
     let p = |s: &str| oxrdf::NamedNode::new_unchecked(format!("http://e/{s}"));
@@ -398,7 +399,8 @@ fn wide_shards(shards: u32) -> (Vec<Quad>, Shards) {
     (data, shards)
 }
 
-/// Each message of a query fails in turn: an error that names the shard, never an answer that lacks rows, and nothing is left behind.
+/// Each round of messages of a query fails in turn. The query then fails with an error that names the shard, never
+/// returns incomplete rows, and leaves nothing behind.
 #[test]
 fn a_message_that_fails_fails_the_query() {
     let (data, shards) = wide_shards(4);
@@ -412,7 +414,7 @@ fn a_message_that_fails_fails_the_query() {
             ..ExecOptions::default()
         };
         let snapshot_plan = {
-            // The plan is not what fails here.
+            // Planning also sends messages, which must not fail.
             shards.wire.left.store(-1, Ordering::SeqCst);
             let plan = shards.plan(text);
             shards.wire.left.store(at, Ordering::SeqCst);
@@ -441,7 +443,8 @@ fn a_message_that_fails_fails_the_query() {
     assert_eq!(got.bag(), want);
 }
 
-/// A server that was away for a moment has lost its part: the query fails within a second, though no message does.
+/// A server that was unreachable for a moment has lost its part, so the query fails within seconds, although all later
+/// messages arrive.
 #[test]
 fn a_connection_that_was_made_again_fails_the_query() {
     let (_, shards) = wide_shards(3);
@@ -472,7 +475,7 @@ fn queries_end_when_they_are_told_to() {
     let (_, shards) = wide_shards(3);
     let plan = shards.plan(FAR);
     shards.wire.slow.store(true, Ordering::SeqCst);
-    // A time limit.
+    // The query's deadline passes.
     let options = ExecOptions {
         cancel: CancelToken::with_deadline(Duration::from_millis(50)),
         ..ExecOptions::default()
@@ -487,7 +490,7 @@ fn queries_end_when_they_are_told_to() {
     assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
     assert!(begun.elapsed() < Duration::from_secs(2));
     shards.is_left_clean();
-    // A caller that cancels.
+    // The caller cancels the query.
     let options = ExecOptions::default();
     let got = std::thread::scope(|s| {
         let query = s.spawn(|| {
@@ -506,7 +509,7 @@ fn queries_end_when_they_are_told_to() {
     });
     assert!(matches!(got, Err(Error::Cancelled)), "{got:?}");
     shards.is_left_clean();
-    // Who wants few rows.
+    // The query needs only a few rows.
     shards.wire.slow.store(false, Ordering::SeqCst);
     let few = shards.plan(&format!("{FAR} LIMIT 3"));
     let mut sink = CollectSink::default();
@@ -524,7 +527,7 @@ fn queries_end_when_they_are_told_to() {
     shards.is_left_clean();
 }
 
-/// The memory of a query is limited at each shard, and where its rows come together.
+/// The memory of a query is limited at each shard and at the coordinator.
 #[test]
 fn memory_is_limited_at_every_shard() {
     let data = wide(3000);
@@ -548,7 +551,8 @@ fn memory_is_limited_at_every_shard() {
     assert!(refused > 0 && done > 0, "{refused} refused, {done} done");
 }
 
-/// Rows that nothing asks apart are sent as their number, and equal ones once.
+/// Rows that the query only counts or removes duplicates of are counted or removed at the parts, so fewer bytes are
+/// sent.
 #[test]
 fn counts_and_distinct_rows_are_made_where_the_rows_are() {
     let (data, shards) = wide_shards(4);
@@ -596,7 +600,7 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
     shards.is_left_clean();
 }
 
-/// Long messages under a budget that is nearly used up are refused with a word about memory; short ones are read.
+/// If the budget is nearly used up, long messages are rejected with an error about memory; short ones are still read.
 #[test]
 fn long_messages_have_memory_before_they_are_read() {
     let (_, shards) = wide_shards(3);
@@ -611,7 +615,7 @@ fn long_messages_have_memory_before_they_are_read() {
     assert!(take(1 << 20).is_err());
 }
 
-/// Bytes that are not a message, and messages of unknown queries.
+/// Bytes that are not a message, and messages for unknown queries, have no effect.
 #[test]
 fn messages_of_strangers_do_no_harm() {
     let (_, shards) = wide_shards(3);

@@ -1,5 +1,5 @@
-//! Steps that were damaged on their way and could be read all the same, run: answers that mean nothing, or errors, but no panic, no work
-//! past the time limit, and no memory that is left.
+//! Runs steps that were damaged in transfer and could still be decoded. Wrong rows and errors are acceptable, but no
+//! panics, no work beyond the time limit, and no memory that stays charged.
 
 use jindou_engine::{CountSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_model::{CancelToken, Error, MemoryBudget};
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_millis(200);
 
-/// Corrupts some bytes of the encoded steps and decodes the result; false if no corruption was accepted. Those of an
-/// exploration must fit one another, which servers check when they receive them.
+/// Damages some bytes of the encoded steps and decodes the result; returns false if no damage could be decoded. The
+/// steps of an exploration must fit one another, which servers check when they receive them.
 fn damage(list: &mut Vec<Step>, is_whole: bool, rng: &mut Rng) -> bool {
     let mut bytes = vec![];
     if !list.iter().all(is_sendable) || put_steps(list, &mut bytes).is_err() {
@@ -46,7 +46,7 @@ fn damage(list: &mut Vec<Step>, is_whole: bool, rng: &mut Rng) -> bool {
     false
 }
 
-/// Plans that were run.
+/// Runs damaged plans, and returns how many.
 fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
     let mut ran = 0;
     for seed in seeds {
@@ -106,8 +106,8 @@ fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
             let Ok(end) = end else {
                 panic!("seed {seed} panicked: {:#?}", plan.root);
             };
-            // Operators may find that columns they rely on are missing; nothing else may go wrong unnoticed, such as an
-            // index out of range.
+            // An operator may find that a column it needs is missing, and say so. Other internal errors are bugs, such
+            // as an index out of range.
             if let Err(Error::Internal(said)) = end {
                 assert!(
                     said.contains("invariant violated") || said.contains("unreachable code"),

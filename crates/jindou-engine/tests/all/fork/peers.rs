@@ -1,4 +1,4 @@
-//! Peers that say what no peer says, many queries at once in few places, and starts of every size.
+//! Servers that send invalid messages, many queries on few places, and starts of every size.
 
 use super::faults::{run, some_shards, tag, within};
 use super::{MODES, Shards, wide};
@@ -20,7 +20,7 @@ const RUN: u8 = 7;
 
 const CHAIN: &str = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?c a :C1 }";
 
-/// A message's bytes: the query's name, a tag, and numbers of eight or four bytes.
+/// The bytes of a message: the query's name, a tag, and numbers of eight or four bytes.
 struct Said(Vec<u8>);
 
 impl Said {
@@ -39,7 +39,7 @@ impl Said {
     }
 }
 
-/// Messages that a broken peer that knows a query's name may send to a part and to the coordinator.
+/// Messages that a faulty server which knows a query's name may send to a part or to the coordinator.
 fn odd_messages(name: &[u8], begin: &[u8]) -> Vec<Vec<u8>> {
     let said = |tag| Said::new(name, tag);
     let report = |from| said(3).short(&[from]);
@@ -48,7 +48,7 @@ fn odd_messages(name: &[u8], begin: &[u8]) -> Vec<Vec<u8>> {
         begin.to_vec(),
         said(1).long(&[7]).0.into_iter().chain([0]).collect(),
         said(1).long(&[7]).0.into_iter().chain([1]).collect(),
-        // Rows: number, step, rows, columns.
+        // Messages with rows: number, step, number of rows, columns.
         said(2)
             .long(&[9])
             .short(&[1])
@@ -80,7 +80,7 @@ fn odd_messages(name: &[u8], begin: &[u8]) -> Vec<Vec<u8>> {
             .long(&[1])
             .short(&[u32::MAX - 1])
             .0,
-        // Reports: completed, spawned, rows, columns, counts.
+        // Reports: numbers of processed messages, numbers of sent messages, rows, columns, counts.
         report(0)
             .long(&none)
             .long(&[u64::MAX])
@@ -122,7 +122,8 @@ fn odd_messages(name: &[u8], begin: &[u8]) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Each of them, said to each shard while the query runs: it fails, or has the right answer, and nothing is left behind.
+/// Each of these messages is sent to each shard while the query runs. The query fails or has the right answer, and
+/// leaves nothing behind.
 #[test]
 fn a_peer_may_say_anything() {
     let data = wide(200);
@@ -140,7 +141,7 @@ fn a_peer_may_say_anything() {
             };
             match bytes[12] {
                 BEGIN => *begin.lock().unwrap() = bytes.clone(),
-                // The part is there, and has nothing to do yet.
+                // The part has begun, but has no work yet.
                 START if !said_here.swap(true, Ordering::SeqCst) => {
                     let begin = begin.lock().unwrap().clone();
                     let odd = odd_messages(&bytes[..12], &begin);
@@ -161,7 +162,8 @@ fn a_peer_may_say_anything() {
         match got {
             Ok(rows) if rows == want => right += 1,
             Ok(rows) => odd.push((to, at, rows)),
-            // Work that nothing sent leaves the ledger uneven for ever: the time limit ends it.
+            // After a report about a message that was never sent, the ledger never becomes balanced, and the time limit
+            // ends the query.
             Err(Error::Timeout(_)) => failed += 1,
             Err(Error::Shard { .. } | Error::Internal(_) | Error::Cancelled) => failed += 1,
             Err(e) => panic!("message {at} to {to}: {e}"),
@@ -173,12 +175,12 @@ fn a_peer_may_say_anything() {
         *shards.wire.look.lock().unwrap() = None;
         shards.is_left_clean();
     }
-    // Rows that fit the query are believed: those of message 6 and 7, which go through steps that they do not match.
+    // Messages 6 and 7 have rows that fit the query; these are accepted, but the steps find no matches for them.
     assert!(odd.is_empty(), "{odd:?}, {want} rows");
     assert!(right > 10 && failed > 10, "{right} right, {failed} failed");
 }
 
-/// An end that overtakes the beginning, as it may when a query is given up while it begins.
+/// A part whose `End` message arrives before its `Begin` message, as may happen if a query ends while it begins.
 #[test]
 fn a_part_that_ended_before_it_began_is_not_begun() {
     let data = wide(60);
@@ -193,7 +195,7 @@ fn a_part_that_ended_before_it_began_is_not_begun() {
     }));
     run(&shards, CHAIN, ShardMode::Fork, &ExecOptions::default()).unwrap();
     let mut begin = begin.lock().unwrap().clone();
-    // Another query's number.
+    // Change the query's number, so that the message begins a part of another query.
     begin[4] ^= 0x55;
     let end = Said::new(&begin[..12], 6).0;
     shards.hub.take(1, &end).unwrap();
@@ -205,7 +207,7 @@ fn a_part_that_ended_before_it_began_is_not_begun() {
     shards.is_left_clean();
 }
 
-/// A number of places, of which each thread has one at most.
+/// A pool with a number of places. A thread holds at most one.
 #[derive(Debug)]
 struct Places {
     free: Mutex<usize>,
@@ -251,7 +253,8 @@ impl WorkerPool for Places {
     }
 }
 
-/// Many random queries at once, all threads of which share one place: nothing waits for ever, and every answer is right.
+/// Many random queries run at once, and all their threads share one place: none waits for ever, and all answers are
+/// right.
 #[test]
 fn queries_share_one_place() {
     let mut rng = Rng::new(4);
@@ -299,7 +302,7 @@ fn queries_share_one_place() {
     assert_eq!(*pool.free.lock().unwrap(), 1);
 }
 
-/// A hub whose list has so many members that they are given in pages, of which other shards have most of the next edges.
+/// A graph with a hub whose list is divided into pages if it is long. Most of the next edges are on other shards.
 fn hub(leaves: usize) -> Vec<Quad> {
     let node = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
     let mut out = Vec::new();
@@ -321,7 +324,7 @@ fn hub(leaves: usize) -> Vec<Quad> {
     out
 }
 
-/// Starts of less than a page, just one, and several; with memory for all rows at once, and without.
+/// Starts of less than a page, of exactly one, and of several; with enough memory for all rows at once, and without.
 #[test]
 fn a_start_at_a_hub_is_made_in_pages() {
     for leaves in [1, 3, 65_536, 65_537, 200_000] {
@@ -343,7 +346,7 @@ fn a_start_at_a_hub_is_made_in_pages() {
     }
 }
 
-/// Far more shards than there are ids to own: most have nothing, and say so.
+/// With far more shards than vertices, most shards have no data, and report that.
 #[test]
 fn most_shards_may_be_empty() {
     let data = wide(10);
@@ -356,7 +359,7 @@ fn most_shards_may_be_empty() {
     }
 }
 
-/// Takes its time over each batch, as a reader at the end of a slow line does.
+/// A sink that takes a while for each batch, like a reader at the end of a slow connection.
 struct Slow(usize);
 
 impl Sink for Slow {
@@ -367,7 +370,8 @@ impl Sink for Slow {
     }
 }
 
-/// A result of several times the memory that the query may use, taken slowly: parts wait for the coordinator, and it for the reader.
+/// A result several times as large as the query's memory, read slowly: parts wait for the coordinator, which waits for
+/// the reader.
 #[test]
 fn a_long_result_is_taken_slowly_in_little_memory() {
     let data = wide(3000);
@@ -387,7 +391,8 @@ fn a_long_result_is_taken_slowly_in_little_memory() {
     shards.is_left_clean();
 }
 
-/// An exploration that another shard was to run at once, and that takes longer than those who answer have time for, is run here.
+/// An exploration that another shard is to run at once, but that takes too long there, is run by the coordinator
+/// instead.
 #[test]
 fn a_light_exploration_that_takes_long_is_run_in_place() {
     let data = wide(60);
@@ -398,7 +403,7 @@ fn a_light_exploration_that_takes_long_is_run_in_place() {
             format!("PREFIX : <http://e/> SELECT * {{ :n{node} :p ?b . ?b :p ?c . ?c :p ?d }}");
         let want = answer(&data, &text).unwrap().bag();
         for is_slow in [false, true] {
-            // Lists that the other shard asks for once it was told to run the exploration.
+            // Delay the first list that the other shard requests after it was asked to run the exploration.
             let told = Arc::new(AtomicBool::new(false));
             let lists = AtomicBool::new(is_slow);
             let seen = Arc::clone(&told);

@@ -1,4 +1,4 @@
-//! Lists of other shards that are intersected, some of which come as runs of ids.
+//! Intersections of lists of other shards, some of which are sent as runs of consecutive ids.
 
 use super::{MODES, Shards, cut};
 use jindou_cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest};
@@ -18,7 +18,8 @@ fn node(kind: &str, number: usize) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/{kind}{number:05}"))
 }
 
-/// Students, departments and universities: who is a member of what, what is a part of what, whose degree is from where.
+/// Edges from students to their departments, from departments to their universities, and from students to the
+/// universities of their degrees.
 struct Data {
     member: Edges,
     part: Edges,
@@ -26,7 +27,7 @@ struct Data {
 }
 
 impl Data {
-    /// Departments whose members mostly follow one another, and universities whose students are everywhere.
+    /// Departments whose members mostly have consecutive ids, and universities whose graduates do not.
     fn random(rng: &mut Rng) -> Self {
         let universities = 1 + rng.below(8);
         let departments = 1 + rng.below(30);
@@ -70,8 +71,8 @@ impl Data {
         quads.collect()
     }
 
-    /// Departments, universities and students such that the student is a member of the department and has a degree from the university
-    /// that it is a part of.
+    /// Names of all departments, universities and students such that the student is a member of the department and has
+    /// a degree from the university of the department.
     fn triangles(&self) -> Vec<String> {
         let mut found = Vec::new();
         for &(s, d) in &self.member {
@@ -124,11 +125,12 @@ fn shared_lists_over_shards_are_one_store_s() {
         }
     }
     assert!(found > 1000, "{found} triangles");
-    // How many messages there are depends on how long they take.
+    // The number of messages is not fixed, since it depends on how long they take.
     assert!(lists.iter().all(|&n| n > 20), "{lists:?} replies");
 }
 
-/// The members of a department have consecutive ids, which are sent as one run: few bytes for any number of them.
+/// The members of a department have consecutive ids, which are sent as one run: few bytes, however many members there
+/// are.
 #[test]
 fn ids_that_follow_one_another_are_sent_as_runs() {
     const MEMBERS: usize = 200;
@@ -161,12 +163,12 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
     let degrees = bytes("?z :part ?y . ?x :degree ?y");
     assert_eq!(members.0, 100 * MEMBERS);
     assert!(members.1 < 10_000, "{members:?}");
-    // Every seventh student is not a run.
+    // The students with degrees of one university have every seventh id, so they cannot be sent as runs.
     assert!(degrees.1 > 10_000, "{degrees:?}");
 }
 
-/// Of several keys only the first one's list may be longer than requested, even if it is empty: the asking side refuses
-/// more.
+/// Of several lists in a reply, only the first may be longer than requested, even if it is empty; the requesting side
+/// rejects replies with more.
 #[test]
 fn no_list_but_the_first_is_longer_than_was_asked_for() {
     let data = Data {
@@ -184,7 +186,7 @@ fn no_list_but_the_first_is_longer_than_was_asked_for() {
         .unwrap();
     let blocks = shards.snapshot.as_sharded().map(Sharded::blocks).unwrap();
     let mut asked = 0;
-    // The first five departments have members.
+    // The first five departments have members, the others have none.
     for (full, empty) in (0..5).flat_map(|f| (5..10).map(move |e| (f, e))) {
         let [full, empty] = [full, empty].map(|d| id(&format!("<http://e/d{d:05}")).0);
         let [at, other] = [full, empty].map(|d| blocks.place(d).unwrap().shard);

@@ -1,5 +1,5 @@
-//! ORDER BY with LIMIT over shards, which hold back what cannot be among the first: the rows of one store in the order of one store, and how
-//! many of them shards give.
+//! ORDER BY with LIMIT over shards, which do not send rows that cannot be among the first ones. Compares the rows with
+//! those of the same data in one store, and checks how many rows are sent.
 
 use super::{MODES, Shards, cut};
 use jindou_engine::{
@@ -28,7 +28,8 @@ pub fn named(s: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/{s}"))
 }
 
-/// A value of any kind, many of them equal. Texts are canonical: `spareval` computes with values and forgets the text.
+/// A random value of any kind; many are equal. Their texts are canonical, since `spareval` does not preserve other
+/// texts.
 fn value(rng: &mut Rng, spread: usize) -> Term {
     let n = rng.below(spread) as i64 - spread as i64 / 3;
     let text = format!(
@@ -89,7 +90,7 @@ fn data(rng: &mut Rng, nodes: usize) -> Vec<Quad> {
     out
 }
 
-/// One store, whose answers are those of any number of shards.
+/// The same data in a store without shards, for the expected answers.
 struct One {
     _folder: tempfile::TempDir,
     base: Arc<Base>,
@@ -119,7 +120,7 @@ impl One {
         sink.rows().map(row).collect()
     }
 
-    /// True if ORDER BY puts neither term first.
+    /// True if ORDER BY does not sort one of the two terms before the other.
     fn is_equal(&self, a: &Option<Term>, b: &Option<Term>) -> bool {
         let (Some(x), Some(y)) = (a, b) else {
             return a.is_none() && b.is_none();
@@ -137,7 +138,7 @@ impl One {
     }
 }
 
-/// A query in three parts: with order and limit, without either, and the columns that it sorts by.
+/// A query with ORDER BY and LIMIT, the same query without them, and the columns that it sorts by.
 struct Sorted {
     text: String,
     whole: String,
@@ -216,7 +217,7 @@ fn sorted(rng: &mut Rng, rows: usize) -> Sorted {
     Sorted { text, whole, by }
 }
 
-/// Rows that were held back, as the profile says.
+/// Number of rows that were not sent, as the profile says.
 pub fn held(ran: &ExecutionOutcome) -> u64 {
     let line = ran.details.lines().find(|l| l.contains("rows held back"));
     line.map_or(0, |l| {
@@ -225,7 +226,8 @@ pub fn held(ran: &ExecutionOutcome) -> u64 {
     })
 }
 
-/// The answer's rows are rows of the whole, no more often, and sort as those of one store do.
+/// Checks that the rows have the same sort keys as those of an unsharded store, and that each is a row of the query
+/// without LIMIT (`whole`), at most as often as there.
 fn is_right(one: &One, query: &Sorted, got: &[Row], whole: &Answer, context: &str) {
     let want = one.answer(&query.text);
     assert_eq!(got.len(), want.len(), "{context}");
@@ -248,7 +250,7 @@ fn is_right(one: &One, query: &Sorted, got: &[Row], whole: &Answer, context: &st
     }
 }
 
-/// Random queries; gives how many were compared, and for how many shards held rows back.
+/// Runs random queries. Returns how many were compared, and in how many of them shards did not send some rows.
 fn random(seeds: std::ops::Range<u64>, queries: usize) -> [usize; 2] {
     let mut counts = [0; 2];
     for seed in seeds {
@@ -293,7 +295,7 @@ fn the_first_rows_over_shards_are_those_of_one_store() {
     assert!(found[0] == 15 * 16 * 2 && found[1] > 20, "{found:?}");
 }
 
-/// See docs/testing.md.
+/// A long test; docs/testing.md describes how to run it.
 #[test]
 #[ignore = "long: 10,000 random queries"]
 fn the_first_rows_of_many_random_queries() {
@@ -306,7 +308,7 @@ fn the_first_rows_of_many_random_queries() {
     assert!(found[0] == 250 * 20 * 2 && found[1] > 500, "{found:?}");
 }
 
-/// As many different values as nodes, in random order; `EDGES * EDGES` ways lead to each.
+/// As many distinct values as nodes, in random order; each is the end of `EDGES * EDGES` paths.
 const EDGES: usize = 5;
 
 fn ways(nodes: usize) -> Vec<Quad> {
@@ -337,7 +339,7 @@ fn ways_shards(nodes: usize, shards: u32) -> Shards {
     Shards::new(&ways(nodes), sharding, 1, THREADS)
 }
 
-/// Sum of what stands before a word in the lines of all shards.
+/// Sum of the numbers before a word in the profile's lines of all shards.
 pub fn sum(ran: &ExecutionOutcome, word: &str) -> u64 {
     let lines = ran.details.lines().filter(|l| l.starts_with("shard "));
     let before = |l: &str| {
@@ -347,8 +349,8 @@ pub fn sum(ran: &ExecutionOutcome, word: &str) -> u64 {
     lines.filter_map(before).sum()
 }
 
-/// A worker gives `k (1 + ln(n / k))` of n rows in random order, as many as it gives before it looks at terms, and batches that are too small
-/// to look at, of which there is no more than one a message. The rows of a worker are more than those of a message.
+/// Of n rows in random order, a worker sends about `k (1 + ln(n / k))`, in addition to the rows before it compares
+/// terms, and those in batches that are too small to compare, of which there is at most one per message.
 #[test]
 fn few_of_many_rows_are_given() {
     const FEW: f64 = 32.0;
@@ -361,7 +363,7 @@ fn few_of_many_rows_are_given() {
             .answer(&text, ShardMode::Fork, &ExecOptions::default())
             .unwrap();
         let Answer::Rows(_, got) = got else { panic!() };
-        // Each of the first values has this many rows.
+        // Each value occurs in this many rows.
         let value = |place: usize| match way {
             "?x" => (place / EDGES / EDGES) as i64,
             _ => (NODES - 1 - place / EDGES / EDGES) as i64,
@@ -376,7 +378,7 @@ fn few_of_many_rows_are_given() {
         let early = (4.0 * k).max(256.0);
         let each = rows as f64 / workers;
         let looked = k * (1.0 + (each / k).ln());
-        // Six standard deviations of a sum whose variance is below its mean.
+        // Six standard deviations above the mean of a sum whose variance is below its mean.
         let looked = workers * looked + 6.0 * (workers * looked).sqrt();
         let bound = looked + workers * early + FEW * sum(&ran, " messages") as f64;
         println!(
@@ -389,7 +391,7 @@ fn few_of_many_rows_are_given() {
     shards.is_left_clean();
 }
 
-/// Where all rows are shown, all are given, and nothing is asked for to compare them.
+/// If all rows are needed, all are sent, and no terms are requested to compare them.
 #[test]
 fn all_rows_are_given_where_all_are_shown() {
     let shards = ways_shards(400, 3);
@@ -406,7 +408,7 @@ fn all_rows_are_given_where_all_are_shown() {
     shards.is_left_clean();
 }
 
-/// Limits of memory end the query, or let more rows pass; they make no wrong answer.
+/// A memory limit makes the query fail, or more rows pass, but never makes the answer wrong.
 #[test]
 fn the_first_rows_within_limits_of_memory() {
     let shards = ways_shards(1000, 3);
@@ -433,7 +435,7 @@ fn the_first_rows_within_limits_of_memory() {
     assert!(refused > 0 && done > 0, "{refused} refused, {done} done");
 }
 
-/// A part is not begun that is told to order its rows by a column that they do not have, and one that can be is.
+/// A part whose rows are to be sorted by a column that they do not have is rejected; with a valid column, it begins.
 #[test]
 fn a_column_that_is_not_there_is_refused() {
     let shards = ways_shards(60, 3);
@@ -452,11 +454,12 @@ fn a_column_that_is_not_there_is_refused() {
         out.push(0);
         out.extend((steps.len() as u64).to_le_bytes());
         out.extend(&steps);
-        // The graph as the bases are, no choice of servers, and no time limit.
+        // The shard as it was loaded, no choice of servers, and no time limit.
         out.extend([0u64, 0].map(u64::to_le_bytes).as_flattened());
         out.extend(u64::MAX.to_le_bytes());
         out.extend((1u64 << 20).to_le_bytes());
-        // Always sent; each row; the first by the column: ascending, alone, ten of them; no profile.
+        // Rows are always sent, with duplicates; the first ten by the column, ascending, which is the only sort key; no
+        // profile.
         out.extend([2, 0, 1]);
         out.extend(column.to_le_bytes());
         out.extend([0, 1]);

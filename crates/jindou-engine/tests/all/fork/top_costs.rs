@@ -1,4 +1,4 @@
-//! The costs of the first rows of an ORDER BY with LIMIT, with rows that are held back at the shards and without.
+//! Measures the costs of ORDER BY with LIMIT, with and without shards that leave out rows.
 
 use super::Shards;
 use super::top::{held, named, sum};
@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Shards that are not told which rows come first.
+/// An executor that does not tell the shards that only the first rows are needed.
 struct Untold(Arc<dyn Executor>);
 
 impl Executor for Untold {
@@ -49,15 +49,15 @@ impl Executor for Untold {
     }
 }
 
-/// Costs of a run.
+/// The costs of one query.
 struct Costs {
-    /// Rows that were given.
+    /// Rows that were sent to the coordinator.
     rows: u64,
-    /// Rounds and bytes of the coordinator's questions.
+    /// Round trips and bytes of the coordinator's requests for data.
     coordinator: [u64; 2],
-    /// Messages and bytes of the parts.
+    /// Messages of the parts, and their bytes.
     parts: [u64; 2],
-    /// Rounds and bytes of the parts' questions.
+    /// Round trips and bytes of the parts' requests for data.
     questions: [u64; 2],
     time: Duration,
 }
@@ -112,7 +112,7 @@ fn costs(shards: &Shards, text: &str, is_told: bool, all: u64) -> Costs {
     }
 }
 
-/// Students with different names, few departments, few grades, and scores that may be equal.
+/// Students with distinct names, few departments and grades, and scores some of which are equal.
 fn students(n: usize) -> Vec<Quad> {
     let mut rng = Rng::new(1);
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Random operator trees that keep the plan's contracts.
+//! Makes random operator trees that satisfy the contracts of a plan.
 
 use super::world::{Rng, World};
 use jindou_model::{Direction, PredicateId};
@@ -12,13 +12,13 @@ use jindou_plan::{
 use jindou_plan::sparql::{Expression, Variable};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Slots of an operator's rows, and whether they are bound in all of them.
+/// Slots of an operator's rows, with true for those that are bound in all of them.
 pub type Slots = BTreeMap<Slot, bool>;
 
 pub struct Maker<'w> {
     pub rng: Rng,
     pub world: &'w World,
-    /// Slots that hold ids of the store (never numbers or truths) in every row.
+    /// Slots that may have computed terms (numbers or booleans), which steps must not read.
     pub made: BTreeSet<Slot>,
     pub next: Slot,
 }
@@ -41,7 +41,7 @@ impl Maker<'_> {
             .collect()
     }
 
-    /// Slots that a step may read.
+    /// A random slot that a step may read.
     pub fn sure(&mut self, slots: &Slots) -> Option<Slot> {
         let list: Vec<Slot> = slots
             .iter()
@@ -235,7 +235,8 @@ impl Maker<'_> {
         )
     }
 
-    /// A tree. `outer`: the slots of the rows around it, if it is dependent; `wise`: it may only use what runs on many rows.
+    /// A random tree. `outer` are the slots of the outer rows if it is dependent; `wise` trees contain only operators
+    /// that run on a batch of outer rows at once.
     pub fn tree(&mut self, depth: usize, outer: Option<&Slots>, wise: bool) -> (Operator, Slots) {
         if depth == 0 {
             return match outer {

@@ -1,4 +1,4 @@
-//! Random operator trees against a model that follows each operator's contract row by row.
+//! Compares random operator trees with a model that computes each operator's definition row by row.
 
 mod maker;
 mod model;
@@ -121,7 +121,7 @@ fn many(from: u64, to: u64) {
     );
 }
 
-/// Products of products: the model would take too long. Measured by the engine's own number of rows, with a limit.
+/// True for products of products, for which the model would take too long: the engine itself returns too many rows.
 fn too_large(root: &Operator, world: &World) -> bool {
     fn parts<'o>(op: &'o Operator, out: &mut Vec<&'o Operator>) {
         out.push(op);

@@ -1,4 +1,4 @@
-//! The meaning of each operator, row by row.
+//! The definition of each operator, computed row by row.
 
 use super::world::{Row, V, World};
 use jindou_model::Direction;
@@ -127,7 +127,7 @@ impl Model<'_> {
         out
     }
 
-    /// Rows of an operator that binds a slot to COALESCE of variables, the only expressions of random trees.
+    /// Rows of an operator that binds a slot to a COALESCE of variables, the only kind of expression in random trees.
     fn extended(&self, op: &operator::Extend, outer: &Row) -> Vec<Row> {
         let Expression::Coalesce(list) = &*op.value.expression else {
             panic!()
@@ -237,7 +237,7 @@ impl Model<'_> {
         }
     }
 
-    /// All pairs of a path, by definition.
+    /// All pairs of nodes that a path connects, by the definition of SPARQL 1.1 §18.
     pub fn pairs(&self, path: &Path) -> BTreeSet<(u32, u32)> {
         let nodes: BTreeSet<u32> = self.world.edges.iter().flat_map(|e| [e.0, e.2]).collect();
         let same = || nodes.iter().map(|n| (*n, *n)).collect::<BTreeSet<_>>();
@@ -288,7 +288,7 @@ impl Model<'_> {
     }
 }
 
-/// Both are bound, and the comparison is true: of IRIs only `=` can be.
+/// True if both slots are bound and the comparison is true; for IRIs that can only be `=`.
 fn is_match(m: &Match, l: &Row, r: &Row) -> bool {
     let (Some(a), Some(b)) = (l.get(&m.left), r.get(&m.right)) else {
         return false;

@@ -1,4 +1,4 @@
-//! A small store, and the values and rows that the model computes with.
+//! A small store, and the values and rows with which the model computes.
 
 use jindou_model::term;
 use jindou_plan::Slot;
@@ -27,7 +27,7 @@ impl Rng {
     }
 }
 
-/// A cell's value. Terms that a query makes are numbers and booleans; the store has none of them.
+/// A value in a row. The terms that queries create are numbers and booleans, which the store does not have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum V {
     Id(u32),

@@ -1,5 +1,5 @@
-//! A graph that no file and no load made: quads in ordinary memory, terms behind a source that is asked in batches, ids that
-//! mean nothing, no value ranks. What planner and engine answer over it, they answer over whatever keeps to `Graph`.
+//! A graph that was not loaded from files: quads in ordinary memory, terms behind a source that answers requests in
+//! batches, ids without an order, no value ranks. It tests that planner and engine rely only on what `Graph` promises.
 
 use jindou_graph::segment::{EdgeView, Packing, Segment, SegmentArrays, SegmentBuilder};
 use jindou_graph::sets::{CharacteristicSets, SetRun};
@@ -16,11 +16,11 @@ type IdQuad = [u32; 4];
 
 pub struct HeapGraph {
     terms: SlowTerms,
-    /// Terms of predicates.
+    /// Vertex id of each predicate.
     predicates: Vec<u32>,
     numbers: FxHashMap<u32, u32>,
     quads: BTreeSet<IdQuad>,
-    /// By predicate and direction: the default graph's, the named graphs'.
+    /// For each predicate and direction: the segment of the default graph, and that of the named graphs.
     segments: Vec<[[SegmentArrays; 2]; 2]>,
     packing: Packing,
     graphs: Vec<u32>,
@@ -31,9 +31,9 @@ pub struct HeapGraph {
     statistics: Statistics,
 }
 
-/// Terms as another process might have them.
+/// A source of terms as another process could be, with a count of requests.
 struct SlowTerms {
-    /// The term of id 1 comes first.
+    /// Canonical bytes by id, beginning with id 1.
     terms: Vec<Vec<u8>>,
     ids: FxHashMap<Vec<u8>, u32>,
     requests: AtomicUsize,
@@ -47,7 +47,7 @@ impl TermSource for SlowTerms {
 
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        // Answers come in any order.
+        // In reverse order, since answers may come in any order.
         for (at, &id) in ids.iter().enumerate().rev() {
             if let Some(t) = (id as usize).checked_sub(1).and_then(|i| self.terms.get(i)) {
                 take(at, t);
@@ -69,7 +69,7 @@ fn distinct(keys: impl Iterator<Item = u32>) -> u32 {
 }
 
 impl HeapGraph {
-    /// Quads as canonical bytes, graph empty for the default graph.
+    /// Builds a graph from quads as canonical bytes; the graph is empty for the default graph.
     pub fn new<'q>(quads: impl IntoIterator<Item = &'q [Vec<u8>; 4]>) -> Self {
         let quads: Vec<&[Vec<u8>; 4]> = quads.into_iter().collect();
         let all: BTreeSet<&Vec<u8>> = quads.iter().flat_map(|q| q.iter()).collect();
@@ -120,7 +120,8 @@ impl HeapGraph {
         it
     }
 
-    /// A run and two sets for each vertex: the dullest numbering there is.
+    /// Sets the characteristic sets: each vertex is a run of its own with two sets, as if there were no clustering at
+    /// all.
     fn know_sets(&mut self) {
         for v in 1..=self.terms.terms.len() as u32 {
             let mut set = |at: usize| {
@@ -201,7 +202,7 @@ impl HeapGraph {
     }
 }
 
-/// The segments of a predicate: the default graph's and the named graphs', with keys at `key` of a quad.
+/// The segments of a predicate for the default graph and for the named graphs; keys are at position `key` of a quad.
 fn segments(quads: &BTreeSet<IdQuad>, p: u32, key: usize, packing: &Packing) -> [SegmentArrays; 2] {
     let mut edges: Vec<[u32; 3]> = quads
         .iter()
@@ -350,7 +351,7 @@ fn terms_of_elsewhere_are_asked_in_batches() {
         assert_eq!(decoder.canonical(id).unwrap(), Some(&name[..]));
     }
     assert_eq!(requests(), 2);
-    // One that was not fetched is asked for by itself.
+    // A term that was not prefetched needs a request of its own.
     decoder.prefetch(&ids[..5]);
     assert_eq!(decoder.canonical(ids[7]).unwrap(), Some(&names[7][..]));
     assert_eq!(requests(), 4);

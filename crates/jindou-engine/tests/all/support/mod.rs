@@ -1,5 +1,5 @@
-//! Random small graphs with edits laid over them, random queries, and two oracles: a nested loop over the quads
-//! for patterns, and `spareval` on an `oxrdf` dataset for everything.
+//! Random small graphs with updates, random queries, and two oracles: a nested loop over the quads for patterns, and
+//! `spareval` on an `oxrdf` dataset for whole queries.
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_graph::Graph;
@@ -17,7 +17,7 @@ pub mod heap;
 
 pub use heap::HeapGraph;
 
-/// splitmix64.
+/// The random generator splitmix64.
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -40,7 +40,8 @@ impl Rng {
 
 pub const TYPE: &str = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
 
-/// Literals that are hard: equal values of different forms, NaN, ill-typed, zones, language tags.
+/// Literals that are hard to compare: equal values with different texts, NaN, ill-typed literals, time zones, language
+/// tags.
 pub const LITERALS: [&str; 26] = [
     "1",
     "\"01\"^^xsd:integer",
@@ -73,7 +74,7 @@ pub const LITERALS: [&str; 26] = [
 const PREFIX: &str = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ";
 
 fn literal(text: &str) -> Vec<u8> {
-    // Through the SPARQL parser, so that the forms are the same as in queries.
+    // Parsed by the SPARQL parser, so that it has the same form as in queries.
     let q = parse(&format!("{PREFIX} SELECT * {{ ?s :p {text} }}")).unwrap();
     let pattern = spargebra::algebra::GraphPattern::from(&**q.pattern());
     fn find(p: &spargebra::algebra::GraphPattern) -> Option<Term> {
@@ -103,12 +104,12 @@ pub type Row = Vec<Option<Term>>;
 
 pub struct World {
     _folder: tempfile::TempDir,
-    /// A store's, mostly with edits.
+    /// A store, mostly with updates; or a [`HeapGraph`].
     pub graph: Box<dyn Graph>,
-    /// Subject, predicate, object, graph in canonical bytes; graph empty for the default graph.
+    /// All quads as canonical bytes: subject, predicate, object, graph (empty for the default graph).
     pub quads: BTreeSet<[Vec<u8>; 4]>,
-    /// The dataset that each of [`FROM`] describes. (Spareval repeats an edge of two FROM graphs; their merge
-    /// has it once.)
+    /// The dataset that each of [`FROM`] describes. (`spareval` repeats an edge that is in two FROM graphs; in their
+    /// merge it occurs once.)
     pub datasets: Vec<Dataset>,
     pub large: bool,
 }
@@ -163,7 +164,7 @@ impl World {
             q
         };
         let mut quads: Vec<[Vec<u8>; 4]> = (0..count).map(|_| quad(rng)).collect();
-        // The same edge in several graphs.
+        // Some edges are in several graphs.
         for i in 0..quads.len() {
             if graphs && rng.chance(15) {
                 let mut q = quads[i].clone();
@@ -205,7 +206,7 @@ impl World {
         }
     }
 
-    /// The same quads in a graph that is not a store.
+    /// The same quads, in a graph that is not a store.
     pub fn on_heap(self) -> Self {
         Self {
             graph: Box::new(HeapGraph::new(&self.quads)),
@@ -214,7 +215,7 @@ impl World {
     }
 }
 
-/// Dataset clauses: text, graphs merged to the default graph, named graphs.
+/// Dataset clauses: their text, the graphs merged into the default graph, and the named graphs.
 pub const FROM: [(&str, &[&str], &[&str]); 4] = [
     ("", &[], &[]),
     ("FROM :g0 ", &["<http://e/g0>"], &[]),
@@ -250,7 +251,7 @@ fn oxrdf_quad(q: &[Vec<u8>; 4]) -> Quad {
     Quad::new(subject, p, decode(&q[2]), g)
 }
 
-/// A few changes to a store; their predicates are the base's.
+/// Makes a few changes to a store, for predicates that the base has; `truth` is updated accordingly.
 fn patched(
     rng: &mut Rng,
     base: &Arc<Base>,
@@ -280,21 +281,21 @@ fn patched(
     changed(plain, changes)
 }
 
-/// A random query's text, and whether the order of its rows can be compared key by key.
+/// A random query.
 pub struct Question {
     pub text: String,
     pub limit: Option<usize>,
     pub offset: usize,
     /// The text without ORDER BY, LIMIT and OFFSET.
     pub unordered: String,
-    /// All its rows before DISTINCT, COUNT and the like, one more than [`MOST_ROWS`] at most.
+    /// A query for all its rows before DISTINCT, COUNT and the like; at most [`MOST_ROWS`] + 1.
     pub probe: String,
     pub order: Option<(String, bool)>,
-    /// Number of the text's clause in [`FROM`]; `unordered` has none.
+    /// Number of the text's dataset clause in [`FROM`]. `unordered` has no such clause.
     pub from: usize,
 }
 
-/// Questions with more rows are passed over: products of everything with everything prove nothing more.
+/// Queries with more rows are skipped, since large products take long and test nothing more.
 pub const MOST_ROWS: usize = 10_000;
 
 const VARS: [&str; 5] = ["?a", "?b", "?c", "?d", "?e"];
@@ -368,7 +369,7 @@ fn condition(rng: &mut Rng, depth: usize) -> String {
     format!("({a}) {} ({b})", rng.pick(&["&&", "||"]))
 }
 
-/// Patterns and a condition, without braces around them.
+/// Random patterns and a condition, without braces around them.
 fn random_body(rng: &mut Rng, large: bool) -> String {
     let mut body = String::new();
     let most = if large { 2 } else { 4 };
@@ -384,7 +385,7 @@ fn random_body(rng: &mut Rng, large: bool) -> String {
         }
         body.push_str(&p);
     }
-    // A blank node label may not be used in two groups: patterns in GRAPH have none.
+    // A blank node label must not be used in two groups, so patterns in GRAPH have variables instead.
     if body.contains("GRAPH") {
         body = body.replace("_:x0", "?c").replace("_:x1", "?d");
     }
@@ -394,7 +395,7 @@ fn random_body(rng: &mut Rng, large: bool) -> String {
     body
 }
 
-/// A SELECT clause, and the GROUP BY for it. Keeps those of `vars` that may be sorted by.
+/// A random SELECT clause, and the GROUP BY for it. Removes those of `vars` by which the rows cannot be sorted.
 fn random_select(rng: &mut Rng, body: &str, vars: &mut Vec<&'static str>) -> (String, String) {
     let none = String::new;
     match rng.below(12) {
@@ -414,7 +415,7 @@ fn random_select(rng: &mut Rng, body: &str, vars: &mut Vec<&'static str>) -> (St
                 none(),
             )
         }
-        // Spareval counts blank nodes of the pattern as if they were part of a solution.
+        // `spareval` counts blank nodes of the pattern as if they were variables.
         3 if !body.contains("_:") => ("SELECT (COUNT(DISTINCT *) AS ?n) ".to_string(), none()),
         _ => {
             let d = if rng.chance(25) { "DISTINCT " } else { "" };
@@ -501,7 +502,7 @@ impl Question {
     }
 }
 
-/// The answer by `spareval`: variables and rows; ASK gives one row for true.
+/// The answer of `spareval`: variables and rows. An ASK has one row if it is true.
 pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>) {
     let mut query = spargebra::Query::from(&parse(text).unwrap());
     if let spargebra::Query::Select { pattern, .. } | spargebra::Query::Ask { pattern, .. } =
@@ -533,13 +534,13 @@ pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>)
     }
 }
 
-/// The plan, or `None` when there is none.
+/// The plan of a query; `None` if the planner does not support it.
 pub fn planned(world: &World, text: &str) -> Option<Plan> {
     let query = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     plan(&query, &*world.graph, &PlanOptions::default()).ok()
 }
 
-/// The answer by the engine.
+/// The engine's rows for a plan.
 pub fn answer(world: &World, plan: &Plan, options: &ExecOptions) -> Result<Vec<Row>, Error> {
     let terms = QueryTerms::new();
     let mut sink = CollectSink::default();
@@ -552,7 +553,7 @@ pub fn answer(world: &World, plan: &Plan, options: &ExecOptions) -> Result<Vec<R
         .collect())
 }
 
-/// How each plan is run: one thread with tiny batches, and three threads told that the plan is heavy.
+/// The ways to run a plan: on one thread with tiny batches, and as a heavy plan on three threads.
 pub fn ways(plan: &Plan) -> Vec<(Plan, ExecOptions)> {
     let mut heavy = plan.clone();
     heavy.weight = Weight::Heavy;
@@ -584,7 +585,7 @@ pub fn counted(rows: &[Row]) -> BTreeMap<String, usize> {
     out
 }
 
-/// Numbers by value where both are; kinds apart; else not compared.
+/// True if ORDER BY may put `a` before `b`: numbers are compared by value, other terms only by their kind.
 pub fn in_order(a: &Option<Term>, b: &Option<Term>) -> bool {
     fn class(t: &Option<Term>) -> u8 {
         match t {

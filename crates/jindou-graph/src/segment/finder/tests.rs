@@ -81,7 +81,7 @@ fn keys_of_base_and_tail_are_as_dense_as_they_were() {
         let arrays = build_folded(keys(gap), Some(fold));
         assert_eq!(arrays.view().kind(), kind);
         agrees_with(arrays, keys(gap));
-        // Without any of the base, or of the tail, nothing is folded.
+        // If all keys are in the tail, no id is folded.
         let tail: Vec<u32> = keys(gap)
             .into_iter()
             .filter(|&k| k >= FIRST_TAIL_ID)
