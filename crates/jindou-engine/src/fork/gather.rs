@@ -174,7 +174,7 @@ impl Gathering {
             Some(&(shard, ..)) if std::mem::replace(&mut state.is_one_gone, true) => {
                 Err(Error::Shard {
                     shard,
-                    message: "its part of the query ended without giving a reason".into(),
+                    message: "its part of the query ended without an error message".into(),
                 })
             }
             Some(_) => Ok(()),

@@ -499,7 +499,7 @@ fn token(program: &PartProgram) -> CancelToken {
 fn read_steps(program: &PartProgram, shard: u32) -> Result<Vec<Step>> {
     let steps = jindou_plan::wire::steps(&program.steps);
     let steps = steps.filter(|steps| is_exploration(steps));
-    steps.ok_or_else(|| refused(shard, "steps of a query that cannot be read"))
+    steps.ok_or_else(|| refused(shard, "steps of a query that cannot be decoded"))
 }
 
 /// An [`Error::Shard`] about a message from or to this shard.

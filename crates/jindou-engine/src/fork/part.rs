@@ -528,7 +528,7 @@ impl QueryPart {
             PartAnswer::Unknown if lock(&self.state).ended => Err(Error::Cancelled),
             _ => Err(Error::Shard {
                 shard,
-                message: "it no longer knows the query".into(),
+                message: "the query has ended there".into(),
             }),
         }
     }

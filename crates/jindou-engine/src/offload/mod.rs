@@ -466,7 +466,7 @@ impl<'a> Offload<'a> {
             .map(|s| s.rows.details())
             .collect();
         for _ in &*lock(&self.declined) {
-            all.push_str("read in place after all: another shard declined to run it ");
+            all.push_str("run here: another shard declined it ");
             all.push_str("(it takes long, returns many rows, or no thread is free)\n");
         }
         all
@@ -561,7 +561,7 @@ impl Sink for OfWidth<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         invariant!(
             columns.len() == self.width,
-            "an executor gives as many columns as asked"
+            "an executor returns the requested number of columns"
         );
         self.sink.batch(columns, rows)
     }
@@ -569,7 +569,7 @@ impl Sink for OfWidth<'_> {
     fn block(&mut self, rows: Box<dyn RowBlock>) -> Result<()> {
         invariant!(
             rows.width() == self.width,
-            "an executor gives as many columns as asked"
+            "an executor returns the requested number of columns"
         );
         self.sink.block(rows)
     }
@@ -588,7 +588,7 @@ impl Sink for GroupCollector<'_, '_> {
         let width = self.chunk.columns.len();
         invariant!(
             columns.len() == width,
-            "an executor gives as many columns as asked"
+            "an executor returns the requested number of columns"
         );
         self.rows += rows as u64;
         for from in (0..rows).step_by(self.ctx.batch_rows) {

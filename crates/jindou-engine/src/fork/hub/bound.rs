@@ -62,7 +62,7 @@ impl HubState {
             return Ok(None);
         }
         if state.is_none() && program.state != 0 {
-            let what = "it does not have the state that the query reads";
+            let what = "it does not have the snapshot that the query reads";
             return Err(refused(shard, what));
         }
         self.shards.open(shard, state.as_deref(), cancel).map(Some)

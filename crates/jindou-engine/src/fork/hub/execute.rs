@@ -38,18 +38,14 @@ enum ForkReason {
 impl fmt::Display for ForkReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Demanded => f.write_str("that was asked for"),
+            Self::Demanded => f.write_str("requested by the caller"),
             Self::Start => f.write_str("only this server can start it"),
             Self::Costs([here, parts]) => {
                 let (here, parts) = (here / 1e6, parts / 1e6);
-                if parts < here {
-                    write!(
-                        f,
-                        "that takes about {parts:.1} ms; asking for their data {here:.1} ms"
-                    )
-                } else {
-                    write!(f, "that takes about {here:.1} ms; all shards {parts:.1} ms")
-                }
+                write!(
+                    f,
+                    "estimated {parts:.1} ms at all shards, {here:.1} ms here"
+                )
             }
         }
     }

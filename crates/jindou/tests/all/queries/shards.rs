@@ -77,17 +77,17 @@ fn explain_says_where_steps_are_run_and_why() {
     let heavy = QUERIES.iter().find(|q| q.name == "L7").unwrap().text;
     let forked = explain(heavy, ShardMode::Fork);
     assert!(
-        forked.contains("matched at all shards: that was asked for"),
+        forked.contains("matched at all shards: requested by the caller"),
         "{forked}"
     );
     let here = explain(heavy, ShardMode::InPlace);
     assert!(
-        here.contains("run here, asking other shards for their data: that was asked for"),
+        here.contains("run here, asking other shards for their data: requested by the caller"),
         "{here}"
     );
     for q in &QUERIES {
         let text = explain(q.text, ShardMode::Dynamic);
-        let says = text.contains("matched at all shards: that takes about")
+        let says = text.contains("matched at all shards: estimated")
             || text.contains("run at shard")
             || text.contains("run here, asking other shards");
         // Of what is known to be empty nothing is run.
