@@ -110,7 +110,13 @@ const OTHER_OPTIONS: &[(&str, &str, &str)] = &[
         "--to-format",
         "a store has no format; --format FORMAT is that of the files",
     ),
+    ("serve", "--cluster", OVER_A_LOG),
+    ("serve", "--server", OVER_A_LOG),
 ];
+
+/// In place of the cluster file that earlier versions had.
+const OVER_A_LOG: &str = "there is no cluster file any more: servers with some shards of a store follow a log, as in jindou serve \
+                          --store DIR --log PLACE --name NAME --peer-address HOST:PORT --shards 0,1 (docs/replicas.md)";
 
 fn option(arguments: &[OsString], given: &str) -> Option<String> {
     let command = arguments.get(1)?;

@@ -239,26 +239,6 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Opens one server's shards of a store that several servers hold together. From then on it answers requests of the
-    /// other servers, and queries over the whole store.
-    ///
-    /// # Errors
-    /// As [`Self::open`]; [`Error::Unsupported`] if write access is required; [`Error::Usage`] if the cluster file does
-    /// not match the store.
-    #[cfg(feature = "cluster")]
-    #[doc(hidden)]
-    pub fn open_server(
-        dir: impl AsRef<Path>,
-        file: &jindou_cluster::servers::ClusterFile,
-        name: &str,
-        options: &OpenOptions,
-    ) -> Result<Self> {
-        let runtime = options.runtime.clone().unwrap_or_default();
-        let options = options.clone().with_runtime(runtime.clone());
-        let opened = update::open_server(dir.as_ref(), file, name, &options)?;
-        Ok(Self::over(opened, runtime))
-    }
-
     /// Opens all shards of a store in this process, for measurements and tests: shard `home` coordinates queries, and a
     /// chosen transport connects the shards.
     ///

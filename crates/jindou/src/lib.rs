@@ -36,9 +36,8 @@
 //!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service`
 //! (SERVICE over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`),
-//! `compression` (loading gzip, bzip2, xz and zstd), `text` (labels, and search by their words: the module `search`),
-//! `cluster` (stores in shards on several servers; its items are hidden here, since they will change). `examples/` has
-//! runnable programs.
+//! `compression` (loading gzip, bzip2, xz and zstd), `text` (labels, and search by their words: the module `search`).
+//! `examples/` has runnable programs.
 //!
 //! A store's files are mapped into memory. Reading a mapped file that has shrunk or fails raises SIGBUS, which would
 //! end the process. So opening the first file installs a signal handler, which turns the failure into an
@@ -151,9 +150,6 @@ pub use watch::QueryWatch;
 pub use why::{Reason, ReasonKind, ReasonPlace};
 
 // For this workspace's tools and tests; not part of the library's stable interface.
-#[cfg(feature = "cluster")]
-#[doc(hidden)]
-pub use jindou_cluster as cluster;
 #[doc(hidden)]
 pub use jindou_store::Snapshot;
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! Server processes that the benchmarks suspend, terminate and kill.
 
 use jindou::{Error, Result};
-use std::process::{Child, ChildStdout, Command};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// A process that is killed when it is dropped.
@@ -19,11 +19,6 @@ impl Process {
     /// The process id.
     pub fn id(&self) -> u32 {
         self.0.id()
-    }
-
-    /// Takes its standard output, if that was piped.
-    pub fn output(&mut self) -> Option<ChildStdout> {
-        self.0.stdout.take()
     }
 
     fn signal(&self, signal: i32) {
@@ -51,12 +46,6 @@ impl Process {
     /// True if the process has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
-    }
-
-    /// Waits until the process ends.
-    pub fn wait(&mut self) -> Result<()> {
-        let ended = self.0.wait();
-        ended.map(drop).map_err(|e| Error::io("a process", e))
     }
 
     /// Waits at most `patience` for the process to end; true if it has.

@@ -9,7 +9,7 @@ mod rdf;
 mod search;
 mod serve;
 
-pub use cluster::{ClusterCommand, FabricArg, StartCluster};
+pub use cluster::{ClusterCommand, StartCluster};
 pub use graphs::{GraphChoice, GraphsArg};
 pub use query::{QueryArgs, RemoteArgs, Shell};
 use rdf::ContextArgs;
@@ -103,7 +103,7 @@ pub enum Command {
     /// Renumber a store, including its changes, so that the order of ids suits its current data. A store that is being served is
     /// reclustered through its server (POST /admin/recluster).
     Recluster(Recluster),
-    /// Run a sharded store on several servers (docs/cluster.md).
+    /// Run several servers that keep one store over a log (docs/replicas.md).
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// Check whether a server is ready, for probes and containers without other clients. Exits with status 1 if it is not ready or does not answer.

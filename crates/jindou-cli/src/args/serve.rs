@@ -16,19 +16,13 @@ use std::time::Duration;
 pub struct Serve {
     #[command(flatten)]
     pub place: Place,
-    /// Cluster file, identical on all servers: run as one of them (docs/cluster.md).
-    #[arg(long, value_name = "FILE", requires = "server")]
-    pub cluster: Option<PathBuf>,
-    /// This server's name in the cluster file.
-    #[arg(long, value_name = "NAME", requires = "cluster")]
-    pub server: Option<String>,
     /// Log of a store that several servers keep: s3://BUCKET/PREFIX or a shared directory (docs/replicas.md). Each server has a
     /// copy of the store, which is filled if it is empty.
     #[arg(
         long,
         value_name = "PLACE",
         env = "JINDOU_LOG",
-        conflicts_with_all = ["cluster", "backup_to"],
+        conflicts_with = "backup_to"
     )]
     pub log: Option<String>,
     /// This server's name among those of --log; by default the machine's.

@@ -1,25 +1,17 @@
 //! `jindou cluster`.
 
 use super::counted;
-use crate::args::{ClusterCommand, FabricArg, StartCluster};
+use crate::args::{ClusterCommand, StartCluster};
 use crate::remote;
 use crate::say::say;
-use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
-use jindou::replica::{HeldShards, LogBeginning, LogServer, Repair};
+use jindou::replica::{HeldShards, LogBeginning, LogServer, Repair, shards_in};
 use jindou::{Error, Result};
-use jindou_model::private;
 use jindou_model::units::grouped;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
-};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,23 +22,14 @@ const GRACE: Duration = Duration::from_secs(10);
 
 pub fn run(a: &ClusterCommand) -> Result<ExitCode> {
     match a {
-        ClusterCommand::Start(a) => match &a.log {
-            Some(log) => start_over_log(a, log),
-            None => start(a),
-        },
-        ClusterCommand::Status {
-            log: Some(place), ..
-        } => log_status(place),
-        ClusterCommand::Status {
-            file: Some(file), ..
-        } => status(file),
+        ClusterCommand::Start(a) => start(a),
+        ClusterCommand::Status { log } => status(log),
         ClusterCommand::Repair {
             log,
             write_log_json,
             from_store,
             give_up_after,
         } => repair(log, *write_log_json, from_store.as_deref(), *give_up_after),
-        ClusterCommand::Status { .. } => Err(wrong("name a cluster file, or a log with --log")),
         ClusterCommand::Drain { url, wait, token } => {
             remote::drain(url, *wait, token.as_deref())?;
             say!(
@@ -60,46 +43,6 @@ pub fn run(a: &ClusterCommand) -> Result<ExitCode> {
 
 fn wrong(message: impl Into<String>) -> Error {
     Error::Usage(message.into())
-}
-
-fn status(path: &Path) -> Result<ExitCode> {
-    let file = ClusterFile::read(path)?;
-    // Any server's certificate is accepted.
-    let has_key = |s: &&jindou::cluster::servers::ServerEntry| fs::File::open(&s.key).is_ok();
-    let one = file.servers.iter().find(has_key).ok_or_else(|| {
-        wrong(format!(
-            "{}: none of the servers' keys can be read here; run this on a machine that runs one of the servers",
-            path.display()
-        ))
-    })?;
-    let states = Servers::states(&file, &one.name)?;
-    let mut all_alive = true;
-    for ((name, state), entry) in states.iter().zip(&file.servers) {
-        match state {
-            Ok(s) => say!(
-                "{name}: alive at {}{}, http://{}, epoch {:016x}, store {:016x}, shards {:?}",
-                entry.address,
-                if s.ucx == 0 {
-                    String::new()
-                } else {
-                    format!(" (UCX at port {})", s.ucx)
-                },
-                entry.http,
-                s.epoch,
-                s.identity,
-                s.shards
-            ),
-            Err(why) => {
-                all_alive = false;
-                say!("{name}: not alive at {}: {why}", entry.address);
-            }
-        }
-    }
-    Ok(if all_alive {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
 }
 
 /// Ports for clients and for peers.
@@ -123,88 +66,6 @@ fn ports(first: u16, servers: usize) -> Result<Vec<u16>> {
         ));
     }
     Ok(free)
-}
-
-/// Writes a file that only its owner can read.
-fn put(path: &Path, text: &str) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let written = options
-        .open(path)
-        .and_then(|mut f| f.write_all(text.as_bytes()));
-    written.map_err(|e| Error::io(path, e))
-}
-
-fn token() -> Result<String> {
-    let mut bytes = [0; 32];
-    let path = "/dev/urandom";
-    let read = fs::File::open(path).and_then(|mut f| f.read_exact(&mut bytes));
-    read.map_err(|e| Error::io(path, e))?;
-    Ok(bytes.iter().fold(String::new(), |mut t, b| {
-        let _ = write!(t, "{b:02x}");
-        t
-    }))
-}
-
-/// Creates a cluster's authority, certificates and file. The file is written last, so that a folder with it is
-/// complete.
-fn make(
-    folder: &Path,
-    shards: usize,
-    servers: usize,
-    ports: &[u16],
-    fabric: FabricArg,
-) -> Result<PathBuf> {
-    // The folder contains keys and a token.
-    let made = match folder.parent() {
-        Some(parent) if parent != Path::new("") => fs::create_dir_all(parent),
-        _ => Ok(()),
-    };
-    let made = made.and_then(|()| match private::create_folder(folder) {
-        Err(e) if e.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
-        made => made,
-    });
-    made.map_err(|e| Error::io(folder, e))?;
-    let cannot = |e: rcgen::Error| wrong(format!("cannot create a certificate: {e}"));
-    let mut params = CertificateParams::new(Vec::new()).map_err(cannot)?;
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "Jindou cluster");
-    let key = KeyPair::generate().map_err(cannot)?;
-    put(&folder.join("authority.key"), &key.serialize_pem())?;
-    let authority = CertifiedIssuer::self_signed(params, key).map_err(cannot)?;
-    put(&folder.join("authority.pem"), &authority.pem())?;
-    let mut text = format!(
-        "token = \"{}\"\nauthority = \"authority.pem\"\n{}\n",
-        token()?,
-        fabric.settings()
-    );
-    for i in 0..servers {
-        let name = format!("server-{i}");
-        let mut params = CertificateParams::new(vec![name.clone()]).map_err(cannot)?;
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
-        let key = KeyPair::generate().map_err(cannot)?;
-        let certificate = params.signed_by(&key, &authority).map_err(cannot)?;
-        put(&folder.join(format!("{name}.key")), &key.serialize_pem())?;
-        put(&folder.join(format!("{name}.pem")), &certificate.pem())?;
-        // Neighbouring shards hold related data.
-        let mine: Vec<usize> = (i * shards / servers..(i + 1) * shards / servers).collect();
-        let _ = write!(
-            text,
-            "\n[[server]]\nname = \"{name}\"\naddress = \"127.0.0.1:{}\"\nhttp = \"127.0.0.1:{}\"\nshards = {mine:?}\n\
-             certificate = \"{name}.pem\"\nkey = \"{name}.key\"\n",
-            ports[servers + i],
-            ports[i]
-        );
-    }
-    let path = folder.join("cluster.toml");
-    put(&path, &text)?;
-    Ok(path)
 }
 
 /// Server processes that are ended together with this process.
@@ -236,71 +97,8 @@ impl Drop for ServerProcesses {
     }
 }
 
-fn start(a: &StartCluster) -> Result<ExitCode> {
-    let cluster = Servers::shards_in(&a.store)?.ok_or_else(|| {
-        wrong(format!(
-            "{} is not a sharded store; load it with --shards",
-            a.store.display()
-        ))
-    })?;
-    if a.servers == 0 || a.servers > cluster {
-        return Err(wrong(format!(
-            "{} servers cannot hold the store's {cluster} shards; use 1 to {cluster} servers",
-            a.servers
-        )));
-    }
-    let folder = a.files.clone().unwrap_or_else(|| a.store.join("cluster"));
-    let mut path = folder.join("cluster.toml");
-    if !path.exists() {
-        let ports = ports(a.port, a.servers)?;
-        path = make(&folder, cluster, a.servers, &ports, a.fabric)?;
-    }
-    let file = ClusterFile::read(&path)?;
-    file.check(cluster)?;
-    if a.fabric != FabricArg::Tls && file.fabric == Fabric::Tls {
-        return Err(wrong(format!(
-            "{} was made for TLS: add the line fabric = \"ucx\" above its servers, or choose another folder with --files",
-            path.display()
-        )));
-    }
-    if file.servers.len() != a.servers {
-        return Err(wrong(format!(
-            "{} is for {} servers: pass --servers {0}, or choose another folder with --files",
-            path.display(),
-            file.servers.len()
-        )));
-    }
-    let stop = stop_on_signal()?;
-    let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
-    let mut running = ServerProcesses(Vec::new());
-    for server in &file.servers {
-        let (host, port) = server.http.rsplit_once(':').unwrap_or((&server.http, ""));
-        let child = Command::new(&program)
-            .arg("serve")
-            .arg("--store")
-            .arg(&a.store)
-            .arg("--cluster")
-            .arg(&path)
-            .args(["--server", &server.name, "--host", host, "--port", port])
-            .spawn()
-            .map_err(|e| Error::io(&program, e))?;
-        running.0.push((server.name.clone(), child));
-    }
-    say!("cluster file {}", path.display());
-    for (server, (_, child)) in file.servers.iter().zip(&running.0) {
-        say!(
-            "{}: http://{}/query, process {}, shards {:?}",
-            server.name,
-            server.http,
-            child.id(),
-            server.shards
-        );
-    }
-    watch(running, &stop)
-}
-
 /// Starts servers that keep one store over a log.
-fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
+fn start(a: &StartCluster) -> Result<ExitCode> {
     if !(1..=NAMES.len()).contains(&a.servers) {
         return Err(wrong(format!("use 1 to {} servers", NAMES.len())));
     }
@@ -309,7 +107,7 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
     let stop = stop_on_signal()?;
     let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
     fs::create_dir_all(&a.store).map_err(|e| Error::io(&a.store, e))?;
-    let shards = Servers::shards_in(&a.store)?;
+    let shards = shards_in(&a.store)?;
     if shards.is_none() && a.replicas > 1 {
         return Err(wrong(
             "--replicas is for stores that were loaded with --shards; each server of another store has all of it",
@@ -339,14 +137,14 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
                 of: a.servers as u32,
                 replicas: a.replicas,
             };
-            link_shards(&a.store, &folder(name), &part.among(shards as u32)?)?;
+            link_shards(&a.store, &folder(name), &part.among(shards)?)?;
             serve.args(["--part", &format!("{number}/{}", a.servers)]);
             serve.args(["--replicas", &a.replicas.to_string()]);
         }
         let child = serve
             .arg("--store")
             .arg(folder(name))
-            .args(["--log", log, "--name", name, "--writable"])
+            .args(["--log", &a.log, "--name", name, "--writable"])
             .args(["--peer-address", &format!("127.0.0.1:{peer}")])
             .args(["--port", &http.to_string()])
             .spawn()
@@ -358,7 +156,7 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
         );
         running.0.push(((*name).to_owned(), child));
         if shards.is_none() && first.is_some() && running.0.len() == 1 {
-            wait_for_log(log, &mut running, &stop);
+            wait_for_log(&a.log, &mut running, &stop);
         }
     }
     watch(running, &stop)
@@ -406,7 +204,7 @@ const NAMES: [&str; 9] = [
 ];
 
 /// Shows the servers and the state of a log, as its bucket has them.
-fn log_status(place: &str) -> Result<ExitCode> {
+fn status(place: &str) -> Result<ExitCode> {
     let state = jindou::replica::inspect(place).map_err(wrong)?;
     let began = match state.beginning {
         LogBeginning::Empty => "the empty store",

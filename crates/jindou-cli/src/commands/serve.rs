@@ -6,7 +6,6 @@ use crate::advice;
 use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
-use jindou::cluster::servers::ClusterFile;
 use jindou::replica::{Bucket, BucketLimits, HeldShards, Replica, SharedLog, Told};
 use jindou::{
     Access, BackgroundMerges, BackupTarget, Database, Durability, Error, Following, MergePolicy,
@@ -93,10 +92,7 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     let db = open(a, store, options, writes)?;
     log_opened(a, &db, store, was_there, accepts);
     log_verification(a, &db, was_there, begun);
-    // A server of a cluster cannot count graphs yet, since it has no connection to the other servers.
-    if a.cluster.is_none() {
-        tell_graphs(&db, a.graphs);
-    }
+    tell_graphs(&db, a.graphs);
     let following = match writes || db.is_sharded() {
         true => None,
         false => Some(follow_changes(&db)?),
@@ -160,15 +156,7 @@ fn open(a: &Serve, store: &Path, options: OpenOptions, writes: bool) -> Result<D
         Some(place) => options.with_log(shared_log(a, place)?),
         None => options,
     };
-    match (&a.cluster, &a.server) {
-        (Some(file), Some(name)) => {
-            Database::open_server(store, &ClusterFile::read(file)?, name, &options)
-        }
-        (None, None) => Database::open_with(store, &options).map_err(|e| unmade(e, writes)),
-        _ => Err(Error::Unsupported(
-            "a server of a cluster needs both cluster and server: set the other one as well".into(),
-        )),
-    }
+    Database::open_with(store, &options).map_err(|e| unmade(e, writes))
 }
 
 fn log_opened(a: &Serve, db: &Database, store: &Path, was_there: bool, accepts: bool) {

@@ -1,4 +1,5 @@
-//! Several servers over the shards of one store: answers, and what becomes of them when a server dies, is stopped or is a stranger.
+//! Several servers with some shards of one store each, over one log: answers, and what becomes of them when a server dies or
+//! is stopped.
 
 use super::run::{good, jindou, run};
 use jindou_parse::write::{TagCase, write_source};
@@ -137,25 +138,13 @@ fn log(folder: &Path) -> (PathBuf, fs::File) {
     (path, file)
 }
 
-fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
-    start_servers(folder, store, fabric, 2)
-}
-
-fn start_servers(folder: &Path, store: &str, fabric: &str, count: usize) -> (Running, Vec<Server>) {
+/// Starts servers that have each shard once, with the log `STORE-log`.
+fn start(folder: &Path, store: &str, count: usize) -> (Running, Vec<Server>) {
     let (path, file) = log(folder);
     let mut child = jindou(folder)
-        .args([
-            "cluster",
-            "start",
-            "--store",
-            store,
-            "--servers",
-            &count.to_string(),
-            "--port",
-            "0",
-            "--fabric",
-            fabric,
-        ])
+        .args(["cluster", "start", "--store", store, "--port", "0"])
+        .args(["--log", &format!("{store}-log")])
+        .args(["--servers", &count.to_string()])
         .stdout(Stdio::piped())
         .stderr(file)
         .spawn()
@@ -164,7 +153,7 @@ fn start_servers(folder: &Path, store: &str, fabric: &str, count: usize) -> (Run
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     while servers.len() < count {
         let line = lines.next().expect("a line a server").unwrap();
-        // server-0: http://127.0.0.1:…/query, process …, shards …
+        // one: http://127.0.0.1:…/query, process …, store …
         let Some((_, rest)) = line.split_once(": http") else {
             continue;
         };
@@ -181,8 +170,8 @@ fn start_servers(folder: &Path, store: &str, fabric: &str, count: usize) -> (Run
     (Running(child, path), servers)
 }
 
-/// One server by itself, until it is dropped.
-fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
+/// The server `two` of the store `s` by itself, until it is dropped.
+fn serve_two(folder: &Path, url: &str, peer: &str) -> Running {
     let port = url
         .rsplit(':')
         .next()
@@ -191,15 +180,8 @@ fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
         .unwrap();
     let (path, written) = log(folder);
     let child = jindou(folder)
-        .args([
-            "serve",
-            "--store",
-            store,
-            "--cluster",
-            file,
-            "--server",
-            "server-1",
-        ])
+        .args(["serve", "--store", "s/servers/two", "--log", "s-log"])
+        .args(["--name", "two", "--peer-address", peer])
         .args(["--port", port, "--log-level", "error"])
         .stdout(Stdio::null())
         .stderr(written)
@@ -221,12 +203,6 @@ fn wait_for_http(url: &str) {
     }
 }
 
-/// True if all servers of a file are alive; and what the command prints about them.
-fn status(folder: &Path, file: &str) -> (bool, String) {
-    let o = run(folder, &["cluster", "status", file]);
-    (o.status.success(), String::from_utf8(o.stdout).unwrap())
-}
-
 /// Opens connections that send arbitrary bytes; some then close their sending side.
 fn send_noise(address: &str) -> Vec<TcpStream> {
     let mut held = Vec::new();
@@ -243,112 +219,51 @@ fn send_noise(address: &str) -> Vec<TcpStream> {
     held
 }
 
-/// A server with another token, and one with another certificate, are told apart from members. `text` is the file of
-/// the running cluster.
-fn strangers_are_refused(folder: &Path, text: &str) {
-    let token = text.lines().next().unwrap();
-    let forged = text.replace(token, "token = \"0123456789abcdef\"");
-    fs::write(folder.join("s/cluster/forged.toml"), forged).unwrap();
-    let (all, said) = status(folder, "s/cluster/forged.toml");
-    assert!(
-        !all && said.matches("the token differs").count() == 2,
-        "{said}"
-    );
-    fs::write(
-        folder.join("e.nt"),
-        "<http://e/a> <http://e/b> <http://e/c> .\n",
-    )
-    .unwrap();
-    good(
-        folder,
-        &["load", "--shards", "4", "--store", "t", "d.nt", "e.nt"],
-    );
-    let (other, _) = start(folder, "t", "tls");
-    drop(other);
-    fs::write(folder.join("t/cluster/forged.toml"), text).unwrap();
-    let (all, said) = status(folder, "t/cluster/forged.toml");
-    assert!(!all && said.matches("not alive").count() == 2, "{said}");
-}
-
 #[test]
 fn servers_answer_together_and_fail_with_a_name() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_university(folder);
     good(folder, &["load", "--shards", "4", "--store", "s", "d.nt"]);
-    let (_cluster, servers) = start(folder, "s", "tls");
+    let (_cluster, servers) = start(folder, "s", 2);
     let [one, two] = &servers[..] else {
         panic!("two servers")
     };
-    for server in [one, two] {
-        wait_for_http(&server.url);
-        server.answers();
+    let right = |server: &Server| {
         for q in &QUERIES {
             if let Some(want) = q.rows(1) {
                 assert_eq!(server.rows(q.text), want, "{}", q.name);
             }
         }
-    }
-    let file = "s/cluster/cluster.toml";
-    let (all, said) = status(folder, file);
-    assert!(all && said.matches(": alive at").count() == 2, "{said}");
-    assert!(
-        said.contains("shards [0, 1]") && said.contains("shards [2, 3]"),
-        "{said}"
-    );
-
-    let text = fs::read_to_string(folder.join(file)).unwrap();
-    let peer = |i: usize| {
-        let mut lines = text.lines().filter_map(|l| l.strip_prefix("address = "));
-        lines.nth(i).unwrap().trim_matches('"').to_owned()
     };
-    let _held = send_noise(&peer(1));
+    for server in [one, two] {
+        wait_for_http(&server.url);
+        server.answers();
+        right(server);
+    }
+    let said = good(folder, &["cluster", "status", "--log", "s-log"]);
+    assert!(said.contains(", shards 0, 2, entry written"), "{said}");
+    let peer = said.split_once("two: at ").unwrap().1;
+    let peer = peer.split_once(',').unwrap().0;
+    let _held = send_noise(peer);
     one.answers();
     assert!(two.ask(ALL).0 == 200);
-    strangers_are_refused(folder, &text);
 
     // Stopped: silent, and back.
     two.signal(libc::SIGSTOP);
-    one.comes_to_fail("server-1");
-    one.fails(&["server-1", &peer(1)]);
+    one.comes_to_fail("server two");
+    one.fails(&["server two"]);
     two.signal(libc::SIGCONT);
     one.answers();
 
-    // Killed, replaced by one of another load, and back.
+    // Killed, and back.
     two.signal(libc::SIGKILL);
-    one.fails(&["server-1", &peer(1)]);
-    let stranger = serve(folder, "t", file, &two.url);
-    one.comes_to_fail("another load");
-    drop(stranger);
-    let _again = serve(folder, "s", file, &two.url);
+    one.fails(&["server two"]);
+    let _again = serve_two(folder, &two.url, peer);
     one.answers();
     wait_for_http(&two.url);
     two.answers();
-    for q in &QUERIES {
-        if let Some(want) = q.rows(1) {
-            assert_eq!(two.rows(q.text), want, "{}", q.name);
-        }
-    }
-
-    // No part of an update is done.
-    let o = run(
-        folder,
-        &[
-            "serve",
-            "--store",
-            "s",
-            "--cluster",
-            file,
-            "--server",
-            "server-1",
-            "--writable",
-        ],
-    );
-    let err = String::from_utf8_lossy(&o.stderr);
-    assert!(
-        !o.status.success() && err.contains("cannot be updated yet"),
-        "{err}"
-    );
+    right(two);
 }
 
 /// The answer of a search without the time that it took, and without what differs by store and not by answer.
@@ -398,7 +313,7 @@ fn each_server_searches_all_shards() {
         assert_eq!(by_command("t", words), want, "{words}");
     }
     for store in ["s", "t"] {
-        let (_cluster, servers) = start_servers(folder, store, "tls", 3);
+        let (_cluster, servers) = start(folder, store, 3);
         let json = "application/json";
         for server in &servers {
             wait_for_http(&server.url);
@@ -434,113 +349,6 @@ fn each_server_searches_all_shards() {
         }
         servers[2].signal(libc::SIGKILL);
         let body = servers[0].search_comes_to(503);
-        assert!(body.contains("server-2"), "{body}");
+        assert!(body.contains("server three"), "{body}");
     }
-}
-
-/// Seconds of processor time that a process has taken.
-fn processor_time(process: i32) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    let (_, rest) = stat.rsplit_once(')').unwrap();
-    let ticks = |i: usize| {
-        rest.split_whitespace()
-            .nth(i)
-            .unwrap()
-            .parse::<f64>()
-            .unwrap()
-    };
-    // SAFETY: the call takes no memory.
-    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    (ticks(11) + ticks(12)) / a_second as f64
-}
-
-#[test]
-fn servers_over_shared_memory_answer_fail_and_come_back() {
-    if let Err(e) = jindou::cluster::transport::ucx::available() {
-        println!("skipped: {e}");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write_university(folder);
-    good(folder, &["load", "--shards", "4", "--store", "s", "d.nt"]);
-    let (cluster, servers) = start(folder, "s", "ucx");
-    let [one, two] = &servers[..] else {
-        panic!("two servers")
-    };
-    let right = |server: &Server| {
-        for q in &QUERIES {
-            if let Some(want) = q.rows(1) {
-                assert_eq!(server.rows(q.text), want, "{}", q.name);
-            }
-        }
-    };
-    for server in [one, two] {
-        wait_for_http(&server.url);
-        server.answers();
-        right(server);
-    }
-    let file = "s/cluster/cluster.toml";
-    let o = run(folder, &["cluster", "status", file]);
-    let said = String::from_utf8(o.stdout).unwrap();
-    assert!(
-        o.status.success() && said.matches("(UCX at port ").count() == 2,
-        "{said}"
-    );
-
-    // Stopped: silent, and back.
-    two.signal(libc::SIGSTOP);
-    // Its threads stop one after the other, and an answer may come in between.
-    one.comes_to_fail("server-1");
-    one.fails(&["server-1"]);
-    two.signal(libc::SIGCONT);
-    one.answers();
-    right(one);
-
-    // Killed while it is asked.
-    let done = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|s| {
-        s.spawn(|| {
-            while !done.load(std::sync::atomic::Ordering::SeqCst) {
-                let (status, body) = one.ask(ALL);
-                assert!(status == 200 || body.contains("server-1"), "{body}");
-            }
-        });
-        std::thread::sleep(Duration::from_millis(300));
-        two.signal(libc::SIGKILL);
-        std::thread::sleep(Duration::from_millis(300));
-        done.store(true, std::sync::atomic::Ordering::SeqCst);
-    });
-    one.fails(&["server-1"]);
-    // What is left of the lane costs nothing.
-    let before = processor_time(one.process);
-    std::thread::sleep(Duration::from_secs(2));
-    let took = processor_time(one.process) - before;
-    assert!(took < 0.5, "{took} s of processor time in 2 s of peace");
-    let _again = serve(folder, "s", file, &two.url);
-    one.answers();
-    wait_for_http(&two.url);
-    two.answers();
-    right(two);
-    right(one);
-    drop(cluster);
-
-    // A cluster file for TLS is not taken for one with UCX.
-    let text = fs::read_to_string(folder.join(file)).unwrap();
-    fs::write(folder.join(file), text.replace("\"ucx\"", "\"tls\"")).unwrap();
-    let o = run(
-        folder,
-        &[
-            "cluster",
-            "start",
-            "--store",
-            "s",
-            "--servers",
-            "2",
-            "--fabric",
-            "ucx",
-        ],
-    );
-    let err = String::from_utf8_lossy(&o.stderr);
-    assert!(!o.status.success() && err.contains("made for TLS"), "{err}");
 }

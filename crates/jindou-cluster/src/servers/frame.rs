@@ -14,7 +14,7 @@
 //! All numbers are little-endian. A message of any length is a sequence of frames, so the length of a whole message is
 //! never taken from the peer.
 
-use super::{BEAT, CHUNK, SILENCE, ServerState};
+use super::{BEAT, CHUNK, SILENCE};
 use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
@@ -26,15 +26,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
 /// The protocol's version: servers only accept their own.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 const HEADER: usize = 32;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A dialling server's introduction.
+    /// A dialling server's greeting, with the id epoch of its store.
     Hello = 1,
-    /// Acceptance of a greeting, with a [`ServerState`].
+    /// Acceptance of a greeting.
     Welcome,
     /// Refusal of a greeting, with the reason in a sentence.
     Refusal,
@@ -46,9 +46,6 @@ pub enum FrameKind {
     Replies,
     /// The shard that could not answer, and the reason in a sentence.
     Failure,
-    /// Has, in place of the message number, the nonce that must precede everything sent to this side over UCX; 0 if UCX
-    /// is no longer accepted here.
-    Lane,
     /// The shards and bases that a server holds. The server that accepted the connection sends it after the greeting,
     /// and again after each change.
     Holdings,
@@ -65,7 +62,6 @@ impl FrameKind {
             Self::Requests,
             Self::Replies,
             Self::Failure,
-            Self::Lane,
             Self::Holdings,
         ]
         .into_iter()
@@ -127,7 +123,7 @@ pub async fn write(to: &mut (impl AsyncWrite + Unpin), part: &FramePart) -> io::
     to.write_all(body).await
 }
 
-/// Writes a whole message at once, for a handshake.
+/// Writes a whole message at once, for a greeting.
 pub async fn send(
     to: &mut (impl AsyncWrite + Unpin),
     kind: FrameKind,
@@ -235,106 +231,6 @@ pub async fn write_all(
     }
 }
 
-/// A dialling server's introduction.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Hello {
-    /// The cluster's secret.
-    pub token: String,
-    /// Identity of its store; 0 if it only asks for the server's state.
-    pub identity: u64,
-    /// Id epoch of its store.
-    pub epoch: u64,
-    /// Its name.
-    pub name: String,
-}
-
-fn put(text: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    out.extend_from_slice(text);
-}
-
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn take(&mut self, n: usize) -> Option<&[u8]> {
-        let (head, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(head)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let n = self.u32()? as usize;
-        String::from_utf8(self.take(n)?.to_vec()).ok()
-    }
-}
-
-impl Hello {
-    /// The serialised form.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        out.extend_from_slice(&self.identity.to_le_bytes());
-        out.extend_from_slice(&self.epoch.to_le_bytes());
-        put(self.token.as_bytes(), &mut out);
-        put(self.name.as_bytes(), &mut out);
-        out
-    }
-
-    /// Parses the serialised form.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut f = Fields(bytes);
-        let found = Self {
-            identity: f.u64()?,
-            epoch: f.u64()?,
-            token: f.text()?,
-            name: f.text()?,
-        };
-        f.0.is_empty().then_some(found)
-    }
-}
-
-impl ServerState {
-    /// The serialised form.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        out.extend_from_slice(&self.identity.to_le_bytes());
-        out.extend_from_slice(&self.epoch.to_le_bytes());
-        out.extend_from_slice(&self.ucx.to_le_bytes());
-        put(self.name.as_bytes(), &mut out);
-        for shard in &self.shards {
-            out.extend_from_slice(&shard.to_le_bytes());
-        }
-        out
-    }
-
-    /// Parses the serialised form.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut f = Fields(bytes);
-        let mut found = Self {
-            identity: f.u64()?,
-            epoch: f.u64()?,
-            ucx: f.u16()?,
-            name: f.text()?,
-            shards: Vec::new(),
-        };
-        while !f.0.is_empty() {
-            found.shards.push(f.u32()?);
-        }
-        Some(found)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,29 +284,5 @@ mod tests {
             assert!(block_on(read(&mut &bytes[..cut], CHUNK)).is_err(), "{cut}");
         }
         assert!(block_on(read(&mut &bytes[..], 14)).is_err());
-    }
-
-    #[test]
-    fn introductions_come_back() {
-        let hello = Hello {
-            token: "0123456789abcdef".into(),
-            identity: 3,
-            epoch: u64::MAX,
-            name: "one".into(),
-        };
-        let bytes = hello.to_bytes();
-        assert!(Hello::parse(&bytes) == Some(hello));
-        let state = ServerState {
-            name: "two".into(),
-            identity: 1,
-            epoch: 2,
-            ucx: 4711,
-            shards: vec![0, 5],
-        };
-        assert_eq!(ServerState::parse(&state.to_bytes()), Some(state));
-        for cut in 0..bytes.len() {
-            assert!(Hello::parse(&bytes[..cut]).is_none(), "{cut}");
-        }
-        assert!(Hello::parse(&[255; 40]).is_none());
     }
 }

@@ -1,10 +1,8 @@
 //! The servers of a log's list, each of which holds some of a store's shards: the connections between them, and the
 //! client through which a query reads the shards of one base.
 
-use super::ServerState;
-use super::dial::{Network, keep_member};
-use super::frame::Hello;
-use super::listen::{AdmittedAccess, serve_member};
+use super::dial::{Network, keep};
+use super::listen::{AdmittedAccess, serve};
 use super::own::{Holding, Own, ShardBases};
 use super::peer::Peer;
 use super::routes::Routes;
@@ -78,24 +76,8 @@ impl Members {
                 None => drop(changes.changed().await),
             }
         };
-        let hello = Hello {
-            token: String::new(),
-            identity: epoch.max(1),
-            epoch,
-            name: self.1.to_string(),
-        };
-        let state = ServerState {
-            name: self.1.to_string(),
-            identity: hello.identity,
-            epoch,
-            ucx: 0,
-            shards: Vec::new(),
-        };
-        let inside = AdmittedAccess {
-            own: self.0.own.clone(),
-            lanes: None,
-            memory,
-        };
+        let own = self.0.own.clone();
+        let inside = AdmittedAccess { own, memory };
         let mut tasks = JoinSet::new();
         let mut dialled: Vec<(Arc<Peer>, tokio::task::AbortHandle)> = Vec::new();
         let mut look = tokio::time::interval(LOOK);
@@ -113,8 +95,8 @@ impl Members {
                     });
                     for server in servers {
                         if dialled.iter().all(|(peer, _)| peer.name() != server) {
-                            let peer = Arc::new(Peer::announcing(&server));
-                            let keep = keep_member(Arc::clone(&peer), Arc::clone(&network), hello.clone());
+                            let peer = Arc::new(Peer::new(&server));
+                            let keep = keep(Arc::clone(&peer), Arc::clone(&network), epoch);
                             let task = tasks.spawn(keep);
                             self.0.add(Arc::clone(&peer));
                             dialled.push((peer, task));
@@ -122,9 +104,9 @@ impl Members {
                     }
                     while tasks.try_join_next().is_some() {}
                 }
-                Some((_, stream)) = accepted.recv() => {
-                    let (inside, hello, state) = (inside.clone(), hello.clone(), state.clone());
-                    tasks.spawn(serve_member(stream, inside, hello, state));
+                Some((other, stream)) = accepted.recv() => {
+                    let names = [Arc::clone(&self.1), other];
+                    tasks.spawn(serve(stream, inside.clone(), epoch, names));
                 }
             }
         }
@@ -303,9 +285,9 @@ impl Far for QueryFar {
         })
     }
 
-    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
+    fn link(&self, shard: u32) -> Result<u64> {
         match self.server(shard)? {
-            Some(peer) => peer.link(shard, cancel),
+            Some(peer) => peer.link(shard),
             None => Ok(0),
         }
     }

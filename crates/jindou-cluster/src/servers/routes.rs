@@ -159,7 +159,7 @@ impl Routes {
                 continue;
             }
             let body = wire::message(base, &all);
-            let sent = peer.send(*shard, body, cancel);
+            let sent = peer.send(*shard, body);
             let body = sent.and_then(|waiting| waiting.wait(*shard, cancel)).ok();
             let replies = body.and_then(|body| wire::replies(&body));
             if let Some(reply) = replies.and_then(|mut all| all.pop()) {
@@ -199,7 +199,7 @@ impl Routes {
                     ),
                 });
             }
-            let waiting = peer.send(shard, body, round.cancel)?;
+            let waiting = peer.send(shard, body)?;
             Ok(Sent {
                 peer,
                 places,

@@ -188,7 +188,7 @@ impl Gathering {
 
     fn check_links(&self) -> Result<()> {
         for (shard, &link) in (0..).zip(&self.links) {
-            if self.hub.link(self.query, shard, &self.cancel)? != link {
+            if self.hub.link(self.query, shard)? != link {
                 return Err(Error::Shard {
                     shard,
                     message: "its server was unreachable while it had a part of the query".into(),

@@ -172,8 +172,8 @@ impl HubState {
         read_lock(&self.far).as_ref().and_then(Weak::upgrade)
     }
 
-    pub fn link(&self, query: QueryName, shard: u32, cancel: &CancelToken) -> Result<u64> {
-        self.far_of(query, shard)?.link(shard, cancel)
+    pub fn link(&self, query: QueryName, shard: u32) -> Result<u64> {
+        self.far_of(query, shard)?.link(shard)
     }
 
     /// Sends a message from one shard to another, or to itself; returns the answer, and the number of bytes sent.

@@ -39,12 +39,12 @@ pub trait Far: Send + Sync {
 
     /// Number of the current connection to a shard. It changes after the shard's server was unreachable, even for a
     /// moment. So if two calls return the same number, the shard has lost no message and no query in between. Constant
-    /// for shards in this process. Waits while a server that was never reached may still be starting.
+    /// for shards in this process.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) while the shard's server is unreachable; the token's error.
-    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
-        let _ = (shard, cancel);
+    /// [`Error::Shard`](jindou_model::Error::Shard) while the shard's server is unreachable.
+    fn link(&self, shard: u32) -> Result<u64> {
+        let _ = shard;
         Ok(0)
     }
 }

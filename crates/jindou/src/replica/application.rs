@@ -3,6 +3,7 @@
 use super::request::{self, SentChange};
 use crate::database::{Database, DatabaseState};
 use crate::update::{Changed, Held, UpdateOptions, UpdateReport, Verify, micros};
+use jindou_cluster::shards::ShardClient;
 use jindou_engine::Hub;
 use jindou_model::invariant::guarded;
 use jindou_model::{CancelToken, Error, Result, sync};
@@ -94,6 +95,11 @@ pub(super) trait LogFolder: Send + Sync {
 
     /// Runs parts of queries at this server's shards.
     fn hub(&self) -> Option<Hub> {
+        None
+    }
+
+    /// Requests to the shards of the newest base at all servers.
+    fn client(&self) -> Option<Arc<dyn ShardClient>> {
         None
     }
 

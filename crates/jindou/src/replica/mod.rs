@@ -41,7 +41,7 @@ pub use jindou_replicas::{
 };
 pub use repair::{LogDamage, Repair, diagnose, repair};
 pub use restore::{is_log, restore};
-pub use shards::HeldShards;
+pub use shards::{HeldShards, shards_in};
 
 use crate::database::Database;
 use crate::runtime::Runtime;
@@ -51,6 +51,7 @@ use crate::update::{
 use application::{Inner, LogFolder, Store};
 use folder::Folder;
 use jindou_cluster::servers::{Members, Network, Stream};
+use jindou_cluster::shards::ShardClient;
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
 use jindou_replicas::{
     Driver, Fresh, Handle, Message, Nobody, Options, Outcome, Peers, Refusal, Request, RequestKey,
@@ -265,6 +266,13 @@ impl Replica {
     #[must_use]
     pub fn figures(&self) -> LogFigures {
         self.handle.figures()
+    }
+
+    /// Requests to the shards of the newest base at all servers, for measurements; `None` for a store that is not sharded.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn shards(&self) -> Option<Arc<dyn ShardClient>> {
+        self.folder.client()
     }
 
     /// Announces to the other servers that this one is stopping, so that another one becomes the writer.

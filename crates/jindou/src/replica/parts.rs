@@ -1,8 +1,8 @@
 //! The states of a sharded store over a log that parts of other servers' queries read: the snapshots that were published
 //! last, by number. Equal numbers mean equal states at all servers.
 
+use crate::update::open_part;
 use jindou_cluster::servers::Members;
-use jindou_cluster::shards::snapshot_at_shard;
 use jindou_engine::LocalShards;
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, Result, sync};
@@ -56,25 +56,19 @@ impl LocalShards for Parts {
         state: Option<&dyn Graph>,
         cancel: CancelToken,
     ) -> Result<(Arc<dyn Graph>, CancelToken)> {
-        let gone = |message: &str| Error::Shard {
-            shard,
-            message: message.into(),
-        };
         let newest = sync::lock(&self.published).back().map(|(s, _)| s.clone());
         let state = match state.and_then(Graph::as_any) {
             Some(any) => any.downcast_ref::<Snapshot>().cloned(),
             None => newest,
         };
-        let state = state.ok_or_else(|| gone("the store is not open yet"))?;
+        let state = state.ok_or_else(|| Error::Shard {
+            shard,
+            message: "the store is not open yet".into(),
+        })?;
         let number = state.base().number();
         let bases = self.members.bases(number);
-        let bases = bases.ok_or_else(|| gone("its files were merged meanwhile"))?;
-        let base = bases.get(shard as usize).cloned().flatten();
-        let base = base.ok_or_else(|| gone("it is not on this server"))?;
-        let snapshot = snapshot_at_shard(Some(&state), base, self.members.client(number))?;
-        snapshot.begin(&cancel);
-        let cancel = cancel.watching(snapshot.watch());
-        Ok((Arc::new(snapshot), cancel))
+        let served = bases.map(|bases| (bases.to_vec(), self.members.client(number)));
+        open_part(shard, Some(&state), served, cancel)
     }
 
     fn name_of(&self, graph: &dyn Graph) -> Option<u64> {

@@ -37,8 +37,6 @@ mod open;
 mod operations;
 mod recluster;
 mod repeated;
-#[cfg(feature = "cluster")]
-mod servers;
 mod shards;
 mod sink;
 mod target;
@@ -61,8 +59,6 @@ pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub(crate) use note::follows_log;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
-#[cfg(feature = "cluster")]
-pub(crate) use servers::open_server;
 pub(crate) use shards::{ShardHost, open, open_shards_at, shard_hub};
 pub(crate) use sink::{LocalSink, SinkTurn, UpdateSink, WholeStoreWork};
 pub use target::GraphName;
@@ -70,7 +66,9 @@ pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 #[cfg(feature = "replicas")]
-pub(crate) use {change::Changed, merge::FileLayer, transaction::ChangeCounts, trust::compare};
+pub(crate) use {
+    change::Changed, merge::FileLayer, shards::open_part, transaction::ChangeCounts, trust::compare,
+};
 
 use crate::database::{Database, guarded};
 use crate::options::DatasetChoice;

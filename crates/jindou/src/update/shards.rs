@@ -53,30 +53,43 @@ impl LocalShards for LocalParts {
         state: Option<&dyn Graph>,
         cancel: CancelToken,
     ) -> Result<(Arc<dyn Graph>, CancelToken)> {
-        let gone = |message: &str| Error::Shard {
-            shard,
-            message: message.into(),
-        };
-        let (base, client) = {
+        let known = state
+            .and_then(Graph::as_any)
+            .and_then(|any| any.downcast_ref::<Snapshot>());
+        let served = {
             let served = read(&self.0);
-            let known = state
-                .and_then(Graph::as_any)
-                .and_then(|any| any.downcast_ref::<Snapshot>());
             let of = match known {
                 Some(snapshot) => served.iter().find(|s| s.has(snapshot.base())),
                 None => served.last(),
             };
-            let of = of.ok_or_else(|| gone("its files were merged meanwhile"))?;
-            let base = of.bases.get(shard as usize).and_then(Option::as_ref);
-            let base = base.ok_or_else(|| gone("it is not on this server"))?;
-            (Arc::clone(base), of.client.upgrade())
+            of.and_then(|of| Some((of.bases.clone(), of.client.upgrade()?)))
         };
-        let client = client.ok_or_else(|| gone("the store is being closed"))?;
-        let snapshot = snapshot_at_shard(state, base, client)?;
-        snapshot.begin(&cancel);
-        let cancel = cancel.watching(snapshot.watch());
-        Ok((Arc::new(snapshot), cancel))
+        open_part(shard, state, served, cancel)
     }
+}
+
+/// The bases of one merge that are in this process, by shard, and the client that reads those of all shards.
+type Served = (Vec<Option<Arc<Base>>>, Arc<dyn ShardClient>);
+
+/// Opens a shard in this process for a part of a query that reads this state, or the newest one. `served` is for the
+/// state's base; `None` if its files are no longer open.
+pub(crate) fn open_part(
+    shard: u32,
+    state: Option<&dyn Graph>,
+    served: Option<Served>,
+    cancel: CancelToken,
+) -> Result<(Arc<dyn Graph>, CancelToken)> {
+    let gone = |message: &str| Error::Shard {
+        shard,
+        message: message.into(),
+    };
+    let (bases, client) = served.ok_or_else(|| gone("its files are no longer open here"))?;
+    let base = bases.into_iter().nth(shard as usize).flatten();
+    let base = base.ok_or_else(|| gone("it is not on this server"))?;
+    let snapshot = snapshot_at_shard(state, base, client)?;
+    snapshot.begin(&cancel);
+    let cancel = cancel.watching(snapshot.watch());
+    Ok((Arc::new(snapshot), cancel))
 }
 
 /// The shards of a store in this process: parts of queries run there, over the bases of any merge that a snapshot still

@@ -1,6 +1,6 @@
 //! The command line of `jindou bench cluster`.
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;
 
 /// Measurements of several servers over the shards of one store.
@@ -33,28 +33,6 @@ pub struct ClusterSetup {
     pub dir: Option<PathBuf>,
 }
 
-/// Carrier of what servers ask one another.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FabricArg {
-    /// TLS on loopback.
-    Tls,
-    /// UCX's shared memory; needs libucx0.
-    Ucx,
-    /// The same, and servers read nothing out of one another's memory.
-    UcxAsking,
-}
-
-impl FabricArg {
-    /// Its name at `jindou cluster start`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tls => "tls",
-            Self::Ucx => "ucx",
-            Self::UcxAsking => "ucx-asking",
-        }
-    }
-}
-
 #[derive(ClapArgs, Debug)]
 pub struct BenchFaults {
     #[command(flatten)]
@@ -68,15 +46,12 @@ pub struct BenchFaults {
     /// Servers stopped by SIGSTOP for up to four seconds.
     #[arg(long, default_value_t = 100)]
     pub stops: u32,
-    /// Links between two servers cut for up to four seconds: half of them closed, half of them silent.
+    /// Times that the way to a server is cut for up to four seconds: half of them closed, half of them silent.
     #[arg(long, default_value_t = 100)]
     pub cuts: u32,
     /// Chooses faults and queries.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Carrier of what servers ask one another. With UCX a cut link is that of the handshake and the signs of life.
-    #[arg(long, value_enum, default_value_t = FabricArg::Tls)]
-    pub fabric: FabricArg,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -86,9 +61,6 @@ pub struct BenchClusterLight {
     /// Times that each query is asked.
     #[arg(long, default_value_t = 2000)]
     pub repeat: usize,
-    /// Carriers of what servers ask one another: two servers for each.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "tls")]
-    pub fabric: Vec<FabricArg>,
 }
 
 #[derive(ClapArgs, Debug)]

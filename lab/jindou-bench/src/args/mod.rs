@@ -98,7 +98,7 @@ pub enum Bench {
     Mixed(Box<BenchMixed>),
     /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/lab/parallel.md.
     Parallel(Box<BenchParallel>),
-    /// Several servers over the shards of one store: faults and light queries. See docs/cluster.md.
+    /// Servers with some shards of one store each: faults and light queries. See docs/cluster.md.
     #[command(subcommand)]
     Cluster(BenchCluster),
     /// Several servers of one store over a shared log: random changes, faults, throughput. See docs/replicas.md.

@@ -1,7 +1,7 @@
 //! Shards in this process, whose traffic is counted.
 
-use jindou::cluster::shards::{Reply, ShardClient, ShardRequest, post};
 use jindou::{CancelToken, Database, OpenOptions, Result};
+use jindou_cluster::shards::{Reply, ShardClient, ShardRequest, post};
 use jindou_graph::shard::Far;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,8 +64,8 @@ impl Far for Counting {
         post(self, messages, cancel)
     }
 
-    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
-        self.far.link(shard, cancel)
+    fn link(&self, shard: u32) -> Result<u64> {
+        self.far.link(shard)
     }
 }
 

@@ -2,7 +2,7 @@
 //! queries. Right answers are those of one server over the uncut data, whose numbers of rows are the published ones.
 
 use super::relay::Link;
-use super::servers::{Servers, alone};
+use super::servers::{Place, Servers, alone};
 use super::stores;
 use crate::args::cluster::BenchFaults;
 use jindou::{Error, Result};
@@ -169,19 +169,10 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
     }
     let stores = stores(&a.setup)?;
     let known = known(&stores.whole, a.setup.universities)?;
-    let mut servers = Servers::start(
-        &stores.cut,
-        stores.folder.path(),
-        a.servers,
-        true,
-        a.fabric.name(),
-    )?;
-    let names: Vec<String> = servers
-        .known
-        .iter()
-        .map(|k| format!("server {} at", k.0))
-        .collect();
-    let urls: Vec<String> = servers.known.iter().map(|k| k.2.clone()).collect();
+    let mut servers = Servers::start(&stores.cut, stores.folder.path(), a.servers, true)?;
+    let named = |place: &Place| format!("server {}:", place.name);
+    let names: Vec<String> = servers.known.iter().map(named).collect();
+    let urls: Vec<String> = servers.known.iter().map(|k| k.url.clone()).collect();
     println!(
         "LUBM({}) in {} shards, {} servers; {} kills, {} stops, {} cut links; seed {}",
         a.setup.universities, a.setup.shards, a.servers, a.kills, a.stops, a.cuts, a.seed
@@ -251,7 +242,7 @@ fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) 
         "kills" => {
             away[i].goes();
             servers.replace(i, pause / 4)?;
-            super::servers::ready(&servers.known[i].2)?;
+            super::servers::ready(&servers.known[i].url)?;
             away[i].is_back();
         }
         "stops" => {
@@ -259,18 +250,16 @@ fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) 
             servers.running[i].stop();
             std::thread::sleep(pause);
             servers.running[i].go_on();
-            super::servers::ready(&servers.known[i].2)?;
+            super::servers::ready(&servers.known[i].url)?;
             away[i].is_back();
         }
         _ => {
-            let others = away.len() as u64 - 1;
-            let j = (i + 1 + up_to(others) as usize) % away.len();
             let link = if up_to(2) == 0 {
                 Link::Closed
             } else {
                 Link::Silent
             };
-            if let Some(relay) = &servers.links[i][j] {
+            if let Some(relay) = &servers.links[i] {
                 relay.set(link);
                 std::thread::sleep(pause);
                 relay.set(Link::Whole);
@@ -283,7 +272,7 @@ fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) 
 /// Waits until every server answers a query to all shards: nothing has to help.
 fn whole_again(servers: &Servers) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
-    for (name, _, url) in &servers.known {
+    for Place { name, url, .. } in &servers.known {
         let mut endpoint = Endpoint::new(url, &[]);
         while let Err(e) = endpoint.time(QUERIES[1].text, HANGS) {
             if Instant::now() > until {

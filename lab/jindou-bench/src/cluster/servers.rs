@@ -1,12 +1,15 @@
-//! Servers of a cluster as processes of `jindou serve`, with a relay on each way from one to another.
+//! Servers with some shards of one store each, over one log in a folder, as processes of `jindou serve`; with a relay in front
+//! of each for the connections of the others.
 
 use super::relay::Relay;
 use crate::jindou_program;
 use crate::process::Process;
-use jindou::cluster::servers::ClusterFile;
-use jindou::{Error, Result};
+use jindou::replica::{Bucket, BucketLimits, HeldShards, SharedLog, shards_in};
+use jindou::{Database, Error, OpenOptions, Result};
 use jindou_peers::http::Endpoint;
-use std::io::{BufRead, BufReader};
+use jindou_store::shard::{CLUSTER, shard_folder};
+use jindou_testing::free_port;
+use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -67,87 +70,73 @@ fn reaches_all(url: &str) -> Result<()> {
     }
 }
 
-/// A cluster's servers.
+/// A server's place.
+pub struct Place {
+    pub name: String,
+    /// Where clients ask.
+    pub url: String,
+    store: PathBuf,
+    /// Where the others dial it, and where it listens for them.
+    peers: [String; 2],
+}
+
+/// The servers of one log, each of which has the same number of shards, and each shard once.
 pub struct Servers {
     program: PathBuf,
-    store: PathBuf,
-    /// By server: its name, its own cluster file, its URL.
-    pub known: Vec<(String, PathBuf, String)>,
-    /// By server that asks and server that is asked.
-    pub links: Vec<Vec<Option<Relay>>>,
+    log: PathBuf,
+    pub known: Vec<Place>,
+    /// By server: the way of the others to it.
+    pub links: Vec<Option<Relay>>,
     pub running: Vec<Process>,
 }
 
-impl Servers {
-    /// Makes certificates and a cluster file with `jindou cluster start`, and starts servers that reach one another through
-    /// relays, or directly, over the fabric of this name.
-    pub fn start(
-        store: &Path,
-        folder: &Path,
-        servers: usize,
-        relayed: bool,
-        fabric: &str,
-    ) -> Result<Self> {
-        let program = jindou_program()?;
-        let files = folder.join(format!("files-{fabric}"));
-        // The command makes the files and starts servers of its own, which end with it.
-        let mut starting = Command::new(&program);
-        starting
-            .args([
-                "cluster",
-                "start",
-                "--port",
-                "0",
-                "--servers",
-                &servers.to_string(),
-                "--fabric",
-                fabric,
-                "--store",
-            ])
-            .arg(store)
-            .arg("--files")
-            .arg(&files)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut made = Process::start(&mut starting)?;
-        if let Some(out) = made.output() {
-            let mut lines = BufReader::new(out).lines().map_while(std::io::Result::ok);
-            lines.by_ref().find(|l| l.contains(": http"));
-            made.terminate();
-            lines.for_each(drop);
+/// Gives a server its shards of a loaded store, in a folder of its own.
+fn link_shards(store: &Path, own: &Path, shards: &[u32]) -> std::io::Result<()> {
+    for shard in shards {
+        let (from, to) = (
+            store.join(shard_folder(*shard)),
+            own.join(shard_folder(*shard)),
+        );
+        fs::create_dir_all(&to)?;
+        for entry in fs::read_dir(&from)? {
+            let file = entry?.file_name();
+            fs::hard_link(from.join(&file), to.join(&file))?;
         }
-        made.wait()?;
-        let path = files.join("cluster.toml");
-        let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
-        let file = ClusterFile::read(&path)?;
+    }
+    fs::copy(store.join(CLUSTER), own.join(CLUSTER)).map(drop)
+}
+
+impl Servers {
+    /// Starts servers in a new folder over the shards of a store, which reach one another through relays, or directly.
+    pub fn start(store: &Path, folder: &Path, servers: usize, relayed: bool) -> Result<Self> {
+        let shards = shards_in(store)?.ok_or_else(|| wrong("the store is not sharded"))?;
         let (mut known, mut links) = (Vec::new(), Vec::new());
-        for server in &file.servers {
-            let (mut own_text, mut own_links) = (text.clone(), Vec::new());
-            for other in &file.servers {
-                if !relayed || other.name == server.name {
-                    own_links.push(None);
-                    continue;
-                }
-                let relay = Relay::start(other.address.clone());
-                let relay = relay.map_err(|e| wrong(format!("no relay: {e}")))?;
-                own_text = own_text.replace(
-                    &format!("address = \"{}\"", other.address),
-                    &format!("address = \"{}\"", relay.address),
-                );
-                own_links.push(Some(relay));
-            }
-            let own = files.join(format!("{}.toml", server.name));
-            std::fs::write(&own, own_text).map_err(|e| Error::io(&own, e))?;
-            known.push((
-                server.name.clone(),
-                own,
-                format!("http://{}/query", server.http),
-            ));
-            links.push(own_links);
+        for number in 0..servers as u32 {
+            let name = format!("server-{number}");
+            let own = folder.join(&name);
+            let part = HeldShards::Part {
+                number,
+                of: servers as u32,
+                replicas: 1,
+            };
+            link_shards(store, &own, &part.among(shards)?).map_err(|e| Error::io(&own, e))?;
+            let listens = format!("127.0.0.1:{}", free_port());
+            let relay = relayed.then(|| Relay::start(listens.clone()));
+            let relay = relay
+                .transpose()
+                .map_err(|e| wrong(format!("no relay: {e}")))?;
+            let dialled = relay.as_ref().map(|relay| relay.address.to_string());
+            known.push(Place {
+                name,
+                url: format!("http://127.0.0.1:{}/query", free_port()),
+                store: own,
+                peers: [dialled.unwrap_or_else(|| listens.clone()), listens],
+            });
+            links.push(relay);
         }
         let mut all = Self {
-            program,
-            store: store.to_owned(),
+            program: jindou_program()?,
+            log: folder.join("log"),
             known,
             links,
             running: Vec::new(),
@@ -156,31 +145,44 @@ impl Servers {
             let process = all.process(i)?;
             all.running.push(process);
         }
-        for (_, _, url) in &all.known {
-            ready(url)?;
-            reaches_all(url)?;
+        for place in &all.known {
+            ready(&place.url)?;
+            reaches_all(&place.url)?;
         }
         Ok(all)
     }
 
     fn process(&self, i: usize) -> Result<Process> {
-        let (name, file, url) = &self.known[i];
-        let port = url
+        let place = &self.known[i];
+        let [dialled, listens] = &place.peers;
+        let port = place
+            .url
             .trim_end_matches("/query")
             .rsplit(':')
             .next()
             .unwrap_or_default();
         let mut command = Command::new(&self.program);
         command
-            .arg("serve")
+            .args(["serve", "--port", port, "--log-level", "error"])
+            .args(["--name", &place.name])
+            .args(["--peer-address", dialled, "--peer-listen", listens])
             .arg("--store")
-            .arg(&self.store)
-            .arg("--cluster")
-            .arg(file)
-            .args(["--server", name, "--port", port, "--log-level", "error"])
+            .arg(&place.store)
+            .arg("--log")
+            .arg(&self.log)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         Process::start(&mut command)
+    }
+
+    /// Opens a server in this process, in place of one that was killed.
+    pub fn open(&self, i: usize, options: &OpenOptions) -> Result<Database> {
+        let place = &self.known[i];
+        let bucket = Bucket::directory(&self.log, BucketLimits::default());
+        let bucket = bucket.map_err(|e| Error::io(&self.log, e))?;
+        let mut log = SharedLog::new(bucket, &*place.name);
+        log.peer_address = Some(place.peers[0].clone());
+        Database::open_with(&place.store, &options.clone().with_log(log))
     }
 
     /// The number of a server's process.

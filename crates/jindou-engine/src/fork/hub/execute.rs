@@ -219,7 +219,7 @@ impl ForkExecutor {
         let cancel = &task.options.cancel;
         let servers = hub.bind(query)?;
         let links = (0..blocks.shards())
-            .map(|s| hub.link(query, s, cancel))
+            .map(|s| hub.link(query, s))
             .collect::<Result<Vec<_>>>()
             .inspect_err(|_| hub.unbind(query))?;
         let places: Vec<u32> = match starts {

@@ -89,7 +89,7 @@ impl Far for Wire {
         post(self, messages, cancel)
     }
 
-    fn link(&self, _: u32, _: &CancelToken) -> Result<u64> {
+    fn link(&self, _: u32) -> Result<u64> {
         Ok(self.link.load(Ordering::SeqCst))
     }
 }

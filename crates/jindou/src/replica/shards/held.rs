@@ -4,6 +4,14 @@ use jindou_model::{Error, Result};
 use jindou_store::shard::{Cluster, shard_folder};
 use std::path::Path;
 
+/// The number of shards of the store in a folder; `None` for one that is not sharded.
+///
+/// # Errors
+/// [`Error::Damaged`], [`Error::Version`] and [`Error::Io`] for `cluster.jd`.
+pub fn shards_in(dir: &Path) -> Result<Option<u32>> {
+    Ok(Cluster::read(dir)?.map(|cluster| cluster.shards))
+}
+
 /// The shards of a sharded store that a server has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HeldShards {

@@ -13,7 +13,7 @@ mod held;
 mod merge;
 mod receive;
 
-pub use held::HeldShards;
+pub use held::{HeldShards, shards_in};
 
 use super::application::{DueCommit, LogFolder};
 use super::folder::{Coming, OpenFiles};
@@ -22,7 +22,7 @@ use super::parts::Parts;
 use crate::runtime::Runtime;
 use crate::update::{Held, OpenOptions, Trust, Verify, compare, shard_hub};
 use jindou_cluster::servers::{Members, ShardBases};
-use jindou_cluster::shards::{ShardSession, snapshot_of_shard};
+use jindou_cluster::shards::{ShardClient, ShardSession, snapshot_of_shard};
 use jindou_dictionary::index::Indexes;
 use jindou_engine::Hub;
 use jindou_graph::shard::{Far, OtherShards};
@@ -387,6 +387,11 @@ impl LogFolder for ShardFolder {
 
     fn hub(&self) -> Option<Hub> {
         Some(self.hub.clone())
+    }
+
+    fn client(&self) -> Option<Arc<dyn ShardClient>> {
+        let newest = self.state().newest.clone();
+        newest.map(|(base, _)| self.members.client(base.number()))
     }
 
     fn trust(&self, verify: Verify, _: &Snapshot) -> Result<Held> {

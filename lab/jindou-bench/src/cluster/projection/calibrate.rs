@@ -2,15 +2,15 @@
 
 use super::clock::{process_time, time_of};
 use super::schedule::{Cost, Fabric};
-use jindou::cluster::servers::{ClusterFile, Servers};
-use jindou::cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest, answer};
-use jindou::{CancelToken, Error, Indexes, MemoryBudget, Result};
+use jindou::replica::Replica;
+use jindou::{CancelToken, Database, Error, Indexes, Result};
+use jindou_cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest, answer};
 use jindou_model::Direction;
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, open_shard};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Asks of a message of one size, in one of the turns.
 const REPEAT: u32 = 100;
@@ -19,9 +19,9 @@ const TURNS: usize = 5;
 /// Bytes of the longer messages.
 const SIZES: [u32; 3] = [8_192, 32_768, 131_072];
 
-/// This process as the first of two servers, without a store of its own to ask.
+/// This process as the first of two servers.
 struct Joined {
-    far: Servers,
+    far: Arc<dyn ShardClient>,
     base: Arc<Base>,
     other: Arc<Base>,
     /// The other server's process.
@@ -29,38 +29,17 @@ struct Joined {
 }
 
 impl Joined {
-    fn new(store: &Path, file: &Path, process: u32) -> Result<Self> {
+    fn new(db: &Database, store: &Path, process: u32) -> Result<Self> {
         let cluster =
             Cluster::read(store)?.ok_or_else(|| Error::external("the store is not sharded"))?;
-        let file = ClusterFile::read(file)?;
         let indexes = Indexes::new();
-        let base = open_shard(store, &cluster, 0, &indexes)?;
-        let other = open_shard(store, &cluster, 1, &indexes)?;
-        let own = vec![Some(Arc::clone(&base)), None];
-        let name = file.servers.first().map(|s| s.name.clone());
-        let memory = MemoryBudget::unlimited();
-        let name = name.unwrap_or_default();
-        let far = Servers::start(&file, &name, &cluster, own, None, &memory)?;
-        let joined = Self {
-            far,
-            base,
-            other,
+        let far = db.replica().and_then(Replica::shards);
+        Ok(Self {
+            far: far.ok_or_else(|| Error::external("the server has no shards"))?,
+            base: open_shard(store, &cluster, 0, &indexes)?,
+            other: open_shard(store, &cluster, 1, &indexes)?,
             process,
-        };
-        joined.wait()?;
-        Ok(joined)
-    }
-
-    /// Waits until the other server answers.
-    fn wait(&self) -> Result<()> {
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            match self.far.ask(&[(1, long(0))], &CancelToken::default()) {
-                Ok(_) => return Ok(()),
-                Err(e) if Instant::now() > until => return Err(e),
-                Err(_) => std::thread::sleep(Duration::from_millis(50)),
-            }
-        }
+        })
     }
 
     /// A request for this many bytes of ids: subjects of the predicate that has most.
@@ -136,9 +115,9 @@ fn long(bytes: u32) -> ShardRequest {
     }
 }
 
-/// Measures the cost of messages between the servers of a file, of which the second one runs as `process`.
-pub fn calibrate(store: &Path, file: &Path, process: u32) -> Result<Fabric> {
-    let joined = Joined::new(store, file, process)?;
+/// Measures the cost of messages between the first server, which is in this process, and the second one, which is `process`.
+pub fn calibrate(db: &Database, store: &Path, process: u32) -> Result<Fabric> {
+    let joined = Joined::new(db, store, process)?;
     let short = joined.measure(&long(8))?;
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     for size in SIZES {

@@ -12,7 +12,6 @@ mod trace;
 use super::servers::Servers;
 use crate::args::cluster::BenchClusterProjection;
 use clock::Cores;
-use jindou::cluster::servers::ClusterFile;
 use jindou::{
     Database, Error, LoadOptions, OpenOptions, PlannedQuery, Progress, Result, Runtime, Sharding,
 };
@@ -132,12 +131,14 @@ fn compare(store: &Path, folder: &Path, a: &BenchClusterProjection) -> Result<(F
     };
     // A process and its threads have the cores of the thread that starts them, and take as many threads.
     cores.only(second)?;
-    let mut servers = Servers::start(store, folder, 2, false, "tls")?;
+    let mut servers = Servers::start(store, folder, 2, false)?;
     let other = servers.process_id(1);
     servers.running[0].kill();
     cores.only(first)?;
-    let (name, file, _) = &servers.known[0];
-    let fabric = calibrate::calibrate(store, file, other)?;
+    let open = OpenOptions::default().with_runtime(Runtime::builder().threads(1).build());
+    let db = servers.open(0, &open)?;
+    reaches(&db)?;
+    let fabric = calibrate::calibrate(&db, store, other)?;
     println!(
         "A message and its answer between two processes of a core each, {}: {:.1} us on the way, {:.1} us of processor time of who asks and {:.1} us of who answers; a byte {:.2} ns on the way, {:.2} and {:.2} ns of a message, {:.2} and {:.2} ns of an answer",
         fabric.name,
@@ -152,9 +153,6 @@ fn compare(store: &Path, folder: &Path, a: &BenchClusterProjection) -> Result<(F
     );
     let recorded = Recorded::open(store)?;
     recorded.take_so_long(fabric.round());
-    let open = OpenOptions::default().with_runtime(Runtime::builder().threads(1).build());
-    let db = Database::open_server(store, &ClusterFile::read(file)?, name, &open)?;
-    reaches(&db)?;
     println!();
     println!(
         "Two servers    rows  rounds  messages        bytes  cpu ms  both cores at work   measured ms (least)  predicted ms (least)   ratio  of the least"

@@ -3,10 +3,10 @@
 
 use super::clock::thread_time;
 use super::trace::{Job, Message, Op, PartTrace, Trace, TraceKind};
-use jindou::cluster::shards::{Reply, ShardClient, ShardRequest, post};
 use jindou::{
     CancelToken, Database, OpenOptions, PlannedQuery, QueryOptions, Result, Runtime, ShardMode,
 };
+use jindou_cluster::shards::{Reply, ShardClient, ShardRequest, post};
 use jindou_engine::{Activity, Observer, Told};
 use jindou_graph::shard::Far;
 use jindou_model::sync::lock;
@@ -391,8 +391,8 @@ impl Far for Recorder {
         post(self, messages, cancel)
     }
 
-    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
-        self.far.link(shard, cancel)
+    fn link(&self, shard: u32) -> Result<u64> {
+        self.far.link(shard)
     }
 }
 
