@@ -14,4 +14,4 @@ ip -n "$JINDOU_NETNS" addr add 10.213.7.2/24 dev jindou1
 ip -n "$JINDOU_NETNS" link set jindou1 up
 ip -n "$JINDOU_NETNS" link set lo up
 cargo test -p jindou-cluster --test all -- --ignored --nocapture --exact \
-  failures::a_cut_wire_is_a_deadline_and_then_a_dead_peer
+  failures::reads_over_a_wire_that_was_cut_end

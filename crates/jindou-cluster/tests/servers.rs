@@ -1,11 +1,15 @@
 //! A program of its own, since it is built where the feature `servers` is on.
 //!
-//! Two servers of a small store in one process, connected by TLS: requested data comes back whole.
+//! Two servers of a small store in one process, connected by TLS: requested data comes back whole, and lists that are read from
+//! the other's memory are those that it would send.
 
 use jindou_cluster::servers::{Members, Network, Stream};
-use jindou_cluster::shards::{NearShards, Reply, ShardClient, ShardRequest};
+use jindou_cluster::shards::{NearShards, Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_cluster::testing::near_of_terms;
-use jindou_graph::shard::Posts;
+use jindou_cluster::transport::Transport;
+use jindou_cluster::transport::files::Files;
+use jindou_cluster::transport::ucx::{UcxTransport, available};
+use jindou_graph::shard::{EVERYTHING, Far, Posts};
 use jindou_model::{CancelToken, Direction, Error, MemoryBudget, Result};
 use jindou_store::shard::Sharding;
 use jindou_store::testing::varied_quads;
@@ -129,12 +133,17 @@ impl Setup {
     }
 
     fn start(&self, at: usize) -> Server {
-        self.start_within(at, &MemoryBudget::unlimited())
+        self.start_with(at, &MemoryBudget::unlimited(), None)
     }
 
     /// The server of one of the shards.
-    fn start_within(&self, at: usize, memory: &MemoryBudget) -> Server {
-        let members = Members::new(NAMES[at]);
+    fn start_with(
+        &self,
+        at: usize,
+        memory: &MemoryBudget,
+        transport: Option<Arc<dyn Transport>>,
+    ) -> Server {
+        let members = Members::new(NAMES[at], transport);
         members.run_parts(Arc::new(Echo));
         let mut own = vec![None; 2];
         own[at] = Some(Arc::clone(&self.near.shards()[at]));
@@ -287,6 +296,141 @@ fn all_comes_back_whole() {
     assert_eq!(both[0].link(), link);
 }
 
+/// Requests about all keys of a shard: lists of every predicate, merged and with graphs, cut and paged; existence of
+/// edges; numbers of edges.
+fn questions(near: &NearShards, far: u32) -> Vec<ShardRequest> {
+    let token = CancelToken::with_deadline(WAIT);
+    let mut all = Vec::new();
+    for (predicate, direction) in (0..5).flat_map(|p| [(p, Direction::Out), (p, Direction::In)]) {
+        for graphs in [RequestGraphs::Default, RequestGraphs::Union] {
+            let every = ShardRequest::Keys {
+                predicate,
+                direction,
+                graphs: graphs.clone(),
+                from: 0,
+                most: u32::MAX,
+            };
+            let found = near.ask(&[(far, every)], &token).unwrap().pop();
+            let Some(Reply::Ids { ids: keys, .. }) = found else {
+                panic!("{found:?}");
+            };
+            if keys.is_empty() {
+                continue;
+            }
+            for (within, most) in [(EVERYTHING, 1 << 20), ([4, 60], 1 << 20), (EVERYTHING, 3)] {
+                for merged in [false, true] {
+                    all.push(ShardRequest::Lists {
+                        predicate,
+                        direction,
+                        graphs: graphs.clone(),
+                        merged,
+                        keys: keys.clone(),
+                        within,
+                        most,
+                    });
+                }
+            }
+            let neighbours = (1..).take(keys.len()).collect();
+            all.push(ShardRequest::Contains {
+                predicate,
+                direction,
+                graphs: graphs.clone(),
+                keys: keys.clone(),
+                neighbours,
+            });
+            all.push(ShardRequest::Degrees {
+                predicate,
+                direction,
+                keys,
+            });
+        }
+    }
+    all
+}
+
+/// Asks all questions about the far shard; returns how many were answered by reading.
+fn ask_all(setup: &Setup, server: &Server, far: u32, questions: &[ShardRequest]) -> usize {
+    let token = CancelToken::with_deadline(WAIT);
+    let own = setup.near.shards()[0].own_data().unwrap();
+    let mut read = 0;
+    for question in questions {
+        let want = setup.near.ask(&[(far, question.clone())], &token).unwrap();
+        if let Some(got) = server.client.read(own.blocks(), far, question, &token) {
+            assert_eq!([got], *want, "{question:?}");
+            read += 1;
+        }
+        let got = server.client.ask(&[(far, question.clone())], &token);
+        assert_eq!(got.unwrap(), want);
+    }
+    // Keys that do not exist, and keys of the other shard.
+    for key in [0, u32::MAX] {
+        let foreign = ShardRequest::Degrees {
+            predicate: 0,
+            direction: Direction::Out,
+            keys: vec![key],
+        };
+        assert_eq!(
+            server.client.read(own.blocks(), far, &foreign, &token),
+            None
+        );
+    }
+    read
+}
+
+fn over_loopback() -> Option<Arc<dyn Transport>> {
+    match available() {
+        Ok(()) => Some(UcxTransport::new("lo").unwrap()),
+        Err(e) => {
+            println!("skipped: {e}");
+            None
+        }
+    }
+}
+
+#[test]
+fn lists_that_are_read_are_those_that_would_be_sent() {
+    let setup = Setup::new();
+    let files = || Some(Arc::new(Files) as Arc<dyn Transport>);
+    type Make = fn() -> Option<Arc<dyn Transport>>;
+    let kinds: [(Make, bool); 2] = [(files, true), (over_loopback, false)];
+    for (transport, is_quick) in kinds {
+        let Some(one) = transport() else { continue };
+        let memory = MemoryBudget::unlimited();
+        let both = [
+            setup.start_with(0, &memory, Some(one)),
+            setup.start_with(1, &memory, transport()),
+        ];
+        both.iter().for_each(Server::wait);
+        for (server, far) in both.iter().zip([1, 0]) {
+            let questions = questions(&setup.near, far);
+            assert!(questions.len() > 20);
+            // Summaries come after the first requests.
+            let mut read = 0;
+            for _ in 0..20 {
+                read = read.max(ask_all(&setup, server, far, &questions));
+                if read * 3 > questions.len() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            println!("{read} of {} were read", questions.len());
+            assert!(!is_quick || read * 3 > questions.len(), "{read}");
+            assert!(!is_quick || server.members.reading().is_some());
+            assert!(read > 0 || server.members.reading().is_none());
+        }
+        // A server without a transport neither offers its memory nor reads that of others; nor is that of a server read
+        // that has gone.
+        let [first, second] = both;
+        drop(second);
+        let both = [first, setup.start(1)];
+        until("connection", || both[0].echo(1, 1).is_ok());
+        assert_eq!(both[0].members.reading(), None);
+        let questions = questions(&setup.near, 1);
+        assert_eq!(ask_all(&setup, &both[0], 1, &questions), 0);
+        everything_comes_back(&setup, &both);
+    }
+}
+
 #[test]
 fn a_new_server_is_a_new_connection() {
     let setup = Setup::new();
@@ -325,7 +469,7 @@ fn a_request_that_is_given_up_leaves_the_connection_to_others() {
 fn messages_of_peers_are_charged_while_they_come() {
     let setup = Setup::new();
     let memory = MemoryBudget::new(16 << 20);
-    let _one = setup.start_within(0, &memory);
+    let _one = setup.start_with(0, &memory, None);
     let other = setup.start(1);
     other.wait();
     other.echo(3 << 20, 10).unwrap();

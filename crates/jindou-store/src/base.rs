@@ -157,9 +157,8 @@ impl Base {
 
     #[inline]
     pub(crate) fn set_of(&self, p: u32) -> &SegmentSet {
-        let at = self.place.get(p as usize).copied().unwrap_or(0);
         // The load's set always exists.
-        &self.sets[usize::from(at).min(self.sets.len() - 1)]
+        &self.sets[self.segment_file_of(PredicateId(p))]
     }
 
     #[inline]
@@ -334,6 +333,28 @@ impl Base {
     #[must_use]
     pub fn generation_of(&self, p: PredicateId) -> u32 {
         self.set_of(p.0).generation
+    }
+
+    /// A file of the default graph's segments in one direction: 0 for the load's, then one for each generation, oldest
+    /// first.
+    #[must_use]
+    pub fn segment_file(&self, number: usize, direction: Direction) -> Option<&SegmentFile> {
+        let set = self.sets.get(number)?;
+        Some(&set.files[0][direction as usize])
+    }
+
+    /// The number of the [file](Self::segment_file) that has a predicate's segments.
+    #[must_use]
+    #[inline]
+    pub fn segment_file_of(&self, p: PredicateId) -> usize {
+        let at = self.place.get(p.0 as usize).copied().unwrap_or(0);
+        usize::from(at).min(self.sets.len() - 1)
+    }
+
+    /// Number of keys of a predicate's segment of named graphs.
+    #[must_use]
+    pub fn named_keys(&self, p: PredicateId, direction: Direction) -> u32 {
+        self.named_segment(p.0, direction as usize).key_count
     }
 
     /// Number of generations that have a predicate's segments, without the load's.

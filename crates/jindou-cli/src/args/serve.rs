@@ -5,6 +5,7 @@ use super::{
     parse_threads,
 };
 use clap::Args as ClapArgs;
+use jindou::replica::PeerReads;
 use jindou::service::Allowed;
 use jindou::{GpuChoice, Warm};
 use jindou_model::units::{parse_duration, parse_size};
@@ -51,6 +52,16 @@ pub struct Serve {
     /// With --part: number of servers that have each shard.
     #[arg(long, value_name = "N", requires = "part", default_value_t = 1)]
     pub replicas: u32,
+    /// With --log, for a sharded store: read lists from the memory of the other servers where that is faster than asking. `files`:
+    /// all servers are on this machine; `ucx:DEVICES`, as in ucx:mlx5_0:1,eth0: by UCX, which neither authenticates nor encrypts, over
+    /// these devices. The same on all servers (docs/cluster.md).
+    #[arg(
+        long,
+        value_name = "HOW",
+        requires = "peer_address",
+        default_value = "off"
+    )]
+    pub peer_reads: PeerReads,
     /// With --log: longest time for which queries are answered without contact to the log or the other servers.
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_duration)]
     pub max_staleness: Duration,

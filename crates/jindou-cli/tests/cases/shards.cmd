@@ -81,3 +81,9 @@ $ jindou cluster status cluster.toml
 ? 2
 error: unexpected argument 'cluster.toml' found
 ...
+
+== How other servers' memory is read
+$ jindou serve --store part --log log --peer-address 127.0.0.1:0 --peer-reads mlx5_0:1
+? 2
+error: invalid value 'mlx5_0:1' for '--peer-reads <HOW>': 'mlx5_0:1' is not one of off, files, or ucx:DEVICES as in ucx:mlx5_0:1,eth0
+...

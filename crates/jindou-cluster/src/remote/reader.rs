@@ -1,106 +1,123 @@
-//! A store on another server, and the summaries of its segments that were fetched from there.
+//! A store on another server, and the summaries of its segments that were received from there.
 
 use super::summary::{SegmentEntry, SegmentSummary};
-use super::wire;
-use crate::transport::{
-    ByteRange, Moment, Peer, RegionDescriptor, RemoteRegion, Result, TransportError,
-};
+use crate::transport::{Link, RegionDescriptor, RemoteRegion, Result, TransportError};
+use jindou_model::sync::{read, write};
 use jindou_model::{Direction, PredicateId};
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, RwLock};
 
-/// Bytes per read when summaries are fetched.
-const FETCH: u64 = 1 << 20;
+/// Requests the summary of a segment, which [`RemoteStore::put`] receives.
+type Want = Box<dyn Fn(PredicateId, Direction) + Send + Sync>;
 
-/// A store on another server. Shared by all readers of this process; summaries are fetched on first use and
-/// kept.
+/// The default graph's segments of a base on another server. Shared by all readers of this process; summaries are
+/// requested on first use and kept.
 pub struct RemoteStore {
-    peer: Arc<dyn Peer>,
-    directions: [RemoteSide; 2],
+    link: Arc<dyn Link>,
+    /// The files of segments in each direction.
+    files: [Vec<RemoteRegion>; 2],
     memory_limit: u64,
     memory_used: AtomicU64,
+    known: RwLock<KnownSegments>,
+    want: Want,
 }
 
-/// One direction of a remote store.
-pub(super) struct RemoteSide {
-    pub(super) file: RemoteRegion,
-    summaries: RemoteRegion,
-    entries: Vec<SegmentEntry>,
-    kept: Vec<SummarySlot>,
-}
+/// Segments by dense predicate id and direction; `None` for those whose summaries were requested.
+type KnownSegments = FxHashMap<(u32, u8), Option<Arc<RemoteSegment>>>;
 
-/// A cached summary, aligned to a cache line, which is the first cache miss when a new segment is looked up.
-/// `Some(None)` means that it exceeds the memory limit, so lists must be requested.
-#[derive(Default)]
-#[repr(align(64))]
-struct SummarySlot(OnceLock<Option<SegmentSummary>>);
+/// A segment as far as it is known here.
+pub(super) struct RemoteSegment {
+    pub entry: SegmentEntry,
+    /// `None` if there is none, or if it exceeds the memory limit: then lists must be requested.
+    pub summary: Option<SegmentSummary>,
+}
 
 pub(super) fn damaged(what: &str) -> TransportError {
     TransportError::Refused(format!("the peer sent a damaged {what}"))
 }
 
 impl RemoteStore {
-    /// Opens a store by the catalogue that [`Exposed::register`](super::Exposed::register) returned at the peer.
-    /// Summaries take at most the bytes that `memory_limit` computes from those of the segment files; lists of further
-    /// segments must be requested.
+    /// Opens a base by the catalogue that [`expose`](super::expose) returned at the peer. Summaries take at most the
+    /// bytes that `memory_limit` computes from those of the segment files; lists of further segments must be requested.
     ///
     /// # Errors
     /// The transport's errors, and an error for a damaged catalogue.
-    pub fn of_catalogue(
-        peer: Arc<dyn Peer>,
+    pub fn open(
+        link: Arc<dyn Link>,
         catalogue: &[u8],
         memory_limit: impl FnOnce(u64) -> u64,
-        deadline: Moment,
+        want: Want,
     ) -> Result<Self> {
-        let mut rest = catalogue;
-        let predicates = wire::take(&mut rest).ok_or_else(|| damaged("catalogue"))?;
-        let mut direction = || {
-            let mut region = || {
-                let d = RegionDescriptor::decode(&mut rest).ok_or_else(|| damaged("catalogue"))?;
-                peer.attach(&d)
+        let (count, mut rest) = catalogue
+            .split_first_chunk()
+            .ok_or_else(|| damaged("catalogue"))?;
+        let count = u32::from_le_bytes(*count);
+        let mut direction = || -> Result<Vec<RemoteRegion>> {
+            let region = |_| {
+                let found =
+                    RegionDescriptor::decode(&mut rest).ok_or_else(|| damaged("catalogue"))?;
+                link.attach(&found)
             };
-            let (file, table, summaries) = (region()?, region()?, region()?);
-            if table.len != u64::from(predicates) * size_of::<SegmentEntry>() as u64 {
-                return Err(damaged("catalogue"));
-            }
-            let mut entries = vec![SegmentEntry::default(); predicates as usize];
-            fetch(
-                &*peer,
-                table,
-                0,
-                bytemuck::cast_slice_mut(&mut entries),
-                deadline,
-            )?;
-            let kept = entries.iter().map(|_| SummarySlot::default()).collect();
-            Ok(RemoteSide {
-                file,
-                summaries,
-                entries,
-                kept,
-            })
+            (0..count).map(region).collect()
         };
-        let directions = [direction()?, direction()?];
-        let bytes = directions.iter().map(|d| d.file.len);
+        let files = [direction()?, direction()?];
+        if !rest.is_empty() {
+            return Err(damaged("catalogue"));
+        }
+        let bytes = files.iter().flatten().map(|f| f.len).sum();
         Ok(Self {
-            peer,
-            memory_limit: memory_limit(bytes.sum()),
-            directions,
+            link,
+            files,
+            memory_limit: memory_limit(bytes),
             memory_used: AtomicU64::new(0),
+            known: RwLock::default(),
+            want,
         })
     }
 
-    /// Predicates of the store.
-    #[must_use]
-    pub fn predicates(&self) -> u32 {
-        self.directions[0].entries.len() as u32
+    /// Takes a summary that [`summarise`](super::summary::summarise) made at the peer; false for other bytes.
+    pub fn put(&self, p: PredicateId, direction: Direction, bytes: &[u8]) -> bool {
+        let files = self.files[direction as usize].len();
+        let Some((entry, words)) =
+            SegmentEntry::parse(bytes).filter(|e| (e.0.file as usize) < files)
+        else {
+            return false;
+        };
+        let size = 8 * words.len() as u64;
+        let used = self.memory_used.fetch_add(size, Ordering::Relaxed);
+        let fits = entry.finder != 0 && used.saturating_add(size) <= self.memory_limit;
+        let summary = match fits {
+            true => SegmentSummary::parse(&entry, words),
+            false => None,
+        };
+        if fits && summary.is_none() {
+            self.memory_used.fetch_sub(size, Ordering::Relaxed);
+            return false;
+        }
+        if !fits {
+            self.memory_used.fetch_sub(size, Ordering::Relaxed);
+        }
+        let found = Arc::new(RemoteSegment { entry, summary });
+        write(&self.known).insert((p.0, direction as u8), Some(found));
+        true
     }
 
-    /// The known facts about a predicate's segment, without reading it.
-    #[must_use]
-    pub fn entry(&self, p: PredicateId, direction: Direction) -> Option<&SegmentEntry> {
-        self.directions[direction as usize]
-            .entries
-            .get(p.0 as usize)
+    /// The known facts about a segment; `None` before its summary has come, which is requested.
+    pub(super) fn segment(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+    ) -> Option<Arc<RemoteSegment>> {
+        let key = (p.0, direction as u8);
+        if let Some(known) = read(&self.known).get(&key) {
+            return known.clone();
+        }
+        let is_new = write(&self.known).insert(key, None).is_none();
+        if is_new {
+            (self.want)(p, direction);
+        }
+        None
     }
 
     /// Bytes of the summaries kept at present.
@@ -109,72 +126,17 @@ impl RemoteStore {
         self.memory_used.load(Ordering::Relaxed)
     }
 
-    pub(super) fn peer(&self) -> &dyn Peer {
-        &*self.peer
+    pub(super) fn link(&self) -> &dyn Link {
+        &*self.link
     }
 
-    pub(super) fn served(&self, direction: Direction) -> &RemoteSide {
-        &self.directions[direction as usize]
-    }
-
-    /// The summary of a segment with edges; `None` if it exceeds the memory limit.
-    pub(super) fn summary<'a>(
-        &'a self,
-        served: &'a RemoteSide,
-        p: PredicateId,
-        deadline: Moment,
-    ) -> Result<Option<&'a SegmentSummary>> {
-        let (Some(slot), Some(entry)) = (
-            served.kept.get(p.0 as usize),
-            served.entries.get(p.0 as usize),
-        ) else {
-            return Ok(None);
-        };
-        if let Some(kept) = slot.0.get() {
-            return Ok(kept.as_ref());
-        }
-        let bytes = entry.summary_words.saturating_mul(8);
-        let used = self.memory_used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = entry.finder != 0
-            && used.saturating_add(bytes) <= self.memory_limit
-            && bytes <= served.summaries.len;
-        let made = if fits {
-            let mut words = vec![0u64; entry.summary_words as usize].into_boxed_slice();
-            let at = entry.summary_at.saturating_mul(8);
-            let into = bytemuck::cast_slice_mut(&mut words);
-            fetch(&*self.peer, served.summaries, at, into, deadline)
-                .and_then(|()| {
-                    SegmentSummary::parse(entry, words).ok_or_else(|| damaged("summary"))
-                })
-                .map(Some)
-        } else {
-            Ok(None)
-        };
-        let keep = matches!(made, Ok(Some(_))) && slot.0.get().is_none();
-        if !keep {
-            self.memory_used.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        // If two threads fetched it at once, the first result is kept.
-        let made = made?;
-        Ok(slot.0.get_or_init(|| made).as_ref())
+    pub(super) fn file(&self, number: u32, direction: Direction) -> Option<RemoteRegion> {
+        self.files[direction as usize].get(number as usize).copied()
     }
 }
 
-fn fetch(
-    peer: &dyn Peer,
-    region: RemoteRegion,
-    at: u64,
-    into: &mut [u8],
-    deadline: Moment,
-) -> Result<()> {
-    let mut at = at;
-    for part in into.chunks_mut(FETCH as usize) {
-        let range = ByteRange {
-            offset: at,
-            len: part.len() as u32,
-        };
-        peer.read_many(region, &[range], part, deadline)?;
-        at += part.len() as u64;
+impl Drop for RemoteStore {
+    fn drop(&mut self) {
+        self.link.close();
     }
-    Ok(())
 }

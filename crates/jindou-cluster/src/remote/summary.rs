@@ -1,7 +1,6 @@
 //! The summary that a reader keeps of a segment.
 //!
-//! The server makes the summaries of one direction once, in words that others may read, and one [`SegmentEntry`] per
-//! predicate that locates them. A summary is:
+//! The server makes a summary when a reader requests it, in words after a [`SegmentEntry`]. A summary is:
 //!
 //! ```text
 //! intervals  n, n × (start | end << 32, key number of start); unless every   key sets of a few runs
@@ -18,12 +17,12 @@
 //! of the space on LUBM and 0.9 of it on the ugly graph, but four to six dependent misses.)
 
 use super::blocks::{self, BitString, NONE};
-use super::files::StoreFiles;
 use bytemuck::{Pod, Zeroable};
 use jindou_graph::segment::{KeyFinder, Segment, prefetch};
-use jindou_model::Direction;
+use jindou_model::{Direction, PredicateId};
+use jindou_store::Base;
 
-/// An entry of the reader's table of contents: one per predicate and direction.
+/// Facts about a segment that a reader needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct SegmentEntry {
@@ -31,28 +30,29 @@ pub struct SegmentEntry {
     pub neighbours_at: u64,
     /// Number of neighbours.
     pub edges: u64,
-    /// First word of the summary.
-    pub summary_at: u64,
-    /// Words of the summary.
-    pub summary_words: u64,
-    /// xxh3 of the summary.
-    pub summary_hash: u64,
+    /// Number of the file.
+    pub file: u32,
     /// Number of keys.
     pub keys: u32,
-    /// Longest neighbour list.
-    pub max_degree: u32,
     /// 1: intervals, 2: bitmap, 3: buckets; 0: no edges, or too large for a summary, so lists have to be requested.
     pub finder: u32,
     /// 1 if intervals are followed by offsets.
     pub offsets: u32,
-    /// Edges of named graphs, at most `u32::MAX`.
-    pub named_edges: u32,
-    /// Smallest key.
-    pub first_key: u32,
-    /// Largest key.
-    pub last_key: u32,
+    /// Number of keys with edges in named graphs, which readers do not see.
+    pub named_keys: u32,
     /// Always zero.
     pub zero: u32,
+}
+
+impl SegmentEntry {
+    /// Splits the bytes that [`summarise`] makes; `None` for others.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<(Self, Box<[u64]>)> {
+        let (entry, words) = bytes.split_at_checked(size_of::<Self>())?;
+        let words = words.len().is_multiple_of(8).then_some(words)?;
+        let words: Vec<u64> = bytemuck::pod_collect_to_vec(words);
+        Some((bytemuck::pod_read_unaligned(entry), words.into()))
+    }
 }
 
 const INTERVALS: u32 = 1;
@@ -67,54 +67,35 @@ const BUCKET: u64 = 48;
 /// Keys between two entries after intervals.
 const GROUP: u32 = 64;
 
-/// Entries and summaries of one direction.
-#[derive(Debug, Default)]
-pub struct Summaries {
-    /// By dense predicate id.
-    pub entries: Vec<SegmentEntry>,
-    /// All summaries, one after the other.
-    pub words: Vec<u64>,
-}
-
-impl Summaries {
-    /// Summarises the default graph's segments. O(keys); takes 8 bytes per key of the largest segment in addition to
-    /// the result. `named_edges` has the number of edges in named graphs, by dense predicate id.
-    #[must_use]
-    pub fn summarise(files: &StoreFiles, named_edges: &[u64], direction: Direction) -> Self {
-        let file = files.file(direction);
-        let mut all = Self::default();
-        for (p, &named) in (0..).zip(named_edges) {
-            let mut entry = SegmentEntry {
-                named_edges: u32::try_from(named).unwrap_or(u32::MAX),
-                ..SegmentEntry::default()
-            };
-            let segment = file.segment(p);
-            if let Some(record) = file.records().get(p as usize)
-                && !segment.is_empty()
-            {
-                let at = all.words.len();
-                entry.finder = push_summary(&segment, &mut all.words).unwrap_or(0);
-                if entry.finder == 0 {
-                    all.words.truncate(at);
-                }
-                entry.offsets = u32::from(entry.finder == INTERVALS && segment.offsets.is_some());
-                entry.neighbours_at = record.neighbours_at;
-                entry.edges = segment.edge_count();
-                entry.keys = segment.key_count;
-                let mut ends = Vec::new();
-                segment.keys_into(0, 1, &mut ends);
-                segment.keys_into(segment.key_count.saturating_sub(1), u32::MAX, &mut ends);
-                entry.first_key = ends.first().copied().unwrap_or(0);
-                entry.last_key = ends.last().copied().unwrap_or(0);
-                entry.max_degree = record.max_degree;
-                entry.summary_at = at as u64;
-                entry.summary_words = (all.words.len() - at) as u64;
-                entry.summary_hash = hash(all.words.get(at..).unwrap_or(&[]));
-            }
-            all.entries.push(entry);
+/// The entry and the summary of a base's segment of the default graph, as bytes. O(keys); takes 8 bytes per key in
+/// addition to the result.
+#[must_use]
+pub fn summarise(base: &Base, p: PredicateId, direction: Direction) -> Vec<u8> {
+    let number = base.segment_file_of(p);
+    let mut entry = SegmentEntry {
+        file: number as u32,
+        named_keys: base.named_keys(p, direction),
+        ..SegmentEntry::default()
+    };
+    let mut words = Vec::new();
+    if let Some(file) = base.segment_file(number, direction)
+        && let Some(record) = file.records().get(p.0 as usize)
+    {
+        let segment = file.segment(p.0);
+        entry.neighbours_at = record.neighbours_at;
+        entry.edges = segment.edge_count();
+        entry.keys = segment.key_count;
+        if !segment.is_empty() {
+            entry.finder = push_summary(&segment, &mut words).unwrap_or(0);
         }
-        all
+        if entry.finder == 0 {
+            words.clear();
+        }
+        entry.offsets = u32::from(entry.finder == INTERVALS && segment.offsets.is_some());
     }
+    let mut out = bytemuck::bytes_of(&entry).to_vec();
+    out.extend_from_slice(bytemuck::cast_slice(&words));
+    out
 }
 
 /// Appends a segment's summary and returns its kind; `None` if it has more than 16 gigabytes of blocks.
@@ -217,10 +198,6 @@ fn entry(bounds: &[u32], at: u32) -> u64 {
     u64::from(bounds.first().copied().unwrap_or(0)) | u64::from(at) << 32
 }
 
-fn hash(words: &[u64]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(bytemuck::cast_slice(words))
-}
-
 /// A segment's summary in the reader's memory. Fits a cache line, including the overhead of a table of them.
 #[derive(Debug)]
 pub struct SegmentSummary {
@@ -267,9 +244,6 @@ impl SegmentSummary {
     /// Takes over the words that `entry` describes; `None` if they do not match the description.
     #[must_use]
     pub fn parse(entry: &SegmentEntry, words: Box<[u64]>) -> Option<Self> {
-        if words.len() as u64 != entry.summary_words || hash(&words) != entry.summary_hash {
-            return None;
-        }
         let finder = match entry.finder {
             INTERVALS => {
                 let n = u32::try_from(*words.first()?).ok()?;

@@ -3,6 +3,7 @@
 use super::frame::{self, FrameKind};
 use super::peer::Peer;
 use super::{CHUNK, SILENCE};
+use crate::transport::Transport;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,8 +48,14 @@ async fn greet(mut stream: Stream, epoch: u64) -> Result<Stream, String> {
     }
 }
 
-/// Keeps a connection to a server up; never returns. `epoch` is the id epoch of this server's store.
-pub async fn keep(peer: Arc<Peer>, network: Arc<dyn Network>, epoch: u64) {
+/// Keeps a connection to a server up; never returns. `epoch` is the id epoch of this server's store. With a transport, the
+/// memory that the other server offers is read.
+pub async fn keep(
+    peer: Arc<Peer>,
+    network: Arc<dyn Network>,
+    epoch: u64,
+    transport: Option<Arc<dyn Transport>>,
+) {
     let mut pause = BACK_OFF[0];
     loop {
         let dialled = async { greet(network.dial(peer.name()).await?, epoch).await };
@@ -59,7 +66,7 @@ pub async fn keep(peer: Arc<Peer>, network: Arc<dyn Network>, epoch: u64) {
         let why = match dialled {
             Ok(stream) => {
                 pause = BACK_OFF[0];
-                talk(&peer, stream).await
+                talk(&peer, stream, transport.as_ref()).await
             }
             Err(why) => why,
         };
@@ -70,7 +77,7 @@ pub async fn keep(peer: Arc<Peer>, network: Arc<dyn Network>, epoch: u64) {
 }
 
 /// Sends and receives until the connection ends; returns the reason.
-async fn talk(peer: &Peer, stream: Stream) -> String {
+async fn talk(peer: &Arc<Peer>, stream: Stream, reads: Option<&Arc<dyn Transport>>) -> String {
     let (from, to) = tokio::io::split(stream);
     let (mut from, mut to) = (
         BufReader::with_capacity(CHUNK, from),
@@ -81,7 +88,7 @@ async fn talk(peer: &Peer, stream: Stream) -> String {
     let reading = async {
         loop {
             let frame = frame::read(&mut from, CHUNK).await?;
-            peer.take(frame)?;
+            peer.take(frame, reads)?;
         }
     };
     let writing = frame::write_all(&mut to, |cx| parts.poll_recv(cx));

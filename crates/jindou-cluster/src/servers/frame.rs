@@ -49,6 +49,9 @@ pub enum FrameKind {
     /// The shards and bases that a server holds. The server that accepted the connection sends it after the greeting,
     /// and again after each change.
     Holdings,
+    /// The shards and bases whose files can be read from the memory of the server that accepted the connection, sent as
+    /// [`FrameKind::Holdings`] are.
+    Memory,
 }
 
 impl FrameKind {
@@ -63,6 +66,7 @@ impl FrameKind {
             Self::Replies,
             Self::Failure,
             Self::Holdings,
+            Self::Memory,
         ]
         .into_iter()
         .find(|k| *k as u8 == byte)

@@ -62,6 +62,9 @@ async fn announce(own: &Own, out: &Sender<FramePart>) -> Option<()> {
     loop {
         let all = holdings_to_bytes(&own.holdings());
         reply(out, FrameKind::Holdings, 0, all).await?;
+        if let Some(shelf) = own.shelf() {
+            reply(out, FrameKind::Memory, 0, shelf.to_bytes()).await?;
+        }
         changes.changed().await.ok()?;
     }
 }

@@ -7,7 +7,8 @@ use super::own::{Holding, Own, ShardBases};
 use super::peer::Peer;
 use super::routes::Routes;
 use crate::shards::{Reply, ShardClient, ShardRequest, post, post_through};
-use jindou_graph::shard::{BoundFar, Far, Posts};
+use crate::transport::Transport;
+use jindou_graph::shard::{Blocks, BoundFar, Far, Posts};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::Base;
 use std::sync::Arc;
@@ -43,10 +44,11 @@ impl std::fmt::Debug for Members {
 }
 
 impl Members {
-    /// The server with this name, which knows no other server and has no shard yet.
+    /// The server with this name, which knows no other server and has no shard yet. With a transport, servers that have
+    /// one, too, read lists from each other's memory where that is faster than asking.
     #[must_use]
-    pub fn new(name: &str) -> Self {
-        Self(Arc::new(Routes::new(Own::new())), name.into())
+    pub fn new(name: &str, transport: Option<Arc<dyn Transport>>) -> Self {
+        Self(Arc::new(Routes::new(Own::new(transport))), name.into())
     }
 
     /// Runs parts of queries at this server's shards from now on.
@@ -96,8 +98,9 @@ impl Members {
                     for server in servers {
                         if dialled.iter().all(|(peer, _)| peer.name() != server) {
                             let peer = Arc::new(Peer::new(&server));
-                            let keep = keep(Arc::clone(&peer), Arc::clone(&network), epoch);
-                            let task = tasks.spawn(keep);
+                            let transport = self.0.own.shelf().map(|s| s.transport().clone());
+                            let network = Arc::clone(&network);
+                            let task = tasks.spawn(keep(Arc::clone(&peer), network, epoch, transport));
                             self.0.add(Arc::clone(&peer));
                             dialled.push((peer, task));
                         }
@@ -203,6 +206,15 @@ impl Far for Members {
         let message = "a message of a query that is not bound to servers".into();
         Err(Error::Shard { shard, message })
     }
+
+    fn reading(&self) -> Option<f64> {
+        self.0.own.shelf()?;
+        let (base, bases) = self.0.own.newest_base()?;
+        let far = (0..).zip(&*bases).filter(|(_, here)| here.is_none());
+        let one = far.map(|(shard, _)| self.0.remote(shard, base)?.one());
+        let all: Vec<f64> = one.collect::<Option<_>>()?;
+        all.into_iter().reduce(f64::max)
+    }
 }
 
 /// Servers by shard, `None` for this one.
@@ -306,6 +318,19 @@ impl Far for BaseClient {
 }
 
 impl ShardClient for BaseClient {
+    fn read(
+        &self,
+        blocks: &Blocks,
+        shard: u32,
+        request: &ShardRequest,
+        cancel: &CancelToken,
+    ) -> Option<Reply> {
+        // Returns at once where nothing is read.
+        self.routes.own.shelf()?;
+        let remote = self.routes.remote(shard, self.base)?;
+        remote.reply(blocks, shard, request, cancel)
+    }
+
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         self.routes.ask(self.base, requests, cancel)
     }

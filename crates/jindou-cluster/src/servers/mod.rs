@@ -13,6 +13,7 @@
 //! listen   the answering side
 //! own      the shards of this process
 //! routes   which server answers a request, and another one if it fails or is slow
+//! reads    lists read from a peer's memory, where both servers allow it
 //! ```
 
 mod dial;
@@ -21,6 +22,7 @@ mod listen;
 mod members;
 mod own;
 mod peer;
+mod reads;
 mod routes;
 
 pub use dial::{Network, Stream};

@@ -1,6 +1,8 @@
 //! The shards of this process, as its peers and its own queries read them.
 
+use super::reads::Shelf;
 use crate::shards::{Reply, ShardRequest, answer};
+use crate::transport::Transport;
 use jindou_graph::shard::Posts;
 use jindou_model::invariant::guarded;
 use jindou_model::sync::{read, write};
@@ -30,6 +32,7 @@ pub struct Holding {
 pub struct Own {
     state: Arc<RwLock<OwnState>>,
     posts: Arc<OnceLock<Arc<dyn Posts>>>,
+    shelf: Option<Arc<Shelf>>,
     changed: Arc<watch::Sender<()>>,
 }
 
@@ -49,11 +52,12 @@ impl OwnState {
 }
 
 impl Own {
-    /// Serves no base yet, and runs no parts of queries.
-    pub fn new() -> Self {
+    /// Serves no base yet, and runs no parts of queries. With a transport, peers may read the bases' files.
+    pub fn new(transport: Option<Arc<dyn Transport>>) -> Self {
         Self {
             state: Arc::default(),
             posts: Arc::default(),
+            shelf: transport.map(|transport| Arc::new(Shelf::new(transport))),
             changed: Arc::new(watch::Sender::new(())),
         }
     }
@@ -67,16 +71,28 @@ impl Own {
     pub fn serve(&self, base: u64, bases: ShardBases) {
         let mut state = write(&self.state);
         state.bases.retain(|(number, _)| *number != base);
-        state.bases.push((base, bases));
+        state.bases.push((base, Arc::clone(&bases)));
         state.bases.sort_unstable_by_key(|(number, _)| *number);
         drop(state);
         self.changed.send_replace(());
+        if let Some(shelf) = &self.shelf {
+            let changed = Arc::clone(&self.changed);
+            shelf.put(base, bases, move || changed.send_replace(()));
+        }
     }
 
     /// Stops to serve the bases before this one.
     pub fn release_before(&self, base: u64) {
         write(&self.state).bases.retain(|(n, _)| *n >= base);
+        if let Some(shelf) = &self.shelf {
+            shelf.release_before(base);
+        }
         self.changed.send_replace(());
+    }
+
+    /// The files that peers may read.
+    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shelf.as_ref()
     }
 
     /// Announces that the segments of a base are written, with each shard's result, which other servers may request.
@@ -127,11 +143,15 @@ impl Own {
         state.of(base)?.get(shard as usize)?.clone()
     }
 
+    /// The newest base, and its shards here.
+    pub fn newest_base(&self) -> Option<(u64, ShardBases)> {
+        read(&self.state).bases.last().cloned()
+    }
+
     /// The shards of the newest base.
     pub fn newest(&self) -> Vec<(u32, Arc<Base>)> {
-        let state = read(&self.state);
-        let newest = state.bases.last().into_iter();
-        let all = newest.flat_map(|(_, bases)| (0..).zip(&**bases));
+        let newest = self.newest_base();
+        let all = newest.iter().flat_map(|(_, bases)| (0..).zip(&**bases));
         all.filter_map(|(shard, base)| Some((shard, base.clone()?)))
             .collect()
     }

@@ -2,6 +2,8 @@
 
 use super::frame::{self, FrameKind, FramePart};
 use super::own::{Holding, holdings_of_bytes};
+use super::reads::{Offers, PeerReads, RemoteShard};
+use crate::transport::Transport;
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, Result};
 use rustc_hash::FxHashMap;
@@ -20,6 +22,8 @@ pub struct Peer {
     name: String,
     /// The last announcement.
     holdings: Mutex<Vec<Holding>>,
+    /// Its files, where they can be read.
+    reads: Mutex<Option<Arc<PeerReads>>>,
     state: Mutex<PeerState>,
     next: AtomicU64,
 }
@@ -155,6 +159,7 @@ impl Peer {
         Self {
             name: name.to_owned(),
             holdings: Mutex::default(),
+            reads: Mutex::default(),
             state: Mutex::new(PeerState::Down("it has not been reached yet".into())),
             next: AtomicU64::new(1),
         }
@@ -248,8 +253,14 @@ impl Peer {
         };
     }
 
+    /// The peer's shard, as it is read from its memory; `None` if it cannot be read (yet).
+    pub fn remote(&self, shard: u32, base: u64) -> Option<Arc<RemoteShard>> {
+        lock(&self.reads).as_ref()?.shard(shard, base)
+    }
+
     /// Ends the connection's state: all waiting requests fail at once.
     pub(super) fn down(&self, why: &str) {
+        *lock(&self.reads) = None;
         let before = std::mem::replace(&mut *lock(&self.state), PeerState::Down(why.to_owned()));
         if let PeerState::Up { waiting, .. } = before {
             for slot in waiting.into_values() {
@@ -265,8 +276,13 @@ impl Peer {
         }
     }
 
-    /// Accepts a frame of a reply; frames for requests that are no longer awaited are discarded.
-    pub(super) fn take(&self, frame: frame::Frame) -> io::Result<()> {
+    /// Accepts a frame of a reply; frames for requests that are no longer awaited are discarded. With a transport, the
+    /// memory that the peer offers is read.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        frame: frame::Frame,
+        transport: Option<&Arc<dyn Transport>>,
+    ) -> io::Result<()> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         match frame.kind {
             FrameKind::Beat => return Ok(()),
@@ -275,6 +291,17 @@ impl Peer {
                     return invalid("what it says about its shards cannot be read");
                 };
                 *lock(&self.holdings) = all;
+                return Ok(());
+            }
+            FrameKind::Memory => {
+                let Some(offers) = Offers::parse(&frame.body).filter(|_| frame.last) else {
+                    return invalid("what it says about its memory cannot be read");
+                };
+                if let Some(transport) = transport {
+                    let mut reads = lock(&self.reads);
+                    let reads = reads.get_or_insert_with(|| PeerReads::of(self, transport));
+                    reads.set(offers);
+                }
                 return Ok(());
             }
             _ => {}
@@ -342,7 +369,7 @@ mod tests {
             number: came.number,
             body: vec![7],
         };
-        peer.take(reply).unwrap();
+        peer.take(reply, None).unwrap();
         peer.down("it closed the connection");
         assert_eq!(came.wait(0, &token).unwrap(), [7]);
         let e = coming.wait(0, &token).unwrap_err().to_string();

@@ -4,6 +4,7 @@
 use super::MAX_REQUEST;
 use super::own::{Holding, Own};
 use super::peer::{Peer, PendingReply};
+use super::reads::RemoteShard;
 use crate::shards::{Reply, SearchTurns, ShardRequest, wire};
 use jindou_model::sync::{read, write};
 use jindou_model::{CancelToken, Error, Result};
@@ -80,6 +81,11 @@ impl Routes {
 
     pub fn peers(&self) -> Vec<Arc<Peer>> {
         read(&self.peers).clone()
+    }
+
+    /// A shard of a base, as it is read from the memory of a peer; `None` if it is not.
+    pub fn remote(&self, shard: u32, base: u64) -> Option<Arc<RemoteShard>> {
+        read(&self.peers).iter().find_map(|p| p.remote(shard, base))
     }
 
     /// Replies to requests for shards of a base, in their order.

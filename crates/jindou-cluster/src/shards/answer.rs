@@ -161,6 +161,16 @@ impl ShardAnswer<'_> {
             ShardRequest::Uses { graphs, vertices } => self.uses(graphs.scope(), vertices)?,
             ShardRequest::Post(_) => return Err(self.refused("it runs no parts of queries")),
             ShardRequest::MergeResult => return Err(self.refused("it is not being merged")),
+            #[cfg(feature = "transport")]
+            &ShardRequest::Summary {
+                predicate,
+                direction,
+            } => {
+                let p = PredicateId(predicate);
+                Reply::Post(crate::remote::summary::summarise(self.base, p, direction))
+            }
+            #[cfg(not(feature = "transport"))]
+            ShardRequest::Summary { .. } => return Err(self.refused("its memory cannot be read")),
         })
     }
 

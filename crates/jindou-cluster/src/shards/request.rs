@@ -174,6 +174,13 @@ pub enum ShardRequest {
     Post(Vec<u8>),
     /// The shard's result of the last merge: [`Reply::Post`].
     MergeResult,
+    /// The summary of a segment of the default graph, for reading its lists: [`Reply::Post`].
+    Summary {
+        /// Dense predicate id.
+        predicate: u32,
+        /// The end of the edges that is the key.
+        direction: Direction,
+    },
 }
 
 /// The answer to a [`ShardRequest`].
@@ -293,7 +300,8 @@ impl ShardRequest {
             | Self::GraphSubjects { .. }
             | Self::GraphPredicates { .. }
             | Self::ObjectTerms { .. }
-            | Self::MergeResult => 0,
+            | Self::MergeResult
+            | Self::Summary { .. } => 0,
         };
         (HEAD + columns) as u64
     }

@@ -109,6 +109,7 @@ tagged! {
         12 => Words { words, iris, graphs, labels, from, micros },
         13 => Uses { graphs, vertices },
         14 => MergeResult,
+        15 => Summary { predicate, direction },
     }
 }
 

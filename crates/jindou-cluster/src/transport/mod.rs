@@ -1,52 +1,29 @@
-//! Transports: how servers read each other's memory and send each other messages.
+//! One-sided reads: how servers read each other's memory.
 //!
 //! Three properties hold for every implementation:
 //!
-//! - **Every operation has a deadline** and ends by it, either with its result or with a [`TransportError`] that gives
-//!   the reason. Nothing is written to the caller's buffer after that.
-//! - **Every message and every region descriptor carries a placement [`Epoch`].** A message of another epoch than the
-//!   receiver's is refused there; a read with a descriptor of an older epoch than the peer is known to be in is refused
-//!   here, before anything is sent. Until this side has heard of a peer's step to a new epoch (the peer pushes the
-//!   number at once), a read may still be served from the old region. That is harmless because registered memory never
-//!   changes: the reader sees the old epoch's immutable base, as its query's snapshot promises. So a server must keep
-//!   an old epoch's regions registered until the longest deadline given out under it has passed.
+//! - **Every read has a deadline** and ends by it, either with its bytes or with a [`TransportError`] that gives the
+//!   reason. Nothing is written to the caller's buffer after that.
+//! - **Registered memory never changes**, so a read needs no agreement with its owner but the region's descriptor. An owner
+//!   keeps a region registered until no peer that was given the descriptor still reads it.
 //! - **Trust**: there is neither authentication nor encryption. A client that can connect can read all registered
-//!   memory and call all handlers, and with UCX's emulated reads any address of the process. Transports are
-//!   for one administrative domain on a network that strangers cannot reach; they bind to loopback unless
-//!   told otherwise.
+//!   memory, and with UCX's emulated reads any address of the process. Transports are for one administrative domain on a
+//!   network that strangers cannot reach.
+//!
+//! Descriptors, and the address with which a peer connects, are bytes that the caller sends by other means. Those also
+//! tell who is dead: files, for example, stay readable.
+//!
+//! [`files::Files`] is for servers on one machine, [`ucx::UcxTransport`] for RDMA and TCP.
 
 mod error;
-#[cfg(any(test, feature = "testing"))]
-pub mod memory;
+pub mod files;
 pub mod ucx;
 
 pub use error::{Result, TransportError};
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// The number of a placement of partitions on servers. It only grows, and is assigned by the coordinator.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Epoch(pub u64);
-
-/// A point in time on one transport's own clock (real or virtual): the time since the clock's start.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Moment(pub Duration);
-
-impl Moment {
-    /// The moment that much later, or the last possible moment if that is past it.
-    #[must_use]
-    pub fn after(self, wait: Duration) -> Self {
-        Self(self.0.saturating_add(wait))
-    }
-
-    /// The time from `earlier` to this moment; zero if that is later.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
+use std::time::Instant;
 
 /// Memory that others may read while it is registered.
 ///
@@ -69,8 +46,7 @@ pub unsafe trait Memory: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 
-    /// The file from which all of it is mapped; `None` if it is not a file. Readers on the same machine may map it
-    /// themselves.
+    /// The file from which all of it is mapped; `None` if it is not a file.
     fn file(&self) -> Option<&Path> {
         None
     }
@@ -88,10 +64,6 @@ unsafe impl Memory for Vec<u8> {
 /// others as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionDescriptor {
-    /// Number of the region on its owner.
-    pub region: u64,
-    /// The epoch in which it was registered.
-    pub epoch: Epoch,
     /// The owner's address of the first byte (for others meaningful only as a base).
     pub base: u64,
     /// Length in bytes.
@@ -101,9 +73,9 @@ pub struct RegionDescriptor {
 }
 
 impl RegionDescriptor {
-    /// Appends the descriptor to a message: 36 bytes and the key, little-endian.
+    /// Appends the descriptor to a message: 20 bytes and the key, little-endian.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for n in [self.region, self.epoch.0, self.base, self.len] {
+        for n in [self.base, self.len] {
             out.extend_from_slice(&n.to_le_bytes());
         }
         out.extend_from_slice(&(self.key.len() as u32).to_le_bytes());
@@ -118,13 +90,11 @@ impl RegionDescriptor {
             *bytes = rest;
             Some(u64::from_le_bytes(*n))
         };
-        let (region, epoch, base, len) = (number()?, number()?, number()?, number()?);
+        let (base, len) = (number()?, number()?);
         let (n, rest) = bytes.split_first_chunk::<4>()?;
         let (key, rest) = rest.split_at_checked(u32::from_le_bytes(*n) as usize)?;
         *bytes = rest;
         Some(Self {
-            region,
-            epoch: Epoch(epoch),
             base,
             len,
             key: key.to_vec(),
@@ -132,12 +102,10 @@ impl RegionDescriptor {
     }
 }
 
-/// A peer's region as held by this side; made by [`Peer::attach`], valid for that peer only.
+/// A peer's region as held by this side; made by [`Link::attach`], valid for that link only.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteRegion {
     pub(crate) slot: u32,
-    /// The descriptor's epoch.
-    pub epoch: Epoch,
     /// Length in bytes.
     pub len: u64,
 }
@@ -151,106 +119,28 @@ pub struct ByteRange {
     pub len: u32,
 }
 
-/// A message as its handler sees it. Its epoch has been checked against the receiver's.
-#[derive(Clone, Copy)]
-pub struct Message<'a> {
-    /// The kind of message; chosen by the application.
-    pub kind: u16,
-    /// The placement epoch in which it was sent.
-    pub epoch: Epoch,
-    /// The sender's name, for messages to people.
-    pub from: &'a str,
-    /// The sender, for later messages over the connection on which this one arrived; `None` if the transport does not
-    /// support that.
-    pub peer: Option<&'a Arc<dyn Peer>>,
-    /// Content.
-    pub payload: &'a [u8],
-}
-
-impl std::fmt::Debug for Message<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Message")
-            .field("kind", &self.kind)
-            .field("epoch", &self.epoch)
-            .field("from", &self.from)
-            .field("payload", &self.payload)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Answers messages of one kind. Runs on the transport's own thread: it must not block, and must not wait
-/// for another operation of the same transport.
-pub trait Handler: Send + Sync {
-    /// Appends the answer to `reply` (dropped for one-way messages), or returns an error, which the sender gets as
-    /// [`TransportError::Refused`].
-    fn handle(&self, message: &Message<'_>, reply: &mut Vec<u8>)
-    -> std::result::Result<(), String>;
-}
-
-impl<F> Handler for F
-where
-    F: Fn(&Message<'_>, &mut Vec<u8>) -> std::result::Result<(), String> + Send + Sync,
-{
-    fn handle(
-        &self,
-        message: &Message<'_>,
-        reply: &mut Vec<u8>,
-    ) -> std::result::Result<(), String> {
-        self(message, reply)
-    }
-}
-
-/// Longest payload of a message or reply in bytes.
-pub const MAX_MESSAGE: usize = 16 << 20;
-
-/// One server's (or reader's) end. All methods may be called from any thread.
+/// One server's end. All methods may be called from any thread.
 pub trait Transport: Send + Sync {
-    /// Address that others pass to [`Self::connect`].
-    fn address(&self) -> String;
+    /// The address that others pass to [`Self::connect`].
+    fn address(&self) -> Result<Vec<u8>>;
 
-    /// The current time on this transport's clock.
-    fn now(&self) -> Moment;
+    /// Lets peers read `memory`, which stays alive until [`Self::release`] or [`Self::close`]. Returns the number of the
+    /// region, too.
+    fn register(&self, memory: Arc<dyn Memory>) -> Result<(u64, RegionDescriptor)>;
 
-    /// The moment `wait` from now, as a deadline.
-    fn deadline(&self, wait: Duration) -> Moment {
-        self.now().after(wait)
-    }
+    /// Revokes a region. A read in progress may fail, or (if reads are emulated in software) access unmapped memory: the
+    /// caller must have waited until no peer reads it.
+    fn release(&self, region: u64);
 
-    /// The placement epoch of this end.
-    fn epoch(&self) -> Epoch;
+    /// A link to another end, over which nothing was sent yet.
+    fn connect(&self, address: &[u8]) -> Result<Arc<dyn Link>>;
 
-    /// Steps to a later epoch: from here on messages of other epochs are refused, and connected peers are told. Refused
-    /// for an earlier epoch than the present one.
-    fn advance(&self, epoch: Epoch) -> Result<()>;
-
-    /// Lets peers read `memory`, which stays alive until [`Self::release`] or [`Self::close`].
-    fn register(&self, memory: Arc<dyn Memory>) -> Result<RegionDescriptor>;
-
-    /// Revokes a region. The caller must have waited for the longest deadline of any reader: a read in progress may
-    /// fail, or (if reads are emulated in software) access unmapped memory.
-    fn release(&self, region: u64) -> Result<()>;
-
-    /// Registers `handler` for messages of `kind`. Refused if the kind is taken.
-    fn handle(&self, kind: u16, handler: Arc<dyn Handler>) -> Result<()>;
-
-    /// Connects to another end.
-    fn connect(&self, address: &str, deadline: Moment) -> Result<Arc<dyn Peer>>;
-
-    /// Ends all connections; every operation in progress ends with [`TransportError::Closed`].
+    /// Ends all links; every read in progress ends with [`TransportError::Closed`].
     fn close(&self);
 }
 
-/// Another server as seen by this one.
-pub trait Peer: Send + Sync {
-    /// Its address.
-    fn name(&self) -> &str;
-
-    /// The newest epoch in which it is known to be.
-    fn epoch(&self) -> Epoch;
-
-    /// The reason why it counts as dead, if it does. A dead peer stays dead: connect again.
-    fn failure(&self) -> Option<String>;
-
+/// The way to another server's memory.
+pub trait Link: Send + Sync {
     /// Makes a region readable. Needed once per region, not once per read.
     fn attach(&self, descriptor: &RegionDescriptor) -> Result<RemoteRegion>;
 
@@ -263,42 +153,15 @@ pub trait Peer: Send + Sync {
         region: RemoteRegion,
         ranges: &[ByteRange],
         into: &mut [u8],
-        deadline: Moment,
+        deadline: Instant,
     ) -> Result<()>;
 
-    /// Sends a message and waits for the answer, which is appended to `reply`. After a timeout the handler may or may
-    /// not have run.
-    fn call(
-        &self,
-        kind: u16,
-        epoch: Epoch,
-        payload: &[u8],
-        reply: &mut Vec<u8>,
-        deadline: Moment,
-    ) -> Result<()>;
-
-    /// Sends a message without an answer. Ok means handed over, not handled: it may be lost with the connection, and
-    /// two messages may be handled in either order.
-    fn send(&self, kind: u16, epoch: Epoch, payload: &[u8], deadline: Moment) -> Result<()>;
-
-    /// Ends this connection.
+    /// Ends it.
     fn close(&self);
 }
 
-/// Performs the checks that every implementation needs before a read; returns the total length.
-pub(crate) fn check_read(
-    peer: &dyn Peer,
-    region: RemoteRegion,
-    ranges: &[ByteRange],
-    into: &[u8],
-) -> Result<()> {
-    let current = peer.epoch();
-    if region.epoch < current {
-        return Err(TransportError::StaleEpoch {
-            held: region.epoch,
-            current,
-        });
-    }
+/// Performs the checks that every implementation needs before a read.
+pub(crate) fn check_read(region: RemoteRegion, ranges: &[ByteRange], into: &[u8]) -> Result<()> {
     let mut total = 0u64;
     for r in ranges {
         if r.offset
@@ -328,8 +191,6 @@ mod tests {
     #[test]
     fn a_descriptor_comes_back_and_a_cut_one_does_not() {
         let d = RegionDescriptor {
-            region: 7,
-            epoch: Epoch(3),
             base: 0xFFFF_0000,
             len: 99,
             key: vec![1, 2, 3],

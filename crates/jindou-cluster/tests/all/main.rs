@@ -1,6 +1,5 @@
-//! Shards as one store, and what servers read of each other, over the transport in memory and over UCX.
+//! Shards as one store, and what servers read of each other, from files and over UCX.
 
-mod double;
 mod failures;
 mod remote;
 mod shards;

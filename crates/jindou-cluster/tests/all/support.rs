@@ -55,8 +55,9 @@ pub fn graph() -> Vec<TermQuad> {
     quads
 }
 
+#[derive(Clone)]
 pub struct Store {
-    pub folder: tempfile::TempDir,
+    pub folder: Arc<tempfile::TempDir>,
     pub base: Arc<Base>,
     pub truth: BTreeSet<IdQuad>,
 }
@@ -75,16 +76,10 @@ pub fn store() -> Store {
         })
         .collect();
     Store {
-        folder,
+        folder: Arc::new(folder),
         base,
         truth,
     }
-}
-
-/// Edges of each predicate in named graphs, which readers do not see.
-pub fn named_edges(base: &Base) -> Vec<u64> {
-    let predicates = base.statistics().predicates.iter();
-    predicates.map(|p| p.named_edges).collect()
 }
 
 /// The neighbours of a key in the default graph by brute force: ascending, each once.

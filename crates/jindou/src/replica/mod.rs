@@ -10,6 +10,7 @@
 //! | `folder` | the store directory: merges, uploads and downloads |
 //! | `shards` | the directory of a server that has some of a store's shards: merges at the same snapshot everywhere |
 //! | `parts` | what parts of queries read at such a server |
+//! | `peer_reads` | how such servers read each other's memory |
 //! | `commit` | proposes that such a merge be in use |
 //! | `notes` | what of the log is in a store directory |
 //! | `application` | changes and groups, as the driver hands them over |
@@ -26,6 +27,7 @@ mod folder;
 mod inspect;
 mod notes;
 mod parts;
+mod peer_reads;
 mod repair;
 mod request;
 mod restore;
@@ -39,6 +41,7 @@ pub use jindou_replicas::{
     Bucket, Consistency, FiguresNow as LogFigures, Limits as BucketLimits, Settings as LogSettings,
     Status as LogState, Unready,
 };
+pub use peer_reads::PeerReads;
 pub use repair::{LogDamage, Repair, diagnose, repair};
 pub use restore::{is_log, restore};
 pub use shards::{HeldShards, shards_in};
@@ -93,6 +96,8 @@ pub struct SharedLog {
     pub peer_listen: Option<String>,
     /// The shards of a sharded store that this server has.
     pub shards: HeldShards,
+    /// How this server reads the memory of others that have shards of the same store, and they its own.
+    pub peer_reads: PeerReads,
     /// True if queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
     /// threads must not block sets it to false and calls [`Replica::ready_for`].
     pub queries_wait: bool,
@@ -114,6 +119,7 @@ impl SharedLog {
             peer_address: None,
             peer_listen: None,
             shards: HeldShards::InFolder,
+            peer_reads: PeerReads::Off,
             queries_wait: true,
         }
     }
@@ -397,7 +403,7 @@ pub(crate) fn open(
     runtime: &Runtime,
 ) -> Result<Database> {
     fold_own_log(dir, options, runtime)?;
-    let members = Members::new(&log.name);
+    let members = Members::new(&log.name, log.peer_reads.transport()?);
     let cluster = Cluster::read(dir)?;
     let is_empty = cluster.is_none() && Manifest::read(dir)? == ManifestState::None;
     let store = Store(Arc::new(Inner {

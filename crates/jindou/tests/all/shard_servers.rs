@@ -3,10 +3,10 @@
 use crate::quads;
 use crate::replicas::{self, LOADED, change, turtle};
 use crate::updates::{Model, random_request};
-use jindou::replica::{self, Bucket, BucketLimits, Consistency, HeldShards, SharedLog};
+use jindou::replica::{self, Bucket, BucketLimits, Consistency, HeldShards, PeerReads, SharedLog};
 use jindou::{
     Answer, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions, Progress,
-    QueryOptions, RestoreTo, ShardMode, Sharding, UpdateOptions,
+    QueryOptions, RestoreTo, ResultFormat, ResultWriter, ShardMode, Sharding, UpdateOptions,
 };
 use jindou_store::shard::shard_folder;
 use jindou_testing::Rng;
@@ -21,6 +21,7 @@ use tempfile::TempDir;
 struct Servers {
     dir: TempDir,
     shards: u32,
+    reads: PeerReads,
     open: Vec<Option<Database>>,
 }
 
@@ -36,6 +37,11 @@ impl Servers {
     /// Loads a store in shards with blocks of one id, and starts `count` servers, each of which has the files of its
     /// shards alone.
     fn start(text: &str, shards: u32, count: u32, replicas: u32) -> Self {
+        Self::start_with(text, [shards, count, replicas], PeerReads::Off)
+    }
+
+    /// As [`Self::start`], with lists read from other servers' memory.
+    fn start_with(text: &str, [shards, count, replicas]: [u32; 3], reads: PeerReads) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let loaded = dir.path().join("loaded");
         let sharding = Sharding::new(shards).with_block_shift(Some(0));
@@ -44,6 +50,7 @@ impl Servers {
         let mut servers = Self {
             dir,
             shards,
+            reads,
             open: Vec::new(),
         };
         for number in 0..count {
@@ -87,6 +94,7 @@ impl Servers {
         let mut log = SharedLog::new(bucket, format!("server-{number}"));
         log.peer_address = Some("127.0.0.1:0".into());
         log.shards = shards;
+        log.peer_reads = self.reads.clone();
         log.told = Arc::new(move |text| println!("server-{number}: {text}"));
         Database::open_with(self.folder(number), &OpenOptions::default().with_log(log))
     }
@@ -204,6 +212,102 @@ fn servers_with_some_shards_are_one_store() {
                 "{gone} again, after {n}"
             );
         }
+    }
+}
+
+/// The number of reads of other servers' memory that a query makes, and its rows.
+fn reads_of(server: &Database, query: &str) -> (u64, Vec<String>) {
+    let options = QueryOptions::default()
+        .with_threads(1)
+        .with_profile(true)
+        .with_shard_mode(ShardMode::InPlace);
+    let mut out = Vec::new();
+    let mut answer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+    let report = server.run(query, &options, &mut answer).unwrap();
+    let said = report.profile.split_once(" reads of other servers' memory");
+    let count = said.and_then(|(before, _)| before.rsplit(' ').next());
+    let out = String::from_utf8(out).unwrap();
+    let mut rows: Vec<String> = out.lines().map(str::to_owned).collect();
+    rows.sort();
+    (count.map_or(0, |n| n.parse().unwrap()), rows)
+}
+
+/// Lists are read from the other server's memory as often after changes of their predicates as before, also over the base
+/// of a merge, and the answers are those of a store that has them itself.
+#[test]
+fn lists_are_read_from_memory_while_the_store_changes() {
+    let mut text = String::new();
+    for n in 0..400 {
+        let _ = writeln!(
+            text,
+            "<http://e/v{n}> <http://e/p> <http://e/v{}> .",
+            n * 7 % 400
+        );
+        let _ = writeln!(
+            text,
+            "<http://e/v{n}> <http://e/q> <http://e/v{}> .",
+            n * 11 % 400
+        );
+    }
+    let oracle = Database::in_memory_from(&turtle(&text), &UpdateOptions::default()).unwrap();
+    let servers = Servers::start_with(&text, [2, 2, 1], PeerReads::Files);
+    let query = "SELECT * { ?a <http://e/p> ?b . ?b <http://e/q> ?c . ?c <http://e/p> ?d }";
+    // Summaries come after the first requests.
+    let reads = |server: &Database| {
+        let begun = Instant::now();
+        loop {
+            let (reads, rows) = reads_of(server, query);
+            assert_eq!(rows, reads_of(&oracle, query).1);
+            if reads > 0 {
+                return reads;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing is read");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    for server in servers.all() {
+        reads(server);
+    }
+    let settled = |server: &Database| {
+        reads(server);
+        reads_of(server, query).0
+    };
+    let before = servers.all().map(settled).collect::<Vec<_>>();
+    for n in 0..30 {
+        let (a, b) = (n * 13 % 400, n * 17 % 400);
+        let update = format!(
+            "INSERT DATA {{ <http://e/v{a}> <http://e/p> <http://e/new{n}>, <http://e/v{b}> . <http://e/new{n}> <http://e/q> <http://e/v{a}> }} ; \
+             DELETE DATA {{ <http://e/v{b}> <http://e/q> <http://e/v{}> }}",
+            b * 11 % 400
+        );
+        for db in [servers.of(n % 2), &oracle] {
+            db.update(&update, &UpdateOptions::default()).unwrap();
+        }
+    }
+    for server in servers.all() {
+        server
+            .replica()
+            .unwrap()
+            .wait_for(Consistency::Strict)
+            .unwrap();
+    }
+    let after = servers.all().map(settled).collect::<Vec<_>>();
+    for (before, after) in before.iter().zip(&after) {
+        assert!(
+            after >= before,
+            "{before} reads before, {after} after changes"
+        );
+    }
+    let merge = (MergeOptions::default(), Progress::default());
+    servers.of(0).merge(&merge.0, &merge.1).unwrap();
+    for server in servers.all() {
+        server
+            .replica()
+            .unwrap()
+            .wait_for(Consistency::Strict)
+            .unwrap();
+        assert!(settled(server) > 0);
+        assert_eq!(replicas::quads(server), replicas::quads(&oracle));
     }
 }
 
@@ -335,7 +439,11 @@ fn random_servers(seed: u64, steps: usize) {
         model.0.insert(&q);
     }
     let shards = 2 + rng.below(5) as u32;
-    let mut servers = Servers::start(&lines, shards, 3, 2);
+    let reads = match seed % 2 {
+        0 => PeerReads::Files,
+        _ => PeerReads::Off,
+    };
+    let mut servers = Servers::start_with(&lines, [shards, 3, 2], reads);
     let options = UpdateOptions::default().with_threads(1);
     for step in 0..steps {
         let at = format!("seed {seed}, step {step}");

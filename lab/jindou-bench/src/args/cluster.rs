@@ -61,6 +61,9 @@ pub struct BenchClusterLight {
     /// Times that each query is asked.
     #[arg(long, default_value_t = 2000)]
     pub repeat: usize,
+    /// How the two servers read lists from each other's memory (`jindou serve --peer-reads`).
+    #[arg(long, default_value = "off")]
+    pub peer_reads: String,
 }
 
 #[derive(ClapArgs, Debug)]

@@ -169,7 +169,7 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
     }
     let stores = stores(&a.setup)?;
     let known = known(&stores.whole, a.setup.universities)?;
-    let mut servers = Servers::start(&stores.cut, stores.folder.path(), a.servers, true)?;
+    let mut servers = Servers::start(&stores.cut, stores.folder.path(), a.servers, true, "off")?;
     let named = |place: &Place| format!("server {}:", place.name);
     let names: Vec<String> = servers.known.iter().map(named).collect();
     let urls: Vec<String> = servers.known.iter().map(|k| k.url.clone()).collect();

@@ -1,5 +1,5 @@
 //! `jindou bench cluster light`: light queries over HTTP, of one server over the uncut store and of two with its shards, which ask one
-//! another over TLS on loopback. Each answer is compared with the other side's.
+//! another over TLS on loopback, and may read each other's memory. Each answer is compared with the other side's.
 
 use super::counting::counted;
 use super::servers::{Servers, alone};
@@ -23,7 +23,7 @@ pub fn run(a: &BenchClusterLight) -> Result<ExitCode> {
         .collect::<Result<Vec<_>>>()?;
     let (_whole, url) = alone(&stores.whole)?;
     let mut one = Endpoint::new(url, &[]);
-    let servers = Servers::start(&stores.cut, stores.folder.path(), 2, false)?;
+    let servers = Servers::start(&stores.cut, stores.folder.path(), 2, false, &a.peer_reads)?;
     let known = servers.known.iter();
     let mut two: Vec<Endpoint> = known.map(|k| Endpoint::new(&k.url, &[])).collect();
     println!(

@@ -84,6 +84,7 @@ pub struct Place {
 pub struct Servers {
     program: PathBuf,
     log: PathBuf,
+    reads: String,
     pub known: Vec<Place>,
     /// By server: the way of the others to it.
     pub links: Vec<Option<Relay>>,
@@ -107,8 +108,15 @@ fn link_shards(store: &Path, own: &Path, shards: &[u32]) -> std::io::Result<()> 
 }
 
 impl Servers {
-    /// Starts servers in a new folder over the shards of a store, which reach one another through relays, or directly.
-    pub fn start(store: &Path, folder: &Path, servers: usize, relayed: bool) -> Result<Self> {
+    /// Starts servers in a new folder over the shards of a store, which reach one another through relays, or directly, and read
+    /// each other's memory in this way (`--peer-reads`).
+    pub fn start(
+        store: &Path,
+        folder: &Path,
+        servers: usize,
+        relayed: bool,
+        reads: &str,
+    ) -> Result<Self> {
         let shards = shards_in(store)?.ok_or_else(|| wrong("the store is not sharded"))?;
         let (mut known, mut links) = (Vec::new(), Vec::new());
         for number in 0..servers as u32 {
@@ -137,6 +145,7 @@ impl Servers {
         let mut all = Self {
             program: jindou_program()?,
             log: folder.join("log"),
+            reads: reads.to_owned(),
             known,
             links,
             running: Vec::new(),
@@ -166,6 +175,7 @@ impl Servers {
             .args(["serve", "--port", port, "--log-level", "error"])
             .args(["--name", &place.name])
             .args(["--peer-address", dialled, "--peer-listen", listens])
+            .args(["--peer-reads", &self.reads])
             .arg("--store")
             .arg(&place.store)
             .arg("--log")

@@ -83,6 +83,10 @@ fn a_request() -> impl Strategy<Value = ShardRequest> {
         n().prop_map(|predicate| ShardRequest::ObjectTerms { predicate }),
         text().prop_map(ShardRequest::Post),
         Just(ShardRequest::MergeResult),
+        (n(), direction()).prop_map(|(predicate, direction)| ShardRequest::Summary {
+            predicate,
+            direction
+        }),
         (column(), text()).prop_map(|(ends, bytes)| ShardRequest::Find { ends, bytes }),
         (text(), any::<bool>(), graphs(), column(), any::<u64>(), n()).prop_map(
             |(words, iris, graphs, labels, from, micros)| {

@@ -70,7 +70,6 @@ pub struct ucs_sock_addr {
 }
 pub type ucs_sock_addr_t = ucs_sock_addr;
 pub type ucp_tag_recv_info_t = ucp_tag_recv_info;
-pub type ucp_am_recv_param_t = ucp_am_recv_param;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct ucp_context {
@@ -116,19 +115,6 @@ pub struct ucp_mem {
     _unused: [u8; 0],
 }
 pub type ucp_mem_h = *mut ucp_mem;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ucp_mem_attr {
-    pub field_mask: u64,
-    pub address: *mut ::std::os::raw::c_void,
-    pub length: usize,
-    pub mem_type: ucs_memory_type_t,
-}
-pub type ucp_mem_attr_t = ucp_mem_attr;
-pub const UCP_MEM_ATTR_FIELD_ADDRESS: ucp_mem_attr_field = 1;
-pub const UCP_MEM_ATTR_FIELD_LENGTH: ucp_mem_attr_field = 2;
-pub const UCP_MEM_ATTR_FIELD_MEM_TYPE: ucp_mem_attr_field = 4;
-pub type ucp_mem_attr_field = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct ucp_worker {
@@ -181,16 +167,6 @@ pub type ucp_am_recv_data_nbx_callback_t = ::std::option::Option<
         length: usize,
         user_data: *mut ::std::os::raw::c_void,
     ),
->;
-pub type ucp_am_recv_callback_t = ::std::option::Option<
-    unsafe extern "C" fn(
-        arg: *mut ::std::os::raw::c_void,
-        header: *const ::std::os::raw::c_void,
-        header_length: usize,
-        data: *mut ::std::os::raw::c_void,
-        length: usize,
-        param: *const ucp_am_recv_param_t,
-    ) -> ucs_status_t,
 >;
 #[repr(C)]
 pub struct ucp_ep_params {
@@ -263,20 +239,11 @@ pub const UCP_MEM_MAP_PARAM_FIELD_FLAGS: ucp_mem_map_params_field = 4;
 pub const UCP_MEM_MAP_PARAM_FIELD_PROT: ucp_mem_map_params_field = 8;
 pub const UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE: ucp_mem_map_params_field = 16;
 pub type ucp_mem_map_params_field = ::std::os::raw::c_uint;
-pub const UCP_MEM_MAP_NONBLOCK: _bindgen_ty_4 = 1;
-pub const UCP_MEM_MAP_ALLOCATE: _bindgen_ty_4 = 2;
-pub const UCP_MEM_MAP_FIXED: _bindgen_ty_4 = 4;
-pub type _bindgen_ty_4 = ::std::os::raw::c_uint;
 pub const UCP_MEM_MAP_PROT_LOCAL_READ: _bindgen_ty_5 = 1;
 pub const UCP_MEM_MAP_PROT_LOCAL_WRITE: _bindgen_ty_5 = 2;
 pub const UCP_MEM_MAP_PROT_REMOTE_READ: _bindgen_ty_5 = 256;
 pub const UCP_MEM_MAP_PROT_REMOTE_WRITE: _bindgen_ty_5 = 512;
 pub type _bindgen_ty_5 = ::std::os::raw::c_uint;
-pub const UCP_AM_SEND_FLAG_REPLY: ucp_send_am_flags = 1;
-pub const UCP_AM_SEND_FLAG_EAGER: ucp_send_am_flags = 2;
-pub const UCP_AM_SEND_FLAG_RNDV: ucp_send_am_flags = 4;
-pub const UCP_AM_SEND_REPLY: ucp_send_am_flags = 1;
-pub type ucp_send_am_flags = ::std::os::raw::c_uint;
 pub const UCP_OP_ATTR_FIELD_REQUEST: ucp_op_attr_t = 1;
 pub const UCP_OP_ATTR_FIELD_CALLBACK: ucp_op_attr_t = 2;
 pub const UCP_OP_ATTR_FIELD_USER_DATA: ucp_op_attr_t = 4;
@@ -291,15 +258,6 @@ pub const UCP_OP_ATTR_FLAG_FAST_CMPL: ucp_op_attr_t = 131072;
 pub const UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL: ucp_op_attr_t = 262144;
 pub const UCP_OP_ATTR_FLAG_MULTI_SEND: ucp_op_attr_t = 524288;
 pub type ucp_op_attr_t = ::std::os::raw::c_uint;
-pub const UCP_AM_RECV_ATTR_FIELD_REPLY_EP: ucp_am_recv_attr_t = 1;
-pub const UCP_AM_RECV_ATTR_FLAG_DATA: ucp_am_recv_attr_t = 65536;
-pub const UCP_AM_RECV_ATTR_FLAG_RNDV: ucp_am_recv_attr_t = 131072;
-pub type ucp_am_recv_attr_t = ::std::os::raw::c_uint;
-pub const UCP_AM_HANDLER_PARAM_FIELD_ID: ucp_am_handler_param_field = 1;
-pub const UCP_AM_HANDLER_PARAM_FIELD_FLAGS: ucp_am_handler_param_field = 2;
-pub const UCP_AM_HANDLER_PARAM_FIELD_CB: ucp_am_handler_param_field = 4;
-pub const UCP_AM_HANDLER_PARAM_FIELD_ARG: ucp_am_handler_param_field = 8;
-pub type ucp_am_handler_param_field = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct ucp_params {
@@ -375,22 +333,6 @@ pub union ucp_request_param_t__bindgen_ty_2 {
     pub length: *mut usize,
     pub tag_info: *mut ucp_tag_recv_info_t,
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ucp_am_handler_param {
-    pub field_mask: u64,
-    pub id: ::std::os::raw::c_uint,
-    pub flags: u32,
-    pub cb: ucp_am_recv_callback_t,
-    pub arg: *mut ::std::os::raw::c_void,
-}
-pub type ucp_am_handler_param_t = ucp_am_handler_param;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ucp_am_recv_param {
-    pub recv_attr: u64,
-    pub reply_ep: ucp_ep_h,
-}
 pub struct LibUcp {
     __library: ::libloading::Library,
     pub ucs_status_string:
@@ -406,7 +348,6 @@ pub struct LibUcp {
         name: *const ::std::os::raw::c_char,
         value: *const ::std::os::raw::c_char,
     ) -> ucs_status_t,
-    pub ucp_get_version_string: unsafe extern "C" fn() -> *const ::std::os::raw::c_char,
     pub ucp_init_version: unsafe extern "C" fn(
         api_major_version: ::std::os::raw::c_uint,
         api_minor_version: ::std::os::raw::c_uint,
@@ -446,8 +387,6 @@ pub struct LibUcp {
     ) -> ucs_status_t,
     pub ucp_mem_unmap:
         unsafe extern "C" fn(context: ucp_context_h, memh: ucp_mem_h) -> ucs_status_t,
-    pub ucp_mem_query:
-        unsafe extern "C" fn(memh: ucp_mem_h, attr: *mut ucp_mem_attr_t) -> ucs_status_t,
     pub ucp_rkey_pack: unsafe extern "C" fn(
         context: ucp_context_h,
         memh: ucp_mem_h,
@@ -460,25 +399,7 @@ pub struct LibUcp {
         rkey_buffer: *const ::std::os::raw::c_void,
         rkey_p: *mut ucp_rkey_h,
     ) -> ucs_status_t,
-    pub ucp_rkey_ptr: unsafe extern "C" fn(
-        rkey: ucp_rkey_h,
-        raddr: u64,
-        addr_p: *mut *mut ::std::os::raw::c_void,
-    ) -> ucs_status_t,
     pub ucp_rkey_destroy: unsafe extern "C" fn(rkey: ucp_rkey_h),
-    pub ucp_worker_set_am_recv_handler: unsafe extern "C" fn(
-        worker: ucp_worker_h,
-        param: *const ucp_am_handler_param_t,
-    ) -> ucs_status_t,
-    pub ucp_am_send_nbx: unsafe extern "C" fn(
-        ep: ucp_ep_h,
-        id: ::std::os::raw::c_uint,
-        header: *const ::std::os::raw::c_void,
-        header_length: usize,
-        buffer: *const ::std::os::raw::c_void,
-        count: usize,
-        param: *const ucp_request_param_t,
-    ) -> ucs_status_ptr_t,
     pub ucp_get_nbx: unsafe extern "C" fn(
         ep: ucp_ep_h,
         buffer: *mut ::std::os::raw::c_void,
@@ -510,7 +431,6 @@ impl LibUcp {
         let ucp_config_read = __library.get(b"ucp_config_read\0").map(|sym| *sym)?;
         let ucp_config_release = __library.get(b"ucp_config_release\0").map(|sym| *sym)?;
         let ucp_config_modify = __library.get(b"ucp_config_modify\0").map(|sym| *sym)?;
-        let ucp_get_version_string = __library.get(b"ucp_get_version_string\0").map(|sym| *sym)?;
         let ucp_init_version = __library.get(b"ucp_init_version\0").map(|sym| *sym)?;
         let ucp_cleanup = __library.get(b"ucp_cleanup\0").map(|sym| *sym)?;
         let ucp_worker_create = __library.get(b"ucp_worker_create\0").map(|sym| *sym)?;
@@ -526,18 +446,12 @@ impl LibUcp {
         let ucp_ep_close_nbx = __library.get(b"ucp_ep_close_nbx\0").map(|sym| *sym)?;
         let ucp_mem_map = __library.get(b"ucp_mem_map\0").map(|sym| *sym)?;
         let ucp_mem_unmap = __library.get(b"ucp_mem_unmap\0").map(|sym| *sym)?;
-        let ucp_mem_query = __library.get(b"ucp_mem_query\0").map(|sym| *sym)?;
         let ucp_rkey_pack = __library.get(b"ucp_rkey_pack\0").map(|sym| *sym)?;
         let ucp_rkey_buffer_release = __library
             .get(b"ucp_rkey_buffer_release\0")
             .map(|sym| *sym)?;
         let ucp_ep_rkey_unpack = __library.get(b"ucp_ep_rkey_unpack\0").map(|sym| *sym)?;
-        let ucp_rkey_ptr = __library.get(b"ucp_rkey_ptr\0").map(|sym| *sym)?;
         let ucp_rkey_destroy = __library.get(b"ucp_rkey_destroy\0").map(|sym| *sym)?;
-        let ucp_worker_set_am_recv_handler = __library
-            .get(b"ucp_worker_set_am_recv_handler\0")
-            .map(|sym| *sym)?;
-        let ucp_am_send_nbx = __library.get(b"ucp_am_send_nbx\0").map(|sym| *sym)?;
         let ucp_get_nbx = __library.get(b"ucp_get_nbx\0").map(|sym| *sym)?;
         let ucp_request_free = __library.get(b"ucp_request_free\0").map(|sym| *sym)?;
         let ucs_global_opts_set_value = __library
@@ -549,7 +463,6 @@ impl LibUcp {
             ucp_config_read,
             ucp_config_release,
             ucp_config_modify,
-            ucp_get_version_string,
             ucp_init_version,
             ucp_cleanup,
             ucp_worker_create,
@@ -563,14 +476,10 @@ impl LibUcp {
             ucp_ep_close_nbx,
             ucp_mem_map,
             ucp_mem_unmap,
-            ucp_mem_query,
             ucp_rkey_pack,
             ucp_rkey_buffer_release,
             ucp_ep_rkey_unpack,
-            ucp_rkey_ptr,
             ucp_rkey_destroy,
-            ucp_worker_set_am_recv_handler,
-            ucp_am_send_nbx,
             ucp_get_nbx,
             ucp_request_free,
             ucs_global_opts_set_value,
@@ -597,9 +506,6 @@ impl LibUcp {
         value: *const ::std::os::raw::c_char,
     ) -> ucs_status_t {
         (self.ucp_config_modify)(config, name, value)
-    }
-    pub unsafe fn ucp_get_version_string(&self) -> *const ::std::os::raw::c_char {
-        (self.ucp_get_version_string)()
     }
     pub unsafe fn ucp_init_version(
         &self,
@@ -685,9 +591,6 @@ impl LibUcp {
     pub unsafe fn ucp_mem_unmap(&self, context: ucp_context_h, memh: ucp_mem_h) -> ucs_status_t {
         (self.ucp_mem_unmap)(context, memh)
     }
-    pub unsafe fn ucp_mem_query(&self, memh: ucp_mem_h, attr: *mut ucp_mem_attr_t) -> ucs_status_t {
-        (self.ucp_mem_query)(memh, attr)
-    }
     pub unsafe fn ucp_rkey_pack(
         &self,
         context: ucp_context_h,
@@ -708,35 +611,8 @@ impl LibUcp {
     ) -> ucs_status_t {
         (self.ucp_ep_rkey_unpack)(ep, rkey_buffer, rkey_p)
     }
-    pub unsafe fn ucp_rkey_ptr(
-        &self,
-        rkey: ucp_rkey_h,
-        raddr: u64,
-        addr_p: *mut *mut ::std::os::raw::c_void,
-    ) -> ucs_status_t {
-        (self.ucp_rkey_ptr)(rkey, raddr, addr_p)
-    }
     pub unsafe fn ucp_rkey_destroy(&self, rkey: ucp_rkey_h) {
         (self.ucp_rkey_destroy)(rkey)
-    }
-    pub unsafe fn ucp_worker_set_am_recv_handler(
-        &self,
-        worker: ucp_worker_h,
-        param: *const ucp_am_handler_param_t,
-    ) -> ucs_status_t {
-        (self.ucp_worker_set_am_recv_handler)(worker, param)
-    }
-    pub unsafe fn ucp_am_send_nbx(
-        &self,
-        ep: ucp_ep_h,
-        id: ::std::os::raw::c_uint,
-        header: *const ::std::os::raw::c_void,
-        header_length: usize,
-        buffer: *const ::std::os::raw::c_void,
-        count: usize,
-        param: *const ucp_request_param_t,
-    ) -> ucs_status_ptr_t {
-        (self.ucp_am_send_nbx)(ep, id, header, header_length, buffer, count, param)
     }
     pub unsafe fn ucp_get_nbx(
         &self,

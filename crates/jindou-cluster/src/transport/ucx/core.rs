@@ -3,14 +3,11 @@
 //! A caller starts its operations and then drives progress itself for a while, which is the fastest way; after that it
 //! sleeps and the progress thread ([`super::progress`]) takes over.
 
-use super::UcxOptions;
-use super::frame::Incoming;
 use super::library::load;
 use super::operation::UcxOperation;
 use super::worker::{MemoryHandle, Worker};
-use crate::transport::{Moment, Result, TransportError};
+use crate::transport::{Result, TransportError};
 use jindou_model::sync::lock;
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -21,33 +18,29 @@ use std::time::{Duration, Instant};
 const CLOSE_WAIT: Duration = Duration::from_millis(2000);
 /// Time without any progress after which all operations are assumed to have ended.
 const CLOSE_QUIET: Duration = Duration::from_millis(100);
-/// Time for which a caller drives progress itself before it sleeps, if it does not spin. Longer than a round trip over
+/// Time for which a caller drives progress itself before it sleeps. Longer than a round trip over
 /// TCP, so that sleeping is the exception.
 const SPIN_BEFORE_SLEEP: Duration = Duration::from_micros(100);
 
 /// The worker, and the state shared by its users.
 pub(super) struct Core {
-    pub(super) options: UcxOptions,
     worker: Mutex<Worker>,
     /// Threads that wait for the lock while another one drives progress.
     wanted: AtomicU32,
     /// Number of threads that drive progress themselves; the progress thread then pauses.
     pub(super) spinning: AtomicU32,
-    /// Messages for the progress thread to handle.
-    pub(super) inbox: Mutex<VecDeque<Incoming>>,
-    /// Broken endpoints for the connections to learn of: number and reason.
+    /// Broken endpoints for the links to learn of: number and reason.
     pub(super) broken: Mutex<Vec<(u32, String)>>,
     wake: OwnedFd,
     /// Readable when UCX has something to do and was armed.
     pub(super) events: RawFd,
-    start: Instant,
     pub(super) closed: AtomicBool,
 }
 
 impl Core {
-    /// Loads UCX and creates a worker with the options' transports and devices.
-    pub(super) fn new(options: UcxOptions) -> Result<Arc<Self>> {
-        let mut worker = Worker::new(load()?, &options)?;
+    /// Loads UCX and creates a worker.
+    pub(super) fn new(devices: &str) -> Result<Arc<Self>> {
+        let mut worker = Worker::new(load()?, devices)?;
         let events = worker.event_descriptor()?;
         // SAFETY: plain system call; the descriptor it returns is ours alone.
         let wake = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
@@ -56,22 +49,15 @@ impl Core {
             return Err(TransportError::Unavailable(format!("eventfd: {e}")));
         }
         Ok(Arc::new(Self {
-            options,
             worker: Mutex::new(worker),
             wanted: AtomicU32::new(0),
             spinning: AtomicU32::new(0),
-            inbox: Mutex::default(),
             broken: Mutex::default(),
             // SAFETY: just created, owned by nothing else else.
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
             events,
-            start: Instant::now(),
             closed: AtomicBool::new(false),
         }))
-    }
-
-    pub(super) fn now(&self) -> Moment {
-        Moment(self.start.elapsed())
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -131,24 +117,16 @@ impl Core {
         }
     }
 
-    /// Drives progress once and passes on arrived messages; true if anything happened. `wake` is true if the progress
-    /// thread must be notified of messages (it is not the caller).
-    pub(super) fn progress(&self, worker: &mut Worker, wake: bool) -> bool {
+    /// Drives progress once; true if anything happened.
+    pub(super) fn progress(&self, worker: &mut Worker) -> bool {
         let some = worker.progress();
         if some {
-            let (arrived, broken) = worker.take_arrived();
-            if !arrived.is_empty() {
-                lock(&self.inbox).extend(arrived);
-                if wake {
-                    self.wake();
-                }
-            }
+            let broken = worker.take_broken();
             if !broken.is_empty() {
                 let reasons = broken.iter().map(|&(n, s)| (n, worker.text(s)));
                 lock(&self.broken).extend(reasons);
-                if wake {
-                    self.wake();
-                }
+                // The progress thread, which may not be the caller, tells the links.
+                self.wake();
             }
         }
         some
@@ -160,21 +138,21 @@ impl Core {
         &'a self,
         mut worker: MutexGuard<'a, Worker>,
         operation: &UcxOperation,
-        deadline: Moment,
+        deadline: Instant,
         hindered: impl Fn() -> Option<TransportError>,
-        late: impl Fn() -> TransportError,
     ) -> (MutexGuard<'a, Worker>, Result<()>) {
         /// Progress calls between two checks of the clock.
         const TURNS: u32 = 8;
         if operation.done() {
             return (worker, Ok(()));
         }
-        let began = self.now();
+        let began = Instant::now();
+        let late = || TransportError::Deadline(began.elapsed());
         let mut refused = 0u32;
         self.spinning.fetch_add(1, Ordering::Relaxed);
         let result = loop {
             for _ in 0..TURNS {
-                self.progress(&mut worker, true);
+                self.progress(&mut worker);
                 if operation.done() {
                     break;
                 }
@@ -185,7 +163,7 @@ impl Core {
             if let Some(e) = hindered() {
                 break Err(e);
             }
-            let now = self.now();
+            let now = Instant::now();
             if now >= deadline {
                 break Err(late());
             }
@@ -200,13 +178,14 @@ impl Core {
                 }
                 worker = self.worker();
             }
-            if !self.options.spin && now.since(began) > SPIN_BEFORE_SLEEP {
+            if now.duration_since(began) > SPIN_BEFORE_SLEEP {
                 drop(worker);
                 self.spinning.fetch_sub(1, Ordering::Relaxed);
                 self.wake();
                 let slept = loop {
                     // Short enough that a reason to give up is seen soon.
-                    let wait = deadline.since(self.now()).min(Duration::from_millis(5));
+                    let wait = deadline.saturating_duration_since(Instant::now());
+                    let wait = wait.min(Duration::from_millis(5));
                     operation.park(wait);
                     if operation.done() {
                         break Ok(());
@@ -214,7 +193,7 @@ impl Core {
                     if let Some(e) = hindered() {
                         break Err(e);
                     }
-                    if self.now() >= deadline {
+                    if Instant::now() >= deadline {
                         break Err(late());
                     }
                 };
@@ -229,14 +208,14 @@ impl Core {
     pub(super) fn shut(&self, registrations: Vec<MemoryHandle>) {
         let mut w = self.worker();
         w.disconnect_all();
-        let until = self.now().after(CLOSE_WAIT);
+        let until = Instant::now() + CLOSE_WAIT;
         // A worker that still owes a peer the answer to its connection must not be destroyed: UCX 1.13 then ends the
         // process. The answer leaves when the peer has accepted the connection, which takes the peer's thread a time
         // slice or two. That moment cannot be observed, so the worker is destroyed after a quiet spell.
-        let mut quiet = self.now().after(CLOSE_QUIET);
-        while self.now() < quiet && self.now() < until {
-            if self.progress(&mut w, false) {
-                quiet = self.now().after(CLOSE_QUIET);
+        let mut quiet = Instant::now() + CLOSE_QUIET;
+        while Instant::now() < quiet && Instant::now() < until {
+            if self.progress(&mut w) {
+                quiet = Instant::now() + CLOSE_QUIET;
             } else {
                 std::thread::yield_now();
             }

@@ -1,17 +1,14 @@
 //! An operation in progress, and the callbacks by which UCX reports on it.
 
 use super::bindings::*;
-use super::frame::{Incoming, UcxFrame, what};
 use super::parts::PendingParts;
-use jindou_model::sync::lock;
-use rustc_hash::FxHashMap;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One read of several ranges, or one request whose reply is awaited.
+/// One read of several ranges.
 ///
 /// It owns the memory that UCX writes to, and every part that UCX still works on holds a reference count, so its
 /// starter may abandon it at a deadline.
@@ -21,7 +18,6 @@ pub(super) struct UcxOperation {
     parts: PendingParts,
     /// First failure; 0 if there is none.
     failure: AtomicI32,
-    reply: Mutex<Option<Incoming>>,
     /// Written by UCX while there are parts, by nothing after that.
     landing: Box<[UnsafeCell<u64>]>,
 }
@@ -39,7 +35,6 @@ impl UcxOperation {
             lib,
             parts: PendingParts::default(),
             failure: AtomicI32::new(0),
-            reply: Mutex::default(),
             landing: (0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect(),
         })
     }
@@ -76,11 +71,6 @@ impl UcxOperation {
         self.parts.park(|| std::thread::park_timeout(wait));
     }
 
-    /// The reply, once the operation is done.
-    pub(super) fn take_reply(&self) -> Option<Incoming> {
-        lock(&self.reply).take()
-    }
-
     /// Memory that UCX may write.
     pub(super) fn landing(&self) -> *mut u8 {
         self.landing.as_ptr().cast_mut().cast()
@@ -92,26 +82,18 @@ impl UcxOperation {
     }
 }
 
-/// A message being sent; UCX reads it until the callback.
-pub(super) struct Sending {
-    pub lib: &'static LibUcp,
-    pub frame: UcxFrame,
-    pub payload: Vec<u8>,
-}
-
 /// The state that UCX's callbacks write to. Touched only under the worker's lock.
 #[derive(Default)]
 pub(super) struct Callbacks {
-    /// Requests whose replies are awaited.
-    pub awaited: FxHashMap<u64, Arc<UcxOperation>>,
-    /// Messages from others that are not replies.
-    pub arrived: Vec<Incoming>,
     /// Endpoints that UCX found broken.
     pub broken: Vec<(u32, ucs_status_t)>,
+    /// Endpoints that UCX has closed.
+    pub closed: Vec<u32>,
 }
 
-/// Context to which an endpoint's error callback reports.
+/// Context to which an endpoint's callbacks report.
 pub(super) struct EndpointContext {
+    pub lib: &'static LibUcp,
     pub callbacks: *mut Callbacks,
     pub number: u32,
 }
@@ -129,27 +111,19 @@ pub(super) unsafe extern "C" fn on_part(
     operation.end_part(status);
 }
 
-/// Called when a message has been sent. A failure needs no report: its request gets no reply, and [`on_broken`] reports
-/// the endpoint.
-pub(super) unsafe extern "C" fn on_sent(
-    request: *mut c_void,
-    _status: ucs_status_t,
-    user: *mut c_void,
-) {
-    // SAFETY: `user` is the box that was leaked for this request.
-    let sending = unsafe { Box::from_raw(user.cast::<Sending>()) };
-    // SAFETY: as in `on_part`.
-    unsafe { sending.lib.ucp_request_free(request) };
-}
-
 /// Called when an endpoint is closed.
 pub(super) unsafe extern "C" fn on_closed(
     request: *mut c_void,
     _status: ucs_status_t,
     user: *mut c_void,
 ) {
-    // SAFETY: `user` is the table of functions, which lives for ever; the request as in `on_part`.
-    unsafe { (*user.cast::<LibUcp>()).ucp_request_free(request) };
+    // SAFETY: `user` is the endpoint's context, alive until the worker is destroyed or this call was seen; callbacks as in
+    // `on_broken`, the request as in `on_part`.
+    unsafe {
+        let context = &*user.cast::<EndpointContext>();
+        (*context.callbacks).closed.push(context.number);
+        context.lib.ucp_request_free(request);
+    }
 }
 
 /// Called when an endpoint has broken.
@@ -161,42 +135,4 @@ pub(super) unsafe extern "C" fn on_broken(arg: *mut c_void, _ep: ucp_ep_h, statu
         let context = &*arg.cast::<EndpointContext>();
         (*context.callbacks).broken.push((context.number, status));
     }
-}
-
-/// Called when a message has arrived.
-pub(super) unsafe extern "C" fn on_message(
-    arg: *mut c_void,
-    header: *const c_void,
-    header_len: usize,
-    data: *mut c_void,
-    len: usize,
-    param: *const ucp_am_recv_param_t,
-) -> ucs_status_t {
-    // SAFETY: UCX passes a valid parameter block.
-    let rendezvous = unsafe { (*param).recv_attr } & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-    if rendezvous || header_len != size_of::<UcxFrame>() {
-        // We only send eagerly, so it is not one of ours. UCX drops it.
-        return UCS_OK;
-    }
-    // SAFETY: `header` has the length just checked.
-    let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_len) };
-    let frame: UcxFrame = bytemuck::pod_read_unaligned(header);
-    let payload = if len == 0 {
-        Vec::new()
-    } else {
-        // SAFETY: not rendezvous, so `data` holds the whole payload for the length of this call.
-        unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) }.to_vec()
-    };
-    // SAFETY: `arg` is the worker's callbacks; see `on_broken`.
-    let callbacks = unsafe { &mut *arg.cast::<Callbacks>() };
-    let incoming = Incoming { frame, payload };
-    if frame.what == what::REPLY {
-        if let Some(operation) = callbacks.awaited.remove(&frame.request) {
-            *lock(&operation.reply) = Some(incoming);
-            operation.end_part(UCS_OK);
-        }
-    } else {
-        callbacks.arrived.push(incoming);
-    }
-    UCS_OK
 }

@@ -2,13 +2,8 @@
 //! [`super::core::Core`] keeps around it; UCX's callbacks run inside them.
 
 use super::bindings::*;
-use super::frame::{Incoming, UcxFrame};
 use super::library::{Started, check, started, text};
-use super::operation::{
-    Callbacks, EndpointContext, Sending, UcxOperation, on_broken, on_closed, on_message, on_part,
-    on_sent,
-};
-use super::{Fabric, UcxOptions};
+use super::operation::{Callbacks, EndpointContext, UcxOperation, on_broken, on_closed, on_part};
 use crate::transport::{Result, TransportError};
 use std::ffi::{CString, c_void};
 use std::os::fd::RawFd;
@@ -21,17 +16,13 @@ pub(super) const LANDING: usize = 256 << 10;
 const SMALL_LANDING: usize = 16 << 10;
 /// Most pooled operations.
 const SPARE: usize = 16;
-/// The active-message id of all our messages.
-const MESSAGE_ID: u32 = 1;
 
 struct UcxEndpoint {
     handle: ucp_ep_h,
-    /// True if UCX can close it without asking the peer.
-    closable: bool,
     /// Unpacked access keys and their regions' base addresses, by slot.
     keys: Vec<(ucp_rkey_h, u64)>,
     /// Error context, whose address UCX holds until the worker is gone.
-    _context: Fixed<EndpointContext>,
+    context: Fixed<EndpointContext>,
 }
 
 /// A value on the heap whose address foreign code holds. It is not a box: moving a box promises the compiler that
@@ -69,15 +60,14 @@ pub(super) struct Worker {
     handle: ucp_worker_h,
     /// True once nothing may be started or driven any more.
     closed: bool,
-    /// True if a pointer of [`Self::pointer`] may be in use: keys and worker stay until the worker is dropped.
-    mapped: bool,
     callbacks: NonNull<Callbacks>,
     endpoints: Vec<Option<UcxEndpoint>>,
-    /// Closed endpoints: their keys are destroyed with the worker, when no operation is in progress any more.
-    graveyard: Vec<UcxEndpoint>,
+    /// Endpoints that are being closed, with operations in progress, which use their keys.
+    closing: Vec<UcxEndpoint>,
+    /// Contexts of closed endpoints.
+    contexts: Vec<Fixed<EndpointContext>>,
     /// Pooled operations, each with [`SMALL_LANDING`].
     spare: Vec<Arc<UcxOperation>>,
-    next_request: u64,
 }
 
 // SAFETY: UCX handles may be used from any thread, one at a time (UCS_THREAD_MODE_SERIALIZED); the mutex
@@ -85,15 +75,12 @@ pub(super) struct Worker {
 unsafe impl Send for Worker {}
 
 impl Worker {
-    pub(super) fn new(lib: &'static LibUcp, options: &UcxOptions) -> Result<Self> {
+    pub(super) fn new(lib: &'static LibUcp, devices: &str) -> Result<Self> {
         let mut config = ptr::null_mut();
         // SAFETY: out-pointers to locals; null prefix and file mean UCX's defaults and environment.
         let status = unsafe { lib.ucp_config_read(ptr::null(), ptr::null(), &mut config) };
         check(lib, status, "reading the configuration")?;
-        for (name, value) in [
-            (c"TLS", options.fabric.ucx_transports()),
-            (c"NET_DEVICES", options.devices.as_str()),
-        ] {
+        for (name, value) in [(c"TLS", "all"), (c"NET_DEVICES", devices)] {
             let value = CString::new(value)
                 .map_err(|_| TransportError::Refused("a device name has a zero byte".into()))?;
             // SAFETY: a configuration just read, and C strings.
@@ -103,7 +90,7 @@ impl Worker {
         // SAFETY: all-zero is valid for this struct of integers and pointers; `field_mask` says what counts.
         let mut params: ucp_params_t = unsafe { std::mem::zeroed() };
         params.field_mask = u64::from(UCP_PARAM_FIELD_FEATURES);
-        params.features = u64::from(UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP);
+        params.features = u64::from(UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP);
         let mut context = ptr::null_mut();
         // SAFETY: pointers to locals; the version is the bindings' own.
         let status = unsafe {
@@ -124,38 +111,19 @@ impl Worker {
             // SAFETY: nothing uses the context.
             unsafe { lib.ucp_cleanup(context) };
         }
-        let call = match options.fabric {
-            Fabric::SharedMemory => "making a worker (does /dev/shm have 8 MiB free?)",
-            Fabric::Tcp | Fabric::Best => "making a worker",
-        };
-        check(lib, status, call)?;
+        check(lib, status, "making a worker")?;
         let callbacks = NonNull::from(Box::leak(Box::<Callbacks>::default()));
-        let worker = Self {
+        Ok(Self {
             lib,
             context,
             handle,
             closed: false,
-            mapped: false,
             callbacks,
             endpoints: Vec::new(),
-            graveyard: Vec::new(),
+            closing: Vec::new(),
+            contexts: Vec::new(),
             spare: Vec::new(),
-            next_request: 1,
-        };
-        // SAFETY: as for `params`.
-        let mut params: ucp_am_handler_param_t = unsafe { std::mem::zeroed() };
-        params.field_mask = u64::from(
-            UCP_AM_HANDLER_PARAM_FIELD_ID
-                | UCP_AM_HANDLER_PARAM_FIELD_CB
-                | UCP_AM_HANDLER_PARAM_FIELD_ARG,
-        );
-        params.id = MESSAGE_ID;
-        params.cb = Some(on_message);
-        params.arg = callbacks.as_ptr().cast();
-        // SAFETY: `callbacks` lives as long as the worker's handle.
-        let status = unsafe { lib.ucp_worker_set_am_recv_handler(worker.handle, &params) };
-        check(lib, status, "setting the message handler")?;
-        Ok(worker)
+        })
     }
 
     fn callbacks(&mut self) -> &mut Callbacks {
@@ -164,12 +132,9 @@ impl Worker {
         unsafe { self.callbacks.as_mut() }
     }
 
-    pub(super) fn take_arrived(&mut self) -> (Vec<Incoming>, Vec<(u32, ucs_status_t)>) {
-        let c = self.callbacks();
-        (
-            std::mem::take(&mut c.arrived),
-            std::mem::take(&mut c.broken),
-        )
+    /// Endpoints that UCX found broken since the last call.
+    pub(super) fn take_broken(&mut self) -> Vec<(u32, ucs_status_t)> {
+        std::mem::take(&mut self.callbacks().broken)
     }
 
     pub(super) fn event_descriptor(&mut self) -> Result<RawFd> {
@@ -210,38 +175,30 @@ impl Worker {
         }
     }
 
-    /// Registers memory for reading by others: returns the handle, the address from which they read, and the key to
-    /// send them. The caller keeps the memory alive until [`Self::unregister`] or [`Self::destroy`]. With `copy` UCX
-    /// makes a shared segment with the same content, and the address is the segment's.
-    pub(super) fn register(
-        &mut self,
-        bytes: &[u8],
-        copy: bool,
-    ) -> Result<(MemoryHandle, u64, Vec<u8>)> {
+    /// Registers memory for reading by others: returns the handle, and the key to send them. The caller keeps the memory
+    /// alive until [`Self::unregister`] or [`Self::destroy`].
+    pub(super) fn register(&mut self, bytes: &[u8]) -> Result<(MemoryHandle, Vec<u8>)> {
         self.open()?;
         if bytes.is_empty() {
-            return Ok((MemoryHandle(ptr::null_mut()), 0, Vec::new()));
+            return Ok((MemoryHandle(ptr::null_mut()), Vec::new()));
         }
         // SAFETY: as in `new`.
         let mut params: ucp_mem_map_params_t = unsafe { std::mem::zeroed() };
+        params.field_mask = u64::from(
+            UCP_MEM_MAP_PARAM_FIELD_ADDRESS
+                | UCP_MEM_MAP_PARAM_FIELD_LENGTH
+                | UCP_MEM_MAP_PARAM_FIELD_PROT,
+        );
+        params.address = bytes.as_ptr().cast_mut().cast();
         params.length = bytes.len();
-        params.field_mask = u64::from(UCP_MEM_MAP_PARAM_FIELD_LENGTH);
-        if copy {
-            params.field_mask |= u64::from(UCP_MEM_MAP_PARAM_FIELD_FLAGS);
-            params.flags = UCP_MEM_MAP_ALLOCATE;
-        } else {
-            params.field_mask |=
-                u64::from(UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_PROT);
-            params.address = bytes.as_ptr().cast_mut().cast();
-            // Read-only, so that a mapped file can be registered.
-            params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
-        }
+        // Read-only, so that a mapped file can be registered.
+        params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
         let mut handle = ptr::null_mut();
         // SAFETY: the memory is alive now and kept so by the caller; UCX only reads it.
         let status = unsafe { self.lib.ucp_mem_map(self.context, &params, &mut handle) };
         check(self.lib, status, "registering memory")?;
-        match self.export(bytes, copy, handle) {
-            Ok((address, key)) => Ok((MemoryHandle(handle), address, key)),
+        match self.pack(handle) {
+            Ok(key) => Ok((MemoryHandle(handle), key)),
             Err(e) => {
                 // SAFETY: just made, used by nothing else.
                 unsafe { self.lib.ucp_mem_unmap(self.context, handle) };
@@ -250,21 +207,8 @@ impl Worker {
         }
     }
 
-    /// Fills a segment that UCX made, and packs the key.
-    fn export(&mut self, bytes: &[u8], copy: bool, handle: ucp_mem_h) -> Result<(u64, Vec<u8>)> {
-        let mut address = bytes.as_ptr() as u64;
-        if copy {
-            // SAFETY: as in `new`.
-            let mut attributes: ucp_mem_attr = unsafe { std::mem::zeroed() };
-            attributes.field_mask = u64::from(UCP_MEM_ATTR_FIELD_ADDRESS);
-            // SAFETY: a handle just made, pointer to a local.
-            let status = unsafe { self.lib.ucp_mem_query(handle, &mut attributes) };
-            check(self.lib, status, "finding a shared segment")?;
-            let to = attributes.address.cast::<u8>();
-            // SAFETY: UCX allocated at least as many bytes, which nothing else knows of yet.
-            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-            address = to as u64;
-        }
+    /// The key of a registration.
+    fn pack(&mut self, handle: ucp_mem_h) -> Result<Vec<u8>> {
         let (mut key, mut len) = (ptr::null_mut(), 0);
         // SAFETY: a live handle, pointers to locals; the key is copied before it is released.
         unsafe {
@@ -274,7 +218,7 @@ impl Worker {
             check(self.lib, status, "packing a memory key")?;
             let bytes = std::slice::from_raw_parts(key.cast::<u8>(), len).to_vec();
             self.lib.ucp_rkey_buffer_release(key);
-            Ok((address, bytes))
+            Ok(bytes)
         }
     }
 
@@ -287,10 +231,11 @@ impl Worker {
     }
 
     /// Makes an endpoint to a peer's worker address; returns its number.
-    pub(super) fn connect(&mut self, address: &[u8], fabric: Fabric) -> Result<u32> {
+    pub(super) fn connect(&mut self, address: &[u8]) -> Result<u32> {
         self.open()?;
         let number = self.endpoints.len() as u32;
         let context = Fixed::new(EndpointContext {
+            lib: self.lib,
             callbacks: self.callbacks.as_ptr(),
             number,
         });
@@ -302,11 +247,7 @@ impl Worker {
                 | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
         );
         params.address = address.as_ptr().cast();
-        params.err_mode = if fabric.reports_death() {
-            UCP_ERR_HANDLING_MODE_PEER
-        } else {
-            UCP_ERR_HANDLING_MODE_NONE
-        };
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
         params.err_handler.cb = Some(on_broken);
         params.err_handler.arg = context.as_ptr().cast();
         let mut handle = ptr::null_mut();
@@ -315,13 +256,12 @@ impl Worker {
         check(
             self.lib,
             status,
-            "connecting (do both ends use the same transport?)",
+            "connecting (can the devices of both ends reach each other?)",
         )?;
         self.endpoints.push(Some(UcxEndpoint {
             handle,
-            closable: fabric.reports_death(),
             keys: Vec::new(),
-            _context: context,
+            context,
         }));
         Ok(number)
     }
@@ -346,24 +286,6 @@ impl Worker {
         }
         endpoint.keys.push((handle, base));
         Ok(endpoint.keys.len() as u32 - 1)
-    }
-
-    /// The address of a slot's region in this process, if the fabric maps it: readable as long as the worker lives,
-    /// even after the peer's death, a disconnect and [`Self::destroy`].
-    pub(super) fn pointer(&mut self, number: u32, slot: u32) -> Option<*const u8> {
-        let lib = self.lib;
-        let endpoint = self.endpoint(number).ok()?;
-        let &(key, base) = endpoint
-            .keys
-            .get(slot as usize)
-            .filter(|k| !k.0.is_null())?;
-        let mut pointer = ptr::null_mut();
-        // SAFETY: a live key of this endpoint, pointer to a local.
-        let status = unsafe { lib.ucp_rkey_ptr(key, base, &mut pointer) };
-        (status == UCS_OK && !pointer.is_null()).then(|| {
-            self.mapped = true;
-            pointer.cast_const().cast()
-        })
     }
 
     /// An operation with room for `bytes`, pooled if small.
@@ -444,72 +366,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts sending a message; true if UCX still holds a part of it, which is sent with later progress.
-    pub(super) fn send(&mut self, number: u32, frame: UcxFrame, payload: Vec<u8>) -> Result<bool> {
-        let lib = self.lib;
-        let endpoint = self.endpoint(number)?.handle;
-        let sending = Box::into_raw(Box::new(Sending {
-            lib,
-            frame,
-            payload,
-        }));
-        // SAFETY: as in `new`.
-        let mut params: ucp_request_param_t = unsafe { std::mem::zeroed() };
-        params.op_attr_mask =
-            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-        // Eager, so that a message needs only progress from the peer; large data is transferred by reads.
-        params.flags = UCP_AM_SEND_FLAG_EAGER;
-        params.cb.send = Some(on_sent);
-        params.user_data = sending.cast();
-        // SAFETY: `sending` lives until the callback frees it, or until it is freed below because no
-        // callback follows.
-        let pointer = unsafe {
-            lib.ucp_am_send_nbx(
-                endpoint,
-                MESSAGE_ID,
-                ptr::from_ref(&(*sending).frame).cast(),
-                size_of::<UcxFrame>(),
-                (*sending).payload.as_ptr().cast(),
-                (*sending).payload.len(),
-                &params,
-            )
-        };
-        match started(pointer) {
-            Started::Pending => Ok(true),
-            outcome => {
-                // SAFETY: complete or failed without a callback, so the box is ours again.
-                drop(unsafe { Box::from_raw(sending) });
-                match outcome {
-                    Started::Failed(status) => Err(TransportError::PeerDead {
-                        peer: String::new(),
-                        reason: text(lib, status),
-                    }),
-                    _ => Ok(false),
-                }
-            }
-        }
-    }
-
-    /// Numbers a request and lets its reply end `operation`.
-    pub(super) fn await_reply(&mut self, operation: &Arc<UcxOperation>) -> u64 {
-        let request = self.next_request;
-        self.next_request += 1;
-        operation.begin_part();
-        self.callbacks()
-            .awaited
-            .insert(request, Arc::clone(operation));
-        request
-    }
-
-    /// Stops awaiting a reply; a late one is dropped.
-    pub(super) fn forget_reply(&mut self, request: u64) {
-        self.callbacks().awaited.remove(&request);
-    }
-
     /// Drives progress once; true if anything happened.
     pub(super) fn progress(&mut self) -> bool {
         // SAFETY: valid handle or skipped; callbacks touch `callbacks` only, into which no reference is held.
-        !self.closed && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0
+        let some = !self.closed && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0;
+        if some {
+            self.release_closed();
+        }
+        some
     }
 
     /// UCX's text for a status.
@@ -530,12 +394,37 @@ impl Worker {
             UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         params.cb.send = Some(on_closed);
-        params.user_data = ptr::from_ref(self.lib).cast_mut().cast();
-        if endpoint.closable {
-            // SAFETY: the endpoint was taken out of the table, so it is closed once and used no more.
-            let _ = unsafe { self.lib.ucp_ep_close_nbx(endpoint.handle, &params) };
+        params.user_data = endpoint.context.as_ptr().cast();
+        // SAFETY: the endpoint was taken out of the table, so it is closed once and used no more; its context lives until
+        // the callback.
+        let closing = unsafe { self.lib.ucp_ep_close_nbx(endpoint.handle, &params) };
+        match started(closing) {
+            Started::Done => self.release(endpoint),
+            Started::Pending | Started::Failed(_) => self.closing.push(endpoint),
         }
-        self.graveyard.push(endpoint);
+    }
+
+    /// Destroys the keys of a closed endpoint.
+    fn release(&mut self, endpoint: UcxEndpoint) {
+        for (key, _) in endpoint.keys.iter().filter(|k| !k.0.is_null()) {
+            // SAFETY: made for this endpoint, on which no operation is in progress any more.
+            unsafe { self.lib.ucp_rkey_destroy(*key) };
+        }
+        self.contexts.push(endpoint.context);
+    }
+
+    /// Destroys the keys of endpoints that were closed since the last call.
+    fn release_closed(&mut self) {
+        for number in std::mem::take(&mut self.callbacks().closed) {
+            let is_it = |e: &UcxEndpoint| {
+                // SAFETY: the context lives as long as its endpoint, and its number never changes.
+                unsafe { (*e.context.as_ptr()).number == number }
+            };
+            if let Some(at) = self.closing.iter().position(is_it) {
+                let endpoint = self.closing.swap_remove(at);
+                self.release(endpoint);
+            }
+        }
     }
 }
 
@@ -547,20 +436,16 @@ impl Worker {
         }
     }
 
-    /// Ends registrations, worker and context; every later call finds the worker closed. If pointers into peers' memory
-    /// were given out, everything but the registrations stays until the worker is dropped.
+    /// Ends registrations, worker and context; every later call finds the worker closed.
     pub(super) fn destroy(&mut self, registrations: &[MemoryHandle]) {
         if self.closed {
             return;
         }
-        self.closed = true;
         for r in registrations.iter().filter(|r| !r.0.is_null()) {
             // SAFETY: made by `register` on this context, and used by nothing any more.
             unsafe { self.lib.ucp_mem_unmap(self.context, r.0) };
         }
-        if !self.mapped {
-            self.end();
-        }
+        self.end();
     }
 
     /// Ends keys, worker and context.
@@ -571,15 +456,13 @@ impl Worker {
             return;
         }
         self.disconnect_all();
-        let graveyard = std::mem::take(&mut self.graveyard);
-        // SAFETY: handles made by us and used by nothing any more (`closed` keeps all who come later out);
-        // keys before the worker, the worker before the context, the endpoints' contexts after it.
+        // Keys end before the worker, the endpoints' contexts after it.
+        for endpoint in std::mem::take(&mut self.closing) {
+            self.release(endpoint);
+        }
+        // SAFETY: handles made by us and used by nothing any more (`closed` keeps all who come later out); the worker
+        // before the context.
         unsafe {
-            for (key, _) in graveyard.iter().flat_map(|e| &e.keys) {
-                if !key.is_null() {
-                    self.lib.ucp_rkey_destroy(*key);
-                }
-            }
             self.lib.ucp_worker_destroy(handle);
             self.lib.ucp_cleanup(self.context);
         }

@@ -131,7 +131,7 @@ fn compare(store: &Path, folder: &Path, a: &BenchClusterProjection) -> Result<(F
     };
     // A process and its threads have the cores of the thread that starts them, and take as many threads.
     cores.only(second)?;
-    let mut servers = Servers::start(store, folder, 2, false)?;
+    let mut servers = Servers::start(store, folder, 2, false, "off")?;
     let other = servers.process_id(1);
     servers.running[0].kill();
     cores.only(first)?;

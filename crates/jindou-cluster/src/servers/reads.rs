@@ -1,0 +1,578 @@
+//! Lists read from another server's memory, if both servers have the same transport, instead of being requested.
+//!
+//! ```text
+//! owner    files of each base, registered ([`Shelf`]) ─► catalogue of each shard, announced to the peers
+//! reader   catalogue, and requested summaries of the segments that it meets ─► one read for all lists of a request
+//! ```
+//!
+//! A catalogue belongs to one base, so a query never reads lists of another one. Only lists of the default graph are read.
+//! Everything else is requested, and so is any list that a read does not deliver in time: a failed read is not an error.
+//! Times measured when a catalogue comes decide between reading and requesting, since some devices only emulate reads:
+//! there the other side has to help with every list.
+
+use super::own::ShardBases;
+use super::peer::Peer;
+use super::{CHUNK, SILENCE};
+use crate::remote::{RemoteStore, expose};
+use crate::shards::{Reply, RequestGraphs, ShardRequest, wire};
+use crate::transport::{Transport, TransportError};
+use jindou_graph::shard::{Blocks, EVERYTHING};
+use jindou_model::sync::lock;
+use jindou_model::{CancelToken, DEFAULT_GRAPH, Direction, PredicateId};
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// Summaries may take this fraction (1/n) of a shard's segment bytes, and at least [`LEAST`].
+const PART: u64 = 20;
+const LEAST: u64 = 1 << 20;
+/// Nanoseconds that the peer needs for a requested list.
+const A_LIST: f64 = 60.0;
+/// Number of samples of each access method when a shard is opened.
+const TRIES: usize = 8;
+/// Most neighbours that are read to test if some edges exist.
+const LOOKED_THROUGH: u32 = 1 << 16;
+/// Number of lists in the longer one of two timed reads.
+const MANY: u32 = 64;
+/// Time for which memory stays registered after its withdrawal was announced. A peer that does not learn of it counts its
+/// connection as dead within [`SILENCE`], and a read takes no longer.
+const LINGER: Duration = Duration::from_secs(10);
+/// Bytes of a shard, a base and a length in an announcement.
+const ENTRY: usize = 16;
+/// Longest wait for a summary.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The files of this server's shards, which peers may read.
+pub struct Shelf {
+    transport: Arc<dyn Transport>,
+    state: Mutex<ShelfState>,
+}
+
+#[derive(Default)]
+struct ShelfState {
+    /// Bases before this one are withdrawn.
+    oldest: u64,
+    registered: Vec<Registered>,
+}
+
+/// A shard's files of one base.
+struct Registered {
+    shard: u32,
+    base: u64,
+    catalogue: Vec<u8>,
+    regions: Vec<u64>,
+}
+
+impl Shelf {
+    pub fn new(transport: Arc<dyn Transport>) -> Self {
+        Self {
+            transport,
+            state: Mutex::default(),
+        }
+    }
+
+    pub fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
+    /// Registers the shards of a base in the background, since some devices need time for each page; then calls `done`.
+    pub fn put(
+        self: &Arc<Self>,
+        base: u64,
+        bases: ShardBases,
+        done: impl FnOnce() + Send + 'static,
+    ) {
+        let shelf = Arc::clone(self);
+        let register = move || {
+            // The same base may have been served from other files before.
+            shelf.withdraw(|r| r.base == base);
+            for (shard, of) in (0..).zip(&*bases) {
+                let Some(of) = of else { continue };
+                match expose(of, &*shelf.transport) {
+                    Ok((catalogue, regions)) => lock(&shelf.state).registered.push(Registered {
+                        shard,
+                        base,
+                        catalogue,
+                        regions,
+                    }),
+                    Err(e) => tracing::warn!(
+                        "other servers must request the lists of shard {shard}, since its files cannot be made readable: {e}"
+                    ),
+                }
+            }
+            let oldest = lock(&shelf.state).oldest;
+            // It may have been released meanwhile.
+            shelf.withdraw(|r| r.base < oldest);
+            done();
+        };
+        let thread = Builder::new().name("jindou-register".into());
+        if let Err(e) = thread.spawn(register) {
+            tracing::warn!("other servers must request lists: {e}");
+        }
+    }
+
+    /// Withdraws the bases before this one.
+    pub fn release_before(self: &Arc<Self>, base: u64) {
+        lock(&self.state).oldest = base;
+        self.withdraw(|r| r.base < base);
+    }
+
+    /// Offers some shards no longer, and releases their memory later.
+    fn withdraw(self: &Arc<Self>, which: impl Fn(&Registered) -> bool) {
+        let mut state = lock(&self.state);
+        let old = state.registered.extract_if(.., |r| which(r));
+        let old: Vec<u64> = old.flat_map(|r| r.regions).collect();
+        drop(state);
+        if old.is_empty() {
+            return;
+        }
+        let shelf = Arc::clone(self);
+        let release = move || {
+            std::thread::sleep(LINGER);
+            old.into_iter()
+                .for_each(|region| shelf.transport.release(region));
+        };
+        // Without a thread the memory stays registered.
+        let _ = Builder::new().name("jindou-release".into()).spawn(release);
+    }
+
+    /// The bytes that announce what may be read, at most those of one frame. What does not fit in is requested.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&self.transport.address().unwrap_or_default(), &mut out);
+        for r in &lock(&self.state).registered {
+            if out.len() + ENTRY + r.catalogue.len() > CHUNK {
+                break;
+            }
+            out.extend_from_slice(&r.shard.to_le_bytes());
+            out.extend_from_slice(&r.base.to_le_bytes());
+            put(&r.catalogue, &mut out);
+        }
+        out
+    }
+}
+
+fn put(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// A peer's announcement of what may be read.
+pub struct Offers {
+    address: Vec<u8>,
+    /// Shard, base and catalogue.
+    shards: Vec<(ShardName, Vec<u8>)>,
+}
+
+/// A shard of a base.
+type ShardName = (u32, u64);
+
+impl Offers {
+    /// Reads what [`Shelf::to_bytes`] made; `None` for other bytes.
+    pub fn parse(mut bytes: &[u8]) -> Option<Self> {
+        let text = |bytes: &mut &[u8]| {
+            let (length, rest) = bytes.split_first_chunk()?;
+            let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            *bytes = rest;
+            Some(text.to_vec())
+        };
+        let address = text(&mut bytes)?;
+        let mut shards = Vec::new();
+        while !bytes.is_empty() {
+            let (shard, rest) = bytes.split_first_chunk()?;
+            let (base, rest) = rest.split_first_chunk()?;
+            bytes = rest;
+            let name = (u32::from_le_bytes(*shard), u64::from_le_bytes(*base));
+            shards.push((name, text(&mut bytes)?));
+        }
+        Some(Self { address, shards })
+    }
+}
+
+/// Times in nanoseconds of the methods for reading lists.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ReadTimes {
+    /// A request and its answer.
+    ask: f64,
+    /// Reading one list.
+    one: f64,
+    /// Reading each further list in the same read.
+    further: f64,
+}
+
+impl ReadTimes {
+    /// True if reading this many lists is faster than requesting them.
+    fn reads(&self, lists: usize) -> bool {
+        let further = lists.saturating_sub(1) as f64;
+        self.one + further * self.further < self.ask + A_LIST * lists as f64
+    }
+}
+
+/// The shards that are read from a peer's memory, while its connection lives.
+pub struct PeerReads {
+    open: Mutex<FxHashMap<ShardName, Option<Arc<RemoteShard>>>>,
+    work: Sender<Work>,
+}
+
+/// Work for the thread that opens a peer's shards and requests their summaries.
+enum Work {
+    Open(ShardName, Vec<u8>, Vec<u8>),
+    Summary(ShardName, PredicateId, Direction),
+}
+
+impl PeerReads {
+    /// Nothing is read yet. The thread ends with the value.
+    pub fn of(peer: &Arc<Peer>, transport: &Arc<dyn Transport>) -> Arc<Self> {
+        let (work, todo) = channel();
+        let reads = Arc::new(Self {
+            open: Mutex::default(),
+            work,
+        });
+        let opener = Opener {
+            reads: Arc::downgrade(&reads),
+            peer: Arc::downgrade(peer),
+            transport: Arc::clone(transport),
+        };
+        let thread = Builder::new().name("jindou-reads".into());
+        if let Err(e) = thread.spawn(move || opener.run(&todo)) {
+            tracing::warn!(server = peer.name(), "its lists are requested: {e}");
+        }
+        reads
+    }
+
+    /// Opens what is new among the offers, and closes what is no longer offered.
+    pub fn set(&self, offers: Offers) {
+        let Offers { address, shards } = offers;
+        let mut open = lock(&self.open);
+        open.retain(|name, _| shards.iter().any(|(offered, _)| offered == name));
+        for (name, catalogue) in shards {
+            open.entry(name).or_insert_with(|| {
+                let _ = self.work.send(Work::Open(name, address.clone(), catalogue));
+                None
+            });
+        }
+    }
+
+    /// A shard that is open.
+    pub fn shard(&self, shard: u32, base: u64) -> Option<Arc<RemoteShard>> {
+        lock(&self.open).get(&(shard, base)).cloned().flatten()
+    }
+}
+
+/// The thread of [`PeerReads`].
+struct Opener {
+    reads: Weak<PeerReads>,
+    peer: Weak<Peer>,
+    transport: Arc<dyn Transport>,
+}
+
+impl Opener {
+    fn run(&self, todo: &Receiver<Work>) {
+        for work in todo {
+            match work {
+                Work::Open(name, address, catalogue) => {
+                    let opened = self.open(name, &address, &catalogue);
+                    self.tell(name, opened);
+                }
+                Work::Summary(name, predicate, direction) => {
+                    let put = self.fetch(name, predicate, direction);
+                    self.tell(name, put);
+                }
+            }
+        }
+    }
+
+    fn tell(&self, (shard, base): ShardName, result: Result<(), TransportError>) {
+        if let Err(e) = result
+            && let Some(peer) = self.peer.upgrade()
+        {
+            tracing::debug!(
+                server = peer.name(),
+                shard,
+                base,
+                "lists are requested, not read from its memory: {e}"
+            );
+        }
+    }
+
+    fn open(
+        &self,
+        name: ShardName,
+        address: &[u8],
+        catalogue: &[u8],
+    ) -> Result<(), TransportError> {
+        let link = self.transport.connect(address)?;
+        let memory = |segments: u64| (segments / PART).max(LEAST);
+        let work = self.reads.upgrade().map(|reads| reads.work.clone());
+        let work = work.ok_or(TransportError::Closed)?;
+        let want = Box::new(move |predicate, direction| {
+            let _ = work.send(Work::Summary(name, predicate, direction));
+        });
+        let store = RemoteStore::open(link, catalogue, memory, want)?;
+        let cost = self.measure(name, &store)?;
+        let reads = self.reads.upgrade().ok_or(TransportError::Closed)?;
+        if let Some(place) = lock(&reads.open).get_mut(&name) {
+            *place = Some(Arc::new(RemoteShard {
+                store,
+                cost,
+                has_failed: AtomicBool::new(false),
+            }));
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        (shard, base): ShardName,
+        store: &RemoteStore,
+    ) -> Result<ReadTimes, TransportError> {
+        let quickest = |once: &dyn Fn() -> Result<(), TransportError>| {
+            let mut least = f64::MAX;
+            for _ in 0..TRIES {
+                let begun = Instant::now();
+                once()?;
+                least = least.min(begun.elapsed().as_nanos() as f64);
+            }
+            Ok::<_, TransportError>(least)
+        };
+        let nothing = ShardRequest::Terms { ids: Vec::new() };
+        let ask = quickest(&|| self.ask((shard, base), nothing.clone()).map(drop))?;
+        let deadline = || Instant::now() + SILENCE;
+        let one = quickest(&|| store.touch(1, deadline()))?;
+        let many = quickest(&|| store.touch(MANY, deadline()))?;
+        let further = (many - one).max(0.0) / f64::from(MANY - 1);
+        Ok(ReadTimes { ask, one, further })
+    }
+
+    /// Requests a summary.
+    fn fetch(
+        &self,
+        name: ShardName,
+        predicate: PredicateId,
+        direction: Direction,
+    ) -> Result<(), TransportError> {
+        let request = ShardRequest::Summary {
+            predicate: predicate.0,
+            direction,
+        };
+        let reply = self.ask(name, request)?;
+        let Some(of) = self
+            .reads
+            .upgrade()
+            .and_then(|reads| reads.shard(name.0, name.1))
+        else {
+            return Ok(());
+        };
+        match reply {
+            Reply::Post(bytes) if of.store.put(predicate, direction, &bytes) => Ok(()),
+            _ => Err(TransportError::Refused(
+                "the peer sent a damaged summary".into(),
+            )),
+        }
+    }
+
+    fn ask(
+        &self,
+        (shard, base): ShardName,
+        request: ShardRequest,
+    ) -> Result<Reply, TransportError> {
+        let peer = self.peer.upgrade().ok_or(TransportError::Closed)?;
+        let body = wire::message(base, &[&(shard, request)]);
+        let cancel = CancelToken::with_deadline(PATIENCE);
+        let waiting = peer.send(shard, body);
+        let body = waiting.and_then(|waiting| waiting.wait(shard, &cancel));
+        let body = body.map_err(|e| TransportError::Refused(e.to_string()))?;
+        let reply = wire::replies(&body).and_then(|mut all| all.pop());
+        reply.ok_or_else(|| TransportError::Refused("the peer's answer cannot be read".into()))
+    }
+}
+
+/// A shard of a base on a peer, as it is read here.
+pub struct RemoteShard {
+    store: RemoteStore,
+    cost: ReadTimes,
+    /// True once a read has failed: then everything is requested.
+    has_failed: AtomicBool,
+}
+
+impl RemoteShard {
+    /// Nanoseconds for reading one list, if a single list would be read.
+    pub fn one(&self) -> Option<f64> {
+        self.cost.reads(1).then_some(self.cost.one)
+    }
+
+    /// Requests everything from now on, unless the query's time was too short for a read.
+    #[cold]
+    fn failed(&self, e: &TransportError, patience: Duration) {
+        let is_late = matches!(e, TransportError::Deadline(_)) && patience < SILENCE;
+        if !is_late && !self.has_failed.swap(true, Ordering::Relaxed) {
+            tracing::warn!("lists are requested from now on, since reading one failed: {e}");
+        }
+    }
+
+    /// The reply to a request about the default graph's edges of a shard; `None` if a message must be sent to the
+    /// shard.
+    pub fn reply(
+        &self,
+        blocks: &Blocks,
+        shard: u32,
+        request: &ShardRequest,
+        cancel: &CancelToken,
+    ) -> Option<Reply> {
+        let (ShardRequest::Lists { keys, .. }
+        | ShardRequest::Contains { keys, .. }
+        | ShardRequest::Degrees { keys, .. }) = request
+        else {
+            return None;
+        };
+        if !self.cost.reads(keys.len()) || self.has_failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let own = |&key: &u32| {
+            let place = blocks.place(key).filter(|p| p.shard == shard)?;
+            Some(place.local.0)
+        };
+        let keys: Vec<u32> = keys.iter().map(own).collect::<Option<_>>()?;
+        let patience = cancel.left().map_or(SILENCE, |left| left.min(SILENCE));
+        let deadline = Instant::now() + patience;
+        let lists = |predicate, direction, most| {
+            let (mut ends, mut neighbours) = (Vec::new(), Vec::new());
+            let into = (&mut ends, &mut neighbours);
+            let of = (PredicateId(predicate), direction);
+            let read = self.store.lists(of, &keys, most, into, deadline);
+            if let Err(e) = &read {
+                self.failed(e, patience);
+            }
+            read.is_ok_and(|r| r).then_some((ends, neighbours))
+        };
+        let reply = match request {
+            ShardRequest::Lists {
+                predicate,
+                direction,
+                graphs: RequestGraphs::Default,
+                merged,
+                within,
+                most,
+                ..
+            } => {
+                let (mut ends, mut neighbours) = lists(*predicate, *direction, *most)?;
+                if *within != EVERYTHING {
+                    keep(*within, &mut ends, &mut neighbours);
+                }
+                let graphs = match merged {
+                    true => Vec::new(),
+                    false => vec![DEFAULT_GRAPH; neighbours.len()],
+                };
+                Reply::Lists {
+                    ends,
+                    neighbours,
+                    graphs,
+                }
+            }
+            ShardRequest::Contains {
+                predicate,
+                direction,
+                graphs: RequestGraphs::Default,
+                neighbours,
+                ..
+            } => {
+                let (ends, all) = lists(*predicate, *direction, LOOKED_THROUGH)?;
+                let mut start = 0;
+                let there = |(&end, wanted): (&u32, &u32)| {
+                    let list = all.get(start..end as usize).unwrap_or(&[]);
+                    start = end as usize;
+                    u8::from(list.binary_search(wanted).is_ok())
+                };
+                Reply::There(ends.iter().zip(neighbours).map(there).collect())
+            }
+            ShardRequest::Degrees {
+                predicate,
+                direction,
+                ..
+            } => {
+                let of = (PredicateId(*predicate), *direction);
+                let default = self.store.degrees(of, &keys)?;
+                let named = vec![0; default.len()];
+                Reply::Degrees { default, named }
+            }
+            _ => return None,
+        };
+        Some(reply)
+    }
+}
+
+/// Removes ids outside an interval from sorted lists.
+fn keep([from, to]: [u32; 2], ends: &mut [u32], neighbours: &mut Vec<u32>) {
+    let (mut read, mut written) = (0, 0);
+    for end in ends {
+        let list = neighbours.get(read..*end as usize).unwrap_or(&[]);
+        let first = list.partition_point(|&n| n < from);
+        let last = list.partition_point(|&n| n < to).max(first);
+        let kept = read + first..read + last;
+        read = *end as usize;
+        let len = kept.len();
+        neighbours.copy_within(kept, written);
+        written += len;
+        *end = written as u32;
+    }
+    neighbours.truncate(written);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn announcements_come_back_and_others_are_refused() {
+        let shelf = Shelf::new(Arc::new(crate::transport::files::Files));
+        let offered = |shard, base, catalogue: &[u8]| Registered {
+            shard,
+            base,
+            catalogue: catalogue.to_vec(),
+            regions: Vec::new(),
+        };
+        let all = [offered(3, u64::MAX, b"some"), offered(0, 7, b"")];
+        lock(&shelf.state).registered.extend(all);
+        let bytes = shelf.to_bytes();
+        let offers = Offers::parse(&bytes).unwrap();
+        assert!(offers.address.is_empty());
+        let shards = [((3, u64::MAX), b"some".to_vec()), ((0, 7), Vec::new())];
+        assert_eq!(offers.shards, shards);
+        for cut in (1..4).chain(5..bytes.len()) {
+            let is_between = cut == 4 + ENTRY + 4;
+            assert_eq!(Offers::parse(&bytes[..cut]).is_some(), is_between, "{cut}");
+        }
+        // What does not fit into a frame is left out.
+        let long = offered(1, 1, &vec![1; CHUNK]);
+        lock(&shelf.state).registered.push(long);
+        assert_eq!(shelf.to_bytes(), bytes);
+    }
+
+    #[test]
+    fn lists_are_cut_to_an_interval() {
+        let mut ends = vec![3, 3, 5, 6];
+        let mut neighbours = vec![1, 5, 9, 4, 5, 8];
+        keep([4, 8], &mut ends, &mut neighbours);
+        assert_eq!((ends, neighbours), (vec![1, 1, 3, 3], vec![5, 4, 5]));
+    }
+
+    #[test]
+    fn reads_that_the_other_side_has_to_help_with_are_for_few_lists() {
+        let mut cost = ReadTimes {
+            ask: 40_000.0,
+            one: 600.0,
+            further: 30.0,
+        };
+        assert!([0, 1, 100, 1_000_000].iter().all(|&n| cost.reads(n)));
+        // As over TCP, where each list is a message.
+        cost = ReadTimes {
+            ask: 40_000.0,
+            one: 30_000.0,
+            further: 15_000.0,
+        };
+        assert!(cost.reads(1) && !cost.reads(2));
+    }
+}
