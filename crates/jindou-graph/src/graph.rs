@@ -131,7 +131,8 @@ pub trait Graph: Send + Sync {
     /// Number of quads, including patches.
     fn quads(&self) -> u64;
 
-    /// Number of terms with an id.
+    /// Number of ids that were assigned to terms: those of updates are [`FIRST_TAIL_ID`](jindou_model::FIRST_TAIL_ID) and
+    /// the ones after it, some of which may be free again.
     fn vertices(&self) -> u32;
 
     // Terms.

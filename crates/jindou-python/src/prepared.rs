@@ -2,7 +2,7 @@
 //! different terms.
 
 use jindou::oxrdf::Term;
-use jindou::{Database, Error, PlannedQuery, PreparedQuery, QueryOptions, Result, Value, VertexId};
+use jindou::{Database, Error, PlannedQuery, PreparedQuery, QueryOptions, Result, Value};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -82,10 +82,7 @@ pub fn plan(
     let mut values = Vec::with_capacity(bindings.len());
     for (name, term) in bindings {
         values.push(match term {
-            Term::BlankNode(_) if prepared.is_planned() => {
-                // Id 0 matches nothing, which is right for a blank node that the store does not have.
-                Value::Id(db.vertex(term).unwrap_or(VertexId(0)))
-            }
+            Term::BlankNode(_) if prepared.is_planned() => Value::Node(term),
             Term::BlankNode(_) => {
                 return Err(Error::Query(format!(
                     "?{name} cannot be a blank node in this query: it is used in the result, in an expression, as a predicate or as a class, or the plan depends on the term"

@@ -80,6 +80,17 @@ impl Revisions {
         self.changed.apply(&now, &before);
     }
 
+    /// Removes the entries of graphs, by runs of ids `[first, end)`, that are empty and whose ids will be others' names:
+    /// they have the revision of graphs that no update has changed, which were empty as well.
+    pub(crate) fn forget(&mut self, runs: &[[u32; 2]]) {
+        let mut gone: Vec<[u64; 2]> = Vec::new();
+        for &[first, end] in runs {
+            let entries = self.changed.range([first.into(), 0], [end.into(), 0]);
+            gone.extend(entries.flatten().filter(|e| e[0] < u64::from(end)));
+        }
+        self.changed.apply(&[], &gone);
+    }
+
     fn after(&self, net: &NetChanges) -> u64 {
         let mut hash = Xxh3::with_seed(self.all);
         let counts = [net.terms.len(), net.removed.len(), net.added.len()];
@@ -90,6 +101,7 @@ impl Revisions {
             hash.update(&(term.len() as u64).to_le_bytes());
             hash.update(term);
         }
+        hash.update(bytemuck::cast_slice(net.reused.as_flattened()));
         hash.update(bytemuck::cast_slice(&net.predicates));
         for quads in [&net.removed, &net.added] {
             hash.update(bytemuck::cast_slice(quads.as_flattened()));

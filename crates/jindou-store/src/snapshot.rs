@@ -15,7 +15,8 @@ use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::prefixes::PrefixTable;
 use jindou_model::{
-    CancelToken, Direction, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch, invariant,
+    CancelToken, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId, Result,
+    VertexId, Watch, invariant,
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -46,7 +47,11 @@ pub struct Snapshot {
     /// Named graphs that have a quad, once they were requested of this snapshot or a copy of it.
     named_graphs: Arc<OnceLock<Arc<[u32]>>>,
     prefixes: Arc<PrefixTable>,
+    new_ids: u32,
 }
+
+/// Number of ids for terms that updates add.
+const NEW_IDS: u32 = FIRST_QUERY_ID - FIRST_TAIL_ID;
 
 /// All changes that updates made over the base. Cloning is O(1).
 #[derive(Clone, Default)]
@@ -87,7 +92,22 @@ impl Snapshot {
             delta: Arc::new(delta),
             sharded: None,
             named_graphs: Arc::default(),
+            new_ids: NEW_IDS,
         }
+    }
+
+    /// Number of ids for terms that updates add: more cannot exist at a time.
+    #[must_use]
+    pub fn new_ids(&self) -> u32 {
+        self.new_ids
+    }
+
+    /// The same snapshot, to which updates add fewer terms: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_new_ids(mut self, new_ids: u32) -> Self {
+        self.new_ids = new_ids.min(NEW_IDS);
+        self
     }
 
     /// The same snapshot for another query: a failure to read other shards in one query does not affect the next. A
@@ -321,10 +341,25 @@ impl Snapshot {
         (self.base.statistics.quads + self.delta.added).saturating_sub(self.delta.removed)
     }
 
-    /// Number of terms that have an id. O(1).
+    /// Number of ids that were assigned to terms; some may be free again. O(1).
     #[must_use]
     pub fn vertices(&self) -> u32 {
         self.base.vertices() + self.delta.tail.len()
+    }
+
+    /// Number of terms that have an id. O(1).
+    #[must_use]
+    pub fn terms(&self) -> u32 {
+        self.vertices() - self.delta.tail.free_count()
+    }
+
+    /// True if a term has the id. O(1).
+    #[must_use]
+    pub fn is_known(&self, v: u32) -> bool {
+        match v >= FIRST_TAIL_ID {
+            true => self.delta.tail.term(VertexId(v)).is_some(),
+            false => v != NO_VERTEX && v <= self.base.vertices(),
+        }
     }
 
     /// Number of subjects in all graphs. Those of the base that lost all of their edges since the last merge are still

@@ -93,9 +93,34 @@ impl Growing {
         self.blocks.is_empty()
     }
 
-    /// This index extended by one block; `None` if `all`, the number of terms, does not suffice for a further block.
-    /// `term` returns the canonical bytes of a term by its number; its id is that number plus `first_id`. Takes some
-    /// tens of milliseconds, but some hundreds every eighth time, when blocks are merged.
+    /// The ranges of numbers of its blocks, ascending and adjacent.
+    pub fn ranges(&self) -> impl DoubleEndedIterator<Item = [u32; 2]> {
+        self.blocks.iter().map(|b| b.terms)
+    }
+
+    /// This index with the block of this range made again. `term` and `first_id` are as for [`Self::grown`].
+    ///
+    /// # Errors
+    /// `Limit` if there is not enough memory.
+    pub fn with_block_of<'t>(
+        &self,
+        range: [u32; 2],
+        first_id: u32,
+        term: &dyn Fn(u32) -> Option<&'t [u8]>,
+        memory: &MemoryBudget,
+    ) -> Result<Self> {
+        let mut blocks = self.blocks.to_vec();
+        if let Some(block) = blocks.iter_mut().find(|b| b.terms == range) {
+            *block = Arc::new(Self::block(range, first_id, term, memory)?);
+        }
+        Ok(Self {
+            blocks: Arc::new(blocks),
+        })
+    }
+
+    /// This index extended by one block; `None` if `all` terms do not fill a further block. `term` returns the
+    /// canonical bytes of a term by its number; its id is that number plus `first_id`. Takes some tens of milliseconds;
+    /// every eighth time some hundred.
     ///
     /// # Errors
     /// `Limit` if there is not enough memory.

@@ -7,7 +7,7 @@ use crate::options::{DatasetChoice, QueryOptions};
 use crate::planning::PlannedQuery;
 use crate::results::{Answer, AnswerSink, Collector};
 use jindou_model::sync;
-use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, Scope, VertexId, term};
+use jindou_model::{CancelToken, Charge, Error, Result, Scope, term};
 use jindou_plan::{Form, Functions, Parametric, Plan, PlanOptions, Validity, Weight};
 use jindou_store::Snapshot;
 use oxrdf::{NamedNode, Term};
@@ -22,8 +22,8 @@ pub enum Value<'a> {
     Term(&'a Term),
     /// An IRI.
     Iri(&'a str),
-    /// A vertex id of the current id epoch, as [`Database::vertex`] returns it.
-    Id(VertexId),
+    /// A term as the store has it: a blank node is the one with this label. Refused where the plan depends on the term.
+    Node(&'a Term),
 }
 
 /// A query with parameters that each run replaces by terms. Cheap to clone and to share; each thread creates its own
@@ -130,13 +130,6 @@ impl Database {
         Ok(PreparedQuery {
             shared: Arc::new(shared),
         })
-    }
-
-    /// The id of a term; `None` if the store does not contain the term. The id stays valid in all snapshots of the same
-    /// id epoch.
-    #[must_use]
-    pub fn vertex(&self, term: &Term) -> Option<VertexId> {
-        self.snapshot().lookup(&term::encode(term))
     }
 }
 
@@ -408,7 +401,7 @@ impl Session {
         }
         let terms = values
             .iter()
-            .map(|v| term_of(*v, &snapshot, &mut self.bytes))
+            .map(|v| term_of(*v))
             .collect::<Result<Vec<_>>>()?;
         let options = shared.over(options);
         let planned = shared.db.plan_with(
@@ -447,7 +440,7 @@ fn id_of(
 ) -> Result<Option<u32>> {
     bytes.clear();
     match value {
-        Value::Id(v) => return Ok((v.0 != NO_VERTEX).then_some(v.0)),
+        Value::Node(t) => term::push_term(t, bytes),
         Value::Iri(iri) => term::push_iri(iri, bytes),
         Value::Term(Term::BlankNode(_)) => {
             return Err(Error::Query(format!(
@@ -459,19 +452,11 @@ fn id_of(
     Ok(snapshot.lookup(bytes).map(|v| v.0))
 }
 
-fn term_of(value: Value<'_>, snapshot: &Snapshot, bytes: &mut Vec<u8>) -> Result<Term> {
+fn term_of(value: Value<'_>) -> Result<Term> {
     match value {
-        Value::Term(t) => Ok(t.clone()),
+        Value::Term(t) | Value::Node(t) => Ok(t.clone()),
         Value::Iri(iri) => NamedNode::new(iri)
             .map(Term::from)
             .map_err(|e| Error::Query(format!("<{iri}> is not an IRI: {e}"))),
-        Value::Id(v) => {
-            bytes.clear();
-            snapshot
-                .term(v, bytes)
-                .then(|| term::decode(bytes))
-                .flatten()
-                .ok_or_else(|| Error::Query(format!("the store has no vertex {}", v.0)))
-        }
     }
 }

@@ -118,7 +118,7 @@ impl Summary {
             named_quads: predicates().fold(0, |n, p| add(n, p.named_edges)),
             graphs: snapshot.named_graphs().len() as u64,
             subjects: snapshot.subjects(),
-            terms: u64::from(snapshot.vertices()),
+            terms: u64::from(snapshot.terms()),
             predicates: sorted(
                 predicates()
                     .map(|p| (p.vertex, add(p.edges, p.named_edges)))
@@ -199,7 +199,8 @@ pub(crate) fn add_log(snapshot: &Snapshot, report: &mut InfoReport) {
     report.quads = snapshot.quads();
     report.named_quads = named;
     report.graphs = snapshot.named_graphs().len() as u64;
-    report.terms = u64::from(snapshot.vertices());
+    report.terms = u64::from(snapshot.terms());
+    report.free_ids = snapshot.tail().free_count().into();
     report.ids_left = u64::from(MAX_BASE_VERTICES).saturating_sub(report.terms);
     report.with_log = true;
 }

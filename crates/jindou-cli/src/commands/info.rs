@@ -56,7 +56,15 @@ fn print_totals(store: &Path, r: &InfoReport) {
         r.named_quads,
         counted(r.graphs, "named graph")
     );
-    say!("terms           {} ({} ids left)", r.terms, r.ids_left);
+    let freed = match r.free_ids {
+        0 => String::new(),
+        n => format!("; {n} ids of removed terms are free"),
+    };
+    say!(
+        "terms           {} ({} ids left{freed})",
+        r.terms,
+        r.ids_left
+    );
     say!("predicates      {}", r.predicates.len());
     say!("classes         {}", r.classes.len());
     say!(
@@ -204,7 +212,7 @@ fn json(r: &InfoReport, top: usize) -> serde_json::Value {
         .collect();
     serde_json::json!({
         "quads": r.quads, "named_quads": r.named_quads, "graphs": r.graphs, "terms": r.terms,
-        "ids_left": r.ids_left, "predicate_count": r.predicates.len(), "class_count": r.classes.len(),
+        "ids_left": r.ids_left, "free_ids": r.free_ids, "predicate_count": r.predicates.len(), "class_count": r.classes.len(),
         "set_runs": r.set_runs, "planner_sets": r.planner_sets, "bytes": r.bytes,
         "log": {"transactions": r.log[0], "bytes": r.log[1], "counted": r.with_log},
         "quads_in_files": r.quads_in_files,

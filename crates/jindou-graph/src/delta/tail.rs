@@ -1,8 +1,9 @@
-//! Terms that updates added: their ids are consecutive from [`FIRST_TAIL_ID`] on. Snapshots share them.
+//! Terms that updates added: their ids are those from [`FIRST_TAIL_ID`] on. Snapshots share them. The id of a term that
+//! no quad uses any more can be freed, and is then assigned to the next new term.
 
 use crate::segment::CowTree;
 use jindou_model::{FIRST_TAIL_ID, VertexId};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Terms per chunk.
@@ -10,7 +11,8 @@ const CHUNK: usize = 128;
 /// Chunks per shelf: the pointers to chunks are in two levels, so that adding a term does not copy all pointers.
 const SHELF: usize = 256;
 
-/// The bytes of some terms with consecutive ids, and the end of each term in these.
+/// Some terms, one after the other. A free number has an empty one. A full chunk all of whose numbers are free has no
+/// ends.
 #[derive(Clone, Debug, Default)]
 struct TermChunk {
     bytes: Vec<u8>,
@@ -24,73 +26,257 @@ impl TermChunk {
             Some(before) => *self.ends.get(before)?,
             None => 0,
         };
-        self.bytes.get(start as usize..end as usize)
+        let term = self.bytes.get(start as usize..end as usize);
+        term.filter(|term| !term.is_empty())
+    }
+
+    fn push(&mut self, term: &[u8]) {
+        self.bytes.extend_from_slice(term);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// The chunk with other terms at some places, ascending; empty ones are freed.
+    fn with(&self, changes: &[(usize, &[u8])]) -> Self {
+        let slots = match self.ends.len() {
+            0 => CHUNK,
+            slots => slots,
+        };
+        let more: usize = changes.iter().map(|(_, term)| term.len()).sum();
+        let mut next = Self {
+            bytes: Vec::with_capacity(self.bytes.len() + more),
+            ends: Vec::with_capacity(slots),
+        };
+        let mut changes = changes.iter().peekable();
+        for at in 0..slots {
+            match changes.next_if(|change| change.0 == at) {
+                Some((_, term)) => next.push(term),
+                None => next.push(self.get(at).unwrap_or_default()),
+            }
+        }
+        if next.bytes.is_empty() && slots == CHUNK {
+            return Self::default();
+        }
+        next.bytes.shrink_to_fit();
+        next
     }
 }
 
 type Shelf = Vec<Arc<TermChunk>>;
 
-/// Terms that updates added, shared by snapshots. Cloning is O(1). Adding a term copies a chunk, the pointers of a
-/// shelf, and a path of the index tree.
+/// Terms that updates added, shared by snapshots. Cloning is O(1); adding a term copies a chunk, a shelf's pointers and
+/// a path of the index.
+///
+/// A term has a *number*, which is its id less the first tail id. Numbers of freed terms are assigned again.
 #[derive(Clone, Debug, Default)]
 pub struct TailTerms {
+    /// All numbers are below this.
     len: u32,
     shelves: Arc<Vec<Arc<Shelf>>>,
     /// Index of terms. Upper 32 bits: hash of the term; lower 32 bits: its number, from 0 on.
     numbers: CowTree<u64>,
+    /// Runs of free numbers, not adjacent. Upper half: the number after the last one; lower half: the first one.
+    free: CowTree<u64>,
+    /// Number of free numbers.
+    free_count: u32,
 }
+
+/// Identity of the terms with [`TailTerms::PART`] consecutive numbers. It keeps no term in memory.
+#[derive(Clone, Debug)]
+pub struct TermsMark(Weak<TermChunk>);
 
 fn hash_of(term: &[u8]) -> u64 {
     xxh3_64(term) & 0xFFFF_FFFF_0000_0000
 }
 
+/// A run of free numbers as [`TailTerms::free`] has it.
+fn run([first, end]: [u32; 2]) -> u64 {
+    u64::from(end) << 32 | u64::from(first)
+}
+
+fn bounds(run: u64) -> [u32; 2] {
+    [run as u32, (run >> 32) as u32]
+}
+
+/// Number of numbers in runs `[first, end)`; `None` for too many.
+#[must_use]
+pub fn count_of_runs(runs: &[[u32; 2]]) -> Option<u32> {
+    runs.iter()
+        .try_fold(0u32, |n, r| n.checked_add(r[1].checked_sub(r[0])?))
+}
+
 impl TailTerms {
-    /// Number of terms.
+    /// Numbers of which a [`TermsMark`] is the identity: those from a multiple of it on.
+    pub const PART: u32 = CHUNK as u32;
+
+    /// The number after the last one that was assigned. O(1).
     #[must_use]
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Returns true if there are no terms.
+    /// Returns true if no number was ever assigned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Assigns the next ids to the terms. The terms must be new and distinct, and enough ids must be left.
-    pub fn extend(&mut self, terms: &[Vec<u8>]) {
+    /// Number of numbers below [`Self::len`] that are free. O(1).
+    #[must_use]
+    pub fn free_count(&self) -> u32 {
+        self.free_count
+    }
+
+    /// The numbers that the next `count` new terms get, as runs `[first, end)`, ascending: free ones first, then those
+    /// from [`Self::len`] on. `None` if some would not be below `limit`. O(runs).
+    #[must_use]
+    pub fn next_numbers(&self, count: u32, limit: u32) -> Option<Vec<[u32; 2]>> {
+        let mut runs = Vec::new();
+        let mut left = count;
+        // Runs ascend by their ends, and so by their beginnings.
+        for [first, end] in self.free.iter().map(bounds) {
+            if left == 0 {
+                break;
+            }
+            let taken = left.min(end - first);
+            runs.push([first, first + taken]);
+            left -= taken;
+        }
+        let end = self.len.checked_add(left)?;
+        if left > 0 {
+            runs.push([self.len, end]);
+        }
+        runs.iter().all(|r| r[1] <= limit).then_some(runs)
+    }
+
+    /// Returns true if all numbers of a run `[first, end)` are free. O(log runs).
+    #[must_use]
+    pub fn are_free(&self, [first, end]: [u32; 2]) -> bool {
+        first < end
+            && self.free_run_beyond(first).is_some_and(|r| {
+                let [from, to] = bounds(r);
+                from <= first && end <= to
+            })
+    }
+
+    /// The first run of free numbers that ends after a number.
+    fn free_run_beyond(&self, number: u32) -> Option<u64> {
+        self.free.first_from(&run([0, number.checked_add(1)?]))
+    }
+
+    /// Assigns numbers to terms, in order: first those of `reused`, runs of free numbers, then those from
+    /// [`Self::len`] on. The caller has made sure that the terms are new and distinct, that there are not fewer than
+    /// reused numbers, and that there are numbers left.
+    pub fn put(&mut self, reused: &[[u32; 2]], terms: &[Vec<u8>]) {
         let mut index: Vec<u64> = Vec::with_capacity(terms.len());
-        let shelves = Arc::make_mut(&mut self.shelves);
-        for term in terms {
+        let numbers = reused.iter().flat_map(|r| r[0]..r[1]);
+        let changes: Vec<(u32, &[u8])> = numbers.zip(terms.iter().map(Vec::as_slice)).collect();
+        index.extend(changes.iter().map(|(n, t)| hash_of(t) | u64::from(*n)));
+        self.change(&changes);
+        for &[first, end] in reused {
+            let Some(whole) = self.free_run_beyond(first) else {
+                continue;
+            };
+            let [from, to] = bounds(whole);
+            let rest = [[from, first], [end, to]]
+                .into_iter()
+                .filter(|r| r[0] < r[1]);
+            self.free
+                .apply(&rest.map(run).collect::<Vec<u64>>(), &[whole]);
+        }
+        self.free_count -= changes.len() as u32;
+        for term in terms.iter().skip(changes.len()) {
             index.push(hash_of(term) | u64::from(self.len));
-            let at = self.len as usize;
-            if at.is_multiple_of(CHUNK * SHELF) {
-                shelves.push(Arc::default());
-            }
-            let Some(shelf) = shelves.last_mut() else {
-                return;
-            };
-            let shelf = Arc::make_mut(shelf);
-            if at.is_multiple_of(CHUNK) {
-                shelf.push(Arc::default());
-            }
-            let Some(chunk) = shelf.last_mut() else {
-                return;
-            };
-            let chunk = Arc::make_mut(chunk);
-            chunk.bytes.extend_from_slice(term);
-            chunk.ends.push(chunk.bytes.len() as u32);
-            if chunk.ends.len() == CHUNK {
-                chunk.bytes.shrink_to_fit();
-                chunk.ends.shrink_to_fit();
-            }
-            self.len += 1;
+            self.push(term);
         }
         index.sort_unstable();
         self.numbers.apply(&index, &[]);
     }
 
-    /// Id of a term, if updates added it. O(log terms).
+    fn push(&mut self, term: &[u8]) {
+        let at = self.len as usize;
+        let shelves = Arc::make_mut(&mut self.shelves);
+        if at.is_multiple_of(CHUNK * SHELF) {
+            shelves.push(Arc::default());
+        }
+        let Some(shelf) = shelves.last_mut() else {
+            return;
+        };
+        let shelf = Arc::make_mut(shelf);
+        if at.is_multiple_of(CHUNK) {
+            shelf.push(Arc::default());
+        }
+        let Some(chunk) = shelf.last_mut() else {
+            return;
+        };
+        let chunk = Arc::make_mut(chunk);
+        chunk.push(term);
+        if chunk.ends.len() == CHUNK {
+            chunk.bytes.shrink_to_fit();
+            chunk.ends.shrink_to_fit();
+        }
+        self.len += 1;
+    }
+
+    /// Replaces terms, by their numbers, ascending; an empty one frees its number.
+    fn change(&mut self, changes: &[(u32, &[u8])]) {
+        let shelves = Arc::make_mut(&mut self.shelves);
+        let empty: Arc<TermChunk> = Arc::default();
+        for part in changes.chunk_by(|a, b| a.0 as usize / CHUNK == b.0 as usize / CHUNK) {
+            let chunk = part[0].0 as usize / CHUNK;
+            let Some(shelf) = shelves.get_mut(chunk / SHELF) else {
+                return;
+            };
+            let Some(slot) = Arc::make_mut(shelf).get_mut(chunk % SHELF) else {
+                return;
+            };
+            let places = part.iter().map(|&(n, term)| (n as usize % CHUNK, term));
+            let next = slot.with(&places.collect::<Vec<_>>());
+            *slot = match next.ends.is_empty() {
+                // One chunk serves for all.
+                true => Arc::clone(&empty),
+                false => Arc::new(next),
+            };
+        }
+    }
+
+    /// Frees the numbers in runs `[first, end)`, which are ascending, not adjacent, and not free. O(terms log terms).
+    pub fn free(&mut self, runs: &[[u32; 2]]) {
+        let numbers = || runs.iter().flat_map(|r| r[0]..r[1]);
+        let known = numbers().filter_map(|n| Some(hash_of(self.get(n)?) | u64::from(n)));
+        let mut index: Vec<u64> = known.collect();
+        index.sort_unstable();
+        self.numbers.apply(&[], &index);
+        self.free_count += index.len() as u32;
+        self.change(&numbers().map(|n| (n, &[][..])).collect::<Vec<_>>());
+        self.note_free(runs);
+    }
+
+    /// Adds runs to the free ones, and joins those that are adjacent.
+    fn note_free(&mut self, runs: &[[u32; 2]]) {
+        let (mut made, mut gone) = (Vec::new(), Vec::new());
+        let mut last: Option<[u32; 2]> = None;
+        for &[mut first, end] in runs {
+            match last {
+                // The run in between was joined with the one before.
+                Some(before) if before[1] == first => first = before[0],
+                _ => {
+                    made.extend(last.map(run));
+                    let before = self.free.first_from(&run([0, first]));
+                    if let Some(before) = before.filter(|&b| bounds(b)[1] == first) {
+                        gone.push(before);
+                        first = bounds(before)[0];
+                    }
+                }
+            }
+            let after = self.free_run_beyond(end).filter(|&r| bounds(r)[0] == end);
+            gone.extend(after);
+            last = Some([first, after.map_or(end, |r| bounds(r)[1])]);
+        }
+        made.extend(last.map(run));
+        self.free.apply(&made, &gone);
+    }
+
+    /// Id of a term of the tail. O(log terms).
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         if self.len == 0 {
@@ -105,9 +291,9 @@ impl TailTerms {
             .map(|n| VertexId(FIRST_TAIL_ID + n))
     }
 
-    /// All terms, in the order of their ids.
+    /// The terms of all numbers, in their order; a free number has an empty one.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len).map_while(|n| self.get(n))
+        (0..self.len).map(|n| self.get(n).unwrap_or_default())
     }
 
     /// The hash (upper 32 bits) and number (lower 32 bits) of each term, ascending.
@@ -115,25 +301,41 @@ impl TailTerms {
         self.numbers.iter()
     }
 
-    /// Restores terms from a file: `bytes` has all terms in sequence, `ends` the end of each, `order` the values of
-    /// [`Self::order`]. `None` if these are inconsistent. O(bytes): chunks are copied, but not hashed or sorted.
+    /// Restores terms from a file: the bytes of [`Self::iter`], the end of each of its terms, and [`Self::order`]. The
+    /// free numbers are those whose terms are empty. `None` if these are inconsistent. O(bytes): chunks are copied,
+    /// nothing is hashed or sorted.
     #[must_use]
     pub fn from_parts(bytes: &[u8], ends: &[u64], order: &[u64]) -> Option<Self> {
         let len = u32::try_from(ends.len()).ok()?;
-        let sound = order.len() == ends.len()
-            && order.windows(2).all(|w| w[0] < w[1])
+        let sound = order.windows(2).all(|w| w[0] < w[1])
             && order.iter().all(|&x| (x as u32) < len)
             && ends.is_sorted()
             && ends.last().copied().unwrap_or(0) == bytes.len() as u64;
         if !sound {
             return None;
         }
+        let mut out = Self {
+            len,
+            ..Self::default()
+        };
+        let free = free_runs(ends);
+        out.free_count = count_of_runs(&free)?;
+        out.free
+            .apply(&free.into_iter().map(run).collect::<Vec<u64>>(), &[]);
+        if order.len() as u64 != u64::from(len - out.free_count) {
+            return None;
+        }
+        let empty: Arc<TermChunk> = Arc::default();
         let mut shelves: Vec<Arc<Shelf>> = Vec::new();
         let mut start = 0u64;
         for shelf in ends.chunks(CHUNK * SHELF) {
             let mut chunks: Shelf = Vec::with_capacity(shelf.len().div_ceil(CHUNK));
             for chunk in shelf.chunks(CHUNK) {
                 let end = *chunk.last()?;
+                if end == start && chunk.len() == CHUNK {
+                    chunks.push(Arc::clone(&empty));
+                    continue;
+                }
                 let own = bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
                 u32::try_from(own.len()).ok()?;
                 chunks.push(Arc::new(TermChunk {
@@ -144,34 +346,65 @@ impl TailTerms {
             }
             shelves.push(Arc::new(chunks));
         }
-        let mut numbers = CowTree::default();
-        numbers.apply(order, &[]);
-        Some(Self {
-            len,
-            shelves: Arc::new(shelves),
-            numbers,
-        })
+        out.shelves = Arc::new(shelves);
+        out.numbers.apply(order, &[]);
+        Some(out)
+    }
+
+    fn chunk(&self, at: usize) -> Option<&Arc<TermChunk>> {
+        self.shelves.get(at / SHELF)?.get(at % SHELF)
     }
 
     fn get(&self, n: u32) -> Option<&[u8]> {
-        let n = n as usize;
-        let shelf = self.shelves.get(n / (CHUNK * SHELF))?;
-        shelf.get(n / CHUNK % SHELF)?.get(n % CHUNK)
+        self.chunk(n as usize / CHUNK)?.get(n as usize % CHUNK)
     }
 
-    /// The canonical bytes of the term with an id; `None` if updates did not add this id.
+    /// The canonical bytes of a tail id; `None` for one that is free or was never assigned.
     #[must_use]
     pub fn term(&self, id: VertexId) -> Option<&[u8]> {
         self.get(id.0.checked_sub(FIRST_TAIL_ID)?)
     }
 
-    /// Bytes on the heap, including chunks that other snapshots share. O(terms / 100).
+    /// Identity of the terms with the numbers from `part` times [`Self::PART`] on.
+    #[must_use]
+    pub fn mark(&self, part: u32) -> TermsMark {
+        let chunk = self.chunk(part as usize);
+        TermsMark(chunk.map_or_else(Weak::new, Arc::downgrade))
+    }
+
+    /// True if the terms of a part are those that had the mark.
+    #[must_use]
+    pub fn is_marked(&self, part: u32, mark: &TermsMark) -> bool {
+        let chunk = self.chunk(part as usize);
+        chunk.is_some_and(|chunk| std::ptr::eq(Arc::as_ptr(chunk), mark.0.as_ptr()))
+    }
+
+    /// Bytes on the heap, including what other snapshots share. O(terms / 100).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let chunk = |c: &Arc<TermChunk>| 64 + c.bytes.capacity() + c.ends.capacity() * 4;
+        let chunk = |c: &Arc<TermChunk>| match c.ends.capacity() {
+            0 => 8,
+            ends => 64 + c.bytes.capacity() + ends * 4,
+        };
         let chunks: usize = self.shelves.iter().flat_map(|s| s.iter()).map(chunk).sum();
-        chunks + self.numbers.bytes()
+        chunks + self.numbers.bytes() + self.free.bytes()
     }
+}
+
+/// The runs of numbers whose terms, with these ends, are empty.
+fn free_runs(ends: &[u64]) -> Vec<[u32; 2]> {
+    let mut runs: Vec<[u32; 2]> = Vec::new();
+    let mut before = 0;
+    for (n, &end) in (0u32..).zip(ends) {
+        if end == before {
+            match runs.last_mut() {
+                Some(last) if last[1] == n => last[1] = n + 1,
+                _ => runs.push([n, n + 1]),
+            }
+        }
+        before = end;
+    }
+    runs
 }
 
 #[cfg(test)]
@@ -186,7 +419,7 @@ mod tests {
         let mut n = 0;
         for round in 0..60 {
             let terms: Vec<Vec<u8>> = (n..n + round * 29).map(name).collect();
-            tail.extend(&terms);
+            tail.put(&[], &terms);
             n += round * 29;
             if round % 20 == 7 {
                 kept.push((tail.clone(), n));
@@ -205,7 +438,7 @@ mod tests {
         let mut again = TailTerms::from_parts(&bytes, &ends, &order).unwrap();
         assert!(TailTerms::from_parts(&bytes[1..], &ends, &order).is_none());
         assert!(TailTerms::from_parts(&bytes, &ends[1..], &order).is_none());
-        again.extend(&[name(n), name(n + 1)]);
+        again.put(&[], &[name(n), name(n + 1)]);
         kept.push((again, n + 2));
         kept.push((tail, n));
         for (tail, n) in kept {
@@ -218,6 +451,120 @@ mod tests {
             assert_eq!(tail.lookup(&name(n)), None);
             assert_eq!(tail.term(VertexId(FIRST_TAIL_ID + n)), None);
             assert!(tail.bytes() > 20 * n as usize);
+        }
+    }
+
+    /// Random frees and new terms, compared with a list of slots; kept versions and files stay as they were.
+    #[test]
+    fn freed_numbers_are_reused_lowest_first() {
+        let mut random = numbers_from(7);
+        let mut slots: Vec<Option<Vec<u8>>> = vec![];
+        let mut tail = TailTerms::default();
+        let mut kept: Vec<(TailTerms, Vec<Option<Vec<u8>>>)> = vec![];
+        let mut next = 0u32;
+        for round in 0..400 {
+            let mut terms: Vec<Vec<u8>> = vec![];
+            for _ in 0..random(90) {
+                terms.push(format!("<http://e/{next}").into_bytes());
+                next += 1;
+            }
+            let limit = 3000;
+            let numbers = tail.next_numbers(terms.len() as u32, limit);
+            let free: Vec<u32> = (0..limit)
+                .filter(|&n| slots.get(n as usize).is_none_or(Option::is_none))
+                .take(terms.len())
+                .collect();
+            if free.len() < terms.len() {
+                assert_eq!(numbers, None);
+            } else {
+                let numbers = numbers.unwrap();
+                let all: Vec<u32> = numbers.iter().flat_map(|r| r[0]..r[1]).collect();
+                assert_eq!(all, free);
+                let reused: Vec<[u32; 2]> = numbers
+                    .iter()
+                    .copied()
+                    .filter(|r| r[0] < tail.len())
+                    .collect();
+                assert!(reused.iter().all(|&r| tail.are_free(r)));
+                tail.put(&reused, &terms);
+                for (n, term) in all.into_iter().zip(terms) {
+                    slots.resize(slots.len().max(n as usize + 1), None);
+                    slots[n as usize] = Some(term);
+                }
+            }
+            let (share, from) = (random(4), random(slots.len() as u32 + 1));
+            let mut runs: Vec<[u32; 2]> = vec![];
+            for n in from..slots.len() as u32 {
+                if random(5) < share || slots[n as usize].is_none() {
+                    continue;
+                }
+                slots[n as usize] = None;
+                match runs.last_mut() {
+                    Some(last) if last[1] == n => last[1] = n + 1,
+                    _ => runs.push([n, n + 1]),
+                }
+            }
+            tail.free(&runs);
+            assert!(runs.iter().all(|&r| tail.are_free(r)));
+            if round % 37 == 0 {
+                kept.push((tail.clone(), slots.clone()));
+                let ends: Vec<u64> = tail
+                    .iter()
+                    .scan(0, |at, t| {
+                        *at += t.len() as u64;
+                        Some(*at)
+                    })
+                    .collect();
+                let (bytes, order) = (tail.iter().collect::<Vec<_>>().concat(), tail.order());
+                let order: Vec<u64> = order.collect();
+                if let Some((_, less)) = order.split_last() {
+                    assert!(TailTerms::from_parts(&bytes, &ends, less).is_none());
+                }
+                tail = TailTerms::from_parts(&bytes, &ends, &order).unwrap();
+            }
+        }
+        kept.push((tail, slots));
+        for (tail, slots) in kept {
+            assert_eq!(tail.len() as usize, slots.len());
+            let free = slots.iter().filter(|s| s.is_none()).count();
+            assert_eq!(tail.free_count() as usize, free);
+            for (n, slot) in (0..).zip(&slots) {
+                assert_eq!(tail.term(VertexId(FIRST_TAIL_ID + n)), slot.as_deref());
+                assert_eq!(tail.are_free([n, n + 1]), slot.is_none());
+                if let Some(term) = slot {
+                    assert_eq!(tail.lookup(term), Some(VertexId(FIRST_TAIL_ID + n)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn marks_tell_which_terms_were_replaced() {
+        let name = |i: u32| format!("<http://e/{i}").into_bytes();
+        let mut tail = TailTerms::default();
+        tail.put(&[], &(0..500).map(name).collect::<Vec<_>>());
+        let marks: Vec<TermsMark> = (0..4).map(|p| tail.mark(p)).collect();
+        let same = |tail: &TailTerms| -> Vec<bool> {
+            let parts = (0..).zip(&marks);
+            parts.map(|(p, mark)| tail.is_marked(p, mark)).collect()
+        };
+        let before = tail.clone();
+        tail.free(&[[130, 140], [300, 301]]);
+        assert_eq!(same(&tail), [true, false, false, true]);
+        tail.put(&[[130, 131]], &[name(900)]);
+        assert_eq!(same(&tail), [true, false, false, true]);
+        assert_eq!(same(&before), [true; 4]);
+        assert!(!tail.is_marked(9, &tail.mark(9)));
+    }
+
+    /// Numbers below what it is asked for, from a seed.
+    fn numbers_from(seed: u64) -> impl FnMut(u32) -> u32 {
+        let mut state = seed;
+        move |below| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            ((state >> 33) % u64::from(below.max(1))) as u32
         }
     }
 }

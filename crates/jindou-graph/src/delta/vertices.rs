@@ -174,7 +174,36 @@ impl VertexDelta {
         self.shrunk.apply(shrunk, &[]);
     }
 
-    /// Returns true if updates added edges to the graph that still exist.
+    /// Removes what is known about the vertices in runs of ids `[first, end)`, ascending, none of which has an edge or
+    /// is a graph's name. O(log edits) a run, and O(log edits) an entry.
+    pub fn forget(&mut self, base: BaseSets<'_>, runs: &[[u32; 2]]) {
+        let changes = self.more.each_ref().map(|more| {
+            let entries = |r: &[u32; 2]| more.range(pair(r[0], 0), pair(r[1], 0)).flatten();
+            let entries = runs.iter().flat_map(|r| {
+                let end = r[1];
+                entries(r)
+                    .copied()
+                    .filter(move |&e| ((e >> 32) as u32) < end)
+            });
+            MoreChange {
+                inserts: Vec::new(),
+                removals: entries.collect(),
+            }
+        });
+        self.change(base, changes);
+        let mut graphs: Vec<[u32; 3]> = Vec::new();
+        let mut shrunk: Vec<u32> = Vec::new();
+        for &[first, end] in runs {
+            let entries = self.graphs.range([first, 0, 0], [end, 0, 0]).flatten();
+            graphs.extend(entries.filter(|e| e[0] < end));
+            let graphs = self.shrunk.range(first, end).flatten();
+            shrunk.extend(graphs.filter(|&&g| g < end));
+        }
+        self.graphs.apply(&[], &graphs);
+        self.shrunk.apply(&[], &shrunk);
+    }
+
+    /// Returns true if edits added edges to the graph.
     #[must_use]
     pub fn has_graph(&self, graph: u32) -> bool {
         let first = self.graphs.first_from(&[graph, 0, 0]);

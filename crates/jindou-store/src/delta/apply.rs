@@ -162,6 +162,7 @@ impl Snapshot {
                 }
                 RecordPart::Prefixes(changes) => next = next.with_prefixes(&changes, number),
                 RecordPart::Request(request) => next = next.with_request(request, number),
+                RecordPart::Freed(runs) => next = next.replay_freed(&runs, number)?,
                 RecordPart::MergeStarted(plan) => next = next.with_merge_started(plan, number)?,
                 RecordPart::MergeCommitted(committed) => {
                     next = next.with_merge_committed(&committed, number)?;
@@ -173,7 +174,7 @@ impl Snapshot {
 
     /// The changes that a record of this snapshot's line made, by the bytes of their terms, so that they can be applied
     /// to a snapshot of another id epoch that has the same quads as the one before the record. The record is of this
-    /// snapshot or of an earlier one.
+    /// snapshot or of an earlier one; between the two, no id was freed.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a record that is damaged or names ids that this snapshot does not have.

@@ -146,7 +146,7 @@ impl Snapshot {
         let mut next = self.successor(number);
         next.revisions_mut().change(net);
         let mut moved = !net.predicates.is_empty();
-        next.tail_mut().extend(&net.terms);
+        next.tail_mut().put(&net.reused, &net.terms);
         look()?;
         for &v in &net.predicates {
             next.add_predicate(v);

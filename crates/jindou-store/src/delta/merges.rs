@@ -187,6 +187,9 @@ impl Snapshot {
         }
         let mut next = self.successor(number);
         next.set_open_merge(None);
+        if self.base().merged() == committed.merged {
+            next.drop_idle(committed)?;
+        }
         next.finish(0, 0, false);
         Ok(next)
     }

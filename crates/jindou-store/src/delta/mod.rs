@@ -10,6 +10,7 @@
 
 mod apply;
 mod changes;
+mod free;
 mod lay;
 mod merges;
 mod net;

@@ -3,6 +3,7 @@
 
 use super::changes::{Changes, QuadChange};
 use crate::snapshot::Snapshot;
+use jindou_graph::delta::count_of_runs;
 use jindou_graph::segment::GraphScope;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX,
@@ -14,8 +15,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// ascending, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NetChanges {
-    /// Number of tail terms before; `terms` get the ids from here on.
+    /// Number of tail ids before.
     pub tail_before: u32,
+    /// Runs `[first, end)` of free numbers of the tail, ascending: the first of `terms` get these, the others those from
+    /// `tail_before` on.
+    pub reused: Vec<[u32; 2]>,
     pub terms: Vec<Vec<u8>>,
     /// Number of predicates before; `predicates` (their vertices) get the dense ids from here on.
     pub predicates_before: u32,
@@ -121,18 +125,18 @@ impl NetChanges {
             predicates_before: snapshot.predicate_count(),
             ..Self::default()
         };
-        let room = (FIRST_QUERY_ID - FIRST_TAIL_ID - net.tail_before) as usize;
+        let count = used.iter().filter(|&&used| used).count() as u32;
+        let numbers = new_numbers(snapshot, count)?;
+        let is_reused = |r: &&[u32; 2]| r[0] < net.tail_before;
+        net.reused = numbers.iter().take_while(is_reused).copied().collect();
+        let mut numbers = numbers.into_iter().flat_map(|r| r[0]..r[1]);
         let mut place = vec![0u32; ids.len()];
         for (n, _) in used.iter().enumerate().filter(|u| *u.1) {
             now_and_then(net.terms.len(), cancel)?;
-            if net.terms.len() >= room {
-                return Err(Error::limit(
-                    Resource::Numbers,
-                    "updates have used up the ids of new terms; recluster the store",
-                ));
+            if let Some(number) = numbers.next() {
+                place[n] = FIRST_TAIL_ID + number;
+                net.terms.push(changes.term(n as u32).to_vec());
             }
-            place[n] = FIRST_TAIL_ID + net.tail_before + net.terms.len() as u32;
-            net.terms.push(changes.term(n as u32).to_vec());
         }
         let final_id = |id: u32| match id.checked_sub(FIRST_QUERY_ID) {
             Some(n) => place[n as usize],
@@ -185,16 +189,26 @@ impl NetChanges {
         {
             return wrong("it belongs to another snapshot");
         }
-        let tail = u64::from(self.tail_before) + self.terms.len() as u64;
+        let ascending = self.reused.windows(2).all(|w| w[0][1] <= w[1][0]);
+        if !ascending || !self.reused.iter().all(|&run| snapshot.tail().are_free(run)) {
+            return wrong("it gives a term an id that is not free");
+        }
+        let reused = count_of_runs(&self.reused).map(|n| n as usize);
+        let Some(fresh) = reused.and_then(|n| self.terms.len().checked_sub(n)) else {
+            return wrong("it names more ids than terms");
+        };
+        let tail = u64::from(self.tail_before) + fresh as u64;
         if tail > u64::from(FIRST_QUERY_ID - FIRST_TAIL_ID) {
             return wrong("it adds too many terms");
         }
-        let known = |v: u32| {
-            v != NO_VERTEX
-                && match v.checked_sub(FIRST_TAIL_ID) {
-                    Some(n) => u64::from(n) < tail,
-                    None => v <= snapshot.base().vertices(),
-                }
+        let is_reused = |n: u32| {
+            let after = self.reused.partition_point(|r| r[1] <= n);
+            self.reused.get(after).is_some_and(|r| r[0] <= n)
+        };
+        let known = |v: u32| match v.checked_sub(FIRST_TAIL_ID) {
+            Some(n) if n < self.tail_before => snapshot.is_known(v) || is_reused(n),
+            Some(n) => u64::from(n) < tail,
+            None => snapshot.is_known(v),
         };
         let is_sharded = snapshot.as_sharded().is_some();
         let is_there = |t: &[u8]| match is_sharded {
@@ -231,6 +245,21 @@ impl NetChanges {
         }
         Ok(())
     }
+}
+
+/// The numbers of `count` new terms in the tail, as runs.
+fn new_numbers(snapshot: &Snapshot, count: u32) -> Result<Vec<[u32; 2]>> {
+    let limit = snapshot.new_ids();
+    snapshot.tail().next_numbers(count, limit).ok_or_else(|| {
+        let used = snapshot.tail().len() - snapshot.tail().free_count();
+        Error::limit(
+            Resource::Numbers,
+            format!(
+                "{used} of the {limit} ids for new terms are in use, and the update needs {count}; a merge frees those that no quad uses, \
+                 and reclustering, or loading an export, all of them"
+            ),
+        )
+    })
 }
 
 /// Checks the deadline at every [`LOOK`]th step of a loop.
@@ -275,10 +304,6 @@ fn sorted(
     ids: &[u32],
     cancel: &CancelToken,
 ) -> Result<Vec<(u128, bool)>> {
-    let tail_end = FIRST_TAIL_ID + snapshot.tail().len();
-    let vertices = snapshot.base().vertices();
-    let known =
-        |v: u32| (v <= vertices && v != NO_VERTEX) || (FIRST_TAIL_ID..tail_end).contains(&v);
     let mut quads: Vec<(u128, u32)> = Vec::with_capacity(changes.len());
     for (at, c) in changes.iter().enumerate() {
         now_and_then(at, cancel)?;
@@ -286,7 +311,7 @@ fn sorted(
         for (place, t) in terms.iter_mut().enumerate() {
             if c.is_local(place) {
                 *t = ids[*t as usize];
-            } else if !known(*t) && (place != 3 || *t != DEFAULT_GRAPH) {
+            } else if !snapshot.is_known(*t) && (place != 3 || *t != DEFAULT_GRAPH) {
                 return Err(Error::Usage(format!(
                     "a change names the id {t}, which its snapshot does not have"
                 )));

@@ -52,6 +52,21 @@
 //!         shards: count, each: hash u64; merge statistics: length and bytes
 //! ```
 //!
+//! A part of version 7 frees the ids of new terms ([`free`](super::free)).
+//!
+//! ```text
+//! part    version u8 = 7, length of the rest
+//!         snapshot number
+//!         runs of numbers in the tail: count, each: first, less the end of the one before; length
+//! ```
+//!
+//! A part of version 8 is one of version 1 whose first new terms get ids that were free.
+//!
+//! ```text
+//! part    version u8 = 8, length of the rest
+//!         as version 1; after the new terms: runs of numbers, as in version 7
+//! ```
+//!
 //! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
 
 use super::{MergeCommitted, NetChanges, ShardResult};
@@ -66,6 +81,8 @@ const PREFIXES: u8 = 3;
 const REQUEST: u8 = 4;
 const MERGE_STARTED: u8 = 5;
 const MERGE_COMMITTED: u8 = 6;
+const FREED: u8 = 7;
+const REUSING: u8 = 8;
 
 pub(crate) fn damaged(what: &str) -> Error {
     Error::damaged(
@@ -133,6 +150,13 @@ pub(super) fn encode(net: &NetChanges, number: u64) -> Vec<u8> {
         put(&mut body, t.len() as u64);
         body.extend_from_slice(t);
     }
+    let version = match net.reused.is_empty() {
+        true => VERSION,
+        false => {
+            put_runs(&mut body, &net.reused);
+            REUSING
+        }
+    };
     put(&mut body, u64::from(net.predicates_before));
     put(&mut body, net.predicates.len() as u64);
     for &v in &net.predicates {
@@ -156,7 +180,50 @@ pub(super) fn encode(net: &NetChanges, number: u64) -> Vec<u8> {
             }
         }
     }
-    part(VERSION, &body)
+    part(version, &body)
+}
+
+/// One part, which frees the ids of terms with these numbers.
+pub(super) fn encode_freed(runs: &[[u32; 2]], number: u64) -> Vec<u8> {
+    let mut body = Vec::with_capacity(16 + 4 * runs.len());
+    put(&mut body, number);
+    put_runs(&mut body, runs);
+    part(FREED, &body)
+}
+
+/// Takes a part that frees ids off a record.
+fn decode_freed(record: &mut &[u8]) -> Result<(u64, Vec<[u32; 2]>)> {
+    let mut body = take_body(record)?;
+    let number = take(&mut body)?;
+    let runs = take_runs(&mut body)?;
+    expect_end(body, (number, runs))
+}
+
+fn put_runs(body: &mut Vec<u8>, runs: &[[u32; 2]]) {
+    put(body, runs.len() as u64);
+    let mut last = 0;
+    for &[first, end] in runs {
+        put(body, u64::from(first - last));
+        put(body, u64::from(end - first));
+        last = end;
+    }
+}
+
+/// Runs `[first, end)`, ascending, none of them empty.
+fn take_runs(from: &mut &[u8]) -> Result<Vec<[u32; 2]>> {
+    let mut runs = Vec::new();
+    let mut last = 0u32;
+    for _ in 0..take_count(from, 2)? {
+        let (gap, length) = (take_u32(from)?, take_u32(from)?);
+        let first = last.checked_add(gap);
+        let end = first.and_then(|first| first.checked_add(length));
+        match (first, end) {
+            (Some(first), Some(end)) if first < end => runs.push([first, end]),
+            _ => return Err(damaged("it has a run of ids that is not one")),
+        }
+        last = end.unwrap_or(last);
+    }
+    Ok(runs)
 }
 
 /// One part of a version.
@@ -321,6 +388,7 @@ pub(super) enum RecordPart {
     Request(DoneRequest),
     MergeStarted(MergePlan),
     MergeCommitted(MergeCommitted),
+    Freed(Vec<[u32; 2]>),
 }
 
 /// The parts of a record, in order, with their snapshot numbers; at least one besides its time.
@@ -365,6 +433,10 @@ fn decode_part(record: &mut &[u8]) -> Result<(u64, RecordPart)> {
             let (n, committed) = decode_merge_committed(record)?;
             (n, RecordPart::MergeCommitted(committed))
         }
+        Some(&FREED) => {
+            let (n, runs) = decode_freed(record)?;
+            (n, RecordPart::Freed(runs))
+        }
         _ => {
             let (n, net) = decode(record)?;
             (n, RecordPart::Quads(net))
@@ -402,11 +474,11 @@ fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
 /// must check that ids are known and edges exist.
 fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
     let &version = record.first().ok_or_else(|| damaged("it is empty"))?;
-    if version != VERSION {
+    if version != VERSION && version != REUSING {
         return Err(Error::Version {
             file: "log".into(),
             found: version.into(),
-            supported: VERSION.into(),
+            supported: REUSING.into(),
         });
     }
     let mut body = take_body(record)?;
@@ -419,6 +491,9 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
     for _ in 0..take_count(b, 1)? {
         let n = take_count(b, 1)?;
         net.terms.push(take_bytes(b, n)?.to_vec());
+    }
+    if version == REUSING {
+        net.reused = take_runs(b)?;
     }
     net.predicates_before = take_u32(b)?;
     for _ in 0..take_count(b, 1)? {
@@ -456,111 +531,4 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn quads() -> impl Strategy<Value = Vec<[u32; 4]>> {
-        prop::collection::btree_set(
-            (
-                0u32..3,
-                0u32..4,
-                1u32..6,
-                prop_oneof![1u32..9, any::<u32>()],
-            ),
-            0..40,
-        )
-        .prop_map(|s| {
-            s.into_iter()
-                .map(|(g, p, s, o)| [g, p, s, o.max(1)])
-                .collect()
-        })
-        .prop_map(|mut v: Vec<[u32; 4]>| {
-            v.sort_unstable();
-            v.dedup();
-            v
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn a_record_reads_as_it_was_written(
-            added in quads(),
-            removed in quads(),
-            terms in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..5),
-            number: u64,
-            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-            cut: prop::sample::Index,
-        ) {
-            let net = NetChanges { tail_before: 7, terms, predicates_before: 3, predicates: vec![5, 900], removed, added };
-            let bytes = encode(&net, number);
-            let mut twice = bytes.clone();
-            twice.extend_from_slice(&bytes);
-            let mut from = &twice[..];
-            for _ in 0..2 {
-                prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
-            }
-            prop_assert!(from.is_empty());
-            // A time after them is skipped, and is not a part.
-            prop_assert_eq!(committed_at(&twice), None);
-            stamp(&mut twice, number >> 3);
-            prop_assert_eq!(committed_at(&twice), Some(number >> 3));
-            let all: Vec<_> = parts(&twice).collect::<Result<_>>().unwrap();
-            let quads = || (number, RecordPart::Quads(net.clone()));
-            prop_assert_eq!(all, vec![quads(), quads()]);
-            let changes = vec![
-                PrefixChange::Declare("a".into(), "http://e/".into()),
-                PrefixChange::Set("".into(), "http://f/".into()),
-                PrefixChange::Remove("b".into()),
-            ];
-            let prefixes = encode_prefixes(&changes, number);
-            let both = [&prefixes[..], &bytes[..]].concat();
-            let all: Vec<_> = parts(&both).collect::<Result<_>>().unwrap();
-            prop_assert_eq!(all, vec![(number, RecordPart::Prefixes(changes)), quads()]);
-            let request = DoneRequest { key: u128::from(number) << 70 | 5, fingerprint: number, revision: Some(number), ..DoneRequest::default() };
-            let noted = [&bytes[..], &encode_request(&request, number)].concat();
-            let parsed: Vec<_> = parts(&noted).collect::<Result<_>>().unwrap();
-            prop_assert_eq!(parsed, vec![quads(), (number, RecordPart::Request(request))]);
-            for at in bytes.len() + 1..noted.len() {
-                prop_assert!(parts(&noted[..at]).any(|p| p.is_err()));
-            }
-            let plan = MergePlan { generation: number as u32, all: number & 1 == 1 };
-            let shard = |hash, n| ShardResult { hash, statistics: vec![7; n] };
-            let committed = MergeCommitted { merged: number, shards: vec![shard(number, 0), shard(3, 200)] };
-            let merges = [encode_merge_started(plan, number), encode_merge_committed(&committed, number)];
-            let all: Vec<_> = parts(&merges.concat()).collect::<Result<_>>().unwrap();
-            prop_assert_eq!(all, vec![
-                (number, RecordPart::MergeStarted(plan)),
-                (number, RecordPart::MergeCommitted(committed.clone())),
-            ]);
-            prop_assert_eq!(MergeCommitted::of_record(&bytes).unwrap(), None);
-            prop_assert_eq!(MergeCommitted::of_record(&merges.concat()).unwrap(), Some(committed));
-            for record in &merges {
-                for at in 0..record.len() {
-                    prop_assert!(parts(&record[..at]).any(|p| p.is_err()));
-                    let mut bad = record.clone();
-                    bad[at] ^= 1 << (at % 8);
-                    let _ = parts(&bad).count();
-                }
-            }
-            for at in 0..prefixes.len() {
-                prop_assert!(parts(&prefixes[..at]).any(|p| p.is_err()));
-                let mut bad = prefixes.clone();
-                bad[at] ^= 1 << (at % 8);
-                let _ = parts(&bad).count();
-            }
-            prop_assert!(parts(&twice[bytes.len() * 2..]).any(|p| p.is_err()));
-            prop_assert!(parts(&[]).any(|p| p.is_err()));
-            // Damage gives an error or other numbers, never a panic.
-            let mut bad = bytes.clone();
-            for (at, b) in damage {
-                let at = at.index(bad.len());
-                bad[at] = b;
-            }
-            let _ = decode(&mut &bad[..]);
-            let _ = (committed_at(&bad), parts(&bad).count());
-            let cut = cut.index(bytes.len());
-            prop_assert!(decode(&mut &bytes[..cut]).is_err());
-        }
-    }
-}
+mod tests;

@@ -340,7 +340,7 @@ pub(super) fn file_name(generation: u32, name: &str) -> String {
 /// Returns true for ids that the store has assigned.
 fn is_known(base: &Base, v: u32) -> bool {
     match v.checked_sub(FIRST_TAIL_ID) {
-        Some(n) => n < base.merged.tail.len(),
+        Some(_) => base.merged.tail.term(VertexId(v)).is_some(),
         None => v > 0 && v <= base.vertices(),
     }
 }

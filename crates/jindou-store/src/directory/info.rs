@@ -27,6 +27,8 @@ pub struct InfoReport {
     pub terms: u64,
     /// Number of ids that a load could still have assigned.
     pub ids_left: u64,
+    /// Number of ids of terms that updates added and no quad uses any more; the next new terms get them.
+    pub free_ids: u64,
     /// Named graphs.
     pub graphs: u64,
     /// The last snapshot that is merged into the segments; 0 without a merge.
@@ -157,7 +159,8 @@ fn info_of(base: &Arc<Base>, manifest: &Manifest) -> Result<InfoReport> {
     let merged_bytes: u64 = merged_files.map(|f| f.1).sum();
     let mut by_size: Vec<(u32, u64)> = s.classes.iter().map(|(&c, &n)| (c, n)).collect();
     by_size.sort_unstable_by_key(|&(c, n)| (std::cmp::Reverse(n), c));
-    let terms = (manifest.terms).saturating_add(all.tail().len().into());
+    let free_ids = u64::from(all.tail().free_count());
+    let terms = (manifest.terms).saturating_add(u64::from(all.tail().len()) - free_ids);
     let report = InfoReport {
         log: [0; 2],
         with_log: false,
@@ -171,6 +174,7 @@ fn info_of(base: &Arc<Base>, manifest: &Manifest) -> Result<InfoReport> {
             .fold(0, |n, p| n.saturating_add(p.named_edges)),
         terms,
         ids_left: u64::from(MAX_BASE_VERTICES).saturating_sub(terms),
+        free_ids,
         graphs: base.index.graph_ids().len() as u64,
         set_runs: base.index.sets().runs.len() as u64,
         planner_sets: s.sets.len() as u64,

@@ -8,7 +8,7 @@ use crate::requests::Requests;
 use crate::revisions::Revisions;
 use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_model::{
-    DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result,
+    DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result, VertexId,
 };
 use std::io::{Seek, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const MAGIC: [u8; 8] = *b"JDDELTA\n";
 /// Snapshot number, vertices of the load, tail terms.
 const TOTALS: u32 = 1;
 const TERM_BYTES: u32 = 2;
-/// u64 a term, counted from the first.
+/// u64 a term, counted from the first. Free ids have empty terms.
 const TERM_ENDS: u32 = 3;
 /// Hash and number of each term, by hash.
 const TERM_ORDER: u32 = 4;
@@ -139,16 +139,19 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedD
         file.array(TERM_ORDER),
     )?;
     let room = FIRST_QUERY_ID - FIRST_TAIL_ID;
-    if of != u64::from(vertices) || terms != u64::from(tail.len()) || tail.len() > room {
+    let len = tail.len();
+    if of != u64::from(vertices) || terms != u64::from(len) || len > room {
         return None;
     }
     let known = |v: u32| {
         v != NO_VERTEX
             && match v.checked_sub(FIRST_TAIL_ID) {
-                Some(n) => n < tail.len(),
+                Some(_) => tail.term(VertexId(v)).is_some(),
                 None => v <= vertices,
             }
     };
+    // Graphs may have entries of subjects that lost all edges.
+    let assigned = |v: u32| known(v) || v.checked_sub(FIRST_TAIL_ID).is_some_and(|n| n < len);
     let is_predicate = |p: u32| (p as usize) < predicates;
     let more = MORE.map(|s| file.array::<u64>(s));
     let pairs_known = |list: &[u64]| {
@@ -159,7 +162,7 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedD
     };
     let graphs: &[[u32; 3]] = file.array(GRAPHS);
     let shrunk: &[u32] = file.array(SHRUNK);
-    let graph_known = |e: &[u32; 3]| known(e[0]) && is_predicate(e[1]) && known(e[2]);
+    let graph_known = |e: &[u32; 3]| known(e[0]) && is_predicate(e[1]) && assigned(e[2]);
     let sound = more.iter().all(|m| pairs_known(m))
         && ascending(graphs)
         && graphs.iter().all(graph_known)

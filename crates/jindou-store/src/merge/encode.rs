@@ -1,6 +1,7 @@
 //! The merge statistics of a base as bytes, for the log.
 //!
 //! ```text
+//! ids of new terms without edges      runs + 1; runs: start, length
 //! edges of each written predicate     count; edges, keys, longest lists
 //! classes whose members changed       count; class, members, runs + 1 or 0 without; runs: start, length
 //! sets that subjects left             count; number, set
@@ -16,7 +17,7 @@ use crate::delta::record::{damaged, put, take, take_count, take_u32};
 use crate::snapshot::Snapshot;
 use jindou_graph::shard::MAX_SHARDS;
 use jindou_graph::statistics::{MAX_PLANNER_SETS, PlannerSet, merge_sets};
-use jindou_model::{Error, Resource, Result};
+use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Resource, Result};
 use std::collections::BTreeMap;
 
 /// Most bytes of the merge statistics of all shards together.
@@ -132,13 +133,18 @@ fn take_set(from: &mut &[u8], predicates: u32) -> Result<PlannerSet> {
 }
 
 impl MergeStatistics {
-    /// The bytes, at most `limit`. If they would be more, the intervals of classes with the most intervals are dropped,
-    /// and then similar sets are merged, until they fit.
+    /// The bytes, at most `limit`. If they would be more, first the ids of terms without edges are dropped, which are
+    /// found again by the next merge; then the intervals of classes with the most intervals; and then similar sets are
+    /// merged, until they fit.
     ///
     /// # Errors
     /// [`Error::Limit`] if even then they do not fit.
     pub fn encode_within(mut self, limit: usize) -> Result<Vec<u8>> {
         let mut bytes = self.encode();
+        if bytes.len() > limit {
+            self.idle = Vec::new();
+            bytes = self.encode();
+        }
         if bytes.len() > limit {
             self.drop_runs(bytes.len() - limit);
             bytes = self.encode();
@@ -161,6 +167,7 @@ impl MergeStatistics {
 
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
+        put_runs(&mut out, Some(&self.idle));
         put(&mut out, self.edges.len() as u64);
         for counts in &self.edges {
             counts.edges.iter().for_each(|&n| put(&mut out, n));
@@ -221,6 +228,29 @@ impl MergeStatistics {
         self.joined.sort_by_cached_key(list);
     }
 
+    /// The ids of new terms that have no edges, of encoded statistics.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if they do not begin with any.
+    pub fn idle_of(mut bytes: &[u8]) -> Result<Vec<[u32; 2]>> {
+        Self::take_idle(&mut bytes)
+    }
+
+    fn take_idle(from: &mut &[u8]) -> Result<Vec<[u32; 2]>> {
+        let idle = take_runs(from)?.unwrap_or_default();
+        let ends = [idle.first().map(|r| r[0]), idle.last().map(|r| r[1])];
+        match ends
+            .into_iter()
+            .flatten()
+            .all(|v| (FIRST_TAIL_ID..=FIRST_QUERY_ID).contains(&v))
+        {
+            true => Ok(idle),
+            false => Err(damaged(
+                "its merge statistics have an id that is not of a new term",
+            )),
+        }
+    }
+
     /// Reads statistics of a merge of this snapshot that wrote `held` predicates.
     ///
     /// # Errors
@@ -228,7 +258,10 @@ impl MergeStatistics {
     pub fn decode(bytes: &[u8], snapshot: &Snapshot, held: usize) -> Result<Self> {
         let (mut from, predicates) = (bytes, snapshot.predicate_count());
         let b = &mut from;
-        let mut read = Self::default();
+        let mut read = Self {
+            idle: Self::take_idle(b)?,
+            ..Self::default()
+        };
         if take_count(b, 10)? != held {
             return Err(damaged("its merge statistics are of other predicates"));
         }
@@ -320,8 +353,14 @@ mod tests {
             classes,
             prop::collection::btree_map(0..sets, set(predicates), 0..4),
             prop::collection::vec(set(predicates), 0..30),
+            runs(),
         );
-        parts.prop_map(|(edges, classes, left, joined)| MergeStatistics {
+        parts.prop_map(|(edges, classes, left, joined, idle)| MergeStatistics {
+            idle: idle
+                .unwrap_or_default()
+                .into_iter()
+                .map(|r| r.map(|v| v + FIRST_TAIL_ID))
+                .collect(),
             edges,
             classes: classes
                 .into_iter()
@@ -360,8 +399,10 @@ mod tests {
                 bad[at] = 0xFF;
                 let _ = decode(&bad);
             }
-            // With less room, only intervals are missing at first.
+            prop_assert_eq!(MergeStatistics::idle_of(&bytes).unwrap(), statistics.idle.clone());
+            // With less room, only ids without edges and intervals are missing at first.
             let least = MergeStatistics {
+                idle: Vec::new(),
                 classes: statistics.classes.iter().map(|c| CountedClass { runs: None, ..c.clone() }).collect(),
                 ..statistics.clone()
             };

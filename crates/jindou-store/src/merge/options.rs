@@ -41,6 +41,9 @@ pub struct MergeOptions {
     pub generations: usize,
     /// Token that ends the merge; the store then stays as it was.
     pub cancel: CancelToken,
+    /// True if the terms that no quad uses keep their ids: for tests, which compare the two.
+    #[doc(hidden)]
+    pub keeps_terms: bool,
 }
 
 impl Default for MergeOptions {
@@ -52,6 +55,7 @@ impl Default for MergeOptions {
             threads: 2,
             generations: 8,
             cancel: CancelToken::new(),
+            keeps_terms: false,
         }
     }
 }
@@ -63,6 +67,7 @@ impl MergeOptions {
         with_threads: threads = usize;
         with_generations: generations = usize;
         with_cancel: cancel = CancelToken;
+        with_keeps_terms: keeps_terms = bool;
     }
 }
 
@@ -86,6 +91,9 @@ pub struct MergeReport {
     pub time: Duration,
     /// Time for which updates that arrived meanwhile waited for the new base.
     pub pause: Duration,
+    /// Terms of updates that no quad uses any more and whose ids were freed first. Servers with a shared log free them
+    /// together, and do not count them here.
+    pub freed: u64,
 }
 
 impl fmt::Display for MergeReport {
@@ -106,6 +114,10 @@ impl fmt::Display for MergeReport {
             self.time.as_secs_f64(),
             self.pause.as_secs_f64() * 1e3,
             counted(self.generations as u64, "generation"),
-        )
+        )?;
+        match self.freed {
+            0 => Ok(()),
+            n => write!(f, "; {} freed", counted(n, "unused term")),
+        }
     }
 }

@@ -58,23 +58,11 @@ impl Merging {
         for (d, direction) in [Direction::Out, Direction::In].into_iter().enumerate() {
             delta.patches[d] = self.patches(now, direction);
         }
-        let patch = |p: u32, d: Direction| -> Option<&Arc<Patch>> {
-            delta.patches[d as usize].get(p as usize)?.as_ref()
-        };
-        let mut touched = delta.touched.clone();
-        self.gone.prune(
-            &mut touched,
-            now.sets_of_base(),
-            |v, p, d| patch(p, d).is_some_and(|patch| patch.adds_to(v)),
-            |[g, p, s]| {
-                patch(p, Direction::Out).is_some_and(|patch| {
-                    let (added, _) = patch.named_edits_of(s);
-                    added.flatten().any(|e| e[2] == g)
-                })
-            },
-        );
-        delta.touched = touched;
-        now.with_base(Arc::clone(self.base()), others, delta)
+        let mut next = now.with_base(Arc::clone(self.base()), others, delta)?;
+        let mut touched = next.touched().clone();
+        self.gone.prune_of(&next, &mut touched);
+        *next.touched_mut() = touched;
+        Ok(next)
     }
 
     fn patches(&self, now: &Snapshot, direction: Direction) -> CowVec<Option<Arc<Patch>>> {

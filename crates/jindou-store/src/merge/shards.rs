@@ -179,7 +179,7 @@ impl ShardMerge {
         let held = output.held();
         let mut new = output.write_segments(&held, progress)?;
         // Every shard has to come to the same result, and no shard knows what the others' segments lack. So nothing of
-        // it is dropped.
+        // it is dropped here; snapshots drop it when the statistics of all shards are known.
         output.write_delta(&mut new, self.snapshot.touched().clone())?;
         let both = [&**old, &new.base];
         let statistics = statistics::gather(&self.snapshot, &held, self.rdf_type, both);
@@ -265,6 +265,11 @@ impl ShardMerge {
         let parts = committed.shards.iter();
         let parts = parts.map(|s| MergeStatistics::decode(&s.statistics, &self.snapshot, held));
         let parts = parts.collect::<Result<Vec<_>>>()?;
+        // With a shared log, the record of the commit removes them.
+        let gone = match self.snapshot.open_merge() {
+            Some(_) => DroppedEntries::default(),
+            None => statistics::dropped_by(self.snapshot.touched(), &parts),
+        };
         let (statistics, classes) =
             statistics::combine(&self.snapshot, &self.held, self.rdf_type, parts);
         if statistics.quads >= 1 << 48 {
@@ -301,7 +306,7 @@ impl ShardMerge {
             then: self.snapshot,
             base,
             bases,
-            gone: DroppedEntries::default(),
+            gone,
             replaced,
             report,
         })

@@ -4,6 +4,7 @@
 //! In a sharded store they are gathered from each shard's segments, and then combined: they are about the whole store.
 
 use crate::base::Base;
+use crate::delta::MergeCommitted;
 use crate::directory::{IndexBuilder, class_runs};
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::{BaseSets, MoreChange, VertexDelta};
@@ -11,7 +12,7 @@ use jindou_graph::segment::{EdgeView, GraphScope, NO_KEY};
 use jindou_graph::statistics::{
     MAX_PLANNER_SETS, PlannerSet, PredicateStatistics, Statistics, merge_sets,
 };
-use jindou_model::{Direction, PredicateId};
+use jindou_model::{Direction, FIRST_TAIL_ID, PredicateId, Result};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -46,7 +47,8 @@ impl Base {
         }
     }
 
-    /// Returns true if the vertex has an edge of the predicate, in any graph. For an unsharded store.
+    /// Returns true if the vertex with this key has an edge of the predicate, in any graph. In an unsharded store a key is
+    /// an id.
     pub(crate) fn is_key(&self, v: u32, p: u32, direction: Direction) -> bool {
         let view = self.view(p, direction);
         view.default.finder.find(v) != NO_KEY || view.named.finder.find(v) != NO_KEY
@@ -84,6 +86,8 @@ pub(super) struct MergeStatistics {
     pub left: BTreeMap<u32, PlannerSet>,
     /// Subjects that joined a set; ascending by its predicates.
     pub joined: Vec<PlannerSet>,
+    /// Of a shard: ids of new terms that had edges and have none, as runs `[first, end)`.
+    pub idle: Vec<[u32; 2]>,
 }
 
 /// Gathers the statistics of one base. `held` are the predicates that were written. O(members of changed classes, and
@@ -116,7 +120,39 @@ pub(super) fn gather(
         }
     }
     gather_subjects(snapshot, rdf_type, [old, new], &mut gathered);
+    if new.shard.is_some() {
+        gathered.idle = idle_ids(snapshot, new);
+    }
     gathered
+}
+
+/// The new terms of a shard whose entries in [`VertexDelta`] are all without an edge in its merged segments. O(entries
+/// of new terms).
+fn idle_ids(snapshot: &Snapshot, new: &Base) -> Vec<[u32; 2]> {
+    let mut used = vec![false; snapshot.tail().len() as usize];
+    let mut idle = used.clone();
+    for direction in [Direction::Out, Direction::In] {
+        let more = snapshot.touched().more(direction);
+        let entries = more.range(u64::from(FIRST_TAIL_ID) << 32, u64::MAX);
+        for &entry in entries.flatten() {
+            let (v, p) = ((entry >> 32) as u32, entry as u32);
+            let n = (v - FIRST_TAIL_ID) as usize;
+            let (Some(key), Some(used)) = (new.key_of(v), used.get_mut(n)) else {
+                continue;
+            };
+            *used |= new.is_key(key, p, direction);
+            idle[n] = true;
+        }
+    }
+    let idle = (FIRST_TAIL_ID..).zip(idle.into_iter().zip(used));
+    let mut runs: Vec<[u32; 2]> = Vec::new();
+    for (v, _) in idle.filter(|(_, (had, has))| *had && !has) {
+        match runs.last_mut() {
+            Some(last) if last[1] == v => last[1] = v + 1,
+            _ => runs.push([v, v + 1]),
+        }
+    }
+    runs
 }
 
 fn count_edges(base: &Base, p: u32) -> EdgeCounts {
@@ -403,6 +439,37 @@ fn remove_subjects(set: &mut PlannerSet, gone: &PlannerSet) {
     }
 }
 
+/// The entries of the terms that are without edges in all shards.
+pub(super) fn dropped_by(touched: &VertexDelta, parts: &[MergeStatistics]) -> DroppedEntries {
+    DroppedEntries::of_idle(touched, &together(parts.iter().map(|part| &*part.idle)))
+}
+
+/// Runs of different shards, in order.
+fn together<'a>(parts: impl Iterator<Item = &'a [[u32; 2]]>) -> Vec<[u32; 2]> {
+    let mut all: Vec<[u32; 2]> = parts.flatten().copied().collect();
+    all.sort_unstable();
+    all
+}
+
+impl Snapshot {
+    /// Removes, at the commit of a merge whose base is this snapshot's, the entries of new terms that have no edges in
+    /// the base or since.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) for damaged statistics.
+    pub(crate) fn drop_idle(&mut self, committed: &MergeCommitted) -> Result<()> {
+        let parts = committed.shards.iter();
+        let parts = parts.map(|shard| MergeStatistics::idle_of(&shard.statistics));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let idle = together(parts.iter().map(Vec::as_slice));
+        let gone = DroppedEntries::of_idle(self.touched(), &idle);
+        let mut touched = self.touched().clone();
+        gone.prune_of(self, &mut touched);
+        *self.touched_mut() = touched;
+        Ok(())
+    }
+}
+
 /// Entries that a snapshot's [`VertexDelta`] has and the merged segments lack.
 #[derive(Debug, Default)]
 pub(super) struct DroppedEntries {
@@ -428,6 +495,48 @@ impl DroppedEntries {
             more,
             graphs: graphs.filter(|e| !has(e)).collect(),
         }
+    }
+
+    /// The entries of new terms of a sharded store that lost all edges, in runs `[first, end)`. O(entries of these terms
+    /// and of named graphs).
+    pub fn of_idle(touched: &VertexDelta, idle: &[[u32; 2]]) -> Self {
+        let more = [Direction::Out, Direction::In].map(|d| {
+            let more = touched.more(d);
+            let range =
+                |r: &[u32; 2]| more.range(u64::from(r[0]) << 32, (u64::from(r[1]) << 32) - 1);
+            idle.iter()
+                .flat_map(|r| range(r).flatten())
+                .copied()
+                .collect()
+        });
+        let is_idle = |v: u32| {
+            let after = idle.partition_point(|r| r[1] <= v);
+            idle.get(after).is_some_and(|r| r[0] <= v)
+        };
+        let graphs = touched.graph_entries().iter();
+        Self {
+            more,
+            graphs: match idle.is_empty() {
+                true => Vec::new(),
+                false => graphs.filter(|e| is_idle(e[2])).collect(),
+            },
+        }
+    }
+
+    /// [`Self::prune`] for a snapshot over the base that lacks these entries.
+    pub fn prune_of(&self, snapshot: &Snapshot, touched: &mut VertexDelta) {
+        let patch = |p: u32, d: Direction| snapshot.patch(p, d);
+        self.prune(
+            touched,
+            snapshot.sets_of_base(),
+            |v, p, d| patch(p, d).is_some_and(|patch| patch.adds_to(v)),
+            |[g, p, s]| {
+                patch(p, Direction::Out).is_some_and(|patch| {
+                    let (added, _) = patch.named_edits_of(s);
+                    added.flatten().any(|e| e[2] == g)
+                })
+            },
+        );
     }
 
     /// Removes all of these entries, except those that exist again. `has_edge` (vertex, predicate, direction) and

@@ -68,6 +68,7 @@ impl Snapshot {
             sharded,
             named_graphs: Arc::default(),
             prefixes: Arc::clone(&self.prefixes),
+            new_ids: self.new_ids,
         })
     }
 

@@ -1,7 +1,8 @@
-//! The store: loading, segments, updates, merging, damaged files.
+//! The store: loading, segments, updates, merging, freed ids, damaged files.
 
 mod changes;
 mod damage;
+mod free;
 mod load;
 mod merge;
 mod place;

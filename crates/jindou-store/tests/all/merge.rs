@@ -24,7 +24,7 @@ fn apply(now: &Snapshot, ops: &[Op], truth: &mut BTreeSet<TermQuad>) -> Snapshot
     now.apply(&changes, 1).unwrap().snapshot
 }
 
-fn merge(dir: &Path, now: &Snapshot, generations: usize) -> Merging {
+pub fn merge(dir: &Path, now: &Snapshot, generations: usize) -> Merging {
     let files = Directory::open(dir).unwrap();
     let options = MergeOptions::default().with_generations(generations);
     Merging::write(dir, &files, now, &options, &Progress::default()).unwrap()

@@ -85,6 +85,53 @@ fn terms_of_updates_stay_found_when_they_become_the_base_s() {
     compare(&db, 24_000);
 }
 
+/// Labels `Number N colour` come, go, and give their ids to others.
+#[test]
+fn terms_with_the_ids_of_freed_ones_are_found_instead() {
+    let world = World::new("<http://e/a> <http://e/b> <http://e/c> .", true);
+    let db = opened(&world.store());
+    let merge = || {
+        let merged = db.merge(&MergeOptions::default(), &Progress::default());
+        merged.unwrap().freed
+    };
+    let finds = |words: &str, n: u32| {
+        let found = search(
+            &db,
+            &format!("{words} {n}").replace("thing ", "thing"),
+            false,
+        );
+        names(&found).contains(&&*format!("Thing{n}"))
+    };
+    insert(&db, 0..70_000);
+    prepared(&db);
+    compare(&db, 70_000);
+    merge();
+    let ids = db.snapshot().tail().len();
+    // In parts, so that blocks of the index have some terms of before and some new ones.
+    for (from, to) in [(0, 500), (500, 20_000), (20_000, 60_000)] {
+        let all = format!("FILTER(?n >= {from} && ?n < {to})");
+        let text = format!(
+            "DELETE {{ ?s ?p ?o }} WHERE {{ ?s ?p ?o BIND(<http://www.w3.org/2001/XMLSchema#integer>(STRAFTER(STR(?s), \"Thing\")) AS ?n) {all} }}"
+        );
+        db.update(&text, &UpdateOptions::default()).unwrap();
+        assert_eq!(merge(), 2 * u64::from(to - from));
+        assert!(!finds("thing", from + 1) && !finds("number", from + 1));
+        insert(&db, 100_000 + from..100_000 + to);
+        assert_eq!(db.snapshot().tail().len(), ids);
+        for is_prepared in [false, true] {
+            if is_prepared {
+                prepared(&db);
+            }
+            for n in [from, to - 1] {
+                for words in ["thing", "number"] {
+                    assert!(finds(words, 100_000 + n) && !finds(words, n), "{words} {n}");
+                    assert!(finds(words, 69_999));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn without_memory_for_the_index_searches_look_through_the_terms() {
     let runtime = Runtime::builder().threads(2).memory(48 << 20).build();

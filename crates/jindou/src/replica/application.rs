@@ -189,6 +189,10 @@ impl Store {
                 made: Some(self.0.folder.commit_merge(head, result)?),
                 report: UpdateReport::default(),
             }),
+            SentChange::FreeTerms(runs) => Ok(Changed {
+                made: db.inner.made_of(head, || head.free_terms(&runs))?,
+                report: UpdateReport::default(),
+            }),
         }
     }
 }

@@ -1,9 +1,17 @@
-//! The commit of a merge by all servers of a sharded store: any of them may propose it, and it takes effect once.
+//! Changes that servers propose by themselves.
+//!
+//! - The commit of a merge by all servers of a sharded store: any of them may propose it, and it takes effect once.
+//! - Freeing the ids of terms that no quad uses: the writer proposes it after each of its own merges. The merge is only
+//!   the occasion: the record of the change names the ids, so it does not matter which server has merged what.
 
-use super::request::SentChange;
+use super::Replica;
+use super::request::{self, Asked, SentChange};
+use super::wait::wait_for;
 use crate::database::{Database, DatabaseState};
 use crate::update::UpdateOptions;
 use jindou_model::{Error, Resource, Result};
+use jindou_replicas::{Handle, Request, RequestKey};
+use jindou_store::Snapshot;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_128;
@@ -18,14 +26,14 @@ pub(super) fn key(what: &str, base: u64) -> u128 {
     xxh3_128(format!("jindou {what} {base}").as_bytes())
 }
 
-/// Starts a thread that proposes commits for as long as the database is open.
+/// Starts a thread that proposes changes for as long as the database is open.
 ///
 /// # Errors
 /// [`Error::Limit`] without a thread.
-pub(super) fn propose_commits(db: &Database) -> Result<()> {
+pub(super) fn propose_after_merges(db: &Database, frees_terms: bool) -> Result<()> {
     let state = std::sync::Arc::downgrade(&db.inner);
     let thread = std::thread::Builder::new().name("jindou-commits".into());
-    let spawned = thread.spawn(move || run(&state));
+    let spawned = thread.spawn(move || run(&state, frees_terms));
     spawned.map(drop).map_err(|e| {
         Error::limit(
             Resource::Threads,
@@ -34,16 +42,61 @@ pub(super) fn propose_commits(db: &Database) -> Result<()> {
     })
 }
 
-fn run(state: &Weak<DatabaseState>) {
+fn run(state: &Weak<DatabaseState>, frees_terms: bool) {
     let mut seen = None;
+    let mut freed = 0;
     loop {
         std::thread::sleep(LOOK);
         let Some(inner) = state.upgrade() else {
             return;
         };
         // What fails is tried again: another server may have proposed it, or have it in use already.
-        let _ = propose(&Database { inner }, &mut seen);
+        let db = Database { inner };
+        let _ = propose(&db, &mut seen);
+        let freeing = Freeing::after_merge(&db, &mut freed).filter(|_| frees_terms);
+        // Nothing that waits keeps the database open.
+        drop(db);
+        // What fails is found again after the next merge.
+        let _ = freeing.map(Freeing::propose);
     }
+}
+
+/// The proposal to free the new terms that no quad uses.
+struct Freeing {
+    snapshot: Snapshot,
+    handle: Handle<Snapshot>,
+}
+
+impl Freeing {
+    /// The proposal that is due once for each merged base of the server that writes; `of` is the last of these bases.
+    fn after_merge(db: &Database, of: &mut u64) -> Option<Self> {
+        let replica = db.replica().filter(|replica| is_writer(replica))?;
+        let snapshot = db.inner.writer.published();
+        let base = snapshot.base().merged();
+        (std::mem::replace(of, base) != base).then(|| Self {
+            snapshot,
+            handle: replica.handle.clone(),
+        })
+    }
+
+    fn propose(self) -> Result<()> {
+        let asked = Asked::of(&UpdateOptions::default())?;
+        for part in self.snapshot.unused_terms() {
+            let body = request::write(&SentChange::FreeTerms(part), &asked)?;
+            let request = Request {
+                key: RequestKey(super::random()),
+                fingerprint: Default::default(),
+            };
+            let _ = wait_for(self.handle.update(request, body.into()), None);
+        }
+        Ok(())
+    }
+}
+
+fn is_writer(replica: &Replica) -> bool {
+    replica
+        .writer()
+        .is_some_and(|name| *name == *replica.name())
 }
 
 /// Proposes the commit of the open merge if it is due.
@@ -56,10 +109,7 @@ fn propose(db: &Database, seen: &mut Option<Instant>) -> Result<()> {
     let Some((base, result)) = due else {
         return Ok(());
     };
-    let is_writer = replica
-        .writer()
-        .is_some_and(|name| *name == *replica.name());
-    if is_writer || seen.is_some_and(|since| since.elapsed() > WRITER_FIRST) {
+    if is_writer(replica) || seen.is_some_and(|since| since.elapsed() > WRITER_FIRST) {
         let options = UpdateOptions::default();
         replica.send(
             &SentChange::CommitMerge(base, &result),

@@ -11,7 +11,7 @@
 //! | `shards` | the directory of a server that has some of a store's shards: merges at the same snapshot everywhere |
 //! | `parts` | what parts of queries read at such a server |
 //! | `peer_reads` | how such servers read each other's memory |
-//! | `commit` | proposes that such a merge be in use |
+//! | `commit` | what a server proposes after merges |
 //! | `notes` | what of the log is in a store directory |
 //! | `application` | changes and groups, as the driver hands them over |
 //! | `inspect` | what is in a log |
@@ -101,6 +101,9 @@ pub struct SharedLog {
     /// True if queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
     /// threads must not block sets it to false and calls [`Replica::ready_for`].
     pub queries_wait: bool,
+    /// True if this server does not propose to free terms: for tests that count groups.
+    #[doc(hidden)]
+    pub keeps_terms: bool,
 }
 
 impl SharedLog {
@@ -121,6 +124,7 @@ impl SharedLog {
             shards: HeldShards::InFolder,
             peer_reads: PeerReads::Off,
             queries_wait: true,
+            keeps_terms: false,
         }
     }
 }
@@ -310,7 +314,7 @@ impl Replica {
             // Every server may propose it, and it takes effect once.
             SentChange::StartMerge(base) => commit::key("merge started", *base),
             SentChange::CommitMerge(base, _) => commit::key("merge committed", *base),
-            SentChange::Change(_) | SentChange::Record { .. } => {
+            SentChange::Change(_) | SentChange::Record { .. } | SentChange::FreeTerms(_) => {
                 options.request_key().unwrap_or_else(random)
             }
         };
@@ -476,9 +480,7 @@ pub(crate) fn open(
             ends.1 = stopped.to_string();
         }
     });
-    if db.inner.hub.is_some() {
-        commit::propose_commits(&db)?;
-    }
+    commit::propose_after_merges(&db, !log.keeps_terms)?;
     Ok(db)
 }
 

@@ -80,6 +80,7 @@ enum Kind {
     },
     StartMerge(u64),
     CommitMerge(u64),
+    FreeTerms(Vec<[u32; 2]>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -178,6 +179,8 @@ pub(crate) enum SentChange<'c> {
     StartMerge(u64),
     /// The base with this number shall be in use; with the results of its merge.
     CommitMerge(u64, &'c [u8]),
+    /// Terms, by runs of numbers in the tail, shall be freed as far as no quad uses them.
+    FreeTerms(Vec<[u32; 2]>),
 }
 
 /// A change as bytes.
@@ -222,6 +225,7 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
             payload.extend_from_slice(result);
             Kind::CommitMerge(*base)
         }
+        SentChange::FreeTerms(runs) => Kind::FreeTerms(runs.clone()),
     };
     let (kind, watched) = match &asked.condition {
         Some(condition) if !condition.is_always() => {
@@ -268,6 +272,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, Asked)> {
         Kind::If(..) => return Err(damaged()),
         Kind::StartMerge(base) => return Ok((SentChange::StartMerge(base), asked)),
         Kind::CommitMerge(base) => return Ok((SentChange::CommitMerge(base, payload), asked)),
+        Kind::FreeTerms(runs) => return Ok((SentChange::FreeTerms(runs), asked)),
         Kind::Update => {
             let text = std::str::from_utf8(payload).map_err(|_| damaged())?;
             Change::Update(text.into())

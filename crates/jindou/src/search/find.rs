@@ -3,13 +3,14 @@
 use super::labels;
 use super::scan;
 use super::sight::{LabelSight, id_of};
+use super::tail::IndexedTail;
 use super::{Found, LONGEST_IRI, MOST_FOUND, Search, Searched, tail};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
 use jindou_model::{
     Charge, Direction, FIRST_TAIL_ID, Holder, MemoryBudget, PredicateId, Result, VertexId,
 };
-use jindou_text::{Fit, Folder, Growing, OpenText, SearchedTerms, WordQuery, count, folded};
+use jindou_text::{Fit, Folder, OpenText, SearchedTerms, WordQuery, count, folded};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ impl SearchCandidate {
 pub(super) struct ResourceFinder<'a> {
     pub(super) sight: &'a LabelSight<'a>,
     pub(super) asked: &'a WordQuery,
-    tail: &'a Growing,
+    tail: &'a IndexedTail,
     end: Instant,
     pub(super) candidates: FxHashMap<u32, SearchCandidate>,
     pub(super) seen: FxHashSet<u32>,
@@ -165,7 +166,7 @@ impl<'a> ResourceFinder<'a> {
     pub fn new(
         sight: &'a LabelSight<'a>,
         asked: &'a WordQuery,
-        tail: &'a Growing,
+        tail: &'a IndexedTail,
         end: Instant,
     ) -> Self {
         Self {
@@ -267,9 +268,11 @@ impl<'a> ResourceFinder<'a> {
             let mut take = |id| taker.take(id);
             let whole = match (in_tail, index) {
                 (true, _) => {
-                    let known = self.tail.search(self.asked, kind, &mut stop, &mut take)?;
-                    let from = self.tail.len();
-                    let rest = scan::tail(snapshot, from, self.asked, kind, &mut stop, &mut take);
+                    let words = &self.tail.words;
+                    let known = words.search(self.asked, kind, &mut stop, &mut take)?;
+                    let numbers = self.tail.unindexed_numbers(snapshot.tail());
+                    let rest =
+                        scan::tail(snapshot, numbers, self.asked, kind, &mut stop, &mut take);
                     known && rest
                 }
                 (false, Some(index)) => index.search(self.asked, kind, &mut stop, &mut take)?,

@@ -11,10 +11,10 @@ const CHECK: u32 = 256;
 /// Labels are listed and read one by one only if there are fewer than this many.
 const MOST_LISTED: u64 = 1 << 20;
 
-/// Scans the tail's terms from number `from` on. Returns true if it reached the end.
+/// Scans the terms of the tail with these numbers. Returns true if it reached the end.
 pub(super) fn tail(
     snapshot: &Snapshot,
-    from: u32,
+    numbers: impl Iterator<Item = u32>,
     asked: &WordQuery,
     kind: SearchedTerms,
     stop: &mut dyn FnMut() -> bool,
@@ -22,7 +22,7 @@ pub(super) fn tail(
 ) -> bool {
     let terms = snapshot.tail();
     let mut judge = TermJudge::new(asked, kind);
-    for n in from..terms.len() {
+    for n in numbers {
         if n % CHECK == 0 && stop() {
             return false;
         }

@@ -1,7 +1,8 @@
 //! The word index of the terms that updates added, and the thread that builds it.
 
 use crate::Snapshot;
-use jindou_model::{FIRST_TAIL_ID, MemoryBudget, VertexId, sync};
+use jindou_graph::delta::{TailTerms, TermsMark};
+use jindou_model::{FIRST_TAIL_ID, MemoryBudget, Result, VertexId, sync};
 use jindou_text::{BLOCK, Growing, OpenText};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,11 +18,88 @@ pub(crate) struct TailTexts {
     working: AtomicBool,
 }
 
+/// The index, and the terms that were in it: ids of freed terms get others.
+#[derive(Clone, Default)]
+pub(super) struct IndexedTail {
+    pub words: Growing,
+    /// Identity of the indexed terms, by part.
+    marks: Arc<Vec<TermsMark>>,
+}
+
+impl IndexedTail {
+    /// The parts, of [`TailTerms::PART`] numbers each, that had other terms when they were indexed. O(parts).
+    fn changed<'t>(&'t self, tail: &'t TailTerms) -> impl Iterator<Item = u32> + 't {
+        let marks = (0u32..).zip(self.marks.iter());
+        marks.filter_map(|(part, mark)| (!tail.is_marked(part, mark)).then_some(part))
+    }
+
+    /// The block with the most changed parts.
+    fn most_changed(&self, tail: &TailTerms) -> Option<[u32; 2]> {
+        let changed: Vec<u32> = self
+            .changed(tail)
+            .map(|part| part * TailTerms::PART)
+            .collect();
+        let of = |range: &[u32; 2]| {
+            let [from, to] = range.map(|n| changed.partition_point(|&first| first < n));
+            to - from
+        };
+        self.words
+            .ranges()
+            .max_by_key(of)
+            .filter(|range| of(range) > 0)
+    }
+
+    /// The numbers of the terms that a search has to scan.
+    pub fn unindexed_numbers<'t>(&'t self, tail: &'t TailTerms) -> impl Iterator<Item = u32> + 't {
+        let part = |part: u32| part * TailTerms::PART..(part + 1) * TailTerms::PART;
+        let changed = self.changed(tail).flat_map(part);
+        changed.chain(self.words.len()..tail.len())
+    }
+
+    /// Number of terms that a search has to scan.
+    fn unindexed(&self, tail: &TailTerms) -> u32 {
+        let changed = self.changed(tail).count() as u32 * TailTerms::PART;
+        changed.saturating_add(tail.len().saturating_sub(self.words.len()))
+    }
+
+    /// The index with one more block, or with one made again; `None` if neither is worth it.
+    fn improved(&self, tail: &TailTerms, memory: &MemoryBudget) -> Result<Option<Self>> {
+        let term = |n: u32| tail.term(VertexId(FIRST_TAIL_ID + n));
+        let grown = self.words.grown(tail.len(), FIRST_TAIL_ID, &term, memory)?;
+        let made = match grown {
+            Some(words) => {
+                let range = words.ranges().next_back();
+                range.map(|range| (words, range))
+            }
+            None => match self.most_changed(tail) {
+                None => None,
+                Some(range) => {
+                    let words = &self.words;
+                    let words = words.with_block_of(range, FIRST_TAIL_ID, &term, memory)?;
+                    Some((words, range))
+                }
+            },
+        };
+        Ok(made.map(|(words, [first, end])| {
+            let mut marks = self.marks.to_vec();
+            let [first, end] = [first, end].map(|n| (n / TailTerms::PART) as usize);
+            let rest = marks.split_off(end.min(marks.len()));
+            marks.truncate(first);
+            marks.extend((first as u32..end as u32).map(|part| tail.mark(part)));
+            marks.extend(rest);
+            Self {
+                words,
+                marks: Arc::new(marks),
+            }
+        }))
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// Id epoch of the indexed terms.
     epoch: u64,
-    grown: Growing,
+    index: IndexedTail,
     /// The index's part of the runtime's budget; `None` until the index begins.
     memory: Option<MemoryBudget>,
     /// Number of terms in the tail when memory was last too small to index more.
@@ -49,24 +127,27 @@ pub(super) fn has_index(snapshot: &Snapshot) -> bool {
 
 impl TailTexts {
     /// The index of a snapshot's tail, with the terms indexed so far; empty for another id epoch.
-    pub fn of(&self, snapshot: &Snapshot) -> Growing {
+    pub(super) fn of(&self, snapshot: &Snapshot) -> IndexedTail {
         let state = sync::lock(&self.state);
         match state.epoch == snapshot.base().epoch() {
-            true => state.grown.clone(),
-            false => Growing::default(),
+            true => state.index.clone(),
+            false => IndexedTail::default(),
         }
     }
 
     /// True if a whole block of terms is not indexed yet, and memory may suffice for it.
     pub fn is_behind(&self, snapshot: &Snapshot) -> bool {
-        let len = snapshot.tail().len();
-        let state = sync::lock(&self.state);
-        if state.epoch != snapshot.base().epoch() {
-            return len >= BLOCK;
-        }
+        let tail = snapshot.tail();
+        let (index, full) = {
+            let state = sync::lock(&self.state);
+            if state.epoch != snapshot.base().epoch() {
+                return tail.len() >= BLOCK;
+            }
+            (state.index.clone(), state.full)
+        };
         // After memory was too small, indexing is tried again once the tail has twice as many terms.
-        let is_full = state.full.is_some_and(|at| len < at.saturating_mul(2));
-        !is_full && len.saturating_sub(state.grown.len()) >= BLOCK
+        let is_full = full.is_some_and(|at| tail.len() < at.saturating_mul(2));
+        !is_full && index.unindexed(tail) >= BLOCK
     }
 
     /// Starts a thread that prepares the base's index and indexes the tail's remaining terms, unless one is running.
@@ -100,10 +181,10 @@ impl TailTexts {
         }
     }
 
-    /// Indexes the next block of terms; false if there is none, or no memory for it.
+    /// Indexes a further block of terms, or one whose terms changed; false if there is none, or no memory for it.
     fn grow(&self, snapshot: &Snapshot, memory: &MemoryBudget) -> bool {
         let epoch = snapshot.base().epoch();
-        let (part, grown) = {
+        let (part, index) = {
             let mut state = sync::lock(&self.state);
             if state.epoch != epoch {
                 *state = State {
@@ -115,18 +196,17 @@ impl TailTexts {
             let part = state
                 .memory
                 .get_or_insert_with(|| memory.part(memory.limit() / SHARE));
-            (part.clone(), state.grown.clone())
+            (part.clone(), state.index.clone())
         };
         let terms = snapshot.tail();
-        let term = |n: u32| terms.term(VertexId(FIRST_TAIL_ID + n));
-        let next = grown.grown(terms.len(), FIRST_TAIL_ID, &term, &part);
+        let next = index.improved(terms, &part);
         let mut state = sync::lock(&self.state);
         if state.epoch != epoch {
             return false;
         }
         match next {
             Ok(Some(next)) => {
-                state.grown = next;
+                state.index = next;
                 state.full = None;
                 true
             }

@@ -1,6 +1,7 @@
 //! Merging changes into the segments of a store directory, on request and automatically.
 //!
 //! ```text
+//! transactions free the ids of terms that no quad uses any more
 //! snapshot S, all of it durable ─► files of a new generation (updates and queries go on)
 //!                               ─► the manifest names them
 //!                               ─► one turn: head and the published snapshot get over the new base
@@ -241,6 +242,10 @@ impl Database {
     ) -> Result<MergeReport> {
         let writer = &self.inner.writer;
         let journal = writer.journal()?;
+        let freed = match options.keeps_terms {
+            true => 0,
+            false => self.free_unused_terms(&options.cancel),
+        };
         // The log's file ends at the merged snapshot, so that it can be removed as a whole.
         let snapshot = writer.quiet(&options.cancel, |head| {
             journal.begin_file();
@@ -284,7 +289,7 @@ impl Database {
             Ok((Some(next), begun.elapsed()))
         })?;
         let mut report = merging.report().clone();
-        report.pause = pause;
+        (report.pause, report.freed) = (pause, freed);
         // Records and files that cannot be removed now are removed when the store is opened, or by the next merge.
         let _ = journal.forget(report.snapshot);
         match shards {
@@ -292,6 +297,41 @@ impl Database {
             Some(_) => merging.remove_replaced_in(&files.of_shards(folder).shards),
         }
         Ok(report)
+    }
+
+    /// Frees the ids of new terms that no quad uses, in a transaction for each part, if there is something to merge.
+    /// Returns their number. Those that are left after a failure are freed by the next merge: without the log, merging is
+    /// what saves the data.
+    fn free_unused_terms(&self, cancel: &CancelToken) -> u64 {
+        let writer = &self.inner.writer;
+        let before = writer.published();
+        let is_writable = writer
+            .journal()
+            .is_ok_and(|journal| journal.probe().is_ok());
+        if before.number() == before.base().number() || !is_writable {
+            return 0;
+        }
+        let parts = self.inner.made_of(&before, || Ok(before.unused_terms()));
+        let mut freed = 0;
+        for part in parts.unwrap_or_default() {
+            match self.free_terms(&part, cancel) {
+                Ok(n) => freed += n,
+                Err(_) => break,
+            }
+        }
+        freed
+    }
+
+    fn free_terms(&self, candidates: &[[u32; 2]], cancel: &CancelToken) -> Result<u64> {
+        let turn = self.inner.writer.turn(cancel)?;
+        let head = turn.head().clone();
+        let made = self.inner.made_of(&head, || head.free_terms(candidates))?;
+        let Some((snapshot, record)) = made else {
+            return Ok(0);
+        };
+        let free = [&head, &snapshot].map(|s| s.tail().free_count());
+        turn.commit(snapshot, record)?;
+        Ok(u64::from(free[1].saturating_sub(free[0])))
     }
 
     /// State of the merges, and counts since the database was opened; `None` for a database that cannot be merged.

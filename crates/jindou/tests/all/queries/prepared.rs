@@ -146,12 +146,8 @@ fn random_queries_answer_like_the_text_with_the_terms_in_it() {
                 assert_eq!(got, expected.bag(), "seed {seed}: {written}");
                 compared += 1;
                 rows += got.len();
-                // The same with ids as parameters.
-                let ids: Option<Vec<Value<'_>>> =
-                    values.iter().map(|v| db.vertex(v).map(Value::Id)).collect();
-                if let Some(ids) = ids {
-                    assert_eq!(bag(session.query(&ids, &options).unwrap()), got);
-                }
+                let nodes: Vec<Value<'_>> = values.iter().map(Value::Node).collect();
+                assert_eq!(bag(session.query(&nodes, &options).unwrap()), got);
             }
         }
     }
@@ -290,7 +286,7 @@ fn what_cannot_be_is_said() {
         (&[Value::Term(&literal)], "must be an IRI"),
         (&[Value::Term(&blank)], "blank node"),
         (&[Value::Iri("no iri")], "not an IRI"),
-        (&[Value::Id(jindou::VertexId(77))], "no vertex"),
+        (&[Value::Node(&blank)], "blank node"),
     ] {
         let refused = prepared.session().query(values, &options).unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");

@@ -407,7 +407,8 @@ fn snapshots_and_readers(shards: u32) {
             updated(&db, &mut model, 15);
             let options = MergeOptions::default().with_generations(2 + round % 3);
             let report = db.merge(&options, &Progress::default()).unwrap();
-            assert_eq!(report.snapshot, model.n);
+            assert_eq!(report.snapshot, db.snapshot().base().merged());
+            assert_eq!(last(&db), model.n);
             assert!(report.generations < options.generations.max(2));
             assert!(model.is(&db));
             let mut then = Model::new();

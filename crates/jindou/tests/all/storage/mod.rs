@@ -2,6 +2,7 @@
 
 mod backup;
 mod damage;
+mod freeing;
 mod lost_log;
 mod merging;
 mod numbers;

@@ -180,7 +180,8 @@ fn seen(s: &Snapshot) -> String {
     let graphs = s.named_graphs();
     s.check_shards().unwrap();
     let others = (s.number(), s.quads(), s.subjects(), s.open_merge());
-    format!("{others:?} {quads:?} {counts:?} {classes:?} {runs:?} {graphs:?}")
+    let tail: Vec<&[u8]> = s.tail().iter().collect();
+    format!("{tail:?} {others:?} {quads:?} {counts:?} {classes:?} {runs:?} {graphs:?}")
 }
 
 fn quads_of(s: &Snapshot) -> BTreeSet<TermQuad> {
@@ -229,6 +230,7 @@ struct Service {
     log: Vec<Vec<u8>>,
     truth: BTreeSet<TermQuad>,
     terms: usize,
+    freed: u32,
 }
 
 impl Service {
@@ -263,6 +265,7 @@ impl Service {
             log: Vec::new(),
             truth,
             terms: 10,
+            freed: 0,
         }
     }
 
@@ -270,14 +273,17 @@ impl Service {
     fn change(&mut self, rng: &mut Rng, count: usize) {
         for _ in 0..count {
             let writer = rng.below(self.servers.len());
-            let server = &mut self.servers[writer];
-            server.follow(&self.log);
+            self.servers[writer].follow(&self.log);
             let mut changes = Changes::new();
             for _ in 0..rng.below(8) {
                 self.terms += usize::from(rng.chance(20));
                 // Half of the removals are of quads that are there.
                 let at = rng.below(self.truth.len().max(1));
                 let known = self.truth.iter().nth(at).cloned();
+                if let Some(known) = known.as_ref().filter(|_| rng.chance(10)) {
+                    self.forget(&mut changes, &known[2]);
+                    continue;
+                }
                 let insert = rng.chance(55);
                 let quad = match known.filter(|_| !insert && rng.chance(50)) {
                     Some(known) => known,
@@ -294,9 +300,39 @@ impl Service {
                     false => self.truth.remove(&quad),
                 };
             }
+            let server = &mut self.servers[writer];
             let applied = server.head.apply(&changes, 1).unwrap();
             server.head = applied.snapshot;
             self.log.push(applied.record);
+            if rng.chance(15) {
+                self.free(writer);
+            }
+        }
+    }
+
+    /// Removes all quads that use a term.
+    fn forget(&mut self, changes: &mut Changes, term: &[u8]) {
+        self.truth.retain(|quad| {
+            let uses = quad.iter().any(|t| t == term);
+            if uses {
+                let [s, p, o] = [0, 1, 2].map(|i| ChangeTerm::Bytes(&quad[i]));
+                let g = (!quad[3].is_empty()).then(|| ChangeTerm::Bytes(&quad[3]));
+                changes.remove(s, p, o, g);
+            }
+            !uses
+        });
+    }
+
+    /// A server that has followed the log frees the terms that no quad uses.
+    fn free(&mut self, server: usize) {
+        for part in self.servers[server].head.unused_terms() {
+            let server = &mut self.servers[server];
+            let Some((next, record)) = server.head.free_terms(&part).unwrap() else {
+                continue;
+            };
+            self.freed += next.tail().free_count() - server.head.tail().free_count();
+            server.head = next;
+            self.log.push(record);
         }
     }
 
@@ -481,6 +517,7 @@ fn many_servers_of_shards_write_the_files_of_one_process() {
 }
 
 fn many_merges(seeds: u64) {
+    let mut freed = 0;
     for seed in 0..seeds {
         println!("seed {seed}");
         let mut rng = Rng::new(seed);
@@ -494,8 +531,12 @@ fn many_merges(seeds: u64) {
             }
             service.compare();
             service.merge(&mut rng);
+            service.free(0);
+            service.compare();
         }
+        freed += service.freed;
     }
+    assert!(freed > 3 * seeds as u32, "{freed}");
 }
 
 /// Threads in the background write merges.

@@ -1,0 +1,192 @@
+//! Freeing the terms that updates added and that no quad uses any more: their text is dropped, and the next new terms
+//! get their ids.
+//!
+//! An id is freed by a record of the log, as a quad is removed by one. So at every snapshot number, each server has the
+//! same free ids, whatever base its files are and whenever it merged. An id may be assigned again from the next
+//! record on, without waiting for anything:
+//!
+//! - **Snapshots** have their own terms ([`TailTerms`](jindou_graph::delta::TailTerms)), of which versions share what is
+//!   equal. A query, a cursor or an export of an older snapshot reads the old term of the id.
+//! - **Bases and patches** are sets of quads of ids. That a base still has quads with the id, because a patch removes
+//!   them or another server has not merged, makes no difference: base and patch together are exactly the quads of
+//!   their snapshot number. What is derived from them by id (intervals of classes, predicates of vertices, graphs'
+//!   subjects) may have more than there is, as after any removal.
+//! - **Files**: `delta.jd` of a merge has the terms of its snapshot; free ids are those with an empty term. The log after
+//!   it has the records that free and assign ids.
+//! - **Plans** and everything else that is kept from one snapshot to another: freeing changes the *shape* of the
+//!   snapshot, so plans are made again. Caches of terms by id compare the terms ([`TermsMark`]).
+//!
+//! [`TermsMark`]: jindou_graph::delta::TermsMark
+//!
+//! Predicates keep their ids: there is a segment for each.
+
+use super::record::{self, damaged};
+use crate::snapshot::Snapshot;
+use jindou_graph::delta::count_of_runs;
+use jindou_model::{Direction, FIRST_TAIL_ID, PredicateId, Result, VertexId};
+
+/// Most entries of a graph that are looked at to find out whether it is empty.
+const MOST_ENTRIES: usize = 1 << 12;
+/// Most terms that one record frees: they take some 50 ms, for which updates wait.
+const MOST_FREED: u32 = 1 << 16;
+
+impl Snapshot {
+    /// The terms that updates added and that no quad uses; in a sharded store, of those that lost quads since the last
+    /// merge, none. Runs `[first, end)` of numbers in the tail, in parts for [`Self::free_terms`]. O(ids of the tail,
+    /// predicates of vertices of the tail, and edits).
+    #[must_use]
+    pub fn unused_terms(&self) -> Vec<Vec<[u32; 2]>> {
+        let tail = self.tail();
+        let mut used = Marks(vec![0; tail.len().div_ceil(64) as usize]);
+        let first = u64::from(FIRST_TAIL_ID) << 32;
+        for direction in [Direction::Out, Direction::In] {
+            let entries = self.touched().more(direction).range(first, u64::MAX);
+            entries
+                .flatten()
+                .for_each(|e| used.set((e >> 32) as u32, true));
+        }
+        self.touched().graphs().for_each(|g| used.set(g, true));
+        (0..self.predicate_count()).for_each(|p| used.set(self.vertex_of(PredicateId(p)).0, true));
+        // What was merged and then removed still has entries.
+        let changed = [Direction::Out, Direction::In].into_iter().flat_map(|d| {
+            let patches = (0..self.predicate_count()).filter_map(move |p| self.patch(p, d));
+            patches.flat_map(|patch| patch.keys())
+        });
+        for id in changed.chain(self.touched().shrunk()) {
+            if id >= FIRST_TAIL_ID && !self.may_use(id, MOST_ENTRIES) {
+                used.set(id, false);
+            }
+        }
+        let mut parts: Vec<Vec<[u32; 2]>> = Vec::new();
+        let mut room = 0;
+        for (n, term) in (0u32..).zip(tail.iter()) {
+            if term.is_empty() || used.has(n) {
+                continue;
+            }
+            if room == 0 {
+                parts.push(Vec::new());
+                room = MOST_FREED;
+            }
+            room -= 1;
+            let Some(part) = parts.last_mut() else { break };
+            push(part, n);
+        }
+        parts
+    }
+
+    /// Creates the next snapshot, in which those of these terms that no quad uses are freed, and its record. `None` if
+    /// quads use all of them. O(terms log edits).
+    ///
+    /// # Errors
+    /// [`Error::Limit`](jindou_model::Error::Limit) when snapshot numbers run out.
+    pub fn free_terms(&self, candidates: &[[u32; 2]]) -> Result<Option<(Self, Vec<u8>)>> {
+        let number = self.next_number()?;
+        let mut runs: Vec<[u32; 2]> = Vec::new();
+        let numbers = candidates
+            .iter()
+            .flat_map(|r| r[0]..r[1].min(self.tail().len()));
+        for n in numbers.take(MOST_FREED as usize) {
+            let id = FIRST_TAIL_ID + n;
+            let ascends = runs.last().is_none_or(|last| last[1] <= n);
+            if ascends && self.is_known(id) && !self.may_use(id, MOST_ENTRIES) {
+                push(&mut runs, n);
+            }
+        }
+        Ok((!runs.is_empty()).then(|| {
+            let record = record::encode_freed(&runs, number);
+            (self.with_freed(&runs, number), record)
+        }))
+    }
+
+    /// True if a quad may use the id of a new term. Exact in an unsharded store, except that a graph with more entries
+    /// than `most_entries` is not searched for a quad, and counts as used.
+    fn may_use(&self, id: u32, most_entries: usize) -> bool {
+        self.predicate_of(VertexId(id)).is_some()
+            || [Direction::Out, Direction::In]
+                .iter()
+                .any(|&d| self.may_have_edges(id, d))
+            || self.may_be_graph(id, most_entries)
+    }
+
+    fn may_have_edges(&self, id: u32, direction: Direction) -> bool {
+        let first = u64::from(id) << 32;
+        let more = self.touched().more(direction);
+        let mut predicates = more.range(first, first | 0xFFFF_FFFF).flatten();
+        predicates.any(|&e| {
+            self.as_sharded().is_some() || {
+                let view = self.local_edges(PredicateId(e as u32), direction);
+                view.default_degree(id) > 0 || view.named_degree(id) > 0
+            }
+        })
+    }
+
+    fn may_be_graph(&self, id: u32, most_entries: usize) -> bool {
+        let touched = self.touched();
+        let entries = || {
+            touched
+                .graph_entries()
+                .count([id, 0, 0], [id, u32::MAX, u32::MAX])
+        };
+        touched.has_graph(id)
+            && (self.as_sharded().is_some() || entries() > most_entries || self.has_graph(id))
+    }
+
+    /// As [`Self::free_terms`], from the record.
+    pub(super) fn replay_freed(&self, runs: &[[u32; 2]], number: u64) -> Result<Self> {
+        let mut numbers = runs.iter().flat_map(|r| r[0]..r[1]);
+        if count_of_runs(runs).is_none_or(|n| n > self.tail().len()) {
+            return Err(damaged("it frees more ids than there are"));
+        }
+        let sound = numbers.all(|n| {
+            let id = FIRST_TAIL_ID + n;
+            self.is_known(id)
+                && match self.as_sharded() {
+                    // Only the owners of the ids know.
+                    Some(_) => self.predicate_of(VertexId(id)).is_none(),
+                    // The number of a graph's entries depends on this server's merges, so it may not decide.
+                    None => !self.may_use(id, usize::MAX),
+                }
+        });
+        match sound {
+            true => Ok(self.with_freed(runs, number)),
+            false => Err(damaged("it frees the id of a term that is in use")),
+        }
+    }
+
+    fn with_freed(&self, runs: &[[u32; 2]], number: u64) -> Self {
+        let mut next = self.successor(number);
+        next.tail_mut().free(runs);
+        let ids: Vec<[u32; 2]> = runs.iter().map(|r| r.map(|n| FIRST_TAIL_ID + n)).collect();
+        next.touched_mut().forget(self.sets_of_base(), &ids);
+        next.revisions_mut().forget(&ids);
+        next.finish(0, 0, true);
+        next
+    }
+}
+
+/// A bit for each number of the tail.
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn set(&mut self, id: u32, to: bool) {
+        if let Some(n) = id.checked_sub(FIRST_TAIL_ID)
+            && let Some(word) = self.0.get_mut(n as usize / 64)
+        {
+            let bit = 1 << (n % 64);
+            *word = if to { *word | bit } else { *word & !bit };
+        }
+    }
+
+    fn has(&self, n: u32) -> bool {
+        let word = self.0.get(n as usize / 64);
+        word.is_some_and(|word| word >> (n % 64) & 1 == 1)
+    }
+}
+
+/// Adds a number to runs of smaller ones.
+fn push(runs: &mut Vec<[u32; 2]>, n: u32) {
+    match runs.last_mut() {
+        Some(last) if last[1] == n => last[1] += 1,
+        _ => runs.push([n, n + 1]),
+    }
+}
