@@ -24,6 +24,8 @@ pub enum BenchReplicas {
     Follow(ReplicasFollow),
     /// Simulated servers, bucket, network and clients, from seeds: the guarantees hold in each, or planted faults are found.
     Simulate(ReplicasSimulate),
+    /// Values replaced by new ones all the time, over many merges: files, memory and log stay as they are.
+    Soak(ReplicasSoak),
 }
 
 /// The servers and their log.
@@ -135,6 +137,21 @@ pub struct ReplicasFollow {
     /// Time of the run.
     #[arg(long, value_parser = parse_duration, default_value = "20s")]
     pub time: Duration,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasSoak {
+    #[command(flatten)]
+    pub setup: ReplicasSetup,
+    /// Quads, whose number stays.
+    #[arg(long, default_value_t = 500_000)]
+    pub quads: u64,
+    /// Merges.
+    #[arg(long, default_value_t = 20)]
+    pub merges: usize,
+    /// Updates between two merges, each of which replaces 20 literals.
+    #[arg(long, default_value_t = 7_500)]
+    pub updates: u64,
 }
 
 #[derive(ClapArgs, Debug)]

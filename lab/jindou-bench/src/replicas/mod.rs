@@ -11,6 +11,7 @@ mod reads;
 mod roll;
 mod servers;
 mod simulate;
+mod soak;
 mod steps;
 mod suites;
 
@@ -27,5 +28,6 @@ pub fn run(a: &BenchReplicas) -> Result<ExitCode> {
         BenchReplicas::Roll(a) => roll::run(a),
         BenchReplicas::Follow(a) => follow::run(a),
         BenchReplicas::Simulate(a) => simulate::run(a),
+        BenchReplicas::Soak(a) => soak::run(a),
     }
 }
