@@ -504,9 +504,7 @@ fn take_folder(
             dir.display()
         )));
     }
-    let has_address = log.peer_address.is_some();
-    let shards = (&log.shards, has_address);
-    let folder = ShardFolder::take(dir, shards, (options, runtime), merge, members.clone())?;
+    let folder = ShardFolder::take(dir, log, (options, runtime), merge, members.clone())?;
     Ok(Arc::new(folder))
 }
 

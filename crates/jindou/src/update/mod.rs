@@ -67,7 +67,7 @@ pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 #[cfg(feature = "replicas")]
 pub(crate) use {
-    change::Changed, merge::FileLayer, shards::open_part, transaction::ChangeCounts, trust::compare,
+    change::Changed, merge::FileLayer, shards::open_part, transaction::ChangeCounts,
 };
 
 use crate::database::{Database, guarded};

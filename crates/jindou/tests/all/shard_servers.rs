@@ -6,7 +6,7 @@ use crate::updates::{Model, random_request};
 use jindou::replica::{self, Bucket, BucketLimits, Consistency, HeldShards, PeerReads, SharedLog};
 use jindou::{
     Answer, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions, Progress,
-    QueryOptions, RestoreTo, ResultFormat, ResultWriter, ShardMode, Sharding, UpdateOptions,
+    QueryOptions, RestoreTo, ResultFormat, ResultWriter, ShardMode, Sharding, UpdateOptions, Verify,
 };
 use jindou_store::shard::shard_folder;
 use jindou_testing::Rng;
@@ -96,7 +96,10 @@ impl Servers {
         log.shards = shards;
         log.peer_reads = self.reads.clone();
         log.told = Arc::new(move |text| println!("server-{number}: {text}"));
-        Database::open_with(self.folder(number), &OpenOptions::default().with_log(log))
+        let options = OpenOptions::default()
+            .with_log(log)
+            .with_verify(Verify::Eager);
+        Database::open_with(self.folder(number), &options)
     }
 
     /// A server that has received its shards and the groups since.
@@ -395,6 +398,35 @@ fn shards_come_from_the_log() {
     }
     let one = servers.joined(0, part);
     assert_eq!(replicas::quads(&one), replicas::quads(&oracle));
+}
+
+#[test]
+fn a_shard_with_a_changed_byte_is_received_again() {
+    let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
+    let mut servers = Servers::start(LOADED, 3, 3, 2);
+    for n in 0..6 {
+        change(servers.of(n % 3), n).unwrap();
+        change(&oracle, n).unwrap();
+    }
+    let merge = (MergeOptions::default(), Progress::default());
+    servers.of(0).merge(&merge.0, &merge.1).unwrap();
+    wait_for_base(&servers, 6);
+    let [own, other] = [0, 2].map(|s| servers.folder(s).join(shard_folder(0)));
+    let entries = std::fs::read_dir(&own).unwrap().map(|e| e.unwrap().path());
+    let files: Vec<PathBuf> = entries.filter(|p| p.is_file()).collect();
+    for path in files {
+        servers.stop(0);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let Some(byte) = bytes.len().checked_sub(1).map(|last| last / 2) else {
+            continue;
+        };
+        bytes[byte] ^= 4;
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        servers.open[0] = Some(servers.joined(0, HeldShards::InFolder));
+        assert_eq!(replicas::quads(servers.of(0)), replicas::quads(&oracle));
+        assert_same_files(&own, &other);
+    }
 }
 
 /// A random query's number of rows at a server, by fork-join and in place.

@@ -19,8 +19,9 @@ use super::application::{DueCommit, LogFolder};
 use super::folder::{Coming, OpenFiles};
 use super::notes::{Notes, random};
 use super::parts::Parts;
+use super::{SharedLog, Told};
 use crate::runtime::Runtime;
-use crate::update::{Held, OpenOptions, Trust, Verify, compare, shard_hub};
+use crate::update::{Held, OpenOptions, Trust, Verify, shard_hub};
 use jindou_cluster::servers::{Members, ShardBases};
 use jindou_cluster::shards::{ShardClient, ShardSession, snapshot_of_shard};
 use jindou_dictionary::index::Indexes;
@@ -30,7 +31,7 @@ use jindou_log::StoreLock;
 use jindou_model::{CancelToken, Error, Invariant, Result, private, sync};
 use jindou_replicas::Base as LogBase;
 use jindou_replicas::{BaseFiles, Incoming, Local, ShardFiles};
-use jindou_store::directory::{BaseLocation, MANIFEST, Manifest, ManifestState};
+use jindou_store::directory::{BaseLocation, MANIFEST, Manifest, ManifestState, verify};
 use jindou_store::shard::{
     CLUSTER, Cluster, manifest_of, open_shards_with, shard_folder, tidy_shards,
 };
@@ -50,12 +51,15 @@ pub(super) struct ShardFolder {
     /// True if other servers can reach this one.
     has_address: bool,
     indexes: Indexes,
+    verify: Verify,
     merge: MergeOptions,
     members: Members,
     parts: Parts,
     hub: Hub,
     /// The hub's way to other servers, which it holds weakly.
     _far: Arc<dyn Far>,
+    /// Receives messages for the operator.
+    told: Told,
     /// Ends waits when the server stops.
     stop: CancelToken,
     _lock: StoreLock,
@@ -68,6 +72,8 @@ pub(super) struct ShardFolder {
 struct State {
     /// Shards that this server serves, ascending.
     held: Vec<u32>,
+    /// Bytes of the files that were verified when they were opened.
+    verified: u64,
     /// The newest complete base here, and the last group that it contains.
     newest: Option<(Arc<Base>, u64)>,
     /// Id epoch of the log.
@@ -93,11 +99,12 @@ impl ShardFolder {
     /// [`Error::InUse`]; those of [`HeldShards::resolve`]; [`Error::Io`].
     pub(super) fn take(
         dir: &Path,
-        (shards, has_address): (&HeldShards, bool),
+        log: &SharedLog,
         (options, runtime): (&OpenOptions, &Runtime),
         merge: MergeOptions,
         members: Members,
     ) -> Result<Self> {
+        let shards = &log.shards;
         if !dir.exists() {
             private::create_folder(dir).map_err(|e| Error::io(dir, e))?;
         }
@@ -116,13 +123,15 @@ impl ShardFolder {
             dir: dir.to_owned(),
             notes: Notes::of(dir),
             shards: shards.clone(),
-            has_address,
+            has_address: log.peer_address.is_some(),
             indexes: options.indexes.clone(),
+            verify: options.verify,
             merge,
             members,
             parts,
             hub,
             _far: far,
+            told: Arc::clone(&log.told),
             stop: CancelToken::new(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -135,14 +144,43 @@ impl ShardFolder {
     /// [`Error::Usage`].
     fn refuse_foreign(&self, cluster: &Cluster, shard: u32) -> Result<()> {
         let folder = self.dir.join(shard_folder(shard));
-        match Manifest::read(&folder)? {
-            ManifestState::Store(of) if of.epoch != cluster.epoch => Err(Error::Usage(format!(
-                "{} is of another load than {CLUSTER} next to it, and nothing was changed: remove the folder, and the server \
+        match Manifest::read(&folder) {
+            Ok(ManifestState::Store(of)) if of.epoch != cluster.epoch => {
+                Err(Error::Usage(format!(
+                    "{} is of another load than {CLUSTER} next to it, and nothing was changed: remove the folder, and the server \
                  receives the shard from the log",
-                folder.display()
-            ))),
+                    folder.display()
+                )))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Compares the files of the shards with their hashes, unless they are trusted. Returns their bytes.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]; [`Error::Io`].
+    fn compare(&self, cluster: &Cluster, held: &[u32]) -> Result<u64> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let one = |&shard: &u32| {
+            let manifest = manifest_of(&self.dir, cluster, shard)?;
+            match self.verify {
+                Verify::Off => Ok(0),
+                _ => {
+                    let folder = self.dir.join(shard_folder(shard));
+                    verify(&folder, &manifest, None, threads, &|| {
+                        self.stop.is_cancelled()
+                    })
+                }
+            }
+        };
+        held.iter().map(one).sum()
+    }
+
+    /// True if the store follows a log, from which its base can be received.
+    fn has_note(&self, cluster: &Cluster) -> Result<bool> {
+        let place = BaseLocation::find(&self.dir)?.number();
+        Ok(self.notes.read(place, cluster.merged)?.is_some())
     }
 
     /// Last group in the newest base.
@@ -229,11 +267,19 @@ impl LogFolder for ShardFolder {
         for &shard in &held {
             self.refuse_foreign(&cluster, shard)?;
         }
-        // A shard that is new here, or that was not merged with the others, is fetched with all of them, so that all are of
+        // A shard that is new here, damaged, or not merged with the others is received with all of them, so that all are of
         // the same base.
         let has = |shard: &u32| manifest_of(&self.dir, &cluster, *shard).is_ok();
         if !held.iter().all(has) {
             return Ok(Local::Empty);
+        }
+        match self.compare(&cluster, &held) {
+            Ok(bytes) => self.state().verified = bytes,
+            Err(e @ Error::Damaged { .. }) if self.has_note(&cluster)? => {
+                (self.told)(&format!("{e}; this server's shards are received again"));
+                return Ok(Local::Empty);
+            }
+            Err(e) => return Err(e),
         }
         let (group, snapshot) = self.open_base(&cluster, held)?;
         Ok(match group {
@@ -395,16 +441,9 @@ impl LogFolder for ShardFolder {
     }
 
     fn trust(&self, verify: Verify, _: &Snapshot) -> Result<Held> {
-        let mut bytes = 0;
-        for (shard, base) in self.members.newest() {
-            if verify != Verify::Off {
-                let folder = self.dir.join(shard_folder(shard));
-                bytes += compare(&folder, &base, None, &|| false)?;
-            }
-        }
         Ok(match verify {
             Verify::Off => Held(Arc::default()),
-            _ => Held(Trust::of_verified(bytes)),
+            _ => Held(Trust::of_verified(self.state().verified)),
         })
     }
 
