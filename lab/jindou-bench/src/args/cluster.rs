@@ -1,5 +1,6 @@
 //! The command line of `jindou bench cluster`.
 
+use super::updates::BenchUpdates;
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;
 
@@ -17,6 +18,9 @@ pub enum BenchCluster {
     /// More servers than this machine has: recorded queries scheduled under cores and networks, after two real servers were compared with
     /// their schedule.
     Projection(BenchClusterProjection),
+    /// Servers over one log, each with some shards of a store that changes: random changes, faults, throughput.
+    #[command(subcommand)]
+    Updates(BenchUpdates),
 }
 
 /// The store and its servers.

@@ -7,6 +7,7 @@ pub mod mixed;
 pub mod parallel;
 pub mod peers;
 pub mod replicas;
+pub mod updates;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cluster::BenchCluster;

@@ -43,24 +43,33 @@ pub struct ReplicasSetup {
     /// The command `jindou`, if not the one next to this program.
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
+    /// Shards of the store, in blocks of one id; without it the store is not sharded, and with `cluster updates` it has 6.
+    #[arg(long, value_name = "N")]
+    pub shards: Option<u32>,
+    /// Servers that have each shard.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub replicas: u32,
 }
 
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct ReplicasCheck {
     #[command(flatten)]
     pub setup: ReplicasSetup,
-    /// Changes that are sent.
-    #[arg(long, default_value_t = 100_000)]
-    pub steps: u64,
+    /// Changes that are sent [default: 100000, or 20000 to servers of shards].
+    #[arg(long)]
+    pub steps: Option<u64>,
     /// Chooses them.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Without the W3C's suites.
     #[arg(long)]
     pub no_suites: bool,
+    /// The shards of one process that has its own log, in place of servers of a shared one.
+    #[arg(long)]
+    pub in_process: bool,
 }
 
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct ReplicasFaults {
     #[command(flatten)]
     pub setup: ReplicasSetup,
@@ -80,12 +89,15 @@ pub struct ReplicasFaults {
     /// Only faults whose names in the table hold one of these texts.
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// LUBM's data of this many universities in the store, and L1 to L7 at each server after each fault.
+    #[arg(long, short = 'n', value_name = "N")]
+    pub universities: Option<u32>,
     /// Pause between faults.
     #[arg(long, value_parser = parse_duration, default_value = "2s")]
     pub pause: Duration,
 }
 
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct ReplicasCommits {
     #[command(flatten)]
     pub setup: ReplicasSetup,
@@ -109,7 +121,7 @@ pub struct ReplicasReads {
     pub rounds: usize,
 }
 
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct ReplicasRoll {
     #[command(flatten)]
     pub setup: ReplicasSetup,

@@ -8,6 +8,7 @@ mod projection;
 mod pruning;
 mod relay;
 mod servers;
+mod updates;
 
 use crate::args::cluster::{BenchCluster, ClusterSetup};
 use jindou::{Database, Error, LoadOptions, Progress, Result, Sharding};
@@ -23,6 +24,7 @@ pub fn run(a: &BenchCluster) -> Result<ExitCode> {
         BenchCluster::Modes(a) => modes::run(a),
         BenchCluster::Projection(a) => projection::run(a),
         BenchCluster::Pruning(a) => pruning::run(a),
+        BenchCluster::Updates(a) => updates::run(a.clone()),
     }
 }
 

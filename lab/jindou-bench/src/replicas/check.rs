@@ -4,9 +4,11 @@
 //! and compared with the other's by their places only.
 
 use super::client::{Answer, Client, Request};
-use super::servers::{Place, Server, wrong};
+use super::queries::{Queries, ROUND};
+use super::servers::{LOADED as IN_SHARDS, PATIENCE, Place, Server, turtle, wrong};
 use super::steps::{DOCUMENTS, Steps, document};
 use super::suites;
+use super::upset::Upset;
 use crate::args::replicas::{ReplicasCheck, ReplicasSetup};
 use jindou::{Error, Result};
 use serde_json::Value;
@@ -22,6 +24,8 @@ const LOADED: &str = "@prefix e: <http://e/> . e:s1 e:p1 e:s2 , \"loaded\" . e:s
 /// The servers of the log and what was seen of them.
 pub struct Replicas {
     pub servers: Vec<Server>,
+    /// False for a server without a log, whose answers name no snapshots.
+    have_log: bool,
     clients: Vec<Client>,
     /// The newest snapshot that an answer named.
     newest: u64,
@@ -32,8 +36,21 @@ impl Replicas {
         Self {
             clients: servers.iter().map(|s| s.client(LIMIT)).collect(),
             servers,
+            have_log: true,
             newest: 0,
         }
+    }
+
+    /// Starts a server that has ended.
+    pub fn start_again(&mut self, i: usize) -> Result<()> {
+        self.servers[i].start()?;
+        self.servers[i].ready(PATIENCE)?;
+        self.clients[i] = self.servers[i].client(LIMIT);
+        Ok(())
+    }
+
+    fn connect_again(&mut self) {
+        self.clients = self.servers.iter().map(|s| s.client(LIMIT)).collect();
     }
 
     pub fn send(&mut self, i: usize, request: &Request) -> Result<Answer> {
@@ -49,6 +66,9 @@ impl Replicas {
 
     /// Takes the snapshot of an answer, which must not be older than the newest that was seen.
     pub fn seen(&mut self, i: usize, answer: &Answer) -> std::result::Result<(), Difference> {
+        if !self.have_log {
+            return Ok(());
+        }
         let Some(snapshot) = answer.snapshot() else {
             return Err("an answer without Jindou-Snapshot".into());
         };
@@ -71,11 +91,11 @@ struct Check {
     refused: u64,
     queries: u64,
     repeated: u64,
-    merges: u64,
+    upset: Upset,
 }
 
 /// A difference found; the run ends with it.
-type Difference = String;
+pub type Difference = String;
 
 /// Parts of an answer to a change that must be equal.
 fn essence(answer: &Answer) -> (u16, Vec<Value>) {
@@ -135,8 +155,14 @@ impl Check {
         answer.map_err(|e| wrong(format!("the server without a log: {e}: {request:?}")))
     }
 
+    /// A server that is not away.
     fn any(&mut self) -> usize {
-        self.steps.below(self.replicas.clients.len() as u64) as usize
+        loop {
+            let i = self.steps.below(self.replicas.clients.len() as u64) as usize;
+            if !self.upset.is_away(i) {
+                return i;
+            }
+        }
     }
 
     /// One change at one server, sometimes again at another with the same key.
@@ -211,6 +237,46 @@ impl Check {
         Ok(seen.err().map(|what| format!("{what}: {request:?}")))
     }
 
+    /// One change, sometimes a query, and what happens to the servers meanwhile.
+    fn step(&mut self, step: u64, last: bool) -> Result<Option<Difference>> {
+        let found = self
+            .upset
+            .act(step, last, &mut self.steps, &mut self.replicas)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        let at = step as usize % self.replicas.servers.len();
+        let at = if self.upset.is_away(at) {
+            self.any()
+        } else {
+            at
+        };
+        let mut found = self.change(at)?;
+        if found.is_none() && self.steps.below(2) == 0 {
+            found = self.query()?;
+        }
+        if found.is_none() && (step % WHOLE == WHOLE - 1 || last) {
+            found = self.whole()?;
+        }
+        Ok(found)
+    }
+
+    /// Removes strings that are not the same in both stores, and adds quads that random queries find, half of the time merged.
+    fn prepare_queries(&mut self) -> Result<()> {
+        let unique = "DELETE WHERE { ?s <http://e/unique> ?u } ; DELETE WHERE { GRAPH ?g { ?s <http://e/unique> ?u } }";
+        let mut requests = vec![Request::update(unique)];
+        requests.extend((0..30).map(|_| Request::update(self.steps.insertion())));
+        if self.steps.below(2) == 0 {
+            requests.insert(20, Request::new("POST", "/admin/merge"));
+        }
+        for request in requests {
+            let at = self.any();
+            self.replicas.send(at, &request)?;
+            self.ask_oracle(&request)?;
+        }
+        Ok(())
+    }
+
     /// All quads and prefixes, of all servers.
     fn whole(&mut self) -> Result<Option<Difference>> {
         let quads = Request::new("GET", "/store").with("Accept", "application/n-quads");
@@ -218,7 +284,8 @@ impl Check {
         let want = sorted(&self.ask_oracle(&quads)?);
         let known = sorted(&self.ask_oracle(&prefixes)?);
         let mut first: Option<Vec<String>> = None;
-        for i in 0..self.replicas.clients.len() {
+        let all = 0..self.replicas.clients.len();
+        for i in all.filter(|&i| !self.upset.is_away(i)) {
             let name = self.replicas.servers[i].name;
             let got = sorted(&self.replicas.send(i, &quads)?);
             let (got_less, want_less) = (anonymous(&got), anonymous(&want));
@@ -246,21 +313,28 @@ impl Check {
 
 /// Status 3 if an answer differed.
 pub fn run(a: &ReplicasCheck) -> Result<ExitCode> {
+    if a.in_process && a.setup.shards.is_none() {
+        return Err(Error::Usage("--in-process needs --shards".into()));
+    }
     // Each part has a log of its own.
     let part = |name: &str| ReplicasSetup {
         log: a.setup.log.as_ref().map(|log| format!("{log}/{name}")),
         ..a.setup.clone()
     };
-    if !a.no_suites && !suites::run(&part("suites"))? {
+    if !a.no_suites && !a.in_process && !suites::run(&part("suites"))? {
         return Ok(ExitCode::from(3));
     }
-    match a.steps {
+    let usual = match a.setup.shards {
+        Some(_) if !a.in_process => 20_000,
+        _ => 100_000,
+    };
+    match a.steps.unwrap_or(usual) {
         0 => Ok(ExitCode::SUCCESS),
-        _ => random_steps(a, &part("steps")),
+        steps => random_steps(a, steps, &part("steps")),
     }
 }
 
-fn random_steps(a: &ReplicasCheck, setup: &ReplicasSetup) -> Result<ExitCode> {
+fn random_steps(a: &ReplicasCheck, steps: u64, setup: &ReplicasSetup) -> Result<ExitCode> {
     let place = Place::new(setup)?;
     let documents = place.path("documents");
     std::fs::create_dir(&documents).map_err(|e| Error::io(&documents, e))?;
@@ -270,33 +344,42 @@ fn random_steps(a: &ReplicasCheck, setup: &ReplicasSetup) -> Result<ExitCode> {
     }
     let more = ["--load-from".into(), documents.display().to_string()];
     place.load("alone", LOADED)?;
-    place.load("one", LOADED)?;
+    place.load_log(&turtle(LOADED)?)?;
     let alone = place.alone("alone", &more)?;
+    let servers = match a.in_process {
+        true => vec![place.alone(IN_SHARDS, &more)?],
+        false => place.replicas(setup.servers, &more)?,
+    };
+    let mut queries = match setup.shards {
+        Some(shards) => Some(Queries::new(&place, shards, !a.in_process, a.seed)?),
+        None => None,
+    };
+    let mut replicas = Replicas::new(servers);
+    replicas.have_log = !a.in_process;
     let mut check = Check {
-        replicas: Replicas::new(place.replicas(a.setup.servers, &more)?),
+        replicas,
         oracle: alone.client(LIMIT),
         steps: Steps::new(a.seed, documents),
         refused: 0,
         queries: 0,
         repeated: 0,
-        merges: 0,
+        upset: Upset::new(setup.shards.is_some()),
     };
     let begun = Instant::now();
-    for step in 0..a.steps {
-        let mut found = check.change(step as usize % a.setup.servers)?;
-        if found.is_none() && check.steps.below(2) == 0 {
-            found = check.query()?;
-        }
-        if found.is_none() && (step % WHOLE == WHOLE - 1 || step + 1 == a.steps) {
-            found = check.whole()?;
-        }
-        if check.steps.below(2000) == 0 {
-            let i = check.any();
-            check
-                .replicas
-                .send(i, &Request::new("POST", "/admin/merge"))?;
-            check.merges += 1;
-        }
+    for step in 0..steps {
+        let last = step + 1 == steps;
+        let found = check.step(step, last)?;
+        let found = match (&mut queries, found) {
+            (Some(queries), None) if last || step % ROUND == ROUND - 1 => {
+                check.prepare_queries()?;
+                let found = queries.compare(&alone.store, &check.replicas.servers[0].store)?;
+                // Servers close connections that are idle for as long.
+                check.oracle = alone.client(LIMIT);
+                check.replicas.connect_again();
+                found
+            }
+            (_, found) => found,
+        };
         if let Some(what) = found {
             println!("step {step} of seed {}: {what}", a.seed);
             return Ok(ExitCode::from(3));
@@ -310,16 +393,18 @@ fn random_steps(a: &ReplicasCheck, setup: &ReplicasSetup) -> Result<ExitCode> {
         }
     }
     println!(
-        "{} changes sent to {} servers in turn, {} of them refused, {} sent again; {} queries, {} merges, all as of one server without a log; snapshot {}; {:.1} s; seed {}",
-        a.steps,
-        a.setup.servers,
+        "{steps} changes sent to {} servers in turn, {} of them refused, {} sent again; {} queries, {}, all as of one server without a log; snapshot {}; {:.1} s; seed {}",
+        check.replicas.servers.len(),
         check.refused,
         check.repeated,
         check.queries,
-        check.merges,
+        check.upset,
         check.replicas.newest,
         begun.elapsed().as_secs_f64(),
         a.seed
     );
+    if let Some(queries) = &queries {
+        println!("{queries}");
+    }
     Ok(ExitCode::SUCCESS)
 }

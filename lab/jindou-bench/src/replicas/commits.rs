@@ -35,7 +35,7 @@ fn send(address: Address, name: &str, end: Instant) -> Result<Vec<Duration>> {
 }
 
 /// The sum of a figure over servers.
-fn figure(servers: &[Server], name: &str) -> f64 {
+pub fn figure(servers: &[Server], name: &str) -> f64 {
     let of = |server: &Server| -> Option<f64> {
         let answer = server.client(LIMIT).send(&Request::new("GET", "/metrics"));
         let text = answer.ok()?.text();
@@ -119,21 +119,34 @@ pub fn run(a: &ReplicasCommits) -> Result<ExitCode> {
             own.push(measure("without --log", &alone, clients, a.time)?);
         }
     }
-    let mut numbers = vec![1, a.setup.servers];
-    numbers.dedup();
-    for servers in numbers {
+    let mut groups = vec![(1, None), (a.setup.servers, None)];
+    groups.dedup();
+    groups.extend(a.setup.shards.map(|_| (a.setup.servers, a.setup.shards)));
+    let mut before = own;
+    for (servers, shards) in groups {
         // Each run has a log of its own.
-        let log = a.setup.log.as_ref().map(|log| format!("{log}/{servers}"));
+        let cut = if shards.is_some() { "-shards" } else { "" };
+        let log = a.setup.log.as_ref();
         let setup = ReplicasSetup {
-            log,
+            log: log.map(|log| format!("{log}/{servers}{cut}")),
+            shards,
             ..a.setup.clone()
         };
         let place = Place::new(&setup)?;
         let replicas = place.replicas(servers, &[])?;
-        for (&clients, own) in a.clients.iter().zip(&own) {
-            let what = format!("{servers} with --log");
+        for (&clients, before) in a.clients.iter().zip(&mut before) {
+            let (what, of) = match shards {
+                None => (format!("{servers} with --log"), "those without --log"),
+                Some(n) => (
+                    format!("{servers} with {n} shards"),
+                    "those with all data (at least 70)",
+                ),
+            };
             let had = measure(&what, &replicas, clients, a.time)?;
-            println!("{:>45.0} % of those without --log", 100.0 * had / own);
+            println!("{:>45.0} % of {of}", 100.0 * had / *before);
+            if servers == a.setup.servers && shards.is_none() && a.setup.shards.is_some() {
+                *before = had;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

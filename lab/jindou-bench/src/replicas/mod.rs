@@ -1,19 +1,22 @@
 //! `jindou bench replicas`: several servers of one store over a shared log, each a process of its own on this machine, or
 //! simulated.
 
-mod check;
-mod client;
-mod commits;
-mod faults;
+pub(crate) mod check;
+pub(crate) mod client;
+pub(crate) mod commits;
+pub(crate) mod faults;
 mod follow;
 mod isolated;
-mod reads;
-mod roll;
-mod servers;
+pub(crate) mod lubm;
+mod queries;
+pub(crate) mod reads;
+pub(crate) mod roll;
+pub(crate) mod servers;
 mod simulate;
 mod soak;
 mod steps;
 mod suites;
+mod upset;
 
 use crate::args::replicas::BenchReplicas;
 use jindou::Result;

@@ -2,7 +2,7 @@
 //! and three servers with it. All run at once and are asked in turn, so that the machine's moods hit all alike.
 
 use super::client::{Client, Request};
-use super::servers::{Place, Server, wrong};
+use super::servers::{Place, Server, turtle, wrong};
 use crate::args::replicas::ReplicasReads;
 use crate::measure::Times;
 use jindou::{Error, Result};
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const SUBJECTS: u64 = 10_000;
 
 /// Processor time of a process so far.
-fn used(server: &Server) -> Result<Duration> {
+pub fn used(server: &Server) -> Result<Duration> {
     let id = server.process.as_ref().map(crate::process::Process::id);
     let path = format!("/proc/{}/stat", id.unwrap_or_default());
     let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
@@ -66,7 +66,7 @@ pub fn run(a: &ReplicasReads) -> Result<ExitCode> {
     groups.push((place, Vec::new(), "without --log".to_owned()));
     for servers in 1..=a.setup.servers {
         let place = Place::new(&a.setup)?;
-        place.load("one", &data())?;
+        place.load_log(&turtle(&data())?)?;
         groups.push((place, Vec::new(), format!("{servers} with --log")));
     }
     for (n, (place, servers, _)) in groups.iter_mut().enumerate() {

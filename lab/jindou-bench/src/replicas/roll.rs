@@ -2,7 +2,7 @@
 //! A client whose server is away tries another one once.
 
 use super::client::{Address, Client, Request};
-use super::servers::{PATIENCE, Place};
+use super::servers::{PATIENCE, Place, Server};
 use crate::args::replicas::ReplicasRoll;
 use crate::measure::Times;
 use jindou::Result;
@@ -72,21 +72,28 @@ fn send(
     }
 }
 
-/// Status 3 if a request failed.
-pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
-    let place = Place::new(&a.setup)?;
-    let mut servers = place.replicas(a.setup.servers, &[])?;
-    let addresses: Vec<Address> = servers.iter().map(|s| s.address.clone()).collect();
+/// Outcome of [`under_load`].
+pub struct Load {
+    pub failed: usize,
+    pub longest_update: Duration,
+}
+
+/// Does something while clients send queries and updates at these rates a second, and prints what they saw.
+pub fn under_load(
+    addresses: &[Address],
+    (a_second, updates_a_second): (u32, u32),
+    act: impl FnOnce() -> Result<()>,
+) -> Result<Load> {
     let end = AtomicBool::new(false);
     let (queries, updates) = (Seen::default(), Seen::default());
     let every =
         |a_second: u32| Duration::from_secs_f64(f64::from(CLIENTS) / f64::from(a_second.max(1)));
-    let done = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         for c in 0..CLIENTS {
-            let (addresses, end, queries, updates) = (&addresses, &end, &queries, &updates);
+            let (end, queries, updates) = (&end, &queries, &updates);
             let first = c as usize;
             scope.spawn(move || {
-                send(addresses, first, every(a.queries), end, queries, |_| {
+                send(addresses, first, every(a_second), end, queries, |_| {
                     Request::query(
                         format!("SELECT ?n {{ <http://e/c{c}> <http://e/n> ?n }} LIMIT 10"),
                         None,
@@ -94,7 +101,8 @@ pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
                 });
             });
             scope.spawn(move || {
-                send(addresses, first, every(a.updates), end, updates, |n| {
+                let every = every(updates_a_second);
+                send(addresses, first, every, end, updates, |n| {
                     Request::update(format!(
                         "INSERT DATA {{ <http://e/c{c}> <http://e/n> {n} }}"
                     ))
@@ -102,40 +110,19 @@ pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
                 });
             });
         }
-        let mut roll = || -> Result<()> {
-            std::thread::sleep(PAUSE);
-            for _ in 0..a.rounds {
-                for server in &mut servers {
-                    let begun = Instant::now();
-                    if let Some(process) = &mut server.process {
-                        process.terminate();
-                        if !process.ends_within(PATIENCE) {
-                            println!("server {} does not end", server.name);
-                        }
-                    }
-                    let ended = begun.elapsed();
-                    server.start()?;
-                    server.ready(PATIENCE)?;
-                    println!(
-                        "server {} ended after {:.2} s and was ready after {:.2} s",
-                        server.name,
-                        ended.as_secs_f64(),
-                        begun.elapsed().as_secs_f64()
-                    );
-                    std::thread::sleep(PAUSE);
-                }
-            }
-            Ok(())
-        };
-        let done = roll();
+        std::thread::sleep(PAUSE);
+        let done = act();
         end.store(true, Ordering::SeqCst);
         done
-    });
-    done?;
-    let mut failed = 0;
+    })?;
+    let mut load = Load {
+        failed: 0,
+        longest_update: Duration::ZERO,
+    };
     for (name, seen) in [("queries", &queries), ("updates", &updates)] {
-        let times = Times::new(std::mem::take(&mut *lock(&seen.times)));
-        let wrong = lock(&seen.failed);
+        let all = std::mem::take(&mut *lock(&seen.times));
+        load.longest_update = all.iter().copied().max().unwrap_or_default();
+        let (times, wrong) = (Times::new(all), lock(&seen.failed));
         println!(
             "{name}: {} failed, {} sent to a second server; median {:.2} ms, 99 % {:.2} ms, longest {:.2} ms",
             wrong.len(),
@@ -147,7 +134,44 @@ pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
         for what in wrong.iter().take(3) {
             println!("  {what}");
         }
-        failed += wrong.len();
+        load.failed += wrong.len();
     }
-    Ok(ExitCode::from(if failed > 0 { 3 } else { 0 }))
+    Ok(load)
+}
+
+/// Ends a server by SIGTERM.
+pub fn end(server: &mut Server) {
+    if let Some(process) = &mut server.process {
+        process.terminate();
+        if !process.ends_within(PATIENCE) {
+            println!("server {} does not end", server.name);
+        }
+    }
+}
+
+/// Status 3 if a request failed.
+pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
+    let place = Place::new(&a.setup)?;
+    let mut servers = place.replicas(a.setup.servers, &[])?;
+    let addresses: Vec<Address> = servers.iter().map(|s| s.address.clone()).collect();
+    let load = under_load(&addresses, (a.queries, a.updates), || {
+        for _ in 0..a.rounds {
+            for server in &mut servers {
+                let begun = Instant::now();
+                end(server);
+                let ended = begun.elapsed();
+                server.start()?;
+                server.ready(PATIENCE)?;
+                println!(
+                    "server {} ended after {:.2} s and was ready after {:.2} s",
+                    server.name,
+                    ended.as_secs_f64(),
+                    begun.elapsed().as_secs_f64()
+                );
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(ExitCode::from(if load.failed > 0 { 3 } else { 0 }))
 }

@@ -5,7 +5,9 @@ use super::isolated::{Disk, Network};
 use crate::args::replicas::ReplicasSetup;
 use crate::jindou_program;
 use crate::process::Process;
-use jindou::{Error, Result};
+use jindou::parse::{Format, Sources};
+use jindou::replica::HeldShards;
+use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result, Sharding};
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The servers' names.
 const NAMES: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
+
+/// The store in shards of which each server of its log gets some.
+pub const LOADED: &str = "loaded";
 
 pub fn wrong(what: impl Into<String>) -> Error {
     Error::external(what.into())
@@ -114,6 +119,21 @@ impl Server {
     pub fn client(&self, limit: Duration) -> Client {
         Client::new(self.address.clone(), limit)
     }
+
+    /// Removes its files.
+    pub fn empty_folder(&self) -> Result<()> {
+        std::fs::remove_dir_all(&self.store).map_err(|e| Error::io(&self.store, e))
+    }
+}
+
+/// Copies the files of a folder.
+pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 /// Where everything lies.
@@ -122,7 +142,10 @@ pub struct Place {
     isolated: Option<Isolated>,
     folder: TempDir,
     pub program: PathBuf,
-    log: String,
+    pub log: String,
+    /// Number of shards of the store, if it is sharded, and of the servers that have each.
+    pub shards: Option<u32>,
+    holders: u32,
 }
 
 /// A network and disks of their own.
@@ -158,6 +181,8 @@ impl Place {
             program,
             log,
             isolated: None,
+            shards: setup.shards,
+            holders: setup.replicas,
         })
     }
 
@@ -196,19 +221,45 @@ impl Place {
     }
 
     /// Loads a document in Turtle into a store.
-    pub fn load(&self, store: &str, turtle: &str) -> Result<()> {
-        let file = self.path("data.ttl");
-        std::fs::write(&file, turtle).map_err(|e| Error::io(&file, e))?;
-        let done = Command::new(&self.program)
-            .args(["load", "--store"])
-            .arg(self.path(store))
-            .arg(&file)
-            .output()
-            .map_err(|e| Error::io(&self.program, e))?;
-        match done.status.success() {
-            true => Ok(()),
-            false => Err(wrong(String::from_utf8_lossy(&done.stderr))),
-        }
+    pub fn load(&self, store: &str, text: &str) -> Result<()> {
+        let (to, options) = (self.path(store), LoadOptions::default());
+        Database::load(to, &turtle(text)?, &options, &Progress::default())?;
+        Ok(())
+    }
+
+    /// Loads the store with which the log begins: in shards, unless it is not sharded.
+    pub fn load_log(&self, data: &dyn QuadSource) -> Result<()> {
+        let sharding = |shards| Sharding::new(shards).with_block_shift(Some(0));
+        let options = LoadOptions::default().with_sharding(self.shards.map(sharding));
+        let to = match (&self.isolated, self.shards) {
+            (_, Some(_)) => self.path(LOADED),
+            (Some(isolated), None) => isolated.stores[0].path().join("store"),
+            (None, None) => self.path(NAMES[0]),
+        };
+        Database::load(to, data, &options, &Progress::default())?;
+        Ok(())
+    }
+
+    /// The shards that server `i` of these many has.
+    pub fn held(&self, i: usize, servers: usize) -> Result<Vec<u32>> {
+        let part = HeldShards::Part {
+            number: i as u32,
+            of: servers as u32,
+            replicas: self.holders,
+        };
+        self.shards.map_or(Ok(Vec::new()), |n| part.among(n))
+    }
+
+    /// Copies a server's shards of the loaded store into its folder.
+    fn give_shards(&self, store: &Path, held: &[u32]) -> Result<()> {
+        let loaded = self.path(LOADED);
+        let copied = held.iter().try_for_each(|shard| {
+            let name = format!("shard-{shard}");
+            copy(&loaded.join(&name), &store.join(&name))
+        });
+        let name = "cluster.jd";
+        let all = copied.and_then(|()| std::fs::copy(loaded.join(name), store.join(name)));
+        all.map(drop).map_err(|e| Error::io(store, e))
     }
 
     /// A server without a shared log, over a store that is there.
@@ -238,7 +289,7 @@ impl Place {
     }
 
     /// A server of the shared log that does not run yet.
-    fn replica(&self, i: usize, more: &[String]) -> Result<Server> {
+    pub fn replica(&self, i: usize, more: &[String]) -> Result<Server> {
         let mut arguments = more.to_vec();
         arguments.extend(["--log".into(), self.log.clone()]);
         arguments.extend(["--name".into(), NAMES[i].into()]);
@@ -267,13 +318,25 @@ impl Place {
         })
     }
 
-    /// Servers of the shared log, all ready. The first one may have a store already.
+    /// Servers of the shared log, all ready. The first one may have a store already; a sharded store that was not loaded is now, with
+    /// one quad.
     pub fn replicas(&self, servers: usize, more: &[String]) -> Result<Vec<Server>> {
+        if self.shards.is_some() && !self.path(LOADED).exists() {
+            self.load_log(&turtle(NOTHING)?)?;
+        }
         let mut all = Vec::new();
         for i in 0..servers {
-            let mut server = self.replica(i, more)?;
+            let mut more = more.to_vec();
+            if self.shards.is_some() {
+                more.extend(["--part".into(), format!("{i}/{servers}")]);
+                more.extend(["--replicas".into(), self.holders.to_string()]);
+            }
+            let mut server = self.replica(i, &more)?;
+            if self.shards.is_some() {
+                self.give_shards(&server.store, &self.held(i, servers)?)?;
+            }
             server.start()?;
-            if all.is_empty() {
+            if all.is_empty() && self.shards.is_none() {
                 // Its store is the log's.
                 server.ready(PATIENCE)?;
             }
@@ -284,4 +347,13 @@ impl Place {
         }
         Ok(all)
     }
+}
+
+/// The only quad of a store that needs some.
+pub const NOTHING: &str = "<http://e/s> <http://e/p> <http://e/o> .";
+
+/// A document in Turtle.
+pub fn turtle(text: &str) -> Result<Sources> {
+    let source = Sources::builder().text("data.ttl", text.as_bytes(), Format::Turtle);
+    source.build()
 }

@@ -48,12 +48,16 @@ impl Steps {
     }
 
     fn predicate(&mut self) -> String {
-        format!("<http://e/p{}>", self.below(4))
+        match self.below(6) {
+            0 => "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>".into(),
+            _ => format!("<http://e/p{}>", self.below(4)),
+        }
     }
 
     fn object(&mut self) -> String {
         let n = self.below(20);
-        match self.below(9) {
+        match self.below(10) {
+            9 => format!("<http://e/c{}>", n % 3),
             0..=2 => format!("<http://e/s{}>", n % 12),
             3 | 4 => n.to_string(),
             5 => format!("\"text {n}\\n\\\"quoted\\\" ü\""),
@@ -87,6 +91,11 @@ impl Steps {
         }
     }
 
+    /// An update that inserts quads.
+    pub fn insertion(&mut self) -> String {
+        format!("INSERT DATA {{ {} }}", self.data())
+    }
+
     fn place(&mut self) -> String {
         match self.below(4) {
             0 => "DEFAULT".into(),
@@ -101,7 +110,7 @@ impl Steps {
     /// One operation of an update.
     fn operation(&mut self) -> String {
         match self.below(28) {
-            0..=6 => format!("INSERT DATA {{ {} }}", self.data()),
+            0..=6 => self.insertion(),
             7 | 8 => format!("DELETE DATA {{ {} }}", self.data()),
             9 | 10 => {
                 let (s, p) = (self.subject(), self.predicate());

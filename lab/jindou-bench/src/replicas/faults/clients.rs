@@ -13,14 +13,17 @@ const NEXT: Duration = Duration::from_secs(6);
 /// An update that no server takes for so long is an error.
 const HOPELESS: Duration = Duration::from_secs(90);
 
+/// The client's number, or both that were written to its two vertices, which may be in two shards.
 pub(super) fn count_of(client: usize) -> String {
-    format!("SELECT ?n {{ <http://e/c{client}> <http://e/count> ?n }}")
+    format!(
+        "SELECT (IF(?n = ?m, ?n, CONCAT(STR(?n), ' and ', STR(?m))) AS ?both) {{ <http://e/c{client}> <http://e/count> ?n . <http://e/d{client}> <http://e/count> ?m }}"
+    )
 }
 
-/// Adds a number and one to the client's count.
+/// Adds a number, and one to the client's count at both vertices.
 pub(super) fn update(client: usize, n: u64) -> String {
     format!(
-        "INSERT DATA {{ <http://e/c{client}> <http://e/n> {n} }} ; DELETE {{ ?c <http://e/count> ?old }} INSERT {{ ?c <http://e/count> ?new }} WHERE {{ BIND(<http://e/c{client}> AS ?c) OPTIONAL {{ ?c <http://e/count> ?old }} BIND(COALESCE(?old, 0) + 1 AS ?new) }}"
+        "INSERT DATA {{ <http://e/c{client}> <http://e/n> {n} }} ; DELETE {{ ?c <http://e/count> ?old }} INSERT {{ ?c <http://e/count> ?new }} WHERE {{ VALUES ?c {{ <http://e/c{client}> <http://e/d{client}> }} OPTIONAL {{ ?c <http://e/count> ?old }} BIND(COALESCE(?old, 0) + 1 AS ?new) }}"
     )
 }
 

@@ -1,17 +1,21 @@
 //! `jindou bench replicas faults`: clients of each server count in the store and read their counts everywhere, while servers are
 //! killed, stopped and ended and their log is taken away. A client knows what it must read, since it alone changes its count: one
-//! less is lost, one more was made twice, and a read that begins after an acknowledgement may not be older.
+//! less is lost, one more was made twice, and a read that begins after an acknowledgement may not be older. It writes the same
+//! count to two vertices, and no read may see two.
 
 mod clients;
+mod shards;
 mod watch;
 
 use super::client::{Address, Client, Request};
+use super::lubm::wrong_rows;
 use super::servers::{PATIENCE, Place, Server};
 use crate::args::replicas::ReplicasFaults;
 use clients::{all_there, count};
 use jindou::{Error, Result};
 use jindou_model::random::splitmix64;
 use jindou_model::sync::lock;
+use jindou_workloads::lubm::Lubm;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -26,6 +30,9 @@ const FOUND_OUT: Duration = Duration::from_millis(3500);
 
 /// Time after which a server that goes on is counted by the others: two beats.
 const COUNTED: Duration = Duration::from_secs(1);
+
+/// Edits that start a merge of servers of shards, so that some merges run by themselves.
+const MERGE_AT: u32 = 100_000;
 
 /// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,27 +51,80 @@ enum Kind {
     CutWriter,
     FullStore,
     FullLog,
+    KillMerging,
+    KillMerged,
+    KillUploading,
+    KillDownloading,
+    KillHolders,
+    EmptyShard,
+    ChangeByte,
 }
 
-const KINDS: [(Kind, &str); 14] = [
-    (Kind::KillWriter, "writer killed"),
-    (Kind::StopWriter, "writer stopped for 1 to 20 s"),
-    (Kind::KillAny, "server killed"),
-    (Kind::StopAny, "server stopped for 1 to 20 s"),
-    (Kind::Terminate, "server ended by SIGTERM"),
-    (Kind::EmptyFolder, "server killed, its folder emptied"),
-    (Kind::LogAway, "log away for 1 to 8 s"),
-    (Kind::KillAll, "all killed"),
-    (Kind::CutLink, "link cut for 1 to 20 s"),
-    (Kind::CutOneWay, "link cut in one direction"),
-    (Kind::CutServer, "server cut from the others"),
-    (Kind::CutWriter, "writer cut from the others"),
-    (Kind::FullStore, "a server's disk full"),
-    (Kind::FullLog, "the log's disk full"),
+/// Names, and the bound on the time without reads at servers of shards that were there, in seconds.
+const KINDS: [(Kind, &str, Option<f64>); 21] = [
+    (Kind::KillWriter, "writer killed", Some(0.3)),
+    (Kind::StopWriter, "writer stopped for 1 to 20 s", Some(2.5)),
+    (Kind::KillAny, "server killed", Some(0.3)),
+    (Kind::StopAny, "server stopped for 1 to 20 s", Some(2.5)),
+    (Kind::Terminate, "server ended by SIGTERM", Some(0.3)),
+    (
+        Kind::EmptyFolder,
+        "server killed, its folder emptied",
+        Some(0.3),
+    ),
+    (Kind::LogAway, "log away for 1 to 8 s", None),
+    (Kind::KillAll, "all killed", None),
+    (Kind::CutLink, "link cut for 1 to 20 s", Some(2.5)),
+    (Kind::CutOneWay, "link cut in one direction", Some(2.5)),
+    (Kind::CutServer, "server cut from the others", Some(2.5)),
+    (Kind::CutWriter, "writer cut from the others", Some(2.5)),
+    (Kind::FullStore, "a server's disk full", None),
+    (Kind::FullLog, "the log's disk full", None),
+    (
+        Kind::KillMerging,
+        "holder killed while it merges",
+        Some(0.3),
+    ),
+    (
+        Kind::KillMerged,
+        "holder killed between merge and commit",
+        Some(0.3),
+    ),
+    (
+        Kind::KillUploading,
+        "holder killed while it uploads",
+        Some(0.3),
+    ),
+    (
+        Kind::KillDownloading,
+        "holder killed while it downloads",
+        Some(0.3),
+    ),
+    (Kind::KillHolders, "all holders of a shard killed", None),
+    (
+        Kind::EmptyShard,
+        "holder killed, a shard's folder emptied",
+        Some(0.3),
+    ),
+    (
+        Kind::ChangeByte,
+        "holder killed, one byte changed",
+        Some(0.3),
+    ),
 ];
 
-/// Number of the first kinds, which need no isolated servers.
-const PLAIN: usize = 8;
+impl Kind {
+    fn needs_isolation(self) -> bool {
+        (Self::CutLink..=Self::FullLog).contains(&self)
+    }
+
+    fn needs_shards(self) -> bool {
+        self >= Self::KillMerging
+    }
+}
+
+/// A kind with its name and bound.
+type Named = (Kind, &'static str, Option<f64>);
 
 /// State of all threads.
 struct Shared {
@@ -240,8 +300,7 @@ fn one_fault(
             }
             servers[i].kill();
             if kind == Kind::EmptyFolder {
-                let store = &servers[i].store;
-                std::fs::remove_dir_all(store).map_err(|e| Error::io(store, e))?;
+                servers[i].empty_folder()?;
             }
             std::thread::sleep(short);
             begun = Instant::now();
@@ -295,6 +354,9 @@ fn one_fault(
             }
             (0..servers.len()).for_each(|i| shared.goes(i));
         }
+        _ if kind.needs_shards() => {
+            begun = shards::fault(kind, (i, other), servers, place, shared, state)?;
+        }
         _ => begun = isolated_fault(kind, (i, other), place, shared, long)?,
     }
     for server in servers.iter_mut() {
@@ -307,6 +369,8 @@ fn one_fault(
 #[derive(Default)]
 struct Worst {
     rounds: u32,
+    /// Reads refused by servers that were there, of all rounds.
+    refused: u64,
     updates: Duration,
     reads: Duration,
     back: Duration,
@@ -315,7 +379,7 @@ struct Worst {
 /// Causes the faults one after the other while the clients run, and prints how long each lasted.
 fn cause_faults(
     a: &ReplicasFaults,
-    kinds: &[&(Kind, &str)],
+    kinds: &[Named],
     servers: &mut [Server],
     place: &Place,
     shared: &Shared,
@@ -324,22 +388,29 @@ fn cause_faults(
     let mut worst: BTreeMap<Kind, Worst> = BTreeMap::new();
     std::thread::sleep(a.pause);
     for round in 0..a.rounds {
-        let (kind, name) = *kinds[round as usize % kinds.len()];
+        let (kind, name, _) = kinds[round as usize % kinds.len()];
         *lock(&shared.updates_away) = Duration::ZERO;
         *lock(&shared.reads_away) = Duration::ZERO;
+        let refused = shared.reads_refused.load(Ordering::Relaxed);
         let back = one_fault(kind, servers, place, shared, state)?;
         std::thread::sleep(a.pause);
         let updates = *lock(&shared.updates_away);
         let reads = *lock(&shared.reads_away);
+        let refused = shared.reads_refused.load(Ordering::Relaxed) - refused;
         println!(
-            "{:>4} {name:<34} updates away {:.2} s; reads away {:.2} s; ready after {:.2} s",
+            "{:>4} {name:<40} updates away {:.2} s; reads away {:.2} s, {refused} refused; ready after {:.2} s",
             round + 1,
             updates.as_secs_f64(),
             reads.as_secs_f64(),
             back.as_secs_f64(),
         );
+        if let Some(universities) = a.universities {
+            let wrong = servers.iter().flat_map(|s| wrong_rows(s, universities));
+            wrong.for_each(|what| shared.bad(what));
+        }
         let worst = worst.entry(kind).or_default();
         worst.rounds += 1;
+        worst.refused += refused;
         worst.updates = worst.updates.max(updates);
         worst.reads = worst.reads.max(reads);
         worst.back = worst.back.max(back);
@@ -347,19 +418,39 @@ fn cause_faults(
     Ok(worst)
 }
 
-fn print_worst(worst: &BTreeMap<Kind, Worst>) {
+fn print_worst(worst: &BTreeMap<Kind, Worst>, has_shards: bool) {
     println!("at worst, in seconds:");
-    println!("fault                               times  no update  no read  ready");
-    for (kind, name) in KINDS {
+    println!(
+        "fault                                     times  no update  no read  bound  refused  ready"
+    );
+    for (kind, name, bound) in KINDS {
         if let Some(w) = worst.get(&kind) {
+            let bound = bound.filter(|_| has_shards);
             println!(
-                "{name:<34} {:>6} {:>10.2} {:>8.2} {:>6.2}",
+                "{name:<40} {:>6} {:>10.2} {:>8.2} {:>6} {:>8} {:>6.2}",
                 w.rounds,
                 w.updates.as_secs_f64(),
                 w.reads.as_secs_f64(),
+                bound.map_or_else(|| "-".into(), |b| format!("{b:.1}")),
+                w.refused,
                 w.back.as_secs_f64()
             );
         }
+    }
+}
+
+/// The kinds of faults that can be caused.
+fn chosen_kinds(a: &ReplicasFaults) -> Result<Vec<Named>> {
+    let only = |name: &str| a.only.is_empty() || a.only.iter().any(|o| name.contains(o));
+    let mut kinds = KINDS.to_vec();
+    kinds.retain(|(kind, name, _)| {
+        (a.isolated || !kind.needs_isolation())
+            && (a.setup.shards.is_some() || !kind.needs_shards())
+            && only(name)
+    });
+    match kinds.is_empty() {
+        true => Err(Error::Usage("--only: no fault has these words".into())),
+        false => Ok(kinds),
     }
 }
 
@@ -368,16 +459,21 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
     if a.setup.servers < 2 {
         return Err(Error::Usage("faults needs at least two servers".into()));
     }
-    let (place, kinds) = match a.isolated {
-        true => (Place::isolated(&a.setup)?, &KINDS[..]),
-        false => (Place::new(&a.setup)?, &KINDS[..PLAIN]),
+    let kinds = chosen_kinds(a)?;
+    let place = match a.isolated {
+        true => Place::isolated(&a.setup)?,
+        false => Place::new(&a.setup)?,
     };
-    let only = |name: &str| a.only.is_empty() || a.only.iter().any(|o| name.contains(o));
-    let kinds: Vec<_> = kinds.iter().filter(|(_, name)| only(name)).collect();
-    if kinds.is_empty() {
-        return Err(Error::Usage("--only: no fault has these words".into()));
+    if let Some(universities) = a.universities {
+        place.load_log(&Lubm::new(universities, 0))?;
     }
-    let mut servers = place.replicas(a.setup.servers, &[])?;
+    let has_shards = a.setup.shards.is_some();
+    let more: &[String] = match has_shards {
+        true => &["--merge-at".into(), MERGE_AT.to_string()],
+        false => &[],
+    };
+    let mut servers = place.replicas(a.setup.servers, more)?;
+    watch::prepare(&servers[0])?;
     let shared = Shared::new(&servers);
     let mut state = a.seed;
     let begun = Instant::now();
@@ -410,14 +506,18 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
     }
     // What the log alone holds.
     servers.iter_mut().for_each(Server::kill);
-    let last = &mut servers[0];
-    std::fs::remove_dir_all(&last.store).map_err(|e| Error::io(&last.store, e))?;
-    last.start()?;
-    last.ready(PATIENCE)?;
-    for what in all_there(last, &counted)? {
-        shared.bad(format!("from the log alone: {what}"));
+    let needed = if has_shards { servers.len() } else { 1 };
+    for last in &mut servers[..needed] {
+        last.empty_folder()?;
+        last.start()?;
     }
-    print_worst(&worst);
+    for last in &mut servers[..needed] {
+        last.ready(PATIENCE)?;
+        for what in all_there(last, &counted)? {
+            shared.bad(format!("from the log alone: {what}"));
+        }
+    }
+    print_worst(&worst, has_shards);
     let n = |c: &AtomicU64| c.load(Ordering::Relaxed);
     let bad = lock(&shared.bad).len();
     println!(

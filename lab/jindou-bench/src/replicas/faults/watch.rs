@@ -3,7 +3,10 @@
 use super::clients::update;
 use super::{READ, Shared};
 use crate::replicas::client::{Client, Request};
+use crate::replicas::servers::{PATIENCE, Server, wrong};
+use jindou::Result;
 use jindou_model::sync::lock;
+use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -20,7 +23,7 @@ fn watch(
     what: &str,
     longest: &Mutex<Duration>,
     moves: impl Fn() -> u64,
-    mut answers: impl FnMut() -> Result<(), String>,
+    mut answers: impl FnMut() -> std::result::Result<(), String>,
 ) {
     let mut before = moves();
     let mut answered = Instant::now();
@@ -44,17 +47,45 @@ fn watch(
     }
 }
 
+/// Quads that never change, enough for all shards to have some.
+const CONSTANT: u32 = 60;
+/// Reads them, and so needs all shards.
+pub(super) const EVERYWHERE: &str = "SELECT ?s ?n { ?s <http://e/constant> ?n }";
+
+/// Inserts what [`EVERYWHERE`] reads, and merges it into the base.
+pub(super) fn prepare(server: &Server) -> Result<()> {
+    let mut text = String::new();
+    for n in 0..CONSTANT {
+        let _ = write!(text, "<http://e/k{n}> <http://e/constant> {n} . ");
+    }
+    let mut client = server.client(PATIENCE);
+    let insert = Request::update(format!("INSERT DATA {{ {text} }}"));
+    for request in [insert, Request::new("POST", "/admin/merge")] {
+        let answer = client.send(&request).map_err(|e| wrong(e.to_string()))?;
+        if !answer.is_success() {
+            return Err(wrong(answer.text()));
+        }
+    }
+    Ok(())
+}
+
 /// Reads at one server.
 pub(super) fn reads(shared: &Shared, i: usize) {
     let mut client = Client::new(shared.addresses[i].clone(), READ);
-    let request = Request::query("ASK { <http://e/c0> ?p ?o }", None);
+    let request = Request::query(EVERYWHERE, None);
     watch(
         shared,
         &format!("reads at server {i}"),
         &shared.reads_away,
         || shared.moves(i),
         || match client.send(&request) {
-            Ok(answer) if answer.is_success() => Ok(()),
+            Ok(answer) if answer.is_success() => {
+                let rows = answer.text().lines().skip(1).count();
+                if rows != CONSTANT as usize {
+                    shared.bad(format!("{rows} of {CONSTANT} constant quads at server {i}"));
+                }
+                Ok(())
+            }
             Ok(answer) => Err(answer.text()),
             Err(e) => Err(e.to_string()),
         },
