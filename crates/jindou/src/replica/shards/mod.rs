@@ -78,6 +78,8 @@ struct State {
     newest: Option<(Arc<Base>, u64)>,
     /// Id epoch of the log.
     log: Option<u64>,
+    /// Number of the newest base whose merge is committed and that snapshots are over.
+    used: u64,
     /// The last group of a base that was committed since that was last asked for.
     committed_group: Option<u64>,
     /// The merge that is complete here and not published yet, and the way from this server's base to the others.
@@ -421,10 +423,20 @@ impl LogFolder for ShardFolder {
     fn published(&self, snapshot: &Snapshot) {
         self.parts.publish(snapshot);
         let mut state = self.state();
-        let is_over = |merging: &Merging| merging.base().number() == snapshot.base().number();
-        if state.done.as_ref().is_some_and(|(m, _)| is_over(m)) {
-            (state.done, state.committed) = (None, None);
-            state.committed_group = state.newest.as_ref().map(|(_, group)| *group);
+        let base = snapshot.base().number();
+        if snapshot.open_merge().is_some() || base <= state.used {
+            return;
+        }
+        state.used = base;
+        let newest = state.newest.as_ref().filter(|(b, _)| b.number() == base);
+        // Also after a restart: the server may have ended before it uploaded its shards.
+        state.committed_group = newest.map(|(_, group)| *group);
+        if state
+            .done
+            .take_if(|(m, _)| m.base().number() == base)
+            .is_some()
+        {
+            state.committed = None;
             let previous = state.previous;
             drop(state);
             self.members.release_before(previous);
