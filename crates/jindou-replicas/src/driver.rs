@@ -148,6 +148,9 @@ const REFRESH_AGAIN: Duration = Duration::from_secs(15);
 /// Longest time after the start for which requests wait for connections. Updates acknowledged before would be unknown
 /// to the other servers, and theirs to this one.
 const JOIN: Duration = Duration::from_secs(2);
+/// Further time for which requests wait while another server refuses this one: it reads the list of servers again, and
+/// does not wait for this server before it acknowledges updates.
+const REFUSED: Duration = Duration::from_secs(3);
 /// Largest number of waiting queries.
 const READS: usize = 100_000;
 /// Groups may wait this long to be applied before the server counts as behind.
@@ -394,7 +397,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     /// True while connections to listed servers are still being established.
     fn is_early(&self) -> bool {
-        self.peers.connects() && !self.machine.counts_all() && clock::now() < self.join_until
+        if !self.peers.connects() || self.machine.counts_all() {
+            return false;
+        }
+        let now = clock::now();
+        let refused = now < self.join_until.after(REFUSED) && self.peers.is_refused();
+        now < self.join_until || refused
     }
 
     /// Publishes the time until which queries may bypass the machine.

@@ -45,4 +45,5 @@ pub use figures::FiguresNow;
 pub use handle::{Fresh, Handle, Status, Unready};
 pub use machine::*;
 pub use peers::{FromPeer, Held, Hub, Member, Nobody, PeerProblem, Peers};
-pub use start::{Options, start};
+pub use start::{LogBeginner, Options, start};
+pub use uploads::upload_missing;

@@ -17,6 +17,10 @@ pub trait Peers: Send + 'static {
     fn connects(&self) -> bool {
         true
     }
+    /// True while a listed server that can be reached does not know this process yet, and refuses its connections.
+    fn is_refused(&self) -> bool {
+        false
+    }
 }
 
 /// A message or an event from other servers.

@@ -68,7 +68,7 @@ pub async fn start<A: Application, P: Peers>(
     let store = Arc::new(store);
     let local = blocking(&store, "the local store cannot be opened", A::open).await?;
     bucket.probe().await?;
-    let identity = find_or_begin_log(&bucket, &local, options.new_log).await?;
+    let identity = find_or_begin_log(&bucket, &local, options.new_log, true).await?;
     let (log, beginning) = (identity.epoch, identity.beginning);
     let held = bucket.hold().await;
     held.map_err(|e| format!("the log's directory is not there: {e}"))?;
@@ -79,7 +79,13 @@ pub async fn start<A: Application, P: Peers>(
         Err(Failure::Lost(other)) => return Err(other),
         Err(failure) => return Err(format!("the bucket cannot be listed: {failure}")),
     }
-    let waits = beginning != Beginning::Empty && bases.is_empty();
+    let waits = beginning != Beginning::Empty && bases.is_empty() && !identity.without_base;
+    if identity.without_base && bases.is_empty() && matches!(local, Local::Empty) {
+        return Err(
+            "the log was begun without an upload of its store, so this server's folder, which is empty or lacks a shard, cannot \
+             be filled: copy the store, or the server's shards, into it first".into(),
+        );
+    }
     let (base, snapshot) = follow_log(&store, local, &identity).await?;
     if base.is_none() && waits {
         store.report(Report::Waiting(Name::Base(0).text(log)));
@@ -140,11 +146,64 @@ pub async fn start<A: Application, P: Peers>(
     Ok((handle, driver))
 }
 
-/// The identity of the log in the bucket. If there is none, the local store begins one.
+/// Begins a log with a store that is not served.
+#[derive(Clone, Copy, Debug)]
+pub struct LogBeginner {
+    /// As in [`Local::Other`].
+    pub begins: u64,
+    /// As in [`Local::Other`].
+    pub loaded: Option<u64>,
+    /// True if the store is uploaded.
+    pub uploads: bool,
+}
+
+impl LogBeginner {
+    /// Begins the log, or finds one that began with the same store.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub async fn begin(self, bucket: &Bucket) -> Result<Identity, String> {
+        let Self {
+            begins,
+            loaded,
+            uploads,
+        } = self;
+        let local = Local::Other {
+            loaded,
+            begins,
+            snapshot: (),
+        };
+        bucket.probe().await?;
+        let identity = find_or_begin_log(bucket, &local, None, uploads).await?;
+        if !is_of_store(&identity, loaded, begins) {
+            return Err(format!(
+                "there is a log at this place already, the log {:016x} of another store, and nothing was changed: name a new place",
+                identity.epoch
+            ));
+        }
+        match identity.without_base == uploads {
+            false => Ok(identity),
+            true if uploads => Err(
+                "the log was begun without an upload of its store: its servers upload the store after their next merge".into(),
+            ),
+            true => Err("the log was begun with an upload of its store, or by a server".into()),
+        }
+    }
+}
+
+/// True if a log began with this store.
+fn is_of_store(identity: &Identity, loaded: Option<u64>, begins: u64) -> bool {
+    let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
+    begins == identity.epoch || same
+}
+
+/// The identity of the log in the bucket. If there is none, the local store begins one, and `uploads` says whether it is
+/// uploaded.
 async fn find_or_begin_log<S>(
     bucket: &Bucket,
     local: &Local<S>,
     new_log: Option<u64>,
+    uploads: bool,
 ) -> Result<Identity, String> {
     if let Some(identity) = bucket.identity().await? {
         return Ok(identity);
@@ -170,8 +229,12 @@ async fn find_or_begin_log<S>(
             ),
         },
         Local::Other { loaded, begins, .. } => {
-            let beginning = loaded.map_or(Beginning::Changed, Beginning::Loaded);
-            bucket.begin(*begins, beginning).await
+            let mine = Identity {
+                beginning: loaded.map_or(Beginning::Changed, Beginning::Loaded),
+                without_base: !uploads,
+                ..Identity::of_store(*begins)
+            };
+            bucket.begin_as(mine).await
         }
         Local::Following { log, .. } => Err(format!(
             "the store follows the log {log:016x}, and there is no log at this place: check the place. \
@@ -199,8 +262,7 @@ async fn follow_log<A: Application>(
             begins,
             snapshot,
         } => {
-            let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
-            if begins != log && !same {
+            if !is_of_store(identity, loaded, begins) {
                 let began = match identity.beginning {
                     Beginning::Empty => " (it began with an empty one)",
                     Beginning::Loaded(_) | Beginning::Changed => "",

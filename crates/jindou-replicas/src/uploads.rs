@@ -68,7 +68,10 @@ impl Uploads {
 }
 
 /// Uploads the shards of a base that the bucket does not have. Returns true once the base is complete.
-async fn upload_missing(
+///
+/// # Errors
+/// As [`Bucket::upload_shard`].
+pub async fn upload_missing(
     bucket: &Bucket,
     (epoch, number, start): (u64, u64, u64),
     files: ShardFiles,

@@ -2,7 +2,8 @@
 
 use crate::live::QueryState;
 use crate::shared::AppState;
-use prometheus::{Counter, Gauge, GaugeVec, Opts, Registry};
+use jindou::replica::ShardFigures;
+use prometheus::{Counter, CounterVec, Gauge, GaugeVec, Opts, Registry};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -129,6 +130,68 @@ const REPLICA: &[Row] = &[
     ),
 ];
 
+/// Figures about each shard, by its number.
+const SHARD: &[Row] = &[
+    (
+        "jindou_shard_holders",
+        "Connected servers that have the shard, this one included",
+    ),
+    (
+        "jindou_shard_bases",
+        "Bases of the shard that are on this server",
+    ),
+    (
+        "jindou_shard_bytes",
+        "Bytes of the shard's files on this server",
+    ),
+    (
+        "jindou_shard_requests_total",
+        "Messages with requests for the shard that were sent to other servers",
+    ),
+    (
+        "jindou_shard_requests_hedged_total",
+        "Those that were also sent to a second server, since the first one was slow",
+    ),
+    (
+        "jindou_shard_requests_failed_over_total",
+        "Those that another server got, since the first one failed",
+    ),
+];
+
+enum ShardFigure {
+    Counter(CounterVec),
+    Gauge(GaugeVec),
+}
+
+impl ShardFigure {
+    fn new(registry: &Registry, (name, help): Row) -> prometheus::Result<Self> {
+        let options = Opts::new(name, help);
+        Ok(match name.ends_with("_total") {
+            true => {
+                let counter = CounterVec::new(options, &["shard"])?;
+                registry.register(Box::new(counter.clone()))?;
+                Self::Counter(counter)
+            }
+            false => {
+                let gauge = GaugeVec::new(options, &["shard"])?;
+                registry.register(Box::new(gauge.clone()))?;
+                Self::Gauge(gauge)
+            }
+        })
+    }
+
+    fn set(&self, shard: u32, value: f64) {
+        let shard = shard.to_string();
+        match self {
+            Self::Counter(all) => {
+                let counter = all.with_label_values(&[&shard]);
+                counter.inc_by((value - counter.get()).max(0.0));
+            }
+            Self::Gauge(all) => all.with_label_values(&[&shard]).set(value),
+        }
+    }
+}
+
 enum Figure {
     Counter(Counter),
     Gauge(Gauge),
@@ -138,6 +201,8 @@ pub(crate) struct Figures {
     all: FxHashMap<&'static str, Figure>,
     /// Names of a replica and of its log's writer.
     names: Option<GaugeVec>,
+    /// In the order of [`SHARD`]; none without a shared log.
+    shards: Vec<ShardFigure>,
     /// Locked while values are read, so that two concurrent scrapes do not increase a counter twice.
     reading: Mutex<()>,
 }
@@ -171,8 +236,11 @@ impl Figures {
             registry.register(Box::new(names.clone()))?;
             prometheus::Result::Ok(names)
         });
+        let shards = if is_replica { SHARD } else { &[] };
+        let shards = shards.iter().map(|row| ShardFigure::new(registry, *row));
         Ok(Self {
             all,
+            shards: shards.collect::<prometheus::Result<_>>()?,
             names: names.transpose()?,
             reading: Mutex::default(),
         })
@@ -231,6 +299,25 @@ impl Figures {
         self.read_log(shared);
         self.read_merges(shared);
         self.read_replica(shared);
+        if let Some(replica) = shared.upkeep.replica() {
+            self.set_shards(&replica.shard_figures());
+        }
+    }
+
+    fn set_shards(&self, all: &[ShardFigures]) {
+        for of in all {
+            let values = [
+                of.holders as f64,
+                of.bases as f64,
+                of.bytes as f64,
+                of.asked.requests as f64,
+                of.asked.hedged as f64,
+                of.asked.failed_over as f64,
+            ];
+            for (figure, value) in self.shards.iter().zip(values) {
+                figure.set(of.shard, value);
+            }
+        }
     }
 
     fn read_log(&self, shared: &AppState) {

@@ -310,6 +310,18 @@ impl Base {
         self.manifest.snapshot.max(self.merged.number)
     }
 
+    /// Total length of the base's files in bytes, without manifests.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        let merged = self.manifest.merged.groups.iter();
+        let files = self
+            .manifest
+            .files
+            .iter()
+            .chain(merged.flat_map(|g| &g.files));
+        files.map(|(_, length)| length).sum()
+    }
+
     /// The revisions of the base's graphs. Files without any get them from what identifies their content: a load's from
     /// its epoch, which is the same in all shards and copies of it.
     pub(crate) fn revisions(&self) -> Revisions {

@@ -15,6 +15,18 @@ pub enum ClusterCommand {
         #[arg(long, value_name = "PLACE")]
         log: String,
     },
+    /// Begin a log with a store, and upload the store, without serving it. Servers with empty folders are then filled from the log.
+    Begin {
+        /// The store.
+        #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
+        store: PathBuf,
+        /// A new place for the log: s3://BUCKET/PREFIX or a directory.
+        #[arg(long, value_name = "PLACE")]
+        log: String,
+        /// Create the log alone: copies of the store, or of its shards, are given to the servers by other means.
+        #[arg(long)]
+        no_upload: bool,
+    },
     /// Say what a log lacks, if objects of it were lost, and which updates would be given up; with an option, repair it.
     Repair {
         /// The log: s3://BUCKET/PREFIX or a directory.

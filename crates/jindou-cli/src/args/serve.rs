@@ -62,6 +62,10 @@ pub struct Serve {
         default_value = "off"
     )]
     pub peer_reads: PeerReads,
+    /// With --log, for a sharded store: longest time for which files that a merge replaced are kept for queries that began
+    /// before it.
+    #[arg(long, default_value = "10m", value_name = "TIME", value_parser = parse_duration)]
+    pub base_patience: Duration,
     /// With --log: longest time for which queries are answered without contact to the log or the other servers.
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_duration)]
     pub max_staleness: Duration,

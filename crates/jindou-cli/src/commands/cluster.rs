@@ -5,7 +5,7 @@ use crate::args::{ClusterCommand, StartCluster};
 use crate::remote;
 use crate::say::say;
 use jindou::replica::{HeldShards, LogBeginning, LogServer, Repair, shards_in};
-use jindou::{Error, Result};
+use jindou::{Database, Error, Result};
 use jindou_model::units::grouped;
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +24,14 @@ pub fn run(a: &ClusterCommand) -> Result<ExitCode> {
     match a {
         ClusterCommand::Start(a) => start(a),
         ClusterCommand::Status { log } => status(log),
+        ClusterCommand::Begin {
+            store,
+            log,
+            no_upload,
+        } => {
+            say!("{}", jindou::replica::begin_log(log, store, !no_upload)?);
+            Ok(ExitCode::SUCCESS)
+        }
         ClusterCommand::Repair {
             log,
             write_log_json,
@@ -102,42 +110,37 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
     if !(1..=NAMES.len()).contains(&a.servers) {
         return Err(wrong(format!("use 1 to {} servers", NAMES.len())));
     }
-    let ports = ports(a.port, a.servers)?;
-    let (http, peers) = ports.split_at(a.servers);
-    let stop = stop_on_signal()?;
+    let names = &NAMES[..a.servers];
     let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
+    let parts = parts(a)?;
     fs::create_dir_all(&a.store).map_err(|e| Error::io(&a.store, e))?;
-    let shards = shards_in(&a.store)?;
-    if shards.is_none() && a.replicas > 1 {
-        return Err(wrong(
-            "--replicas is for stores that were loaded with --shards; each server of another store has all of it",
-        ));
-    }
-    let folder = |name: &str| match shards {
+    let folder = |name: &str| match parts {
         Some(_) => a.store.join("servers").join(name),
         None => a.store.join(name),
     };
-    let mut running = ServerProcesses(Vec::new());
-    let mut servers: Vec<_> = NAMES.iter().zip(http).zip(peers).collect();
-    // A log begins with the store of the first server.
-    let has_store = |name: &str| {
+    let has_store = |name: &&&str| {
         let entries = fs::read_dir(folder(name));
         entries.is_ok_and(|mut entries| entries.next().is_some())
     };
-    let first = servers.iter().position(|((name, _), _)| has_store(name));
-    if let Some(first) = first.filter(|_| shards.is_none()) {
-        servers[..=first].rotate_right(1);
+    let loaded = match parts {
+        Some(_) => Some(a.store.clone()),
+        None => names.iter().find(has_store).map(|name| folder(name)),
+    };
+    if let Some(loaded) = loaded
+        && !Database::is_copy_of_log(&loaded)
+        && jindou::replica::inspect(&a.log).is_err()
+    {
+        say!("{}", jindou::replica::begin_log(&a.log, &loaded, true)?);
     }
-    for (number, ((name, http), peer)) in (0..).zip(servers) {
+    let ports = ports(a.port, a.servers)?;
+    let (http, peers) = ports.split_at(a.servers);
+    let stop = stop_on_signal()?;
+    let mut running = ServerProcesses(Vec::new());
+    for (number, ((name, http), peer)) in names.iter().zip(http).zip(peers).enumerate() {
         let mut serve = Command::new(&program);
         serve.arg("serve");
-        if let Some(shards) = shards {
-            let part = HeldShards::Part {
-                number,
-                of: a.servers as u32,
-                replicas: a.replicas,
-            };
-            link_shards(&a.store, &folder(name), &part.among(shards)?)?;
+        if let Some(parts) = &parts {
+            link_shards(&a.store, &folder(name), &parts[number])?;
             serve.args(["--part", &format!("{number}/{}", a.servers)]);
             serve.args(["--replicas", &a.replicas.to_string()]);
         }
@@ -155,11 +158,30 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
             folder(name).display()
         );
         running.0.push(((*name).to_owned(), child));
-        if shards.is_none() && first.is_some() && running.0.len() == 1 {
-            wait_for_log(&a.log, &mut running, &stop);
-        }
     }
     watch(running, &stop)
+}
+
+/// The shards of each server; `None` for a store without shards.
+fn parts(a: &StartCluster) -> Result<Option<Vec<Vec<u32>>>> {
+    let Some(shards) = shards_in(&a.store)? else {
+        return match a.replicas {
+            1 => Ok(None),
+            _ => Err(wrong(
+                "--replicas is for stores that were loaded with --shards; each server of another store has all of it",
+            )),
+        };
+    };
+    let of = a.servers as u32;
+    let part = |number| {
+        let part = HeldShards::Part {
+            number,
+            of,
+            replicas: a.replicas,
+        };
+        part.among(shards)
+    };
+    (0..of).map(part).collect::<Result<_>>().map(Some)
 }
 
 /// Gives a server its shards of a loaded store, in a folder of its own. A store's files never change after they are
@@ -182,20 +204,15 @@ fn link_shards(store: &Path, own: &Path, shards: &[u32]) -> Result<()> {
                 link(&store.join(&name).join(&file), &own.join(&name).join(&file))?;
             }
         }
+        // By this file a store that was changed since its load is known to be the log's.
+        let begins = Path::new("replica").join("begins");
+        if store.join(&begins).exists() {
+            fs::create_dir_all(own.join("replica"))?;
+            link(&store.join(&begins), &own.join(&begins))?;
+        }
         fs::copy(store.join(CLUSTER), own.join(CLUSTER)).map(|_| ())
     };
     linked().map_err(|e| Error::io(own, e))
-}
-
-/// Waits until there is a log, or its first server has ended.
-fn wait_for_log(log: &str, running: &mut ServerProcesses, stop: &AtomicBool) {
-    let mut runs = || {
-        let mut children = running.0.iter_mut();
-        children.all(|(_, child)| matches!(child.try_wait(), Ok(None)))
-    };
-    while runs() && !stop.load(Ordering::SeqCst) && jindou::replica::inspect(log).is_err() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Names of servers over a log.
@@ -245,6 +262,10 @@ fn status(place: &str) -> Result<ExitCode> {
     match (state.bases.is_empty(), state.beginning) {
         (false, _) => {}
         (true, LogBeginning::Empty) => say!("bases: none yet; all groups are read at a start"),
+        (true, _) if state.without_base => say!(
+            "bases: none, since the log was begun without an upload; an empty folder cannot be filled: copy the store, or the server's \
+             shards, into it"
+        ),
         (true, _) => say!(
             "bases: none yet; servers with empty folders wait until the first server has uploaded its store"
         ),

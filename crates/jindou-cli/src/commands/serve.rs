@@ -293,6 +293,7 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
     let mut log = SharedLog::new(bucket, name);
     log.shards = shards;
     log.peer_reads = a.peer_reads.clone();
+    log.base_patience = a.base_patience;
     log.peer_address.clone_from(&a.peer_address);
     log.peer_listen.clone_from(&a.peer_listen);
     log.settings.max_staleness = a.max_staleness;

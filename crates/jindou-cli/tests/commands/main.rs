@@ -11,6 +11,7 @@ mod gpu;
 mod graphs;
 mod kept;
 mod operations;
+mod packaging;
 mod rdf;
 mod remote;
 mod repair;

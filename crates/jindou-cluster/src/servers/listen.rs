@@ -3,7 +3,7 @@
 
 use super::frame::{self, FrameKind, FramePart};
 use super::members::Accepted;
-use super::own::{Own, holdings_to_bytes};
+use super::own::Own;
 use super::{CHUNK, MAX_REQUEST, SILENCE};
 use crate::shards::{Reply, SearchTurns, ShardRequest, wire};
 use jindou_model::{Charge, Error, Holder, MemoryBudget, Result};
@@ -56,11 +56,11 @@ pub async fn serve(
     }
 }
 
-/// Announces what this server holds, now and whenever it changes.
+/// Announces what this server holds and reads, now and whenever it changes.
 async fn announce(own: &Own, out: &Sender<FramePart>) -> Option<()> {
     let mut changes = own.changes();
     loop {
-        let all = holdings_to_bytes(&own.holdings());
+        let all = own.announcement().to_bytes();
         reply(out, FrameKind::Holdings, 0, all).await?;
         if let Some(shelf) = own.shelf() {
             reply(out, FrameKind::Memory, 0, shelf.to_bytes()).await?;

@@ -3,9 +3,9 @@
 
 use super::dial::{Network, keep};
 use super::listen::{AdmittedAccess, serve};
-use super::own::{Holding, Own, ShardBases};
+use super::own::{BaseReader, Holding, Own, ShardBases};
 use super::peer::Peer;
-use super::routes::Routes;
+use super::routes::{RequestCounts, Routes};
 use crate::shards::{Reply, ShardClient, ShardRequest, post, post_through};
 use crate::transport::Transport;
 use jindou_graph::shard::{Blocks, BoundFar, Far, Posts};
@@ -31,6 +31,21 @@ pub struct Member {
     pub name: String,
     /// The bases that it has; `None` while it is not connected.
     pub holdings: Option<Vec<Holding>>,
+}
+
+/// Figures about a shard of a store, from this server's point of view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardFigures {
+    /// The shard.
+    pub shard: u32,
+    /// Connected servers that have it, this one included.
+    pub holders: usize,
+    /// Bases of it that are here.
+    pub bases: usize,
+    /// Bytes of its files here, of the newest base.
+    pub bytes: u64,
+    /// Requests for it to other servers.
+    pub asked: RequestCounts,
 }
 
 /// This server's shards, and the other servers of its log's list that have shards of the same store. Cheap to clone.
@@ -132,9 +147,23 @@ impl Members {
         self.0.own.newest()
     }
 
-    /// Stops to serve the bases before this one.
-    pub fn release_before(&self, base: u64) {
-        self.0.own.release_before(base);
+    /// Stops to serve a base.
+    pub fn release(&self, base: u64) {
+        self.0.own.release(base);
+    }
+
+    /// Numbers of the bases that this server serves, ascending.
+    #[must_use]
+    pub fn served(&self) -> Vec<u64> {
+        self.0.own.numbers()
+    }
+
+    /// The oldest base that queries and cursors read at this server or a connected one.
+    #[must_use]
+    pub fn oldest_in_use(&self) -> u64 {
+        let peers = self.0.peers();
+        let others = peers.iter().filter_map(|peer| peer.oldest_in_use());
+        others.fold(self.0.own.oldest_in_use(), u64::min)
     }
 
     /// Announces that the segments of a base are written, with each shard's result, which other servers may request.
@@ -146,6 +175,30 @@ impl Members {
     #[must_use]
     pub fn holdings(&self) -> Vec<Holding> {
         self.0.own.holdings()
+    }
+
+    /// Figures about each shard of the store; none before this server has a base.
+    #[must_use]
+    pub fn figures(&self) -> Vec<ShardFigures> {
+        let (own, members) = (&self.0.own, self.members());
+        let bases: Vec<ShardBases> = own.numbers().iter().filter_map(|&n| own.bases(n)).collect();
+        let one = |shard: u32| {
+            let here = bases.iter().filter_map(|b| b.get(shard as usize)?.as_ref());
+            let holds = |m: &&Member| {
+                let mut all = m.holdings.iter().flatten();
+                all.any(|h| h.is_open && h.shard == shard)
+            };
+            ShardFigures {
+                shard,
+                holders: members.iter().filter(holds).count()
+                    + usize::from(here.clone().count() > 0),
+                bases: here.clone().count(),
+                bytes: here.last().map_or(0, |base| base.file_bytes()),
+                asked: self.0.asked(shard),
+            }
+        };
+        let shards = bases.last().map_or(0, |bases| bases.len() as u32);
+        (0..shards).map(one).collect()
     }
 
     /// The other servers of the list.
@@ -183,11 +236,14 @@ impl Members {
         }
     }
 
-    /// The client of queries over a base.
+    /// The client of queries over a base. The base counts as read here while the client exists.
     #[must_use]
     pub fn client(&self, base: u64) -> Arc<dyn ShardClient> {
-        let routes = Arc::clone(&self.0);
-        Arc::new(BaseClient { routes, base })
+        Arc::new(BaseClient {
+            _reader: self.0.own.begin_reading(base),
+            routes: Arc::clone(&self.0),
+            base,
+        })
     }
 }
 
@@ -224,9 +280,7 @@ impl Members {
     /// Chooses a connected holder of each shard: this server if it has it. Returns the names, each with its length before
     /// it, and the servers.
     fn choose(&self) -> Result<(Vec<u8>, Chosen)> {
-        let own = self.0.own.holdings();
-        let newest = own.iter().filter(|h| h.is_open).map(|h| h.base).max();
-        let base = newest.unwrap_or(0);
+        let base = self.0.common_base();
         let shards = self.0.own.bases(base).map_or(0, |bases| bases.len());
         let cancel = CancelToken::new();
         let (mut names, mut servers) = (Vec::new(), Chosen::new());
@@ -236,8 +290,12 @@ impl Members {
                 false => Some(self.0.holder_of(base, shard, &cancel)?),
             };
             let name = server.as_ref().map_or(&*self.1, |peer| peer.name());
-            names.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
-            names.extend_from_slice(&name.as_bytes()[..name.len().min(u8::MAX.into())]);
+            let length = u8::try_from(name.len()).map_err(|_| Error::Shard {
+                shard,
+                message: "the name of its server is longer than 255 bytes".into(),
+            })?;
+            names.push(length);
+            names.extend_from_slice(name.as_bytes());
             servers.push(server);
         }
         Ok((names, servers))
@@ -309,6 +367,7 @@ impl Far for QueryFar {
 struct BaseClient {
     routes: Arc<Routes>,
     base: u64,
+    _reader: BaseReader,
 }
 
 impl Far for BaseClient {

@@ -26,8 +26,9 @@ mod reads;
 mod routes;
 
 pub use dial::{Network, Stream};
-pub use members::{Accepted, Member, Members};
+pub use members::{Accepted, Member, Members, ShardFigures};
 pub use own::{Holding, ShardBases};
+pub use routes::RequestCounts;
 
 use std::time::Duration;
 

@@ -5,10 +5,11 @@ use crate::shards::{Reply, ShardRequest, answer};
 use crate::transport::Transport;
 use jindou_graph::shard::Posts;
 use jindou_model::invariant::guarded;
-use jindou_model::sync::{read, write};
+use jindou_model::sync::{lock, read, write};
 use jindou_model::{Error, Result};
 use jindou_store::Base;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use tokio::sync::watch;
 
 /// The bases of a store's shards at one merge; `None` for shards that are elsewhere.
@@ -26,11 +27,22 @@ pub struct Holding {
     pub is_open: bool,
 }
 
+/// A server's announcement to the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
+    /// The oldest base that its queries and cursors read.
+    pub oldest_in_use: u64,
+    /// The bases that it has.
+    pub holdings: Vec<Holding>,
+}
+
 /// A server's own shards, and the runner of parts of queries at them. A base is served until it is released, so that
 /// queries that began before a merge can end.
 #[derive(Clone)]
 pub struct Own {
     state: Arc<RwLock<OwnState>>,
+    /// Number of readers here by base.
+    readers: Arc<Mutex<BTreeMap<u64, usize>>>,
     posts: Arc<OnceLock<Arc<dyn Posts>>>,
     shelf: Option<Arc<Shelf>>,
     changed: Arc<watch::Sender<()>>,
@@ -56,6 +68,7 @@ impl Own {
     pub fn new(transport: Option<Arc<dyn Transport>>) -> Self {
         Self {
             state: Arc::default(),
+            readers: Arc::default(),
             posts: Arc::default(),
             shelf: transport.map(|transport| Arc::new(Shelf::new(transport))),
             changed: Arc::new(watch::Sender::new(())),
@@ -81,18 +94,52 @@ impl Own {
         }
     }
 
-    /// Stops to serve the bases before this one.
-    pub fn release_before(&self, base: u64) {
-        write(&self.state).bases.retain(|(n, _)| *n >= base);
+    /// The files that peers may read.
+    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shelf.as_ref()
+    }
+
+    /// Stops to serve a base.
+    pub fn release(&self, base: u64) {
+        write(&self.state).bases.retain(|(n, _)| *n != base);
         if let Some(shelf) = &self.shelf {
-            shelf.release_before(base);
+            shelf.release(base);
         }
         self.changed.send_replace(());
     }
 
-    /// The files that peers may read.
-    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
-        self.shelf.as_ref()
+    /// Numbers of the bases that are served, ascending.
+    pub fn numbers(&self) -> Vec<u64> {
+        let state = read(&self.state);
+        state.bases.iter().map(|(number, _)| *number).collect()
+    }
+
+    /// The oldest base that is read here; the newest one that is served if none is.
+    pub fn oldest_in_use(&self) -> u64 {
+        let oldest = lock(&self.readers).keys().next().copied();
+        oldest.unwrap_or_else(|| self.numbers().last().copied().unwrap_or(0))
+    }
+
+    /// Counts a reader of a base, until the result is dropped.
+    pub fn begin_reading(&self, base: u64) -> BaseReader {
+        self.count(base, |readers| *readers += 1);
+        let own = self.clone();
+        BaseReader { own, base }
+    }
+
+    fn count(&self, base: u64, change: impl FnOnce(&mut usize)) {
+        let mut all = lock(&self.readers);
+        let before = all.keys().next().copied();
+        let readers = all.entry(base).or_default();
+        change(readers);
+        if *readers == 0 {
+            all.remove(&base);
+        }
+        let is_new = all.keys().next().copied() != before;
+        drop(all);
+        if is_new {
+            self.changed.send_replace(());
+        }
     }
 
     /// Announces that the segments of a base are written, with each shard's result, which other servers may request.
@@ -100,6 +147,14 @@ impl Own {
         let results = results.into_iter().map(|(shard, r)| (base, shard, r));
         write(&self.state).written = results.collect();
         self.changed.send_replace(());
+    }
+
+    /// This server's present announcement.
+    pub fn announcement(&self) -> Announcement {
+        Announcement {
+            oldest_in_use: self.oldest_in_use(),
+            holdings: self.holdings(),
+        }
     }
 
     /// The bases that this server has.
@@ -123,7 +178,7 @@ impl Own {
         open.chain(written).collect()
     }
 
-    /// Notified when the holdings change.
+    /// Notified when the announcement changes.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -203,22 +258,44 @@ impl Own {
     }
 }
 
-/// The bytes that announce holdings.
-pub fn holdings_to_bytes(holdings: &[Holding]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(holdings.len() * HOLDING);
-    for h in holdings {
-        out.extend_from_slice(&h.shard.to_le_bytes());
-        out.extend_from_slice(&h.base.to_le_bytes());
-        out.push(h.is_open.into());
+/// A reader of a base.
+pub struct BaseReader {
+    own: Own,
+    base: u64,
+}
+
+impl Drop for BaseReader {
+    fn drop(&mut self) {
+        self.own.count(self.base, |readers| *readers -= 1);
     }
-    out
+}
+
+impl Announcement {
+    /// The bytes that [`Self::parse`] reads.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = self.oldest_in_use.to_le_bytes().to_vec();
+        for h in &self.holdings {
+            out.extend_from_slice(&h.shard.to_le_bytes());
+            out.extend_from_slice(&h.base.to_le_bytes());
+            out.push(h.is_open.into());
+        }
+        out
+    }
+
+    /// The announcement in a message; `None` for other bytes.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let (oldest, holdings) = bytes.split_first_chunk()?;
+        Some(Self {
+            oldest_in_use: u64::from_le_bytes(*oldest),
+            holdings: holdings_of_bytes(holdings)?,
+        })
+    }
 }
 
 /// Bytes of one holding.
 const HOLDING: usize = 13;
 
-/// The holdings in an announcement; `None` for other bytes.
-pub fn holdings_of_bytes(bytes: &[u8]) -> Option<Vec<Holding>> {
+fn holdings_of_bytes(bytes: &[u8]) -> Option<Vec<Holding>> {
     let one = |bytes: &[u8]| {
         let (shard, rest) = bytes.split_first_chunk()?;
         let (base, rest) = rest.split_first_chunk()?;
@@ -246,12 +323,40 @@ mod tests {
             base,
             is_open,
         });
-        let bytes = holdings_to_bytes(&all);
-        assert_eq!(holdings_of_bytes(&bytes).as_deref(), Some(&all[..]));
-        assert_eq!(holdings_of_bytes(&[]), Some(Vec::new()));
-        assert_eq!(holdings_of_bytes(&bytes[1..]), None);
-        let mut bad = bytes;
+        for holdings in [all.to_vec(), Vec::new()] {
+            let announcement = Announcement {
+                oldest_in_use: 5,
+                holdings,
+            };
+            let bytes = announcement.to_bytes();
+            assert_eq!(Announcement::parse(&bytes), Some(announcement));
+            assert_eq!(Announcement::parse(&bytes[1..]), None);
+        }
+        let mut bad = 0u64.to_le_bytes().to_vec();
+        bad.extend([0; HOLDING]);
         *bad.last_mut().unwrap() = 2;
-        assert_eq!(holdings_of_bytes(&bad), None);
+        assert_eq!(Announcement::parse(&bad), None);
+    }
+
+    #[test]
+    fn the_oldest_base_in_use_is_announced() {
+        let own = Own::new(None);
+        own.serve(4, Arc::default());
+        own.serve(9, Arc::default());
+        assert_eq!(own.oldest_in_use(), 9);
+        let mut changes = own.changes();
+        let readers = [4, 9, 4].map(|base| own.begin_reading(base));
+        assert_eq!(own.announcement().oldest_in_use, 4);
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        let [one, other, last] = readers;
+        drop((one, other));
+        assert_eq!(own.oldest_in_use(), 4);
+        assert!(!changes.has_changed().unwrap());
+        drop(last);
+        assert_eq!(own.oldest_in_use(), 9);
+        assert!(changes.has_changed().unwrap());
+        own.release(4);
+        assert_eq!(own.numbers(), [9]);
     }
 }

@@ -1,7 +1,7 @@
 //! The asking side: one connection to a peer, dialled again whenever it ends, and the requests that wait on it.
 
 use super::frame::{self, FrameKind, FramePart};
-use super::own::{Holding, holdings_of_bytes};
+use super::own::{Announcement, Holding};
 use super::reads::{Offers, PeerReads, RemoteShard};
 use crate::transport::Transport;
 use jindou_model::sync::lock;
@@ -21,7 +21,7 @@ const MAX_REPLY: usize = 24 << 30;
 pub struct Peer {
     name: String,
     /// The last announcement.
-    holdings: Mutex<Vec<Holding>>,
+    announced: Mutex<Announcement>,
     /// Its files, where they can be read.
     reads: Mutex<Option<Arc<PeerReads>>>,
     state: Mutex<PeerState>,
@@ -158,7 +158,7 @@ impl Peer {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            holdings: Mutex::default(),
+            announced: Mutex::default(),
             reads: Mutex::default(),
             state: Mutex::new(PeerState::Down("it has not been reached yet".into())),
             next: AtomicU64::new(1),
@@ -180,21 +180,34 @@ impl Peer {
 
     /// True if the peer has this shard of this base.
     pub fn holds(&self, shard: u32, base: u64) -> bool {
-        let all = lock(&self.holdings);
-        all.iter()
+        let all = lock(&self.announced);
+        all.holdings
+            .iter()
             .any(|h| h.is_open && (h.shard, h.base) == (shard, base))
     }
 
     /// The last announcement; `None` while it is not connected.
     pub fn holdings(&self) -> Option<Vec<Holding>> {
         self.outstanding()?;
-        Some(lock(&self.holdings).clone())
+        Some(lock(&self.announced).holdings.clone())
+    }
+
+    /// The oldest base that it said last it reads; `None` while it is not connected.
+    pub fn oldest_in_use(&self) -> Option<u64> {
+        self.outstanding()?;
+        Some(lock(&self.announced).oldest_in_use)
+    }
+
+    /// The shards that it said last it has, connected or not.
+    pub fn last_shards(&self) -> Vec<u32> {
+        let all = lock(&self.announced);
+        all.holdings.iter().map(|h| h.shard).collect()
     }
 
     /// The error of a query that needs one of its shards, if the peer is not connected; `None` if it is connected or
     /// never had the shard.
     pub fn why_down(&self, shard: u32) -> Option<Error> {
-        let had = lock(&self.holdings).iter().any(|h| h.shard == shard);
+        let had = self.last_shards().contains(&shard);
         match &*lock(&self.state) {
             PeerState::Down(why) if had => Some(self.error(shard, why)),
             _ => None,
@@ -287,10 +300,10 @@ impl Peer {
         match frame.kind {
             FrameKind::Beat => return Ok(()),
             FrameKind::Holdings => {
-                let Some(all) = holdings_of_bytes(&frame.body).filter(|_| frame.last) else {
+                let Some(all) = Announcement::parse(&frame.body).filter(|_| frame.last) else {
                     return invalid("what it says about its shards cannot be read");
                 };
-                *lock(&self.holdings) = all;
+                *lock(&self.announced) = all;
                 return Ok(());
             }
             FrameKind::Memory => {

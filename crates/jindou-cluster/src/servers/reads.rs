@@ -53,8 +53,8 @@ pub struct Shelf {
 
 #[derive(Default)]
 struct ShelfState {
-    /// Bases before this one are withdrawn.
-    oldest: u64,
+    /// The bases that are served, in any order.
+    served: Vec<u64>,
     registered: Vec<Registered>,
 }
 
@@ -85,6 +85,7 @@ impl Shelf {
         bases: ShardBases,
         done: impl FnOnce() + Send + 'static,
     ) {
+        lock(&self.state).served.push(base);
         let shelf = Arc::clone(self);
         let register = move || {
             // The same base may have been served from other files before.
@@ -103,9 +104,9 @@ impl Shelf {
                     ),
                 }
             }
-            let oldest = lock(&shelf.state).oldest;
             // It may have been released meanwhile.
-            shelf.withdraw(|r| r.base < oldest);
+            let served = lock(&shelf.state).served.clone();
+            shelf.withdraw(|r| !served.contains(&r.base));
             done();
         };
         let thread = Builder::new().name("jindou-register".into());
@@ -114,10 +115,10 @@ impl Shelf {
         }
     }
 
-    /// Withdraws the bases before this one.
-    pub fn release_before(self: &Arc<Self>, base: u64) {
-        lock(&self.state).oldest = base;
-        self.withdraw(|r| r.base < base);
+    /// Withdraws a base.
+    pub fn release(self: &Arc<Self>, base: u64) {
+        lock(&self.state).served.retain(|served| *served != base);
+        self.withdraw(|r| r.base == base);
     }
 
     /// Offers some shards no longer, and releases their memory later.

@@ -6,10 +6,11 @@ use super::own::{Holding, Own};
 use super::peer::{Peer, PendingReply};
 use super::reads::RemoteShard;
 use crate::shards::{Reply, SearchTurns, ShardRequest, wire};
-use jindou_model::sync::{read, write};
+use jindou_model::sync::{lock, read, write};
 use jindou_model::{CancelToken, Error, Result};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 /// Time after which a request is sent to a second holder as well.
@@ -19,10 +20,27 @@ const HOLDER_WAIT: Duration = Duration::from_secs(2);
 /// Interval at which a waiting request looks for a holder.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Counts of the messages to other servers with requests for a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Number of all of them.
+    pub requests: u64,
+    /// Number of those sent to a second server, since the first one was slow.
+    pub hedged: u64,
+    /// Number of those sent to another server, since the first one failed.
+    pub failed_over: u64,
+}
+
 /// This server's shards, and its peers.
 pub struct Routes {
     pub own: Own,
     peers: RwLock<Vec<Arc<Peer>>>,
+    /// By shard: the peer that had it and is no longer in the list.
+    gone: RwLock<BTreeMap<u32, String>>,
+    /// By shard and base: since when no connected server has been found that has it.
+    missing: RwLock<BTreeMap<(u32, u64), Instant>>,
+    /// By shard.
+    asked: Mutex<BTreeMap<u32, RequestCounts>>,
     /// Changes with every choice, so that equally busy holders take turns.
     turn: AtomicUsize,
 }
@@ -67,6 +85,9 @@ impl Routes {
         Self {
             own,
             peers: RwLock::default(),
+            gone: RwLock::default(),
+            missing: RwLock::default(),
+            asked: Mutex::default(),
             turn: AtomicUsize::new(0),
         }
     }
@@ -76,6 +97,8 @@ impl Routes {
     }
 
     pub fn remove(&self, peer: &Arc<Peer>) {
+        let had = peer.last_shards().into_iter();
+        write(&self.gone).extend(had.map(|shard| (shard, peer.name().to_owned())));
         write(&self.peers).retain(|p| !Arc::ptr_eq(p, peer));
     }
 
@@ -86,6 +109,30 @@ impl Routes {
     /// A shard of a base, as it is read from the memory of a peer; `None` if it is not.
     pub fn remote(&self, shard: u32, base: u64) -> Option<Arc<RemoteShard>> {
         read(&self.peers).iter().find_map(|p| p.remote(shard, base))
+    }
+
+    /// Requests for a shard so far.
+    pub fn asked(&self, shard: u32) -> RequestCounts {
+        lock(&self.asked).get(&shard).copied().unwrap_or_default()
+    }
+
+    fn note(&self, shard: u32, change: impl FnOnce(&mut RequestCounts)) {
+        change(lock(&self.asked).entry(shard).or_default());
+    }
+
+    /// The newest base that is open here, and each shard of it at some connected server; otherwise the newest one here.
+    pub fn common_base(&self) -> u64 {
+        let (numbers, peers) = (self.own.numbers(), self.peers());
+        let is_common = |base: &&u64| {
+            let shards = self.own.bases(**base).map_or(0, |bases| bases.len() as u32);
+            let is_there = |shard| {
+                let holds = |p: &Arc<Peer>| p.outstanding().is_some() && p.holds(shard, **base);
+                self.own.holds(**base, shard) || peers.iter().any(holds)
+            };
+            (0..shards).all(is_there)
+        };
+        let common = numbers.iter().rev().find(is_common);
+        common.or(numbers.last()).copied().unwrap_or(0)
     }
 
     /// Replies to requests for shards of a base, in their order.
@@ -138,6 +185,8 @@ impl Routes {
             match self.receive(&mut round, one, &mut found) {
                 Ok(()) => {}
                 Err(e @ Error::Shard { .. }) if !round.is_final(&places) => {
+                    let shard = places.first().map_or(0, |&at| round.shard(at));
+                    self.note(shard, |asked| asked.failed_over += 1);
                     round.avoided.push((peer, Some(e)));
                     sent.extend(self.send(&round, &places, HOLDER_WAIT)?);
                 }
@@ -205,6 +254,7 @@ impl Routes {
                     ),
                 });
             }
+            self.note(shard, |asked| asked.requests += 1);
             let waiting = peer.send(shard, body)?;
             Ok(Sent {
                 peer,
@@ -230,7 +280,8 @@ impl Routes {
         self.holder(&round, shard, HOLDER_WAIT)
     }
 
-    /// The holder of a shard that has the fewest requests of this server to answer. Waits for one to appear.
+    /// The holder of a shard that has the fewest requests of this server to answer. Waits for one to appear; if others have
+    /// waited in vain, no longer than they, so that updates do not wait one after the other.
     ///
     /// # Errors
     /// [`Error::Shard`] if there is none; the token's error.
@@ -246,18 +297,54 @@ impl Routes {
             let fit = all.filter(|p| !round.avoids(p) && p.holds(shard, round.base));
             let fit = fit.filter_map(|p| Some((p.outstanding()?, p)));
             if let Some((_, peer)) = fit.min_by_key(|(outstanding, _)| *outstanding) {
+                self.found(shard, round.base);
                 return Ok(Arc::clone(peer));
             }
             round.cancel.check()?;
-            if begun.elapsed() >= patience {
+            // A holder that is only avoided is not missing.
+            let since = match round.avoided.is_empty() {
+                true => self.missing_since(shard, round.base),
+                false => begun,
+            };
+            if since.elapsed() >= patience {
                 return Err(self.no_holder(round, shard));
             }
             std::thread::sleep(LOOK);
         }
     }
 
+    /// Notes that a connected server has a shard of a base.
+    fn found(&self, shard: u32, base: u64) {
+        if !read(&self.missing).is_empty() {
+            write(&self.missing).remove(&(shard, base));
+        }
+    }
+
+    #[cold]
+    fn missing_since(&self, shard: u32, base: u64) -> Instant {
+        let mut missing = write(&self.missing);
+        // Nothing new is asked of bases that were released here.
+        let oldest = self.own.numbers().first().copied().unwrap_or(0);
+        missing.retain(|(_, of), _| *of >= oldest || *of == base);
+        *missing.entry((shard, base)).or_insert_with(Instant::now)
+    }
+
+    /// True if this server or another one has a later base of a shard and no longer this one.
+    fn is_released(&self, shard: u32, base: u64) -> bool {
+        let is_later = |h: &Holding| h.is_open && h.shard == shard && h.base > base;
+        let has_later = |p: &Arc<Peer>| p.holdings().is_some_and(|all| all.iter().any(is_later));
+        let own = self.own.numbers();
+        own.first().is_some_and(|oldest| *oldest > base)
+            || (own.last().is_some_and(|newest| *newest > base)
+                && self.peers().iter().any(has_later))
+    }
+
     #[cold]
     fn no_holder(&self, round: &Round<'_>, shard: u32) -> Error {
+        if self.is_released(shard, round.base) {
+            let message = "the query began before the last merge, whose files are no longer kept (--base-patience)".into();
+            return Error::Shard { shard, message };
+        }
         let failed = round.avoided.iter().rev().find_map(|(_, e)| e.as_ref());
         if let Some(Error::Shard { message, .. }) = failed {
             let message = message.clone();
@@ -268,9 +355,12 @@ impl Routes {
         let down = peers.iter().find_map(|p| p.why_down(shard));
         down.unwrap_or_else(|| Error::Shard {
             shard,
-            message: match peers.is_empty() {
-                true => "no other server is known that could hold it".into(),
-                false => "no server that is connected holds it".into(),
+            message: match (read(&self.gone).get(&shard), peers.is_empty()) {
+                (Some(name), _) => {
+                    format!("no server that is connected holds it; server {name} did, and is gone")
+                }
+                (None, true) => "no other server is known that could hold it".into(),
+                (None, false) => "no server that is connected holds it".into(),
             },
         })
     }
@@ -291,6 +381,10 @@ impl Routes {
                 .send(round, &sent.places, Duration::ZERO)
                 .unwrap_or_default();
             round.avoided.pop();
+            if !instead.is_empty() {
+                let shard = sent.places.first().map_or(0, |&at| round.shard(at));
+                self.note(shard, |asked| asked.hedged += 1);
+            }
         }
         let others = || !instead.is_empty() && instead.iter().all(|s| s.waiting.is_done());
         sent.waiting.park_until_done_or(others, round.cancel)?;

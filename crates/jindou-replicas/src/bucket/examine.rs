@@ -167,7 +167,7 @@ impl Bucket {
         findings
             .iter_mut()
             .for_each(|finding| finding.remedy.clone_from(&remedy));
-        if whole.is_none() && bases.is_empty() {
+        if whole.is_none() && bases.is_empty() && !identity.without_base {
             findings.push(Finding {
                 object: Name::Base(0).text(epoch),
                 what: "is missing, the store that the log began with, or was not uploaded yet"

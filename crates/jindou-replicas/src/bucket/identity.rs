@@ -18,6 +18,9 @@ pub struct Identity {
     pub epoch: u64,
     /// The state before the first group.
     pub beginning: Beginning,
+    /// True if that is not uploaded: each server was given a copy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_base: bool,
 }
 
 impl Identity {
@@ -27,6 +30,7 @@ impl Identity {
             format: FORMAT,
             epoch,
             beginning: Beginning::Changed,
+            without_base: false,
         }
     }
 }
@@ -296,7 +300,7 @@ impl Bucket {
     /// # Errors
     /// One sentence.
     pub async fn write_identity(&self, identity: Identity) -> Result<Identity, String> {
-        self.begin(identity.epoch, identity.beginning).await
+        self.begin_as(identity).await
     }
 
     /// Creates a log, unless one exists. Returns the identity of the log that exists afterwards.
@@ -305,10 +309,17 @@ impl Bucket {
     /// One sentence.
     pub async fn begin(&self, epoch: u64, beginning: Beginning) -> Result<Identity, String> {
         let mine = Identity {
-            format: FORMAT,
-            epoch,
             beginning,
+            ..Identity::of_store(epoch)
         };
+        self.begin_as(mine).await
+    }
+
+    /// Creates a log with this identity, unless one exists. Returns the identity of the log that exists afterwards.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(crate) async fn begin_as(&self, mine: Identity) -> Result<Identity, String> {
         let bytes = serde_json::to_vec(&mine).map_err(|e| e.to_string())?;
         let mut last = None;
         for _ in 0..ATTEMPTS {

@@ -88,6 +88,7 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
         match dial(&table, &name, &entry, lower).await {
             Ok(()) => (mean, well) = (AGAIN.0, Instant::now()),
             Err(failed) => {
+                table.refused(&name, version, failed.refused);
                 if failed.refused && well.elapsed() >= REFUSED {
                     table.pinned.stranger.notify_one();
                 }

@@ -255,6 +255,10 @@ impl Peers for Connections {
             self.0.spawn(dial::keep(self.0.clone(), name, changed));
         }
     }
+
+    fn is_refused(&self) -> bool {
+        self.0.is_refused()
+    }
 }
 
 impl Drop for Connections {

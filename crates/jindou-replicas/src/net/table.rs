@@ -45,6 +45,8 @@ struct Peer {
     room: Arc<Room>,
     /// True if this entry's process speaks another protocol version.
     foreign: bool,
+    /// True if it rejected this process's certificate when it was last dialled.
+    refuses: bool,
     told_unreachable: bool,
     told_too_large: bool,
 }
@@ -175,6 +177,7 @@ impl Table {
                 link: None,
                 room: Arc::new(Room::new(self.limits.room)),
                 foreign: false,
+                refuses: false,
                 told_unreachable: false,
                 told_too_large: false,
             };
@@ -261,6 +264,23 @@ impl Table {
         }
     }
 
+    /// Records whether a server rejected this process when it was dialled.
+    pub fn refused(&self, name: &ServerName, version: u64, refused: bool) {
+        let mut peers = self.lock();
+        if let Some(peer) = peers.of.get_mut(name)
+            && peer.version == version
+        {
+            peer.refuses = refused;
+        }
+    }
+
+    /// True if a server that is not connected rejects this process.
+    pub fn is_refused(&self) -> bool {
+        let peers = self.lock();
+        let mut all = peers.of.values();
+        all.any(|peer| peer.refuses && peer.link.is_none())
+    }
+
     /// Records that a server cannot be reached, and reports it once.
     pub fn unreachable(&self, name: &ServerName, version: u64, why: String) {
         let mut peers = self.lock();
@@ -330,6 +350,7 @@ impl Table {
             close: link.close.clone(),
         };
         peer.link = Some(link);
+        peer.refuses = false;
         peer.told_unreachable = false;
         Ok(joined)
     }
@@ -377,6 +398,7 @@ impl Peer {
         }
         self.entry = entry;
         self.version += 1;
+        self.refuses = false;
         self.told_unreachable = false;
         self.told_too_large = false;
         self.changed.notify_one();

@@ -6,15 +6,16 @@ use crate::store::Tiny;
 use crate::world::{Server, Way, World, limits};
 use jindou_replicas::simulate::{EPOCH, fingerprint};
 use jindou_replicas::{
-    Beginning, Bucket, Consistency, Hub, Name, Nobody, Options, Outcome, Report, Request,
-    RequestKey, Settings, Stopped, start,
+    Beginning, Bucket, Consistency, Hub, Message, Name, Nobody, Options, Outcome, Peers, Report,
+    Request, RequestKey, ServerEntry, ServerName, Settings, Stopped, Unready, start,
 };
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 pub fn settings() -> Settings {
     Settings {
@@ -109,6 +110,48 @@ async fn a_name_taken_over_is_found_out_over_tcp() {
     let ended = tokio::time::timeout(Duration::from_secs(60), task).await;
     assert_eq!(ended.unwrap().unwrap(), Err(Stopped::Replaced));
     assert!(!later.running.unwrap().1.is_finished());
+}
+
+/// Connections of a server that another one refuses until it is told otherwise.
+struct Refused(Arc<AtomicBool>);
+
+impl Peers for Refused {
+    fn send(&mut self, _: &ServerName, _: Message) {}
+    fn know(&mut self, _: &[ServerEntry]) {}
+    fn is_refused(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A server that others refuse may lack what they acknowledge, so its queries wait until it is accepted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_wait_until_the_other_servers_accept_this_one() {
+    let bucket = Bucket::new(Arc::new(InMemory::new()), "log", limits());
+    let other = ServerEntry {
+        name: "other".into(),
+        ..ServerEntry::default()
+    };
+    bucket.write_entry(&other).await.unwrap();
+    let (refused, (_incoming, incoming)) = (Arc::new(AtomicBool::new(true)), mpsc::channel(1));
+    let peers = Refused(Arc::clone(&refused));
+    let mut options = Options::new("one");
+    options.new_log = Some(EPOCH);
+    let started = start(Tiny::default(), bucket, peers, incoming, options).await;
+    let (handle, driver) = started.unwrap();
+    let _running = tokio::spawn(driver.run());
+    // Longer than the wait for servers that do not answer.
+    seconds(2.5).await;
+    let unready = || async { handle.status().await.unwrap().unready };
+    assert_eq!(unready().await, Some(Unready::Joining));
+    let read = {
+        let handle = handle.clone();
+        tokio::spawn(async move { handle.read(Consistency::Default).await.is_ok() })
+    };
+    seconds(0.2).await;
+    assert!(!read.is_finished());
+    refused.store(false, Ordering::SeqCst);
+    assert!(read.await.unwrap());
+    assert_ne!(unready().await, Some(Unready::Joining));
 }
 
 /// Updates of 32 MiB, at each server, while others go on: forwarded ones have outcomes, and all servers hear of each other.

@@ -68,6 +68,27 @@ async fn strangers_are_refused() {
     meet(&mut a, &mut b).await;
 }
 
+/// A server that has just started notices whether the others know it already.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_not_known_yet_notices_it() {
+    let mut a = Node::new("a", limits()).await;
+    let mut b = Node::new("b", limits()).await;
+    let entries = [a.entry.clone(), b.entry.clone()];
+    b.connections.know(&entries[1..]);
+    a.connections.know(&entries);
+    let begun = Stopwatch::start();
+    while !a.connections.is_refused() {
+        assert!(begun.elapsed() < SOON);
+        sleep(Duration::from_millis(10)).await;
+    }
+    b.connections.know(&entries);
+    meet(&mut a, &mut b).await;
+    assert!(!a.connections.is_refused());
+    // One that is gone does not refuse.
+    drop(b);
+    assert!(!a.connections.is_refused());
+}
+
 /// Strangers cause no more listings than a few, and then one every ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_cost_little() {

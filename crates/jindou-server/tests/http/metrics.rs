@@ -2,8 +2,12 @@
 //! dashboard name only metrics that exist.
 
 use crate::{MILLION, ask, options, serve, store, thousand, until};
+use jindou::parse::{Format, Sources};
 use jindou::replica::{Bucket, BucketLimits, SharedLog};
-use jindou::{BackupTarget, CancelToken, Database, Functions, OpenOptions, ServiceCaller, TakeRow};
+use jindou::{
+    BackupTarget, CancelToken, Database, Functions, LoadOptions, OpenOptions, Progress,
+    ServiceCaller, Sharding, TakeRow,
+};
 use jindou_server::{Server, TlsFiles};
 use jindou_testing::http::{connect, request, send};
 use std::collections::{BTreeMap, BTreeSet};
@@ -395,6 +399,16 @@ fn replica(log: &Path, folder: &Path, name: &str, port: Option<u16>) -> Server {
     Server::start(db.unwrap(), options().with_writable(true)).unwrap()
 }
 
+/// A server that has both shards of a store.
+fn server_of_shards(folder: &Path) -> Server {
+    let text = "<http://e/a> <http://e/p> 1 .";
+    let source = Sources::builder().text("data.ttl", text.as_bytes(), Format::Turtle);
+    let load = LoadOptions::default().with_sharding(Some(Sharding::new(2)));
+    let (source, progress) = (source.build().unwrap(), Progress::default());
+    Database::load(folder.join("shards"), &source, &load, &progress).unwrap();
+    replica(&folder.join("log-of-shards"), folder, "shards", None)
+}
+
 #[test]
 fn alerts_about_replicas_fire() {
     let folder = tempfile::tempdir().unwrap();
@@ -454,8 +468,10 @@ fn documents_alerts_and_the_dashboard_name_metrics_that_exist() {
     let own = scrape(&server);
     let log = folder.path().join("log");
     let other = scrape(&replica(&log, folder.path(), "one", None));
+    let of_shards = scrape(&server_of_shards(folder.path()));
     let mut known: BTreeSet<&str> = own.names();
     known.extend(other.names());
+    known.extend(of_shards.names());
     known.insert("jindou_tls_certificate_expiry_timestamp_seconds");
     let families: BTreeSet<String> = known
         .iter()

@@ -3,6 +3,7 @@
 use super::request::{self, SentChange};
 use crate::database::{Database, DatabaseState};
 use crate::update::{Changed, Held, UpdateOptions, UpdateReport, Verify, micros};
+use jindou_cluster::servers::ShardFigures;
 use jindou_cluster::shards::ShardClient;
 use jindou_engine::Hub;
 use jindou_model::invariant::guarded;
@@ -75,6 +76,14 @@ pub(super) trait LogFolder: Send + Sync {
     /// The open merge, if it should be committed now. `seen` is the time since which that is possible.
     fn due_commit(&self, _: &Snapshot, _: &mut Option<Instant>) -> Result<Option<DueCommit>> {
         Ok(None)
+    }
+
+    /// Drops what is kept for a while. Called regularly.
+    fn tidy(&self) {}
+
+    /// Figures about each shard of a sharded store.
+    fn shard_figures(&self) -> Vec<ShardFigures> {
+        Vec::new()
     }
 
     /// The shards that this server has.

@@ -1,6 +1,7 @@
 //! Changes that servers propose by themselves.
 //!
-//! - The commit of a merge by all servers of a sharded store: any of them may propose it, and it takes effect once.
+//! - The commit of a merge by all servers of a sharded store: any of them may propose it, and it takes effect once. Later,
+//!   the base that it replaces is released.
 //! - Freeing the ids of terms that no quad uses: the writer proposes it after each of its own merges. The merge is only
 //!   the occasion: the record of the change names the ids, so it does not matter which server has merged what.
 
@@ -16,7 +17,7 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Interval at which a server looks if a merge can be committed.
+/// Interval at which a server looks if a merge can be committed, or a base released.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time for which the others leave the proposal to the writer.
 const WRITER_FIRST: Duration = Duration::from_secs(2);
@@ -104,6 +105,7 @@ fn propose(db: &Database, seen: &mut Option<Instant>) -> Result<()> {
     let Some(replica) = db.replica() else {
         return Ok(());
     };
+    replica.folder.tidy();
     let snapshot = db.inner.writer.published();
     let due = replica.folder.due_commit(&snapshot, seen)?;
     let Some((base, result)) = due else {

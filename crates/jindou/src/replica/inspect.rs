@@ -11,6 +11,9 @@ pub struct LogContents {
     pub log: u64,
     /// The store that it began with.
     pub beginning: LogBeginning,
+    /// True if that was not uploaded on purpose ([`begin_log`](super::begin_log)), so that empty folders cannot be filled before
+    /// the first merge.
+    pub without_base: bool,
     /// The time at which it was begun.
     pub begun: Option<u64>,
     /// Number of groups that were neither trimmed nor put together into spans.
@@ -145,6 +148,7 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
             Beginning::Empty => LogBeginning::Empty,
             Beginning::Loaded(_) | Beginning::Changed => LogBeginning::Store,
         },
+        without_base: identity.without_base,
         begun: bucket.begun().await?,
         groups,
         newest: newest.max(bases.last().map_or(0, |base| base.number)),

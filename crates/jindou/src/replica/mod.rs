@@ -14,14 +14,17 @@
 //! | `commit` | what a server proposes after merges |
 //! | `notes` | what of the log is in a store directory |
 //! | `application` | changes and groups, as the driver hands them over |
+//! | `begin` | begins a log with a store |
 //! | `inspect` | what is in a log |
 //! | `restore` | stores of a log at points in time |
 //! | `repair` | logs that lost objects |
 //! | `sink` | a database's changes, on their way to the driver |
 //! | `request` | changes and answers as bytes |
 //! | `wait` | blocking calls of the driver |
+//! | `wire` | the connections to other servers |
 
 mod application;
+mod begin;
 mod commit;
 mod folder;
 mod inspect;
@@ -34,9 +37,12 @@ mod restore;
 mod shards;
 mod sink;
 mod wait;
+mod wire;
 
 pub use application::Told;
+pub use begin::begin_log;
 pub use inspect::{LogBase, LogBeginning, LogContents, LogServer, inspect};
+pub use jindou_cluster::servers::{RequestCounts, ShardFigures};
 pub use jindou_replicas::{
     Bucket, Consistency, FiguresNow as LogFigures, Limits as BucketLimits, Settings as LogSettings,
     Status as LogState, Unready,
@@ -53,12 +59,11 @@ use crate::update::{
 };
 use application::{Inner, LogFolder, Store};
 use folder::Folder;
-use jindou_cluster::servers::{Members, Network, Stream};
+use jindou_cluster::servers::Members;
 use jindou_cluster::shards::ShardClient;
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
 use jindou_replicas::{
-    Driver, Fresh, Handle, Message, Nobody, Options, Outcome, Peers, Refusal, Request, RequestKey,
-    ServerEntry, ServerName, net,
+    Driver, Fresh, Handle, Nobody, Options, Outcome, Refusal, Request, RequestKey, ServerName, net,
 };
 use jindou_store::directory::{Manifest, ManifestState};
 use jindou_store::shard::Cluster;
@@ -67,12 +72,12 @@ use request::{Asked, SentChange};
 use shards::ShardFolder;
 use std::fmt;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use wait::wait_for;
+use wire::{LogNetwork, STREAMS, Wire};
 
 /// The log of a store that several servers keep.
 #[derive(Clone)]
@@ -98,6 +103,9 @@ pub struct SharedLog {
     pub shards: HeldShards,
     /// How this server reads the memory of others that have shards of the same store, and they its own.
     pub peer_reads: PeerReads,
+    /// Longest time for which this server keeps the files of its shards that a merge replaced, for queries and cursors
+    /// that began before it.
+    pub base_patience: Duration,
     /// True if queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
     /// threads must not block sets it to false and calls [`Replica::ready_for`].
     pub queries_wait: bool,
@@ -123,6 +131,7 @@ impl SharedLog {
             peer_listen: None,
             shards: HeldShards::InFolder,
             peer_reads: PeerReads::Off,
+            base_patience: Duration::from_secs(600),
             queries_wait: true,
             keeps_terms: false,
         }
@@ -285,6 +294,12 @@ impl Replica {
         self.folder.client()
     }
 
+    /// Figures about each shard of a sharded store; none for another store.
+    #[must_use]
+    pub fn shard_figures(&self) -> Vec<ShardFigures> {
+        self.folder.shard_figures()
+    }
+
     /// Announces to the other servers that this one is stopping, so that another one becomes the writer.
     pub async fn drain(&self) {
         self.handle.drain().await;
@@ -368,32 +383,6 @@ fn random() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let [a, b] = [0, 1].map(|n| RandomState::new().hash_one(n));
     u128::from(a) << 64 | u128::from(b)
-}
-
-/// The connection to other servers.
-enum Wire {
-    Alone(Nobody),
-    Connected(net::Connections),
-}
-
-impl Peers for Wire {
-    fn send(&mut self, to: &ServerName, message: Message) {
-        match self {
-            Self::Alone(peers) => peers.send(to, message),
-            Self::Connected(peers) => peers.send(to, message),
-        }
-    }
-
-    fn know(&mut self, servers: &[ServerEntry]) {
-        match self {
-            Self::Alone(peers) => peers.know(servers),
-            Self::Connected(peers) => peers.know(servers),
-        }
-    }
-
-    fn connects(&self) -> bool {
-        matches!(self, Self::Connected(_))
-    }
 }
 
 /// Opens the folder of a store that follows a shared log; it is filled if it is empty.
@@ -504,7 +493,7 @@ fn take_folder(
             dir.display()
         )));
     }
-    let folder = ShardFolder::take(dir, log, (options, runtime), merge, members.clone())?;
+    let folder = ShardFolder::take(dir, (log, merge), (options, runtime), members.clone())?;
     Ok(Arc::new(folder))
 }
 
@@ -586,24 +575,6 @@ async fn check_choice(log: &SharedLog) -> Result<(), String> {
             let has_address = log.peer_address.is_some();
             shards::check_address(count, &held, has_address).map_err(|e| e.to_string())
         }
-    }
-}
-
-/// Connections of other servers that may wait to be served.
-const STREAMS: usize = 64;
-
-/// The servers of the log's list, as servers of shards reach them.
-struct LogNetwork(net::Streams);
-
-impl Network for LogNetwork {
-    fn servers(&self) -> Vec<String> {
-        let servers = self.0.servers();
-        servers.iter().map(|name| name.to_string()).collect()
-    }
-
-    fn dial(&self, name: &str) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send>> {
-        let (streams, name) = (self.0.clone(), ServerName::from(name));
-        Box::pin(async move { streams.dial(&name).await })
     }
 }
 

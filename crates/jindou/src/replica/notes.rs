@@ -4,6 +4,7 @@
 //! replica/B-N.jd  for snapshot N of base B: the log, the newest group in the snapshot, the requests that it knows
 //! replica/B-N.merge  the results of this server's shards in the merge that made base N
 //! replica/begins  the log that this store begins if there is none
+//! replica/shards  the id epoch of the load, and the shards that this server had when it was last open
 //! ```
 //!
 //! A note is written before the manifest names the snapshot, so that whichever manifest a crash leaves has its note.
@@ -22,6 +23,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: &[u8; 8] = b"JDREPL1\n";
 /// File with the random number of the log that is created from this store if there is none yet.
 const BEGINS: &str = "begins";
+/// File with the shards of a server.
+const SHARDS: &str = "shards";
 
 /// The notes of a store directory.
 pub(super) struct Notes {
@@ -80,6 +83,47 @@ impl Notes {
         let log = random();
         write_durably(&path, format!("{log:016x}\n").as_bytes())?;
         Ok(log)
+    }
+
+    /// The shards of this load that this server had; none without a note.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]; [`Error::Io`].
+    pub(super) fn shards(&self, epoch: u64) -> Result<Vec<u32>> {
+        let path = self.dir.join(REPLICA).join(SHARDS);
+        let bytes = match private::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io(path, e)),
+        };
+        let numbers = || {
+            let text = std::str::from_utf8(&bytes).ok()?;
+            let mut all = text.split_ascii_whitespace();
+            let of = u64::from_str_radix(all.next()?, 16).ok()?;
+            let shards: Vec<u32> = all.map(|n| n.parse().ok()).collect::<Option<_>>()?;
+            Some((of, shards))
+        };
+        match numbers() {
+            Some((of, shards)) if of == epoch => Ok(shards),
+            Some(_) => Ok(Vec::new()),
+            None => Err(Error::damaged(
+                path,
+                "damaged: it says which shards this server has; remove it, or name them with --shards",
+            )),
+        }
+    }
+
+    /// Notes the shards that this server has.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn set_shards(&self, epoch: u64, shards: &[u32]) -> Result<()> {
+        if matches!(self.shards(epoch), Ok(noted) if noted == shards) {
+            return Ok(());
+        }
+        let shards = shards.iter().map(|s| format!(" {s}")).collect::<String>();
+        let path = self.folder()?.join(SHARDS);
+        write_durably(&path, format!("{epoch:016x}{shards}\n").as_bytes())
     }
 
     /// The log, and what of it is in this snapshot of a base; `None` without a note.
@@ -141,7 +185,8 @@ impl Notes {
         let kept = note_path(&self.dir, base, snapshot).with_extension("");
         let entries = std::fs::read_dir(self.dir.join(REPLICA));
         for entry in entries.into_iter().flatten().flatten() {
-            if entry.path().with_extension("") != kept {
+            let is_of_state = entry.file_name() != SHARDS;
+            if is_of_state && entry.path().with_extension("") != kept {
                 let _ = std::fs::remove_file(entry.path());
             }
         }

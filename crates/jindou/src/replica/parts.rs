@@ -44,8 +44,18 @@ impl Parts {
             }
             *until = Some(now);
         }
-        all.retain(|(_, replaced)| replaced.is_none_or(|at| now.duration_since(at) < KEPT));
         all.push_back((snapshot.clone(), None));
+        drop(all);
+        self.forget_old();
+    }
+
+    /// Drops the snapshots that were replaced a while ago, which keep their bases in use.
+    pub(super) fn forget_old(&self) {
+        let is_kept = |at: &Option<Instant>| at.is_none_or(|at| at.elapsed() < KEPT);
+        let mut all = sync::lock(&self.published);
+        while all.front().is_some_and(|(_, replaced)| !is_kept(replaced)) {
+            all.pop_front();
+        }
     }
 }
 

@@ -132,7 +132,7 @@ pub fn repair(place: &str, how: Repair<'_>) -> Result<String> {
     }
 }
 
-fn threads() -> Result<tokio::runtime::Runtime> {
+pub(super) fn threads() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("jindou-log")
@@ -141,7 +141,7 @@ fn threads() -> Result<tokio::runtime::Runtime> {
         .map_err(|e| Error::Usage(format!("no threads to read the log: {e}")))
 }
 
-fn failed(place: &str, failure: Failure) -> Error {
+pub(super) fn failed(place: &str, failure: Failure) -> Error {
     Error::io(place, std::io::Error::other(failure))
 }
 

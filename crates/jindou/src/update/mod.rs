@@ -66,9 +66,7 @@ pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 #[cfg(feature = "replicas")]
-pub(crate) use {
-    change::Changed, merge::FileLayer, shards::open_part, transaction::ChangeCounts,
-};
+pub(crate) use {change::Changed, merge::FileLayer, shards::open_part, transaction::ChangeCounts};
 
 use crate::database::{Database, guarded};
 use crate::options::DatasetChoice;

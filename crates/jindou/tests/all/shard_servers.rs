@@ -6,10 +6,14 @@ use crate::updates::{Model, random_request};
 use jindou::replica::{self, Bucket, BucketLimits, Consistency, HeldShards, PeerReads, SharedLog};
 use jindou::{
     Answer, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions, Progress,
-    QueryOptions, RestoreTo, ResultFormat, ResultWriter, ShardMode, Sharding, UpdateOptions, Verify,
+    QueryOptions, RestoreTo, ResultFormat, ResultWriter, ShardMode, Sharding, UpdateOptions,
+    Verify,
 };
-use jindou_store::shard::shard_folder;
-use jindou_testing::Rng;
+use jindou_cluster::servers::Members;
+use jindou_cluster::shards::ShardRequest;
+use jindou_model::Direction;
+use jindou_store::shard::{Cluster, open_shards, shard_folder};
+use jindou_testing::{Rng, Stopwatch};
 use oxrdf::Quad;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,11 +22,28 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Servers with numbers and names, their folders, and the log.
-struct Servers {
+pub(crate) struct Servers {
     dir: TempDir,
     shards: u32,
-    reads: PeerReads,
+    options: ServerOptions,
     open: Vec<Option<Database>>,
+}
+
+/// Options of all servers.
+#[derive(Clone)]
+pub(crate) struct ServerOptions {
+    pub(crate) base_patience: Duration,
+    /// How the servers read each other's memory.
+    pub(crate) reads: PeerReads,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            base_patience: Duration::from_secs(600),
+            reads: PeerReads::Off,
+        }
+    }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -37,20 +58,23 @@ impl Servers {
     /// Loads a store in shards with blocks of one id, and starts `count` servers, each of which has the files of its
     /// shards alone.
     fn start(text: &str, shards: u32, count: u32, replicas: u32) -> Self {
-        Self::start_with(text, [shards, count, replicas], PeerReads::Off)
+        Self::start_with(text, [shards, count, replicas], ServerOptions::default())
     }
 
-    /// As [`Self::start`], with lists read from other servers' memory.
-    fn start_with(text: &str, [shards, count, replicas]: [u32; 3], reads: PeerReads) -> Self {
+    pub(crate) fn start_with(
+        text: &str,
+        [shards, count, replicas]: [u32; 3],
+        options: ServerOptions,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let loaded = dir.path().join("loaded");
         let sharding = Sharding::new(shards).with_block_shift(Some(0));
-        let options = LoadOptions::default().with_sharding(Some(sharding));
-        Database::load(&loaded, &turtle(text), &options, &Progress::default()).unwrap();
+        let load = LoadOptions::default().with_sharding(Some(sharding));
+        Database::load(&loaded, &turtle(text), &load, &Progress::default()).unwrap();
         let mut servers = Self {
             dir,
             shards,
-            reads,
+            options,
             open: Vec::new(),
         };
         for number in 0..count {
@@ -94,7 +118,8 @@ impl Servers {
         let mut log = SharedLog::new(bucket, format!("server-{number}"));
         log.peer_address = Some("127.0.0.1:0".into());
         log.shards = shards;
-        log.peer_reads = self.reads.clone();
+        log.base_patience = self.options.base_patience;
+        log.peer_reads = self.options.reads.clone();
         log.told = Arc::new(move |text| println!("server-{number}: {text}"));
         let options = OpenOptions::default()
             .with_log(log)
@@ -136,7 +161,7 @@ impl Servers {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Database> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Database> {
         self.open.iter().flatten()
     }
 }
@@ -253,7 +278,13 @@ fn lists_are_read_from_memory_while_the_store_changes() {
         );
     }
     let oracle = Database::in_memory_from(&turtle(&text), &UpdateOptions::default()).unwrap();
-    let servers = Servers::start_with(&text, [2, 2, 1], PeerReads::Files);
+    let servers = {
+        let options = ServerOptions {
+            reads: PeerReads::Files,
+            ..ServerOptions::default()
+        };
+        Servers::start_with(&text, [2, 2, 1], options)
+    };
     let query = "SELECT * { ?a <http://e/p> ?b . ?b <http://e/q> ?c . ?c <http://e/p> ?d }";
     // Summaries come after the first requests.
     let reads = |server: &Database| {
@@ -372,6 +403,12 @@ fn shards_come_from_the_log() {
     );
     servers.open[0] = Some(servers.joined(0, HeldShards::InFolder));
     assert_eq!(replicas::quads(servers.of(0)), replicas::quads(&oracle));
+    // So is one that is gone.
+    servers.stop(0);
+    std::fs::remove_dir_all(&shard).unwrap();
+    servers.open[0] = Some(servers.joined(0, HeldShards::InFolder));
+    assert!(shard.join(jindou_store::directory::MANIFEST).exists());
+    assert_eq!(replicas::quads(servers.of(0)), replicas::quads(&oracle));
     // A moment of the past.
     let restored = servers.dir.path().join("restored");
     let log = servers.dir.path().join("log");
@@ -449,6 +486,106 @@ fn check_query(server: &Database, model: &Model, rng: &mut Rng, at: &str) {
     }
 }
 
+/// A cursor over two shards that reads its first rows, then the store is merged twice, then it reads the others. Returns
+/// their number.
+fn rows_over_merges(base_patience: Duration) -> jindou::Result<usize> {
+    let lines = (0..PAIRS).map(|n| {
+        format!(
+            "<http://e/a{n}> <http://e/p0> <http://e/b{n}> . <http://e/b{n}> <http://e/p1> {n} .\n"
+        )
+    });
+    let options = ServerOptions {
+        base_patience,
+        ..ServerOptions::default()
+    };
+    let servers = Servers::start_with(&lines.collect::<String>(), [2, 2, 1], options);
+    let in_place = QueryOptions::default()
+        .with_threads(1)
+        .with_shard_mode(ShardMode::InPlace);
+    let text = "SELECT * { ?a <http://e/p0> ?b . ?b <http://e/p1> ?n }";
+    let mut cursor = servers.of(0).cursor(text, &in_place)?;
+    let mut rows = cursor.next_batch()?.map_or(0, |batch| batch.rows());
+    for n in 0..2 {
+        change(servers.of(0), n)?;
+        let merge = (MergeOptions::default(), Progress::default());
+        servers.of(0).merge(&merge.0, &merge.1)?;
+    }
+    // Bases that nothing needs any more are released meanwhile.
+    std::thread::sleep(Duration::from_millis(500));
+    while let Some(batch) = cursor.next_batch()? {
+        rows += batch.rows();
+    }
+    Ok(rows)
+}
+
+/// More rows than a cursor reads ahead.
+const PAIRS: usize = 60_000;
+
+#[test]
+fn a_base_is_kept_while_a_query_reads_it_and_no_longer_than_allowed() {
+    assert_eq!(rows_over_merges(Duration::from_secs(600)).unwrap(), PAIRS);
+    let error = rows_over_merges(Duration::ZERO).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Shard { .. }), "{text}");
+    assert!(text.contains("began before the last merge"), "{text}");
+}
+
+/// A server that has one of two shards of one base.
+#[test]
+fn requests_for_what_a_server_does_not_have_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    let sharding = Sharding::new(2).with_block_shift(Some(0));
+    let load = LoadOptions::default().with_sharding(Some(sharding));
+    Database::load(&dir, &turtle(LOADED), &load, &Progress::default()).unwrap();
+    let cluster = Cluster::read(&dir).unwrap().unwrap();
+    let bases = open_shards(&dir, &cluster).unwrap();
+    let members = Members::new("one", None);
+    members.serve(0, Arc::new(vec![Some(Arc::clone(&bases[0])), None]));
+    let ask = |base: u64, shard: u32, key: u32| {
+        let request = ShardRequest::Degrees {
+            predicate: 0,
+            direction: Direction::Out,
+            keys: vec![key],
+        };
+        let client = members.client(base);
+        match client.ask(&[(shard, request)], &CancelToken::new()) {
+            Ok(_) => None,
+            Err(Error::Shard { shard: of, message }) => Some((of, message)),
+            Err(e) => panic!("{e}"),
+        }
+    };
+    let terms = 1..=cluster.terms as u32;
+    let refused: Vec<_> = terms.clone().filter_map(|key| ask(0, 0, key)).collect();
+    // Half of the ids are the other shard's.
+    assert!(
+        !refused.is_empty() && refused.len() < terms.count(),
+        "{refused:?}"
+    );
+    for (shard, message) in refused {
+        assert_eq!(shard, 0);
+        assert!(message.contains("which it does not own"), "{message}");
+    }
+    for (base, shard) in [(0, 1), (0, 9), (7, 0)] {
+        let (of, message) = ask(base, shard, 1).unwrap();
+        // The first one waited for a server. Others need not wait again.
+        let again = Stopwatch::start();
+        for _ in 0..8 {
+            ask(base, shard, 1).unwrap();
+        }
+        assert!(again.elapsed() < Duration::from_secs(5));
+        assert_eq!(of, shard);
+        assert!(
+            message.contains("no other server is known that could hold it"),
+            "{message}"
+        );
+    }
+    members.release(0);
+    members.serve(3, Arc::new(vec![Some(Arc::clone(&bases[0])), None]));
+    let (_, message) = ask(0, 0, 1).unwrap();
+    assert!(message.contains("began before the last merge"), "{message}");
+}
+
 /// The number of shards that ran a part of a query.
 fn parts(server: &Database) -> usize {
     let options = QueryOptions::default()
@@ -475,7 +612,11 @@ fn random_servers(seed: u64, steps: usize) {
         0 => PeerReads::Files,
         _ => PeerReads::Off,
     };
-    let mut servers = Servers::start_with(&lines, [shards, 3, 2], reads);
+    let options = ServerOptions {
+        reads,
+        ..ServerOptions::default()
+    };
+    let mut servers = Servers::start_with(&lines, [shards, 3, 2], options);
     let options = UpdateOptions::default().with_threads(1);
     for step in 0..steps {
         let at = format!("seed {seed}, step {step}");

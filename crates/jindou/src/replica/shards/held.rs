@@ -1,5 +1,6 @@
 //! The choice of the shards that a server has.
 
+use crate::replica::notes::Notes;
 use jindou_model::{Error, Result};
 use jindou_store::shard::{Cluster, shard_folder};
 use std::path::Path;
@@ -41,16 +42,19 @@ impl HeldShards {
         }
     }
 
-    /// The shards' numbers in a folder with the store or a part of it, ascending.
+    /// The shards' numbers in a folder with the store or a part of it, ascending. Without the operator's choice they are those
+    /// in the folder, and those that were there before.
     ///
     /// # Errors
     /// Those of [`Self::among`].
     pub(super) fn resolve(&self, dir: &Path, cluster: &Cluster) -> Result<Vec<u32>> {
         let all = 0..cluster.shards;
         match self {
-            Self::InFolder => Ok(all
-                .filter(|&s| dir.join(shard_folder(s)).exists())
-                .collect()),
+            Self::InFolder => {
+                let before = Notes::of(dir).shards(cluster.epoch)?;
+                let is_here = |s: &u32| dir.join(shard_folder(*s)).exists();
+                Ok(all.filter(|s| before.contains(s) || is_here(s)).collect())
+            }
             chosen => chosen.among(cluster.shards),
         }
     }

@@ -6,7 +6,7 @@ use jindou_cluster::servers::Holding;
 use jindou_log::{Directory, Files};
 use jindou_model::{Error, Invariant, Progress, Result, private};
 use jindou_replicas::Base as LogBase;
-use jindou_store::directory::BaseLocation;
+use jindou_store::directory::{BaseLocation, MANIFEST, NEXT_MANIFEST};
 use jindou_store::shard::{Cluster, shard_folder};
 use jindou_store::{Base, MergeCommitted, ShardFiles, ShardMerge, ShardResult, Snapshot};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,6 @@ impl ShardFolder {
         let others = self.others(&base)?;
         let mut state = self.state();
         state.report = merging.report().clone();
-        state.previous = merging.before().number();
         state.done = Some((Arc::new(merging), others));
         Ok(())
     }
@@ -148,6 +147,7 @@ impl ShardFolder {
     ) -> Result<(Snapshot, Vec<u8>)> {
         let number = committed.merged;
         if head.base().number() >= number {
+            self.check_own(committed)?;
             return head.commit_merge(committed);
         }
         let begun = Instant::now();
@@ -157,6 +157,7 @@ impl ShardFolder {
             let done = state.done.clone();
             if let Some((merging, others)) = done.filter(|(m, _)| m.base().number() == number) {
                 drop(state);
+                self.check_own(committed)?;
                 return merging.rebase_shards(head, others)?.commit_merge(committed);
             }
             if !waits || begun.elapsed() >= OWN_FILES {
@@ -170,6 +171,35 @@ impl ShardFolder {
             let waited = self.changed.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Checks that this server's shards of a base are those that the log committed. If one is not, it is received again at the
+    /// next start.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]; [`Error::Io`].
+    fn check_own(&self, committed: &MergeCommitted) -> Result<()> {
+        for (shard, own) in self.read_results(committed.merged)? {
+            if committed.shards.get(shard as usize) == Some(&own) {
+                continue;
+            }
+            let folder = self.dir.join(shard_folder(shard));
+            // Without its manifest a shard is not there.
+            for name in [MANIFEST, NEXT_MANIFEST] {
+                match std::fs::remove_file(folder.join(name)) {
+                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(Error::io(folder.join(name), e));
+                    }
+                    _ => {}
+                }
+            }
+            return Err(Error::damaged(
+                folder,
+                "its files of the last merge are not those of the other servers; start the server again, and it receives the shard \
+                 from the log",
+            ));
+        }
+        Ok(())
     }
 
     /// The result of the open merge, once each shard of its base is complete at a server, and at all servers

@@ -11,6 +11,7 @@
 
 mod held;
 mod merge;
+mod old;
 mod receive;
 
 pub use held::{HeldShards, shards_in};
@@ -22,7 +23,7 @@ use super::parts::Parts;
 use super::{SharedLog, Told};
 use crate::runtime::Runtime;
 use crate::update::{Held, OpenOptions, Trust, Verify, shard_hub};
-use jindou_cluster::servers::{Members, ShardBases};
+use jindou_cluster::servers::{Members, ShardBases, ShardFigures};
 use jindou_cluster::shards::{ShardClient, ShardSession, snapshot_of_shard};
 use jindou_dictionary::index::Indexes;
 use jindou_engine::Hub;
@@ -37,10 +38,11 @@ use jindou_store::shard::{
 };
 use jindou_store::{Base, MergeCommitted, MergeOptions, MergePlan, MergeReport, Merging, Snapshot};
 use merge::result_to_bytes;
+use old::OldBases;
 use receive::{INCOMING, ReceivedShards};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A store directory with some shards of a store.
 pub(super) struct ShardFolder {
@@ -53,6 +55,8 @@ pub(super) struct ShardFolder {
     indexes: Indexes,
     verify: Verify,
     merge: MergeOptions,
+    /// Longest time for which a base is kept that a merge replaced.
+    base_patience: Duration,
     members: Members,
     parts: Parts,
     hub: Hub,
@@ -78,14 +82,14 @@ struct State {
     newest: Option<(Arc<Base>, u64)>,
     /// Id epoch of the log.
     log: Option<u64>,
-    /// Number of the newest base whose merge is committed and that snapshots are over.
-    used: u64,
     /// The last group of a base that was committed since that was last asked for.
     committed_group: Option<u64>,
     /// The merge that is complete here and not published yet, and the way from this server's base to the others.
     done: Option<(Arc<Merging>, Arc<dyn OtherShards>)>,
-    /// Number of the base before the newest, which queries may still read.
-    previous: u64,
+    /// Number of the base that queries read which begin now.
+    current: u64,
+    /// The bases before that one.
+    old: OldBases,
     /// Results of all shards of the merge that is committed, from the log.
     committed: Option<MergeCommitted>,
     /// Report of the last merge here.
@@ -101,9 +105,8 @@ impl ShardFolder {
     /// [`Error::InUse`]; those of [`HeldShards::resolve`]; [`Error::Io`].
     pub(super) fn take(
         dir: &Path,
-        log: &SharedLog,
+        (log, merge): (&SharedLog, MergeOptions),
         (options, runtime): (&OpenOptions, &Runtime),
-        merge: MergeOptions,
         members: Members,
     ) -> Result<Self> {
         let shards = &log.shards;
@@ -129,6 +132,7 @@ impl ShardFolder {
             indexes: options.indexes.clone(),
             verify: options.verify,
             merge,
+            base_patience: log.base_patience,
             members,
             parts,
             hub,
@@ -201,6 +205,7 @@ impl ShardFolder {
         let place = BaseLocation::find(&self.dir)?.number();
         let note = self.notes.read(place, cluster.merged)?;
         let group = note.as_ref().map_or(0, |(_, base)| base.number);
+        self.notes.set_shards(cluster.epoch, &held)?;
         self.state().held = held;
         let own = self.serve(Arc::new(bases), cluster.merged, group);
         let results = self.read_results(cluster.merged)?;
@@ -238,6 +243,22 @@ impl ShardFolder {
         self.state().newest = Some((Arc::clone(&own), group));
         own
     }
+}
+
+/// The files of a shard in a store directory.
+///
+/// # Errors
+/// Those of [`manifest_of`]; [`Error::Io`].
+pub(super) fn files_of_shard(
+    dir: &Path,
+    cluster: &Cluster,
+    shard: u32,
+) -> Result<Arc<dyn BaseFiles>> {
+    let mut names = manifest_of(dir, cluster, shard)?.names();
+    // A crash may have left the manifest under its other name.
+    names.insert(MANIFEST.to_owned());
+    let folder = dir.join(shard_folder(shard));
+    Ok(Arc::new(OpenFiles::open(&folder, names, 0)?))
 }
 
 /// Checks that a server with these of `count` shards can reach the others.
@@ -323,11 +344,7 @@ impl LogFolder for ShardFolder {
             .into_iter()
             .filter(|s| self.members.is_first(*s))
         {
-            let folder = self.dir.join(shard_folder(shard));
-            let mut names = manifest_of(&self.dir, &cluster, shard)?.names();
-            // A crash may have left the manifest under its other name.
-            names.insert(MANIFEST.to_owned());
-            all.push((shard, Arc::new(OpenFiles::open(&folder, names, 0)?)));
+            all.push((shard, files_of_shard(&self.dir, &cluster, shard)?));
         }
         Ok(Some(all))
     }
@@ -424,23 +441,40 @@ impl LogFolder for ShardFolder {
         self.parts.publish(snapshot);
         let mut state = self.state();
         let base = snapshot.base().number();
-        if snapshot.open_merge().is_some() || base <= state.used {
+        let before = std::mem::replace(&mut state.current, base);
+        if snapshot.open_merge().is_some() || base <= before {
             return;
         }
-        state.used = base;
         let newest = state.newest.as_ref().filter(|(b, _)| b.number() == base);
         // Also after a restart: the server may have ended before it uploaded its shards.
         state.committed_group = newest.map(|(_, group)| *group);
+        let is_over = |merging: &Merging| merging.base().number() == base;
         if state
             .done
-            .take_if(|(m, _)| m.base().number() == base)
+            .take_if(|(merging, _)| is_over(merging))
             .is_some()
         {
             state.committed = None;
-            let previous = state.previous;
-            drop(state);
-            self.members.release_before(previous);
         }
+    }
+
+    fn tidy(&self) {
+        self.parts.forget_old();
+        let (in_use, served) = (self.members.oldest_in_use(), self.members.served());
+        let mut state = self.state();
+        let current = state.current;
+        let old = served.into_iter().filter(|base| *base < current);
+        let released = state
+            .old
+            .due((old, in_use), self.base_patience, Instant::now());
+        drop(state);
+        for base in released {
+            self.members.release(base);
+        }
+    }
+
+    fn shard_figures(&self) -> Vec<ShardFigures> {
+        self.members.figures()
     }
 
     fn hub(&self) -> Option<Hub> {
