@@ -48,6 +48,8 @@ pub enum Resource {
     Form,
     /// Length of an answer.
     Answer,
+    /// Memory of changes that wait for a merge, in bytes.
+    Changes,
 }
 
 /// A limit that was reached.

@@ -89,6 +89,14 @@ const OWN: &[Row] = &[
         "jindou_merge_generations",
         "Generations of files from merges that are in use",
     ),
+    (
+        "jindou_changes_bytes",
+        "Memory of the changes since the last merge",
+    ),
+    (
+        "jindou_changes_limit_bytes",
+        "Memory of the changes at which a merge is started; at twice as much updates wait",
+    ),
 ];
 
 /// Figures of a server with a shared log.
@@ -351,6 +359,11 @@ impl Figures {
             ("jindou_merge_bytes_total", merges.bytes as f64),
             ("jindou_merged_snapshot", merges.merged as f64),
             ("jindou_merge_generations", merges.generations as f64),
+            ("jindou_changes_bytes", merges.changes_bytes as f64),
+            (
+                "jindou_changes_limit_bytes",
+                merges.changes_memory.map_or(f64::INFINITY, |b| b as f64),
+            ),
         ]);
     }
 

@@ -476,14 +476,25 @@ impl Snapshot {
     /// Bytes on the heap of everything over the base, including parts shared with other snapshots. O(edits / 100).
     #[must_use]
     pub fn delta_bytes(&self) -> usize {
-        let patches = self.delta.patches.iter().flat_map(CowVec::iter).flatten();
-        let patches: usize = patches.map(|p| p.bytes() + 200).sum();
-        patches
+        self.patch_bytes()
             + self.delta.touched.bytes()
             + self.delta.tail.bytes()
             + self.delta.revisions.bytes()
             + self.delta.requests.bytes()
             + self.delta.predicates.len() * 24
+    }
+
+    /// As [`Self::delta_bytes`], of what was added since the last merge: edits and new terms. What vertices gained beyond
+    /// their characteristic sets is not counted, since a merge does not free it.
+    #[must_use]
+    pub fn unmerged_bytes(&self) -> usize {
+        let merged = self.base.merged.tail.bytes();
+        self.patch_bytes() + self.delta.tail.bytes().saturating_sub(merged)
+    }
+
+    fn patch_bytes(&self) -> usize {
+        let patches = self.delta.patches.iter().flat_map(CowVec::iter).flatten();
+        patches.map(|p| p.bytes() + 200).sum()
     }
 
     pub(crate) fn delta(&self) -> &Delta {

@@ -10,8 +10,8 @@ use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
-    self, Followed, Held, Journal, LocalSink, Merges, NullJournal, OpenOptions, OpenedStore,
-    ShardHost, Trust, UpdateOptions, UpdateSink, WritableStore, Writer,
+    self, ChangesLimit, Followed, Held, Journal, LocalSink, Merges, NullJournal, OpenOptions,
+    OpenedStore, ShardHost, Trust, UpdateOptions, UpdateSink, WritableStore, Writer,
 };
 use jindou_cluster::shards::ShardClient;
 use jindou_dictionary::index::Indexes;
@@ -55,6 +55,7 @@ pub struct Database {
 pub(crate) struct DatabaseState {
     pub(crate) writer: Writer,
     pub(crate) merges: Merges,
+    pub(crate) changes: ChangesLimit,
     recovery: Option<Recovery>,
     /// The store directory, if it is open for writing.
     pub(crate) disk: Option<Arc<WritableStore>>,
@@ -236,7 +237,7 @@ impl Database {
             }
             opened => opened?,
         };
-        Ok(Self::over(opened, runtime))
+        Ok(Self::over_files(opened, runtime, options.changes_memory))
     }
 
     /// Opens all shards of a store in this process, for measurements and tests: shard `home` coordinates queries, and a
@@ -268,25 +269,24 @@ impl Database {
     }
 
     fn over(opened: OpenedStore, runtime: Runtime) -> Self {
+        Self::over_files(opened, runtime, None)
+    }
+
+    fn over_files(opened: OpenedStore, runtime: Runtime, changes_memory: Option<u64>) -> Self {
         let sink = LocalSink {
             is_sharded: opened.shards.is_some(),
         };
-        Self::over_sink(opened, Box::new(sink), runtime)
+        Self::over_sink(opened, Box::new(sink), runtime, changes_memory)
     }
 
-    /// A database that passes its updates to this sink.
+    /// A database that passes its updates to this sink. `changes_memory` is that of [`OpenOptions`].
     pub(crate) fn over_sink(
         opened: OpenedStore,
         sink: Box<dyn UpdateSink>,
         runtime: Runtime,
+        changes_memory: Option<u64>,
     ) -> Self {
-        Self {
-            inner: Arc::new(Self::state(opened, sink, runtime)),
-        }
-    }
-
-    fn state(opened: OpenedStore, sink: Box<dyn UpdateSink>, runtime: Runtime) -> DatabaseState {
-        DatabaseState {
+        let state = DatabaseState {
             writer: opened.writer,
             recovery: opened.recovery,
             disk: opened.disk,
@@ -295,6 +295,7 @@ impl Database {
                 .map(|reader| Mutex::new(Followed::new(reader))),
             trust: opened.trust,
             merges: Merges::default(),
+            changes: ChangesLimit::new(changes_memory),
             plans: PlanCache::new(PLANS, PLAN_BYTES),
             runtime,
             hub: opened
@@ -304,6 +305,9 @@ impl Database {
             sink,
             #[cfg(feature = "text")]
             texts: Arc::default(),
+        };
+        Self {
+            inner: Arc::new(state),
         }
     }
 

@@ -168,6 +168,10 @@ pub struct Serve {
     /// Edits that start a merge (default: a million, and at least a twentieth of all quads).
     #[arg(long, value_name = "EDITS")]
     pub merge_at: Option<u64>,
+    /// Memory of changes since the last merge that starts a merge; at twice as much, updates wait for it (default: an eighth of
+    /// --memory).
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE")]
+    pub changes_memory: Option<u64>,
     #[command(flatten)]
     pub merge_budget: MergeBudget,
     /// Origin whose pages may read answers, `*` for all; repeatable (default: all with tokens, else this machine's). They

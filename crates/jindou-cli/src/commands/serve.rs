@@ -28,6 +28,9 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 /// the server answers requests even if it is behind, so that operators can ask for its state.
 const JOINING: Duration = Duration::from_secs(3);
 
+/// Least value of --changes-memory: every predicate with changes takes some hundred bytes.
+const LEAST_CHANGES: u64 = 1 << 20;
+
 pub fn run(a: &Serve) -> Result<ExitCode> {
     jindou::set_up_allocator();
     // Hundreds of megabytes that a query's plan has used must be returned to the system at once. With a delay they
@@ -71,12 +74,15 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     let writes = accepts || a.log.is_some();
     let begun = Instant::now();
     let runtime = with_gpu(a.threads, a.memory, a.gpu_memory).build();
+    let changes_memory = a.changes_memory.unwrap_or(runtime.memory().limit() / 8);
+    let changes_memory = changes_memory.max(LEAST_CHANGES);
     let options = OpenOptions::default()
         .with_access(if writes { Access::Write } else { Access::Read })
         .with_durability(a.durability.durability)
         .with_verify(a.verify.verify)
         .with_create(writes)
         .with_indexes(indexes()?)
+        .with_changes_memory(changes_memory)
         .with_runtime(runtime.clone());
     check_port(a)?;
     let tls = match (&a.tls_cert, &a.tls_key) {
@@ -147,6 +153,11 @@ fn check_exclusions(a: &Serve) -> Result<()> {
         return Err(Error::Unsupported(
             "TLS needs both tls-cert and tls-key: set the other one as well".into(),
         ));
+    }
+    if let Some(bytes) = a.changes_memory.filter(|b| *b < LEAST_CHANGES) {
+        return Err(Error::Usage(format!(
+            "changes-memory of {bytes} bytes: give it 1M or more"
+        )));
     }
     Ok(())
 }

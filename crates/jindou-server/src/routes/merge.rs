@@ -41,7 +41,8 @@ fn status(shared: &AppState) -> Response<Body> {
     let s = shared.upkeep.merge_status().unwrap_or_default();
     let document = serde_json::json!({
         "running": s.running, "done": s.done, "failed": s.failed, "bytes": s.bytes, "merged": s.merged,
-        "edits": s.edits, "generations": s.generations, "last_failure": s.last_failure.as_deref().map(paths::hidden),
+        "edits": s.edits, "changes_bytes": s.changes_bytes, "changes_memory": s.changes_memory,
+        "generations": s.generations, "last_failure": s.last_failure.as_deref().map(paths::hidden),
     });
     text("application/json", format!("{document:#}\n"))
 }

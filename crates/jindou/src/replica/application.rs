@@ -165,6 +165,9 @@ impl Store {
         let db = self.database().ok_or(Error::Cancelled)?;
         let (change, asked) = request::read(body)?;
         let options = asked.options(&self.0.options).with_cancel(cancel.clone());
+        if matches!(change, SentChange::Change(_) | SentChange::Record { .. }) {
+            db.inner.changes.check(head)?;
+        }
         match change {
             SentChange::Change(change) => {
                 let options = &db.inner.runtime.settle_update(&options);

@@ -461,7 +461,8 @@ pub(crate) fn open(
         reader: None,
         trust,
     };
-    let db = Database::over_sink(opened, Box::new(replica), runtime.clone());
+    let changes_memory = options.changes_memory;
+    let db = Database::over_sink(opened, Box::new(replica), runtime.clone(), changes_memory);
     let _ = store.0.database.set(Arc::downgrade(&db.inner));
     threads.spawn(async move {
         let mut ends = Ends(ended, "the server has stopped following the log".to_owned());

@@ -356,7 +356,7 @@ enum Failed {
 }
 
 /// Resources by their codes.
-const RESOURCES: [Resource; 7] = [
+const RESOURCES: [Resource; 8] = [
     Resource::Memory,
     Resource::Disk,
     Resource::Device,
@@ -364,6 +364,7 @@ const RESOURCES: [Resource; 7] = [
     Resource::Threads,
     Resource::Form,
     Resource::Answer,
+    Resource::Changes,
 ];
 /// Code of a resource that is not among them.
 const UNLISTED: u8 = u8::MAX;

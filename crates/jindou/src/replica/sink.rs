@@ -7,9 +7,9 @@ use crate::database::{Database, DatabaseState};
 use crate::runtime::Settled;
 use crate::update::{
     Change, ChangeCounts, FileLayer, SinkTurn, UpdateOptions, UpdateReport, UpdateSink,
-    WholeStoreWork, Writer,
+    WholeStoreWork, Writer, pause,
 };
-use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Progress, Resource, Result};
 use jindou_replicas::Consistency;
 use jindou_store::{MergeOptions, MergeReport, Snapshot};
 use std::any::Any;
@@ -52,7 +52,8 @@ impl UpdateSink for Replica {
             Change::Clear(graph) => graph.check()?,
             _ => {}
         }
-        self.send(&SentChange::Change(change), options, &options.memory)
+        let change = SentChange::Change(change);
+        self.send_with_room(db, &change, (&**options, &options.memory), cancel)
     }
 
     fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn SinkTurn>> {
@@ -135,6 +136,34 @@ const ALL_MERGE: Duration = Duration::from_secs(3600);
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Replica {
+    /// Sends a change once there is room for it. The server that writes refuses it if its newest snapshot has none; then it
+    /// is sent again.
+    ///
+    /// # Errors
+    /// Those of [`Self::send`] and [`ChangesLimit::wait`](crate::update::ChangesLimit::wait).
+    fn send_with_room(
+        &self,
+        db: &Database,
+        change: &SentChange<'_>,
+        (options, memory): (&UpdateOptions, &MemoryBudget),
+        cancel: &CancelToken,
+    ) -> Result<UpdateReport> {
+        let inner = &db.inner;
+        let (begun, mut options) = (Instant::now(), options.clone());
+        loop {
+            inner.changes.wait(|| inner.writer.published(), cancel)?;
+            if begun.elapsed() > LOOK {
+                options.timeout = cancel.left().or(options.timeout);
+            }
+            match self.send(change, &options, memory) {
+                Err(Error::Busy(limit)) if limit.resource == Resource::Changes => {
+                    pause(Error::Busy(limit), begun, cancel)?;
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// Lets all servers of a sharded store merge, and waits until the new base is in use.
     ///
     /// # Errors
@@ -202,7 +231,9 @@ impl SinkTurn for ReplicaTurn {
             removed: counts.removed,
         };
         let memory = self.db.runtime().memory();
-        let report = replica.send(&change, &UpdateOptions::default(), memory)?;
+        let options = UpdateOptions::default();
+        let (options, cancel) = ((&options, memory), CancelToken::new());
+        let report = replica.send_with_room(&self.db, &change, options, &cancel)?;
         Ok(report.snapshot)
     }
 }

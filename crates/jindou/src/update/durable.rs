@@ -60,6 +60,11 @@ pub struct OpenOptions {
     pub indexes: Indexes,
     /// True to create an empty store if nothing exists there yet. Ignored with [`Access::Read`].
     pub create: bool,
+    /// Bytes of changes since the last merge at which a merge is due ([`Database::merge_in_background`]); at twice as many,
+    /// updates wait for it, and end with [`Error::Busy`] once their time is over. `None` for no limit.
+    ///
+    /// [`Database::merge_in_background`]: crate::Database::merge_in_background
+    pub changes_memory: Option<u64>,
     /// The log of a store that several servers keep. The directory is then this server's copy, which is filled where it is
     /// empty; `access`, `durability` and `create` are ignored.
     #[cfg(feature = "replicas")]
@@ -74,6 +79,7 @@ impl OpenOptions {
         with_verify: verify = Verify;
         with_runtime: runtime = impl Into<Option<Runtime>>;
         with_indexes: indexes = Indexes;
+        with_changes_memory: changes_memory = impl Into<Option<u64>>;
     }
 
     /// Sets [`log`](Self::log).

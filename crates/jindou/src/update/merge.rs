@@ -87,6 +87,10 @@ pub struct MergeStatus {
     pub merged: u64,
     /// Edits that wait for the next merge.
     pub edits: u64,
+    /// Bytes of the changes that wait for the next merge.
+    pub changes_bytes: u64,
+    /// [`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory).
+    pub changes_memory: Option<u64>,
     /// Generations of files in addition to the load's.
     pub generations: usize,
     /// Reason why the last merge failed, if none has succeeded since.
@@ -98,7 +102,8 @@ pub struct MergeStatus {
 #[non_exhaustive]
 pub struct MergePolicy {
     /// Number of edits at which to merge; `None` means a million, but at least a twentieth of all quads. With a
-    /// shared log 50,000 groups are enough as well, if they are a fiftieth of all quads.
+    /// shared log 50,000 groups are enough as well, if they are a fiftieth of all quads. Merges are also due at
+    /// [`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory).
     pub edits: Option<u64>,
     /// Options of these merges.
     pub options: MergeOptions,
@@ -125,8 +130,8 @@ impl MergePolicy {
 const EDITS: u64 = 1_000_000;
 /// Edits also have to be at least one in this many quads.
 const SHARE: u64 = 20;
-/// Interval at which a database checks if it should merge.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which a database checks if it should merge. Updates may wait for it ([`super::ChangesLimit`]).
+const LOOK: Duration = Duration::from_millis(200);
 /// Waits after failed merges: the first, doubled each time up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)];
 
@@ -349,6 +354,8 @@ impl Database {
             bytes: place.bytes.load(Ordering::Relaxed),
             merged: snapshot.base().merged(),
             edits: snapshot.edit_count(),
+            changes_bytes: self.inner.changes.bytes(&snapshot),
+            changes_memory: self.inner.changes.limit(),
             generations: snapshot.base().generations(),
             last_failure: place.last_failure(),
         })
@@ -361,7 +368,9 @@ impl Database {
             .edits
             .unwrap_or_else(|| EDITS.max(snapshot.quads() / SHARE))
             .max(1);
-        snapshot.edit_count() >= edits || self.inner.sink.is_log_long(&self.inner, &snapshot)
+        snapshot.edit_count() >= edits
+            || self.inner.changes.is_reached(&snapshot)
+            || self.inner.sink.is_log_long(&self.inner, &snapshot)
     }
 
     /// Merges automatically, on a thread of its own, until the result is dropped; `each` receives the outcome of each

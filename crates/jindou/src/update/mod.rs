@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `writer` | one writer at a time; snapshots wait for the journal and are published in order |
 //! | `merge` | changes into the segments of a store directory |
+//! | `limit` | the limit of the memory of changes that wait for a merge |
 //! | `journal`, `durable` | what makes a transaction last: the seam, and a store directory's log behind it |
 //! | `transaction` | changes on their way to the next snapshot, within a memory budget |
 //! | `operations` | the operations of a request |
@@ -31,6 +32,7 @@ pub(crate) mod durable;
 mod follow;
 mod graphs;
 mod journal;
+mod limit;
 mod merge;
 pub(crate) mod note;
 mod open;
@@ -54,6 +56,7 @@ pub(crate) use durable::{OpenedStore, WritableStore, alone, check_log, log_in, l
 pub(crate) use follow::Followed;
 pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
+pub(crate) use limit::ChangesLimit;
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub(crate) use note::follows_log;
@@ -66,7 +69,9 @@ pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 #[cfg(feature = "replicas")]
-pub(crate) use {change::Changed, merge::FileLayer, shards::open_part, transaction::ChangeCounts};
+pub(crate) use {
+    change::Changed, limit::pause, merge::FileLayer, shards::open_part, transaction::ChangeCounts,
+};
 
 use crate::database::{Database, guarded};
 use crate::options::DatasetChoice;

@@ -116,7 +116,7 @@ impl UpdateSink for LocalSink {
     ) -> Result<UpdateReport> {
         let prepared = Database::prepare_change(change, options, &db.prefixes(), cancel)?;
         let asked = Instant::now();
-        let turn = db.inner.writer.turn(cancel)?;
+        let turn = turn_with_room(&db.inner, || &db.inner.writer, cancel)?;
         let begun = Instant::now();
         let before = turn.head().clone();
         if let Some(mut report) = options.repeated(&before)? {
@@ -137,7 +137,8 @@ impl UpdateSink for LocalSink {
     }
 
     fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn SinkTurn>> {
-        let turn = Writer::turn_of(WriterOf(Arc::clone(&db.inner)), cancel)?;
+        let writer = || WriterOf(Arc::clone(&db.inner));
+        let turn = turn_with_room(&db.inner, writer, cancel)?;
         Ok(Box::new(turn))
     }
 
@@ -183,6 +184,25 @@ impl UpdateSink for LocalSink {
             }
         };
         Err(Error::Unsupported(what.into()))
+    }
+}
+
+/// The right to write, once there is room for further changes.
+///
+/// # Errors
+/// Those of [`Writer::turn`] and [`ChangesLimit::wait`](super::ChangesLimit::wait).
+fn turn_with_room<W: Deref<Target = Writer>>(
+    db: &DatabaseState,
+    writer: impl Fn() -> W,
+    cancel: &CancelToken,
+) -> Result<WriterTurn<W>> {
+    loop {
+        // A merge needs the turn itself, so it is not held meanwhile.
+        db.changes.wait(|| db.writer.head(), cancel)?;
+        let turn = Writer::turn_of(writer(), cancel)?;
+        if db.changes.check(turn.head()).is_ok() {
+            return Ok(turn);
+        }
     }
 }
 

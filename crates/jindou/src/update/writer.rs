@@ -78,6 +78,11 @@ impl Writer {
         Snapshot::clone(&self.published.load())
     }
 
+    /// The snapshot that the next transaction would be evaluated over.
+    pub(crate) fn head(&self) -> Snapshot {
+        self.lock().head.clone()
+    }
+
     /// Publishes another snapshot of a read-only database, whose store another process has changed.
     pub(crate) fn follow(&self, snapshot: Snapshot) {
         let mut state = self.lock();

@@ -1,6 +1,7 @@
 //! The library: queries, updates, stores on disk, completion, replicas.
 
 mod answers;
+mod changes_memory;
 mod compare;
 mod completion;
 mod empty;

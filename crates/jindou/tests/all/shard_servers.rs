@@ -32,6 +32,7 @@ pub(crate) struct Servers {
 /// Options of all servers.
 #[derive(Clone)]
 pub(crate) struct ServerOptions {
+    pub(crate) changes_memory: Option<u64>,
     pub(crate) base_patience: Duration,
     /// How the servers read each other's memory.
     pub(crate) reads: PeerReads,
@@ -40,6 +41,7 @@ pub(crate) struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
+            changes_memory: None,
             base_patience: Duration::from_secs(600),
             reads: PeerReads::Off,
         }
@@ -122,9 +124,9 @@ impl Servers {
         log.peer_reads = self.options.reads.clone();
         log.told = Arc::new(move |text| println!("server-{number}: {text}"));
         let options = OpenOptions::default()
-            .with_log(log)
+            .with_changes_memory(self.options.changes_memory)
             .with_verify(Verify::Eager);
-        Database::open_with(self.folder(number), &options)
+        Database::open_with(self.folder(number), &options.with_log(log))
     }
 
     /// A server that has received its shards and the groups since.
