@@ -177,6 +177,13 @@ fn other_changes(servers: &[Server; 3]) {
     assert_eq!(merged.status, 200, "{}", merged.text());
     let refused = servers[0].send("POST", "/admin/recluster", &[], "");
     assert_eq!(refused.status, 501, "{}", refused.text());
+    let refused = servers[0].send("POST", "/admin/backup", &[], "");
+    assert_eq!(refused.status, 404, "{}", refused.text());
+    assert!(
+        refused.text().contains("jindou restore"),
+        "{}",
+        refused.text()
+    );
 }
 
 /// The status of the log and one server's metrics name all servers.

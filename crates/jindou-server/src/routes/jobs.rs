@@ -131,11 +131,14 @@ pub(super) async fn backup(
             let state = json!({ "job": "backup", "state": "unavailable" });
             return answered(Ok(page(&state, StatusCode::OK)), headers);
         }
-        let problem = Problem::new(
-            StatusCode::NOT_FOUND,
-            "no-backups",
-            "this server was started without a backup folder (--backup-to)",
-        );
+        let why = match shared.upkeep.replica() {
+            // Such a server cannot have a backup folder.
+            Some(_) => {
+                "the log of this server has the store's bases and every update: copy its bucket, or restore from it with jindou restore"
+            }
+            None => "this server was started without a backup folder (--backup-to)",
+        };
+        let problem = Problem::new(StatusCode::NOT_FOUND, "no-backups", why);
         return problem.response(headers);
     };
     let begin = |parameters: &Parameters| -> Result<(), Problem> {
