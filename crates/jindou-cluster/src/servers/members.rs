@@ -183,7 +183,7 @@ impl Members {
         let (own, members) = (&self.0.own, self.members());
         let bases: Vec<ShardBases> = own.numbers().iter().filter_map(|&n| own.bases(n)).collect();
         let one = |shard: u32| {
-            let here = bases.iter().filter_map(|b| b.get(shard as usize)?.as_ref());
+            let mut here = bases.iter().filter_map(|b| b.get(shard as usize)?.as_ref());
             let holds = |m: &&Member| {
                 let mut all = m.holdings.iter().flatten();
                 all.any(|h| h.is_open && h.shard == shard)
@@ -193,7 +193,7 @@ impl Members {
                 holders: members.iter().filter(holds).count()
                     + usize::from(here.clone().count() > 0),
                 bases: here.clone().count(),
-                bytes: here.last().map_or(0, |base| base.file_bytes()),
+                bytes: here.next_back().map_or(0, |base| base.file_bytes()),
                 asked: self.0.asked(shard),
             }
         };
