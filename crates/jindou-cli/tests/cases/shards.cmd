@@ -87,6 +87,9 @@ $ jindou serve --store part --log log --peer-address 127.0.0.1:0 --peer-reads ml
 ? 2
 error: invalid value 'mlx5_0:1' for '--peer-reads <HOW>': 'mlx5_0:1' is not one of off, files, or ucx:DEVICES as in ucx:mlx5_0:1,eth0
 ...
+$ jindou serve --store whole --log unsharded --peer-address 127.0.0.1:0 --peer-reads files
+? 1
+jindou: --peer-reads is for servers with some shards of a store, and this server has a store that is not sharded: leave it out, or load the data with --shards
 == More copies than servers that are started
 $ jindou cluster start --store all --log log --servers 3 --replicas 4
 ? 1

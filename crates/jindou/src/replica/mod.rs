@@ -485,6 +485,11 @@ fn take_folder(
     let merge = MergeOptions::default().with_threads(1);
     let has_shards = cluster.is_some() || log.shards != HeldShards::InFolder;
     if !has_shards {
+        if log.peer_reads != PeerReads::Off {
+            return Err(Error::Usage(
+                "--peer-reads is for servers with some shards of a store, and this server has a store that is not sharded: leave it out, or load the data with --shards".into(),
+            ));
+        }
         let load = runtime.load_options();
         return Ok(Arc::new(Folder::take(dir, &options.indexes, load, merge)?));
     }
