@@ -62,8 +62,8 @@ async fn announce(own: &Own, out: &Sender<FramePart>) -> Option<()> {
     loop {
         let all = own.announcement().to_bytes();
         reply(out, FrameKind::Holdings, 0, all).await?;
-        if let Some(shelf) = own.shelf() {
-            reply(out, FrameKind::Memory, 0, shelf.to_bytes()).await?;
+        if let Some(offered) = own.offered() {
+            reply(out, FrameKind::Memory, 0, offered.to_bytes()).await?;
         }
         changes.changed().await.ok()?;
     }

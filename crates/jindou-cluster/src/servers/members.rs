@@ -113,7 +113,7 @@ impl Members {
                     for server in servers {
                         if dialled.iter().all(|(peer, _)| peer.name() != server) {
                             let peer = Arc::new(Peer::new(&server));
-                            let transport = self.0.own.shelf().map(|s| s.transport().clone());
+                            let transport = self.0.own.offered().map(|s| s.transport().clone());
                             let network = Arc::clone(&network);
                             let task = tasks.spawn(keep(Arc::clone(&peer), network, epoch, transport));
                             self.0.add(Arc::clone(&peer));
@@ -264,7 +264,7 @@ impl Far for Members {
     }
 
     fn reading(&self) -> Option<f64> {
-        self.0.own.shelf()?;
+        self.0.own.offered()?;
         let (base, bases) = self.0.own.newest_base()?;
         let far = (0..).zip(&*bases).filter(|(_, here)| here.is_none());
         let one = far.map(|(shard, _)| self.0.remote(shard, base)?.one());
@@ -385,7 +385,7 @@ impl ShardClient for BaseClient {
         cancel: &CancelToken,
     ) -> Option<Reply> {
         // Returns at once where nothing is read.
-        self.routes.own.shelf()?;
+        self.routes.own.offered()?;
         let remote = self.routes.remote(shard, self.base)?;
         remote.reply(blocks, shard, request, cancel)
     }

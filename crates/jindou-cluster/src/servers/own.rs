@@ -1,6 +1,6 @@
 //! The shards of this process, as its peers and its own queries read them.
 
-use super::reads::Shelf;
+use super::reads::OfferedFiles;
 use crate::shards::{Reply, ShardRequest, answer};
 use crate::transport::Transport;
 use jindou_graph::shard::Posts;
@@ -44,7 +44,7 @@ pub struct Own {
     /// Number of readers here by base.
     readers: Arc<Mutex<BTreeMap<u64, usize>>>,
     posts: Arc<OnceLock<Arc<dyn Posts>>>,
-    shelf: Option<Arc<Shelf>>,
+    offered: Option<Arc<OfferedFiles>>,
     changed: Arc<watch::Sender<()>>,
 }
 
@@ -70,7 +70,7 @@ impl Own {
             state: Arc::default(),
             readers: Arc::default(),
             posts: Arc::default(),
-            shelf: transport.map(|transport| Arc::new(Shelf::new(transport))),
+            offered: transport.map(|transport| Arc::new(OfferedFiles::new(transport))),
             changed: Arc::new(watch::Sender::new(())),
         }
     }
@@ -88,22 +88,22 @@ impl Own {
         state.bases.sort_unstable_by_key(|(number, _)| *number);
         drop(state);
         self.changed.send_replace(());
-        if let Some(shelf) = &self.shelf {
+        if let Some(offered) = &self.offered {
             let changed = Arc::clone(&self.changed);
-            shelf.put(base, bases, move || changed.send_replace(()));
+            offered.put(base, bases, move || changed.send_replace(()));
         }
     }
 
     /// The files that peers may read.
-    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
-        self.shelf.as_ref()
+    pub fn offered(&self) -> Option<&Arc<OfferedFiles>> {
+        self.offered.as_ref()
     }
 
     /// Stops to serve a base.
     pub fn release(&self, base: u64) {
         write(&self.state).bases.retain(|(n, _)| *n != base);
-        if let Some(shelf) = &self.shelf {
-            shelf.release(base);
+        if let Some(offered) = &self.offered {
+            offered.release(base);
         }
         self.changed.send_replace(());
     }

@@ -1,7 +1,7 @@
 //! Lists read from another server's memory, if both servers have the same transport, instead of being requested.
 //!
 //! ```text
-//! owner    files of each base, registered ([`Shelf`]) ─► catalogue of each shard, announced to the peers
+//! owner    files of each base, registered ([`OfferedFiles`]) ─► catalogue of each shard, announced to the peers
 //! reader   catalogue, and requested summaries of the segments that it meets ─► one read for all lists of a request
 //! ```
 //!
@@ -26,33 +26,33 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Summaries may take this fraction (1/n) of a shard's segment bytes, and at least [`LEAST`].
-const PART: u64 = 20;
-const LEAST: u64 = 1 << 20;
+/// Summaries may take this fraction (1/n) of a shard's segment bytes, and at least [`MIN_SUMMARY_BYTES`].
+const SUMMARY_SHARE: u64 = 20;
+const MIN_SUMMARY_BYTES: u64 = 1 << 20;
 /// Nanoseconds that the peer needs for a requested list.
-const A_LIST: f64 = 60.0;
+const REQUESTED_LIST_NS: f64 = 60.0;
 /// Number of samples of each access method when a shard is opened.
-const TRIES: usize = 8;
+const SAMPLES: usize = 8;
 /// Most neighbours that are read to test if some edges exist.
-const LOOKED_THROUGH: u32 = 1 << 16;
+const MAX_TESTED: u32 = 1 << 16;
 /// Number of lists in the longer one of two timed reads.
-const MANY: u32 = 64;
+const MANY_LISTS: u32 = 64;
 /// Time for which memory stays registered after its withdrawal was announced. A peer that does not learn of it counts its
 /// connection as dead within [`SILENCE`], and a read takes no longer.
 const LINGER: Duration = Duration::from_secs(10);
 /// Bytes of a shard, a base and a length in an announcement.
-const ENTRY: usize = 16;
+const ENTRY_BYTES: usize = 16;
 /// Longest wait for a summary.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SUMMARY_WAIT: Duration = Duration::from_secs(60);
 
 /// The files of this server's shards, which peers may read.
-pub struct Shelf {
+pub struct OfferedFiles {
     transport: Arc<dyn Transport>,
-    state: Mutex<ShelfState>,
+    state: Mutex<OfferedState>,
 }
 
 #[derive(Default)]
-struct ShelfState {
+struct OfferedState {
     /// The bases that are served, in any order.
     served: Vec<u64>,
     registered: Vec<Registered>,
@@ -66,7 +66,7 @@ struct Registered {
     regions: Vec<u64>,
 }
 
-impl Shelf {
+impl OfferedFiles {
     pub fn new(transport: Arc<dyn Transport>) -> Self {
         Self {
             transport,
@@ -86,14 +86,14 @@ impl Shelf {
         done: impl FnOnce() + Send + 'static,
     ) {
         lock(&self.state).served.push(base);
-        let shelf = Arc::clone(self);
+        let offered = Arc::clone(self);
         let register = move || {
             // The same base may have been served from other files before.
-            shelf.withdraw(|r| r.base == base);
+            offered.withdraw(|r| r.base == base);
             for (shard, of) in (0..).zip(&*bases) {
                 let Some(of) = of else { continue };
-                match expose(of, &*shelf.transport) {
-                    Ok((catalogue, regions)) => lock(&shelf.state).registered.push(Registered {
+                match expose(of, &*offered.transport) {
+                    Ok((catalogue, regions)) => lock(&offered.state).registered.push(Registered {
                         shard,
                         base,
                         catalogue,
@@ -105,8 +105,8 @@ impl Shelf {
                 }
             }
             // It may have been released meanwhile.
-            let served = lock(&shelf.state).served.clone();
-            shelf.withdraw(|r| !served.contains(&r.base));
+            let served = lock(&offered.state).served.clone();
+            offered.withdraw(|r| !served.contains(&r.base));
             done();
         };
         let thread = Builder::new().name("jindou-register".into());
@@ -130,11 +130,11 @@ impl Shelf {
         if old.is_empty() {
             return;
         }
-        let shelf = Arc::clone(self);
+        let offered = Arc::clone(self);
         let release = move || {
             std::thread::sleep(LINGER);
             old.into_iter()
-                .for_each(|region| shelf.transport.release(region));
+                .for_each(|region| offered.transport.release(region));
         };
         // Without a thread the memory stays registered.
         let _ = Builder::new().name("jindou-release".into()).spawn(release);
@@ -145,7 +145,7 @@ impl Shelf {
         let mut out = Vec::new();
         put(&self.transport.address().unwrap_or_default(), &mut out);
         for r in &lock(&self.state).registered {
-            if out.len() + ENTRY + r.catalogue.len() > CHUNK {
+            if out.len() + ENTRY_BYTES + r.catalogue.len() > CHUNK {
                 break;
             }
             out.extend_from_slice(&r.shard.to_le_bytes());
@@ -172,7 +172,7 @@ pub struct Offers {
 type ShardName = (u32, u64);
 
 impl Offers {
-    /// Reads what [`Shelf::to_bytes`] made; `None` for other bytes.
+    /// Reads what [`OfferedFiles::to_bytes`] made; `None` for other bytes.
     pub fn parse(mut bytes: &[u8]) -> Option<Self> {
         let text = |bytes: &mut &[u8]| {
             let (length, rest) = bytes.split_first_chunk()?;
@@ -208,7 +208,7 @@ impl ReadTimes {
     /// True if reading this many lists is faster than requesting them.
     fn reads(&self, lists: usize) -> bool {
         let further = lists.saturating_sub(1) as f64;
-        self.one + further * self.further < self.ask + A_LIST * lists as f64
+        self.one + further * self.further < self.ask + REQUESTED_LIST_NS * lists as f64
     }
 }
 
@@ -306,7 +306,7 @@ impl Opener {
         catalogue: &[u8],
     ) -> Result<(), TransportError> {
         let link = self.transport.connect(address)?;
-        let memory = |segments: u64| (segments / PART).max(LEAST);
+        let memory = |segments: u64| (segments / SUMMARY_SHARE).max(MIN_SUMMARY_BYTES);
         let work = self.reads.upgrade().map(|reads| reads.work.clone());
         let work = work.ok_or(TransportError::Closed)?;
         let want = Box::new(move |predicate, direction| {
@@ -332,7 +332,7 @@ impl Opener {
     ) -> Result<ReadTimes, TransportError> {
         let quickest = |once: &dyn Fn() -> Result<(), TransportError>| {
             let mut least = f64::MAX;
-            for _ in 0..TRIES {
+            for _ in 0..SAMPLES {
                 let begun = Instant::now();
                 once()?;
                 least = least.min(begun.elapsed().as_nanos() as f64);
@@ -343,8 +343,8 @@ impl Opener {
         let ask = quickest(&|| self.ask((shard, base), nothing.clone()).map(drop))?;
         let deadline = || Instant::now() + SILENCE;
         let one = quickest(&|| store.touch(1, deadline()))?;
-        let many = quickest(&|| store.touch(MANY, deadline()))?;
-        let further = (many - one).max(0.0) / f64::from(MANY - 1);
+        let many = quickest(&|| store.touch(MANY_LISTS, deadline()))?;
+        let further = (many - one).max(0.0) / f64::from(MANY_LISTS - 1);
         Ok(ReadTimes { ask, one, further })
     }
 
@@ -382,7 +382,7 @@ impl Opener {
     ) -> Result<Reply, TransportError> {
         let peer = self.peer.upgrade().ok_or(TransportError::Closed)?;
         let body = wire::message(base, &[&(shard, request)]);
-        let cancel = CancelToken::with_deadline(PATIENCE);
+        let cancel = CancelToken::with_deadline(SUMMARY_WAIT);
         let waiting = peer.send(shard, body);
         let body = waiting.and_then(|waiting| waiting.wait(shard, &cancel));
         let body = body.map_err(|e| TransportError::Refused(e.to_string()))?;
@@ -480,7 +480,7 @@ impl RemoteShard {
                 neighbours,
                 ..
             } => {
-                let (ends, all) = lists(*predicate, *direction, LOOKED_THROUGH)?;
+                let (ends, all) = lists(*predicate, *direction, MAX_TESTED)?;
                 let mut start = 0;
                 let there = |(&end, wanted): (&u32, &u32)| {
                     let list = all.get(start..end as usize).unwrap_or(&[]);
@@ -528,7 +528,7 @@ mod tests {
 
     #[test]
     fn announcements_come_back_and_others_are_refused() {
-        let shelf = Shelf::new(Arc::new(crate::transport::files::Files));
+        let files = OfferedFiles::new(Arc::new(crate::transport::files::Files));
         let offered = |shard, base, catalogue: &[u8]| Registered {
             shard,
             base,
@@ -536,20 +536,20 @@ mod tests {
             regions: Vec::new(),
         };
         let all = [offered(3, u64::MAX, b"some"), offered(0, 7, b"")];
-        lock(&shelf.state).registered.extend(all);
-        let bytes = shelf.to_bytes();
+        lock(&files.state).registered.extend(all);
+        let bytes = files.to_bytes();
         let offers = Offers::parse(&bytes).unwrap();
         assert!(offers.address.is_empty());
         let shards = [((3, u64::MAX), b"some".to_vec()), ((0, 7), Vec::new())];
         assert_eq!(offers.shards, shards);
         for cut in (1..4).chain(5..bytes.len()) {
-            let is_between = cut == 4 + ENTRY + 4;
+            let is_between = cut == 4 + ENTRY_BYTES + 4;
             assert_eq!(Offers::parse(&bytes[..cut]).is_some(), is_between, "{cut}");
         }
         // What does not fit into a frame is left out.
         let long = offered(1, 1, &vec![1; CHUNK]);
-        lock(&shelf.state).registered.push(long);
-        assert_eq!(shelf.to_bytes(), bytes);
+        lock(&files.state).registered.push(long);
+        assert_eq!(files.to_bytes(), bytes);
     }
 
     #[test]

@@ -63,7 +63,8 @@ struct StreamState {
 
 /// A worker's processing of the rows.
 pub(crate) trait StreamWork {
-    /// Processes `rows` rows: columns of this length, or none.
+    /// Processes a block of `rows` rows. Each of `columns` has that many ids; there are none if only the number of rows
+    /// is needed.
     fn rows(&mut self, columns: &[&[u32]], rows: usize) -> Flow;
     /// True if no more rows are needed.
     fn is_done(&self) -> bool;

@@ -97,6 +97,14 @@ fn bounds(run: u64) -> [u32; 2] {
     [run as u32, (run >> 32) as u32]
 }
 
+/// Adds a number to runs `[first, end)` of smaller ones.
+pub fn push_number(runs: &mut Vec<[u32; 2]>, n: u32) {
+    match runs.last_mut() {
+        Some(last) if last[1] == n => last[1] += 1,
+        _ => runs.push([n, n + 1]),
+    }
+}
+
 /// Number of numbers in runs `[first, end)`; `None` for too many.
 #[must_use]
 pub fn count_of_runs(runs: &[[u32; 2]]) -> Option<u32> {
@@ -397,10 +405,7 @@ fn free_runs(ends: &[u64]) -> Vec<[u32; 2]> {
     let mut before = 0;
     for (n, &end) in (0u32..).zip(ends) {
         if end == before {
-            match runs.last_mut() {
-                Some(last) if last[1] == n => last[1] = n + 1,
-                _ => runs.push([n, n + 1]),
-            }
+            push_number(&mut runs, n);
         }
         before = end;
     }

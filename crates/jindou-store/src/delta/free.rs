@@ -22,18 +22,19 @@
 
 use super::record::{self, damaged};
 use crate::snapshot::Snapshot;
-use jindou_graph::delta::count_of_runs;
+use jindou_graph::delta::{count_of_runs, push_number};
 use jindou_model::{Direction, FIRST_TAIL_ID, PredicateId, Result, VertexId};
 
-/// Most entries of a graph that are looked at to find out whether it is empty.
+/// A graph with more entries than this is not searched for a quad before its name is freed; it keeps its id.
 const MOST_ENTRIES: usize = 1 << 12;
 /// Most terms that one record frees: they take some 50 ms, for which updates wait.
 const MOST_FREED: u32 = 1 << 16;
 
 impl Snapshot {
-    /// The terms that updates added and that no quad uses; in a sharded store, of those that lost quads since the last
-    /// merge, none. Runs `[first, end)` of numbers in the tail, in parts for [`Self::free_terms`]. O(ids of the tail,
-    /// predicates of vertices of the tail, and edits).
+    /// The terms that updates added and that no quad uses, as runs `[first, end)` of numbers in the tail, in parts for
+    /// [`Self::free_terms`]. In a sharded store, terms that lost quads since the last merge are left out, since only the
+    /// shards that own them know whether others are left. O(ids of the tail, predicates of vertices of the tail, and
+    /// edits).
     #[must_use]
     pub fn unused_terms(&self) -> Vec<Vec<[u32; 2]>> {
         let tail = self.tail();
@@ -69,7 +70,7 @@ impl Snapshot {
             }
             room -= 1;
             let Some(part) = parts.last_mut() else { break };
-            push(part, n);
+            push_number(part, n);
         }
         parts
     }
@@ -89,7 +90,7 @@ impl Snapshot {
             let id = FIRST_TAIL_ID + n;
             let ascends = runs.last().is_none_or(|last| last[1] <= n);
             if ascends && self.is_known(id) && !self.may_use(id, MOST_ENTRIES) {
-                push(&mut runs, n);
+                push_number(&mut runs, n);
             }
         }
         Ok((!runs.is_empty()).then(|| {
@@ -180,13 +181,5 @@ impl Marks {
     fn has(&self, n: u32) -> bool {
         let word = self.0.get(n as usize / 64);
         word.is_some_and(|word| word >> (n % 64) & 1 == 1)
-    }
-}
-
-/// Adds a number to runs of smaller ones.
-fn push(runs: &mut Vec<[u32; 2]>, n: u32) {
-    match runs.last_mut() {
-        Some(last) if last[1] == n => last[1] += 1,
-        _ => runs.push([n, n + 1]),
     }
 }

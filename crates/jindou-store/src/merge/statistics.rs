@@ -7,7 +7,7 @@ use crate::base::Base;
 use crate::delta::MergeCommitted;
 use crate::directory::{IndexBuilder, class_runs};
 use crate::snapshot::Snapshot;
-use jindou_graph::delta::{BaseSets, MoreChange, VertexDelta};
+use jindou_graph::delta::{BaseSets, MoreChange, VertexDelta, push_number};
 use jindou_graph::segment::{EdgeView, GraphScope, NO_KEY};
 use jindou_graph::statistics::{
     MAX_PLANNER_SETS, PlannerSet, PredicateStatistics, Statistics, merge_sets,
@@ -147,10 +147,7 @@ fn idle_ids(snapshot: &Snapshot, new: &Base) -> Vec<[u32; 2]> {
     let idle = (FIRST_TAIL_ID..).zip(idle.into_iter().zip(used));
     let mut runs: Vec<[u32; 2]> = Vec::new();
     for (v, _) in idle.filter(|(_, (had, has))| *had && !has) {
-        match runs.last_mut() {
-            Some(last) if last[1] == v => last[1] = v + 1,
-            _ => runs.push([v, v + 1]),
-        }
+        push_number(&mut runs, v);
     }
     runs
 }
