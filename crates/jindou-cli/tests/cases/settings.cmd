@@ -102,7 +102,7 @@ json:0
 text:0
 $ JINDOU_CONFIG=j.toml jindou settings --json | grep -o '"file": *"j.toml"' | tr -d ' '
 "file":"j.toml"
-$ JINDOU_CONFIG=j.toml JINDOU_THREADS=3 JINDOU_HOST=localhost jindou settings --json --all | tr -d '\n ' | sed 's/{"command/\n&/g' | grep -E '"setting":"(memory|threads|verify|port|host|heavy-queue)"'
+$ env -u JINDOU_PORT JINDOU_CONFIG=j.toml JINDOU_THREADS=3 JINDOU_HOST=localhost jindou settings --json --all | tr -d '\n ' | sed 's/{"command/\n&/g' | grep -E '"setting":"(memory|threads|verify|port|host|heavy-queue)"'
 {"command":null,"from":"j.toml:1","setting":"memory","value":"2G"},
 {"command":null,"from":"environmentJINDOU_THREADS","setting":"threads","value":"3"},
 {"command":null,"from":"default","setting":"verify","value":"eager"},

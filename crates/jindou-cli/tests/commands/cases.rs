@@ -198,6 +198,8 @@ impl World<'_> {
             .env("PATH", format!("{}:{path}", program.display()))
             .env("HOME", self.folder)
             .env("PORT", self.port.to_string())
+            // Cases run side by side: a server without --port takes any free port.
+            .env("JINDOU_PORT", "0")
             .env("NO_PROXY", "*")
             .env("no_proxy", "*")
             .env_remove("XDG_CONFIG_HOME")
