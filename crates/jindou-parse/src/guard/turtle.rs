@@ -4,9 +4,11 @@ use super::Seen;
 use super::rewrite::Rewriter;
 use crate::line::MAX_NESTING;
 
-/// Longest base IRI in bytes that relative @base directives may build up, since each IRI of the document may begin with
-/// it.
+/// Longest base IRI in bytes, since each IRI of the document may begin with it.
 const MAX_BASE: usize = 1 << 16;
+/// Longest base IRI in bytes that relative @base directives may build up. Each of them copies the previous base, and a
+/// piece of text between two checks of the clock may have thousands.
+const MAX_BUILT_BASE: usize = 1 << 12;
 
 /// Follows the depth of `<<( … )>>` and of other brackets, with just enough of a lexer not to mistake strings, IRIs and
 /// comments.
@@ -128,13 +130,18 @@ impl Turtle {
         if self.iri.is_base {
             if self.iri.absolute {
                 self.base = self.iri.len;
+                if self.base > MAX_BASE {
+                    return Err(format!(
+                        "the base IRI is too long, expected at most {MAX_BASE} bytes"
+                    ));
+                }
             } else {
                 self.base += self.iri.len;
-            }
-            if self.base > MAX_BASE {
-                return Err(format!(
-                    "the base IRI grows with each relative @base, expected at most {MAX_BASE} bytes"
-                ));
+                if self.base > MAX_BUILT_BASE {
+                    return Err(format!(
+                        "the base IRI grows with each relative @base, expected at most {MAX_BUILT_BASE} bytes"
+                    ));
+                }
             }
         }
         Ok(())
