@@ -1,16 +1,16 @@
 //! Several shards as one store, in one process or on several servers: how a query reads the data of other shards, the
-//! connections between servers, and the reading of neighbour lists from another server's memory.
+//! connections between servers, and reads of neighbour lists from another server's memory.
 //!
 //! ```text
-//! shards     a query's requests for other shards' data, and the answers to them
+//! shards     a query's requests for data of other shards, and their answers
 //!    │
-//! servers    the servers of a log, which ask one another
+//! servers    connections between the servers of a log, over which shards are requested
 //!    │
-//! remote     a reader's index of lists (a few bits per key), and one read for the list itself
+//! remote     a reader's summary of a segment (a few bits per key), with which a list takes a single read
 //!    │
-//! transport  registered memory, and reads of many ranges of it with deadlines
+//! transport  registered memory, and reads of many ranges of it with a deadline
 //!    ├── files    servers on one machine map each other's files
-//!    └── ucx      RDMA or TCP by libucp, loaded at run time
+//!    └── ucx      RDMA or TCP through libucp, loaded at run time
 //! ```
 
 #[cfg(feature = "transport")]

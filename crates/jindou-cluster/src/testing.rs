@@ -1,4 +1,4 @@
-//! Small sharded stores for the tests of other crates, made by the real load.
+//! Small sharded stores for tests of other crates, made by an actual load.
 
 use crate::shards::{NearShards, snapshot_of_shard};
 use jindou_model::Progress;
@@ -9,21 +9,21 @@ use oxrdf::Quad;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A sharded store of these quads with all shards open in this process, as seen by one of them. With one shard it is an
-/// unsharded store.
+/// Loads these quads into a sharded store and opens all shards in this process. Returns the snapshot of shard `own`.
+/// With one shard, the store is not sharded.
 ///
 /// # Panics
-/// If the load fails: this is for tests.
+/// If the load fails, since this is for tests.
 #[must_use]
 pub fn shards_of(quads: &[Quad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
     let terms: Vec<TermQuad> = quads.iter().map(canonical).collect();
     shards_of_terms(&terms, sharding, own)
 }
 
-/// As [`shards_of`], from canonical bytes.
+/// As [`shards_of`], with quads in canonical bytes.
 ///
 /// # Panics
-/// When the load fails: this is for tests.
+/// If the load fails, since this is for tests.
 #[must_use]
 #[allow(clippy::expect_used)]
 pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
@@ -37,10 +37,11 @@ pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (Tem
     (folder, snapshot)
 }
 
-/// The shards of these quads, open in this process; `None` for one shard, which is an unsharded store.
+/// Loads these quads into a sharded store and opens the shards in this process; `None` with one shard, which is not a
+/// sharded store.
 ///
 /// # Panics
-/// When the load fails: this is for tests.
+/// If the load fails, since this is for tests.
 #[must_use]
 #[allow(clippy::expect_used)]
 pub fn near_of_terms(quads: &[TermQuad], sharding: Sharding) -> (TempDir, Option<NearShards>) {

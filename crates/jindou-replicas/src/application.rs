@@ -7,8 +7,9 @@ use jindou_model::CancelToken;
 use std::io;
 use std::sync::Arc;
 
-/// A store that follows a log. Snapshots are immutable. The driver keeps the published ones, the head, and those
-/// between, and drops them when the head is rolled back. All methods are called on threads that may block.
+/// A store that follows a log. Snapshots are immutable. The driver keeps the published snapshot, the head, and the
+/// snapshots between them; it drops the latter two when the head is rolled back. All methods are called on threads that
+/// may block.
 pub trait Application: Send + Sync + 'static {
     /// A snapshot of the store; cheap to clone.
     type Snapshot: Clone + Send + Sync + 'static;
@@ -16,21 +17,21 @@ pub trait Application: Send + Sync + 'static {
     /// Opens the local store.
     ///
     /// # Errors
-    /// If it exists and cannot be opened.
+    /// If a store exists and cannot be opened.
     fn open(&self) -> io::Result<Local<Self::Snapshot>>;
 
-    /// Creates the empty store in an empty folder. `log` is the log that begins with the empty store and that the
-    /// folder follows from now on; `None` if the store will be received.
+    /// Creates an empty store in an empty folder. `log` is the id epoch of a log that begins with the empty store; the
+    /// folder follows that log from now on. `None` if a base will be received into the folder.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If the store cannot be created.
     fn empty(&self, log: Option<u64>) -> io::Result<Self::Snapshot>;
 
     /// Records in the folder that its store, opened as [`Local::Other`], is the state before the first group of this
     /// log.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If the record cannot be written.
     fn follow(&self, log: u64) -> io::Result<()>;
 
     /// Evaluates an update on a snapshot. Must check `cancel` regularly: if the head is rolled back meanwhile, the
@@ -52,19 +53,19 @@ pub trait Application: Send + Sync + 'static {
     /// Makes the snapshot visible to queries. Must not take long.
     fn publish(&self, number: u64, snapshot: &Self::Snapshot);
 
-    /// Writes a snapshot with the remembered requests into the local folder; both are opened together.
+    /// Writes a snapshot, together with the request keys remembered in `base`, into the local folder.
     ///
     /// # Errors
-    /// If it cannot be written; the local store is then unchanged.
+    /// If the snapshot cannot be written; the local store is then unchanged.
     fn save(&self, base: &Base, snapshot: &Self::Snapshot) -> io::Result<()>;
 
-    /// True if all servers merge the snapshot after this group. Called before the group is applied.
+    /// True if all servers must merge the snapshot after this group. Called before the group is applied.
     fn starts_merge(&self, _: &Group) -> bool {
         false
     }
 
-    /// Merges the snapshot after a group that [`Self::starts_merge`], with the remembered requests. Called once the group
-    /// is published; returns when the merge is complete here.
+    /// Merges the snapshot after a group for which [`Self::starts_merge`] is true, together with the remembered request
+    /// keys. Called once the group is published. Returns when the merge is complete on this server.
     ///
     /// # Errors
     /// If the merge failed; the local store is then unchanged.
@@ -79,27 +80,27 @@ pub trait Application: Send + Sync + 'static {
     /// If the files do not match; the server must stop.
     fn over_saved(&self, snapshot: &Self::Snapshot) -> io::Result<Self::Snapshot>;
 
-    /// The files of the local store, if it has this number.
+    /// The files of the local store; `None` if the store's last group is not `number`.
     ///
     /// # Errors
-    /// If they cannot be opened.
+    /// If the files cannot be opened.
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>>;
 
-    /// The shards that this server has, for its entry in the list of servers.
+    /// Numbers of the shards that this server holds, for its entry in the list of servers.
     fn shards(&self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// The files of the shards of the base with this number that this server should upload now; `None` if the store has
-    /// no shards, or has another base by now.
+    /// The files of the shards of base `number` that this server should upload now; `None` if the store has no shards,
+    /// or has another base by now.
     ///
     /// # Errors
-    /// If they cannot be opened.
+    /// If the files cannot be opened.
     fn shard_files(&self, _: u64) -> io::Result<Option<ShardFiles>> {
         Ok(None)
     }
 
-    /// The last group in the files of a merge by all servers that was committed since the last call.
+    /// Last group in the base of a merge by all servers that was committed since the last call; `None` if no merge was.
     fn committed_merge(&self) -> Option<u64> {
         None
     }
@@ -110,7 +111,7 @@ pub trait Application: Send + Sync + 'static {
     /// If the files cannot be created.
     fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<Self::Snapshot>>>;
 
-    /// The answer to an update whose evaluation failed with this error because of a bug.
+    /// Encodes the answer to an update whose evaluation failed with this error because of a bug.
     fn failed(&self, error: &jindou_model::Error) -> Blob;
 
     /// Reports something to the operator. Must not take long.
@@ -127,9 +128,9 @@ pub enum Local<S> {
     Empty,
     /// A store that follows no log.
     Other {
-        /// The id epoch of its load; `None` if the store was changed since.
+        /// The id epoch of the store's load; `None` if the store was changed since.
         loaded: Option<u64>,
-        /// Id epoch of the log that is created from this store if there is none; the same at each start.
+        /// Id epoch of the log that is created from this store if no log exists; the same at each start.
         begins: u64,
         /// The store's content.
         snapshot: S,
@@ -138,7 +139,7 @@ pub enum Local<S> {
     Following {
         /// Id epoch of the log.
         log: u64,
-        /// The last group that it contains, and the remembered requests.
+        /// The last group that the store contains, and the remembered request keys.
         base: Base,
         /// The store's content.
         snapshot: S,
@@ -148,7 +149,7 @@ pub enum Local<S> {
 /// The result of an evaluation.
 #[derive(Clone, Debug)]
 pub enum Evaluated<S> {
-    /// The changes, possibly none, and the answer.
+    /// The update was evaluated. It may have changed nothing.
     Record {
         /// The snapshot with the changes applied.
         snapshot: S,
@@ -157,7 +158,7 @@ pub enum Evaluated<S> {
         /// The answer to the client.
         report: Blob,
     },
-    /// Rejected for a reason that does not depend on the data.
+    /// The update was rejected for a reason that does not depend on the data, with the encoded answer.
     Refused(Blob),
 }
 
@@ -178,6 +179,6 @@ pub enum Report {
     Base(String),
     /// A problem with other servers.
     Peer(PeerProblem),
-    /// A group that the log had lost was restored under this name.
+    /// A group that the log had lost was restored as the object with this name.
     WrittenBack(String),
 }

@@ -34,25 +34,25 @@ impl Useless {
     }
 }
 
-/// The bases that cannot be used, by number. They are hidden from the machine.
+/// Bases that cannot be used, by number. They are omitted from the listings that the machine receives.
 #[derive(Clone, Default)]
 pub(crate) struct UselessBases(Arc<Mutex<BTreeMap<u64, Useless>>>);
 
 impl UselessBases {
-    /// Number of the newest one, and the reason.
+    /// Number of the newest unusable base, and the reason why it cannot be used.
     pub fn newest(&self) -> Option<(u64, String)> {
         let all = sync::lock(&self.0);
         all.last_key_value()
             .map(|(number, base)| (*number, base.why.clone()))
     }
 
-    /// Adds a base. Returns true if it was not known as useless.
+    /// Adds an unusable base. Returns true if it was not known before.
     fn add(&self, number: u64, base: Useless) -> bool {
         sync::lock(&self.0).insert(number, base).is_none()
     }
 
-    /// Removes these bases from a listing. With `all`, also examines the newest base, and lists bases again that were
-    /// repaired. Returns the reason if the newest base was found useless just now.
+    /// Removes the unusable bases from a listing. With `all`, also verifies the newest base, and readmits bases that
+    /// were repaired. Returns the reason if the newest base was found unusable by this call.
     pub async fn leave_out(
         &self,
         bucket: &Bucket,
@@ -95,7 +95,7 @@ impl UselessBases {
 }
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    /// Replaces the local store by the newest complete base, unless that is older.
+    /// Replaces the local store by the newest usable base, unless that base is older than the store.
     pub(crate) fn download(&mut self) {
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
         let (store, committed): (Arc<A>, u64) = (self.store.clone(), self.machine.committed());
@@ -129,7 +129,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 Ok(Some((base, snapshot))) => Some(Done::Downloaded(base, snapshot)),
                 Ok(None) => Some(Done::Event(Event::NoBase)),
                 Err(failure) => {
-                    // The machine retries at once.
+                    // The pause is here because the machine retries at once.
                     tokio::time::sleep(DOWNLOAD_AGAIN).await;
                     let event = Event::Downloaded(None);
                     Some(Done::Failed(event, "downloading a base", failure))
@@ -139,7 +139,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 }
 
-/// Receives a base, unless it cannot be used.
+/// Downloads and installs a base. Returns the inner error if the base is missing objects or damaged.
 async fn receive<A: Application>(
     store: &Arc<A>,
     bucket: &Bucket,

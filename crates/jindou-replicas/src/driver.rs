@@ -1,4 +1,4 @@
-//! The task that owns the machine.
+//! The event loop, which owns the machine.
 
 mod done;
 
@@ -54,18 +54,18 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// A waiting query.
+/// A query that waits for a snapshot.
 pub(crate) struct Reading<S> {
     pub asked: Time,
-    /// True for [`jindou_replicas::Consistency::Any`].
+    /// True for [`crate::Consistency::Any`].
     pub any: bool,
     pub reply: ReadReply<S>,
 }
 
-/// A client that waits for an update's outcome, with the permit for the update's bytes.
+/// The channel to a client that waits for an update's outcome, and the permit for the update's bytes.
 type Waiting = (oneshot::Sender<Outcome>, OwnedSemaphorePermit);
 
-/// One run of a server: the machine and its background work.
+/// A running server: the machine, the store, and the background tasks.
 pub struct Driver<A: Application, P: Peers> {
     pub(crate) machine: Machine,
     pub(crate) store: Arc<A>,
@@ -76,25 +76,25 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) reads: HashMap<u64, Reading<A::Snapshot>>,
     read_limit: Duration,
     max_staleness: Duration,
-    /// Fetches postponed until fewer groups wait to be applied.
+    /// Fetches that are postponed until fewer groups wait to be applied.
     pub(crate) fetches: VecDeque<Fetch>,
-    /// Events caused by actions themselves.
+    /// Events for the machine that were caused by executing its actions.
     pub(crate) happened: VecDeque<Event>,
-    /// Largest number of bytes and groups in a span.
+    /// Largest size in bytes of a span, and largest number of its groups.
     pub(crate) span_room: (usize, u64),
     pub(crate) uploads: Uploads,
     pub(crate) useless: UselessBases,
     pub(crate) trimming: bool,
-    /// Number up to which the machine allows groups to be trimmed.
+    /// Number up to which the machine allows trimming.
     pub(crate) trim_to: u64,
     /// Number up to which groups were trimmed.
     pub(crate) trimmed: u64,
-    /// Time range within which every snapshot can be restored.
+    /// Length of the period within which every snapshot can be restored.
     pub(crate) keep: Duration,
     pub(crate) saving: bool,
-    /// True if this server must upload the next store that it saves, even if another server usually does.
+    /// True if this server must upload the next base that it saves, even if that is usually done by another server.
     pub(crate) upload_saved: bool,
-    /// Time at which the entry in `servers/` is written again if it names an older group.
+    /// Time at which the entry in `servers/` is written again if it mentions an older group than the newest.
     next_note: Time,
     noting: bool,
     next_read: u64,
@@ -105,24 +105,24 @@ pub struct Driver<A: Application, P: Peers> {
     cancel: CancelToken,
     refresh: Duration,
     next_refresh: Time,
-    /// Time until which requests wait for connections to the listed servers.
+    /// After this time, requests no longer wait for connections to the listed servers.
     join_until: Time,
-    /// Requests that wait for those connections.
+    /// Requests that wait for connections to the listed servers.
     early: VecDeque<Command<A::Snapshot>>,
-    /// The process of each server from which the last message came.
+    /// Random number of the process of each server that sent the latest message.
     processes: HashMap<ServerName, u64>,
     refreshed: Time,
     refreshing: bool,
     /// Delay after a failed listing of the servers.
     refresh_pause: Duration,
-    /// Kinds of requests to the bucket whose latest one failed.
+    /// Kinds of requests to the bucket whose latest request failed.
     failing: BTreeSet<&'static str>,
     pub(crate) sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
     pub(crate) tasks: JoinSet<()>,
 }
 
-/// The parts from which a driver is constructed.
+/// The parts from which a driver is built.
 pub(crate) struct Parts<A: Application, P: Peers> {
     pub machine: Machine,
     pub store: Arc<A>,
@@ -136,24 +136,24 @@ pub(crate) struct Parts<A: Application, P: Peers> {
     pub inbox: Inbox<A::Snapshot>,
     pub cancel: CancelToken,
     pub refresh: Duration,
-    /// The base to upload first.
+    /// The base to upload first, if the log begins with this store.
     pub first: Option<Base>,
-    /// Events for the machine at the start.
+    /// Events that the machine handles at the start.
     pub events: Vec<Event>,
 }
 
-/// Shortest time between two listings of the servers, and the longest delay after a failed one.
+/// Shortest time between two listings of the servers, and the longest delay after a failed listing.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_AGAIN: Duration = Duration::from_secs(15);
-/// Longest time after the start for which requests wait for connections. Updates acknowledged before would be unknown
-/// to the other servers, and theirs to this one.
+/// Longest time after the start for which requests wait for connections. Until the servers are connected, updates
+/// acknowledged here may be unknown to the others, and vice versa.
 const JOIN: Duration = Duration::from_secs(2);
-/// Further time for which requests wait while another server refuses this one: it reads the list of servers again, and
-/// does not wait for this server before it acknowledges updates.
+/// Additional time for which requests wait while another server refuses this one's connections. That server reads the
+/// list of servers again, and meanwhile acknowledges updates without waiting for this server.
 const REFUSED: Duration = Duration::from_secs(3);
 /// Largest number of waiting queries.
 const READS: usize = 100_000;
-/// Groups may wait this long to be applied before the server counts as behind.
+/// A server counts as behind if a group has waited this long to be applied.
 const BEHIND: Duration = Duration::from_secs(1);
 /// Interval at which the cancel token is checked.
 const CANCEL: Duration = Duration::from_millis(100);
@@ -202,7 +202,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             next_refresh: clock::now().after(parts.refresh),
             join_until: clock::now().after(JOIN),
             early: VecDeque::new(),
-            // The list was read before other servers could see this server in it.
+            // Allows a listing at once: the first list was read before other servers could see this server's entry.
             refreshed: clock::now().before(REFRESH),
             refreshing: false,
             refresh_pause: REFRESH,
@@ -214,11 +214,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// Runs until it is stopped, all handles are dropped, or an error occurs. Requests that are waiting then get an
+    /// Runs until the driver is stopped, all handles are dropped, or an error occurs. Pending requests then get an
     /// unknown outcome.
     ///
     /// # Errors
-    /// Reason why the server must stop.
+    /// The reason why the server must stop.
     pub async fn run(mut self) -> Result<(), Stopped> {
         let result = self.go_on().await;
         if result.is_ok() {
@@ -267,7 +267,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         self.happened.push_back(Event::Received(from, message));
                     }
                     Some(FromPeer::Gone(name)) => {
-                        // The other servers' lists may have another process under this server's name.
+                        // The connection may be closed because another process uses this server's name in the list. So
+                        // read the list again.
                         self.refresh_soon();
                         self.happened.push_back(Event::Disconnected(name));
                     }
@@ -325,8 +326,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
         while let Some(event) = self.happened.pop_front() {
             let handled = self.machine.handle(clock::now(), event, &mut actions);
             handled.map_err(Stopped::Impossible)?;
-            // Must happen before other servers are told that later queries here see a group: from then on no query may
-            // bypass the machine with an older snapshot.
+            // Must happen before an acknowledgement is sent to another server: from then on, no query here may bypass
+            // the machine with a snapshot older than the acknowledged group.
             self.say_until_when();
             for action in actions.drain(..) {
                 self.act(action)?;
@@ -343,7 +344,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// Rejects queries that the machine has admitted and that have waited too long for groups to be applied.
+    /// Refuses queries that the machine has admitted but that have waited too long for groups to be applied.
     fn refuse_overdue(&mut self, now: Time) {
         let limit = self.read_limit;
         if self.turns.behind(now) < BEHIND {
@@ -361,7 +362,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.next_refresh = self.next_refresh.min(soon);
     }
 
-    /// Reason why a query with the default consistency would have to wait.
+    /// Reason why a query with the default consistency would have to wait; `None` if it would not.
     fn unready(&self, now: Time) -> Option<Unready> {
         if self.is_early() {
             return Some(Unready::Joining);
@@ -380,7 +381,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             return Some(Unready::NoBase(useless.map_or_else(first, |(_, why)| why)));
         }
         if let Some(gap) = self.machine.gap_that_blocks() {
-            // Groups trimmed after an older base are not lost.
+            // Groups that were trimmed because of an unusable base are not lost, so report the base instead of a gap.
             let of_base = useless.filter(|(number, _)| gap.first <= *number);
             return Some(match of_base {
                 Some((_, why)) => Unready::NoBase(why),
@@ -405,7 +406,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         now < self.join_until || refused
     }
 
-    /// Publishes the time until which queries may bypass the machine.
+    /// Updates [`Fresh`], the time until which queries may bypass the machine, and the metrics.
     fn say_until_when(&self) {
         let all = self.turns.published.0 == self.machine.committed();
         let until = self.machine.fresh_until();

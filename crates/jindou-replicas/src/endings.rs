@@ -16,9 +16,10 @@ const LAST_WORK: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 8;
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    /// Restores groups that the log has lost, and records the newest group for servers that start later.
+    /// Restores groups that the log has lost, and writes the newest group number into this server's entry, for servers
+    /// that start later.
     pub(crate) async fn end_well(&mut self) {
-        // Otherwise a running write of an older entry could overwrite the last one.
+        // Abort running tasks: a write of an older entry could overwrite the last one.
         self.tasks.abort_all();
         let end = tokio::time::Instant::now() + LAST_WORK;
         // Half of the time is reserved for the entry.
@@ -39,7 +40,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// Restores the objects of groups after the newest base that the log has lost and this server still has.
+    /// Restores the objects of lost groups after the newest base, as far as this server has them in memory.
     async fn write_last_back(&mut self) -> Result<(), Failure> {
         let last = self.machine.committed();
         if !self.machine.may_write_back() {
@@ -61,7 +62,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 _ => newest,
             });
         let mut lost: BTreeSet<u64> = match last.checked_sub(base) {
-            // Only groups kept in memory can be written.
+            // Only recent groups are checked: older ones are not in memory.
             Some(count) => (last - count.min(MOST)..=last)
                 .filter(|n| *n > base)
                 .collect(),
@@ -101,9 +102,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Writes the newest group into this server's entry, unless another process uses its name.
+    /// Writes the newest known group into this server's entry, unless the entry belongs to another process.
     async fn note_last(&mut self) -> Result<(), Failure> {
-        // Written even if nothing is new: an earlier write of the entry may not have completed.
+        // Write the entry even if nothing has changed: an earlier write may not have completed.
         self.me.newest = self.me.newest.max(self.machine.heard());
         match self.bucket.entry_of(&self.me.name).await? {
             Some(there) if there.start != self.me.start => Ok(()),
@@ -112,5 +113,5 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 }
 
-/// Largest number of groups before the last one that are checked.
+/// Number of groups before the last one that are checked for loss at most.
 const MOST: u64 = 100_000;

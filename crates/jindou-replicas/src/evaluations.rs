@@ -1,5 +1,5 @@
-//! Evaluation of updates, one after another on a dedicated thread. Each is evaluated on the snapshot that the previous
-//! one produced, without waiting for the driver in between.
+//! Evaluation of updates, one after another on a dedicated thread. Each update is evaluated on the snapshot that the
+//! previous one produced, without a round trip through the driver.
 
 use crate::application::{Application, Evaluated};
 use crate::driver::Done;
@@ -11,7 +11,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// An update to evaluate.
 struct Job {
     ticket: u64,
     key: RequestKey,
@@ -21,28 +20,28 @@ struct Job {
 
 /// State shared by the thread and the driver.
 struct Made<S> {
-    /// The snapshot after the last finished evaluation, or before the first. `None` if no evaluation is queued, so that
-    /// no snapshot is kept alive.
+    /// Snapshot for the next evaluation: the result of the last finished one. `None` while no evaluation is queued, so
+    /// that no snapshot is kept alive.
     head: Option<S>,
-    /// Bytes of evaluated records that are in no group yet.
+    /// Total bytes of evaluated records that are in no group yet.
     bytes: usize,
 }
 
 struct Shared<S> {
     made: Mutex<Made<S>>,
-    /// Notified when there is space for records again, or jobs were dropped.
+    /// Notified when record bytes are released or jobs are cancelled.
     changed: Condvar,
-    /// No update is evaluated while the records exceed this number of bytes.
+    /// While the records have at least this many bytes, no further update is evaluated.
     most: usize,
 }
 
-/// Evaluations that the driver does not know to have finished, and sizes of finished ones.
+/// Queued evaluations, and the sizes of finished ones whose records are in no group yet.
 pub(crate) struct Evaluations<S> {
     begun: VecDeque<(u64, CancelToken)>,
-    /// Bytes of each record that is in no group yet.
+    /// Size in bytes of each record that is in no group yet, oldest first.
     sizes: VecDeque<usize>,
     shared: Arc<Shared<S>>,
-    /// The thread's job queue, once the thread was started.
+    /// Sender of the evaluation thread's job queue; `None` until the thread is started.
     jobs: Option<Sender<Job>>,
 }
 
@@ -53,7 +52,7 @@ impl<S> Drop for Evaluations<S> {
 }
 
 impl<S> Evaluations<S> {
-    /// Cancels all evaluations and forgets their records.
+    /// Cancels all queued evaluations and forgets the finished records.
     pub fn cancel(&mut self) {
         for (_, cancel) in self.begun.drain(..) {
             cancel.cancel();
@@ -68,7 +67,7 @@ impl<S> Evaluations<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
-    /// Creates a queue in which `most` bytes of records, plus one record, may wait for their groups.
+    /// Creates a queue. Evaluation pauses once `most` bytes of records wait for their groups.
     pub fn new(most: usize) -> Self {
         let made = Mutex::new(Made {
             head: None,
@@ -90,8 +89,8 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         self.begun.is_empty()
     }
 
-    /// Queues an evaluation on the result of the previous one, or on `head` if there is none. Its result is sent to
-    /// `done`. Must be called within a runtime.
+    /// Queues an evaluation on the result of the previous one, or on `head` if the queue is empty. The result is sent
+    /// to `done`. Must be called within a tokio runtime.
     pub fn begin<A: Application<Snapshot = S>>(
         &mut self,
         (ticket, key, body): (u64, RequestKey, Blob),
@@ -120,7 +119,7 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         let _ = jobs.send(job);
     }
 
-    /// Handles a finished evaluation. Returns false if it was cancelled.
+    /// Removes a finished evaluation from the queue. Returns false if it was cancelled.
     pub fn end(&mut self, ticket: u64, evaluated: &Evaluated<S>) -> bool {
         if (self.begun.front()).is_none_or(|(of, _)| *of != ticket) {
             return false;
@@ -133,7 +132,7 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         true
     }
 
-    /// Removes the oldest `count` records, which are in a group now.
+    /// Removes the sizes of the oldest `count` records, which are in a group now.
     pub fn taken(&mut self, count: usize) {
         let bytes: usize = self.sizes.drain(..count.min(self.sizes.len())).sum();
         let mut made = sync::lock(&self.shared.made);
@@ -143,7 +142,7 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
     }
 }
 
-/// Bytes of an evaluation's record, if it produced one.
+/// Bytes of an evaluation's record and answer; `None` if the update was refused.
 fn size<S>(evaluated: &Evaluated<S>) -> Option<usize> {
     match evaluated {
         Evaluated::Record { bytes, report, .. } => Some(bytes.len() + report.len()),
@@ -167,7 +166,7 @@ fn work<A: Application>(
             guarded(evaluate).unwrap_or_else(|error| Evaluated::Refused(store.failed(&error)));
         if let Evaluated::Record { snapshot, .. } = &evaluated {
             let mut made = sync::lock(&shared.made);
-            // After a cancellation the head belongs to other jobs.
+            // After a cancellation, `head` belongs to later jobs.
             if !job.cancel.is_cancelled() {
                 made.head = Some(snapshot.clone());
                 made.bytes += size(&evaluated).unwrap_or(0);
@@ -180,8 +179,8 @@ fn work<A: Application>(
 }
 
 impl<S: Clone> Shared<S> {
-    /// Waits until there is space for the job's record. Returns the snapshot to evaluate it on, or `None` if the job
-    /// was cancelled.
+    /// Waits until the waiting records are below the limit. Returns the snapshot to evaluate the job on, or `None` if
+    /// the job was cancelled.
     fn head_for(&self, job: &Job) -> Option<S> {
         let mut made = sync::lock(&self.made);
         while made.bytes >= self.most && !job.cancel.is_cancelled() {
@@ -228,7 +227,7 @@ mod tests {
         assert_eq!(told.recv_timeout(long), Ok(Some(7)));
         evaluations.taken(1);
         assert_eq!(sync::lock(&shared.made).bytes, 0);
-        // A cancelled job must not wait for ever.
+        // A cancelled job must not wait forever.
         full(&mut evaluations);
         let dropped = job(2);
         evaluations.begun.push_back((2, dropped.cancel.clone()));

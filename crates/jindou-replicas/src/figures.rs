@@ -1,4 +1,4 @@
-//! Metrics of a driver for its operator, readable by any thread.
+//! Metrics of a driver, readable by any thread.
 
 use crate::machine::{ServerName, Time};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) struct Figures {
     pub committed: AtomicU64,
     pub heard: AtomicU64,
-    /// Time of the last freshness proof in microseconds; 0 before the first.
+    /// Time of the latest freshness proof for the published group, in microseconds; 0 before the first.
     pub settled: AtomicU64,
     pub writes: AtomicU64,
     /// The server that wrote the newest published group.
@@ -24,29 +24,29 @@ pub(crate) struct Figures {
     pub in_contact: AtomicU64,
 }
 
-/// A snapshot of a driver's metrics.
+/// Values of a driver's metrics at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FiguresNow {
-    /// The newest published group.
+    /// Number of the newest published group.
     pub committed: u64,
     /// The highest group number known to exist.
     pub heard: u64,
-    /// Age of the last proof that no later group existed; `None` before the first.
+    /// Age of the latest proof that no later group existed; `None` before the first proof.
     pub age: Option<Duration>,
-    /// True if this server wrote the newest group.
+    /// True if this server wrote the newest published group.
     pub writes: bool,
     /// Number of completed puts of groups.
     pub puts: u64,
-    /// Total time of these puts.
+    /// Total time of the completed puts of groups.
     pub put_time: Duration,
     /// Requests to the bucket that failed or whose outcome is unknown.
     pub failed: u64,
-    /// Lost puts: numbers that another server's group took.
+    /// Number of lost puts: another server had already created the group with that number.
     pub lost: u64,
     /// Number of completed listings.
     pub listings: u64,
-    /// Servers with a current entry in the bucket, including this one.
+    /// Number of servers with a current entry in the bucket, including this one.
     pub listed: u64,
     /// Number of other servers that acknowledgements wait for.
     pub in_contact: u64,

@@ -28,9 +28,9 @@ pub(crate) enum Command<S> {
 /// A driver's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// The newest published group.
+    /// Number of the newest published group.
     pub committed: u64,
-    /// Reason why a query with the default consistency would have to wait; `None` if it would not.
+    /// Reason why a query with the default consistency would have to wait; `None` if it would be answered at once.
     pub unready: Option<Unready>,
 }
 
@@ -41,14 +41,15 @@ pub enum Unready {
     Joining,
     /// The store is being replaced by the newest base.
     Downloading,
-    /// Neither the bucket nor another server has confirmed freshness for this time; `None` if never since the start.
+    /// Time for which neither the bucket nor another server has confirmed freshness; `None` if none has since the
+    /// start.
     CutOff(Option<Duration>),
-    /// Groups up to this one exist and are not applied yet.
+    /// Groups up to this number exist and are not applied yet.
     Behind(u64),
-    /// The folder is empty or too old, and the log has no complete base yet. Names the object that is missing or
-    /// damaged.
+    /// The folder is empty or too old, and the log has no complete base to fill it from. Contains the name of the
+    /// missing or damaged object.
     NoBase(String),
-    /// The log, with this id epoch, has a gap.
+    /// The log has a gap. Contains the log's id epoch.
     Gap(Gap, u64),
 }
 
@@ -87,8 +88,8 @@ impl std::fmt::Display for Unready {
     }
 }
 
-/// The time until which queries with the default consistency may bypass the driver. A check costs an atomic load and a
-/// read of the clock.
+/// The time until which the published snapshot may answer queries with the default consistency without asking the
+/// driver. Checking it costs an atomic load and a read of the clock.
 #[derive(Clone, Debug, Default)]
 pub struct Fresh(Arc<AtomicU64>);
 
@@ -134,7 +135,7 @@ impl<S> std::fmt::Debug for Handle<S> {
     }
 }
 
-/// Number of bytes that an update counts as at least.
+/// Each update counts as at least this many bytes towards the memory limit.
 const LEAST: usize = 1024;
 /// Capacity of the command queue.
 const WAITING: usize = 1024;
@@ -148,7 +149,7 @@ pub(crate) struct Inbox<S> {
 }
 
 impl<S> Handle<S> {
-    /// Creates a handle. The bodies of clients' updates may take this number of bytes together.
+    /// Creates a handle. `bytes` limits the total size of the bodies of pending updates.
     pub(crate) fn new(bytes: usize) -> (Self, Inbox<S>) {
         let (sender, commands) = mpsc::channel(WAITING);
         let (stop, stopped) = watch::channel(false);
@@ -189,8 +190,8 @@ impl<S> Handle<S> {
         &self.fresh
     }
 
-    /// Executes an update. Waits while the bodies of other updates use all of the memory limit. If the caller drops the
-    /// future, the update may still be executed; a retry with the same key returns its outcome.
+    /// Executes an update. Waits while pending updates use the whole memory limit. If the caller drops the future, the
+    /// update may still be executed; a retry with the same key returns its outcome.
     pub async fn update(&self, request: impl Into<Request>, body: Blob) -> Outcome {
         let request = request.into();
         if body.len() > self.most {
@@ -210,11 +211,11 @@ impl<S> Handle<S> {
         if self.commands.send(command).await.is_err() {
             return Outcome::Unknown;
         }
-        // A driver that ends drops the waiting requests.
+        // When the driver ends, it drops the reply channels of pending requests.
         answer.await.unwrap_or(Outcome::Unknown)
     }
 
-    /// A snapshot for a query, and its number.
+    /// Returns a snapshot that satisfies the required consistency, and its number.
     ///
     /// # Errors
     /// If no snapshot is fresh enough, or the driver has ended.
@@ -226,13 +227,13 @@ impl<S> Handle<S> {
         answer.await.unwrap_or(Err(Refusal::Stale))
     }
 
-    /// Announces to the other servers that this one is stopping, so that another one becomes the writer.
+    /// Announces to the other servers that this one is stopping, so that another server becomes the writer.
     pub async fn drain(&self) {
         let _ = self.commands.send(Command::Drain).await;
     }
 
     /// Saves the published snapshot in the local folder and returns its number; `None` if that failed or a save is
-    /// running.
+    /// already running.
     pub async fn save(&self) -> Option<u64> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Save(reply)).await.ok()?;
@@ -246,7 +247,7 @@ impl<S> Handle<S> {
         answer.await.ok()
     }
 
-    /// Ends the driver. Waiting updates get an unknown outcome.
+    /// Ends the driver. Pending updates get an unknown outcome.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
     }

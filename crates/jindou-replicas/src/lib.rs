@@ -1,14 +1,14 @@
-//! Replication of one store by one log in a bucket: the protocol's state machine, and the driver that runs it.
+//! Replication of one store through a log in a bucket: the protocol's state machine, and the driver that runs it.
 //!
-//! [`Machine`] takes events and the time, and returns actions. It has no threads, clocks, files or network. The bucket is
-//! the only authority: groups of transactions are objects with consecutive names that can only be created. One put of a
-//! name succeeds, and a server that creates group `n + 1` has applied group `n`. Messages between servers are hints that
-//! save time.
+//! [`Machine`] maps events and the time to actions. It has no threads, clocks, files or network. Only the bucket
+//! decides which groups are in the log: groups of transactions are objects with consecutive names, written with
+//! create-only puts. At most one put of a name succeeds, and a server that creates group `n + 1` has applied group `n`.
+//! Messages between servers only save time; the protocol is correct without them.
 //!
-//! [`Driver`] is the task that owns the machine: it executes its actions and reports their outcomes as events. [`Bucket`]
-//! is an object store or a directory, with time limits and the outcomes that the machine distinguishes. [`Application`]
-//! is the interface to the store, [`Peers`] that to other servers, and [`net`] has connections over TCP.
-//! docs/internals/replicas.md has the protocol and the driver's obligations.
+//! [`Driver`] is the task that owns the machine: it executes the machine's actions and reports their outcomes as
+//! events. [`Bucket`] is an object store or a directory, with time limits and the outcomes that the machine
+//! distinguishes. [`Application`] is the interface to the store, [`Peers`] the interface to other servers, and [`net`]
+//! implements the latter over TCP. docs/internals/replicas.md describes the protocol and the driver's obligations.
 //!
 //! Start reading at `machine/mod.rs`; then `machine/log.rs` (which groups are committed), `machine/writing.rs`
 //! (updates), `machine/peers.rs` (acknowledgements) and `machine/reads.rs`; then `driver.rs`, `turns.rs` (the order of

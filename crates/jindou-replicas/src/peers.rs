@@ -1,5 +1,5 @@
-//! The interface to other servers. A lost message costs time, never correctness, so a message that cannot be sent at
-//! once is dropped.
+//! The interface for messages to other servers. A lost message costs time, never correctness, so a message that cannot
+//! be queued at once is dropped.
 
 use crate::bucket::ServerEntry;
 use crate::machine::{Message, ServerName};
@@ -11,13 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 pub trait Peers: Send + 'static {
     /// Sends a message if the server is connected and its queue accepts the message at once.
     fn send(&mut self, to: &ServerName, message: Message);
-    /// Adopts the servers of the bucket's list.
+    /// Updates the set of servers to connect to from the bucket's list.
     fn know(&mut self, servers: &[ServerEntry]);
     /// True if connections to listed servers are established automatically.
     fn connects(&self) -> bool {
         true
     }
-    /// True while a listed server that can be reached does not know this process yet, and refuses its connections.
+    /// True while some listed server refuses this process's connections, because it has not yet read this process's
+    /// entry.
     fn is_refused(&self) -> bool {
         false
     }
@@ -30,7 +31,7 @@ pub enum FromPeer {
     Message(ServerName, Message, Held),
     /// The connection was closed.
     Gone(ServerName),
-    /// A server connected that is not in the list; the list should be read again.
+    /// A server connected that is not in the list; the driver should read the list again.
     Unknown,
     /// A problem to report to the operator.
     Problem(PeerProblem),
@@ -82,7 +83,7 @@ impl std::fmt::Display for PeerProblem {
 /// Capacity of the queue of messages for a server.
 const WAITING: usize = 4096;
 
-/// No connections: servers exchange groups through the bucket only.
+/// No connections: servers exchange groups only through the bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Nobody;
 
@@ -95,7 +96,7 @@ impl Peers for Nobody {
 }
 
 impl Nobody {
-    /// Creates this implementation, with a channel that never receives anything.
+    /// Creates an instance, with a channel that never receives anything.
     pub fn connect() -> (Self, mpsc::Receiver<FromPeer>) {
         (Self, mpsc::channel(1).1)
     }
@@ -114,7 +115,7 @@ pub struct Member {
 }
 
 impl Hub {
-    /// Connects a server to all others. It replaces an earlier run of the same name.
+    /// Connects a server to all others. An earlier connection under the same name is replaced.
     pub fn connect(&self, name: &str) -> (Member, mpsc::Receiver<FromPeer>) {
         let (own, incoming) = mpsc::channel(WAITING);
         let name: ServerName = name.into();
@@ -131,7 +132,7 @@ impl Hub {
 impl Peers for Member {
     fn send(&mut self, to: &ServerName, message: Message) {
         let members = self.hub.lock();
-        // Messages of a run that was replaced are dropped.
+        // Messages of a replaced member are dropped.
         let mine = (members.get(&self.name)).is_some_and(|own| own.same_channel(&self.own));
         if let Some(to) = members.get(to).filter(|_| mine) {
             let _ = to.try_send(FromPeer::Message(

@@ -1,4 +1,4 @@
-//! Requests to the bucket that the machine's actions cause.
+//! Requests to the bucket that the machine's actions require.
 
 use crate::application::{Application, Report};
 use crate::bucket::{Failure, Put};
@@ -45,7 +45,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Reads a group or a span. Waits until most of the groups read before were applied.
+    /// Reads a group or a span. Postponed while too many bytes of groups wait to be applied.
     pub(crate) fn fetch(&mut self, fetch: Fetch) {
         match self.turns.is_full() {
             true => self.fetches.push_back(fetch),
@@ -67,7 +67,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     /// Restores the object of a group that the log has lost. If the group is no longer in memory, saves and uploads the
-    /// store, which contains it.
+    /// store, which contains that group.
     pub(crate) fn write_back(&mut self, number: u64) {
         let Some(group) = self
             .turns
@@ -115,11 +115,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Deletes old bases, and those groups and spans up to this number that the remaining bases do not need.
+    /// Deletes old bases, and those groups and spans up to `number` that the remaining bases do not need.
     pub(crate) fn trim(&mut self, number: u64) {
         self.trim_to = self.trim_to.max(number);
         if std::mem::replace(&mut self.trimming, true) {
-            // A later trim includes this one.
+            // The trim that starts after the running one includes this number.
             return;
         }
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
@@ -131,12 +131,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Writes the newest group into this server's entry, so that servers that start later know that it existed.
+    /// Writes the newest known group into this server's entry, so that servers that start later know that it existed.
     pub(crate) fn note_newest(&mut self) {
         self.me.newest = self.machine.heard();
         let (bucket, me) = (self.bucket.clone(), self.me.clone());
         self.spawn(async move {
-            // A failure will show at the next refresh.
+            // Errors are ignored here; the next refresh of the entry reports them.
             if bucket
                 .server(&me.name)
                 .await
@@ -152,7 +152,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.me.newest = self.me.newest.max(self.machine.heard());
         let (bucket, me) = (self.bucket.clone(), self.me.clone());
         self.spawn(async move {
-            // Overwriting it would hide the other process.
+            // If another process uses this name, its entry must not be overwritten: the entry is how that process is
+            // detected.
             if let Some(there) = bucket.server(&me.name).await
                 && there.start != me.start
             {

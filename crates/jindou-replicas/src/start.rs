@@ -1,4 +1,4 @@
-//! The start of a server: checks before it follows a log.
+//! Checks at the start of a server, before it follows a log.
 
 use crate::application::{Application, Local, Report};
 use crate::bucket::{Beginning, Bucket, Failure, Identity, Remains, ServerEntry};
@@ -13,26 +13,27 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A server's settings.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its unique name.
+    /// The server's name, unique in the log.
     pub name: String,
-    /// Addresses at which other servers reach it.
+    /// Addresses (HOST:PORT) at which other servers reach this one.
     pub addresses: Vec<String>,
-    /// Hash of the certificate that it presents at these addresses.
+    /// Hash of the TLS certificate that the server presents at these addresses.
     pub certificate: Option<String>,
-    /// Settings of the machine.
+    /// Settings of the protocol's state machine.
     pub settings: Settings,
-    /// Largest number of bytes of waiting updates.
+    /// Limit for the total bytes of pending updates.
     pub update_bytes: usize,
-    /// Interval at which its entry in the list of servers is written.
+    /// Interval at which the server writes its entry in the list of servers.
     pub refresh: Duration,
-    /// The newest group version that it reads and writes.
+    /// The newest group version that the server reads and writes.
     pub groups: u32,
-    /// Ends the driver within 100 ms.
+    /// Cancels the driver, which ends within 100 ms.
     pub cancel: CancelToken,
-    /// Id epoch of the log that an empty folder creates if there is none; `None` if it must not.
+    /// Id epoch of the log to create if the folder is empty and there is no log; `None` means that none must be
+    /// created.
     pub new_log: Option<u64>,
 }
 
@@ -56,7 +57,7 @@ impl Options {
 /// Checks the bucket, opens the store, and returns a driver to run.
 ///
 /// # Errors
-/// One sentence: the reason why this server cannot follow the log.
+/// A sentence with the reason why this server cannot follow the log.
 pub async fn start<A: Application, P: Peers>(
     store: A,
     bucket: Bucket,
@@ -93,7 +94,8 @@ pub async fn start<A: Application, P: Peers>(
     let first = base.clone().filter(|_| waits);
     let number = base.as_ref().map_or(0, |base| base.number);
     let start: u64 = rand::random();
-    // Read before this server overwrites its entry, which may name groups that are known from nowhere else.
+    // Read the list before this server overwrites its own entry, which may be the only one that names the newest
+    // groups.
     let known = newest_known(&bucket, log).await?;
     let me = ServerEntry {
         name: options.name.clone(),
@@ -146,22 +148,22 @@ pub async fn start<A: Application, P: Peers>(
     Ok((handle, driver))
 }
 
-/// Begins a log with a store that is not served.
+/// Creates a log from a store that no server serves.
 #[derive(Clone, Copy, Debug)]
 pub struct LogBeginner {
-    /// As in [`Local::Other`].
+    /// The id epoch for the new log ([`Local::Other`]).
     pub begins: u64,
-    /// As in [`Local::Other`].
+    /// The id epoch of the store's load ([`Local::Other`]).
     pub loaded: Option<u64>,
-    /// True if the store is uploaded.
+    /// True if the store will be uploaded as the first base.
     pub uploads: bool,
 }
 
 impl LogBeginner {
-    /// Begins the log, or finds one that began with the same store.
+    /// Creates the log, or finds one that began with the same store.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub async fn begin(self, bucket: &Bucket) -> Result<Identity, String> {
         let Self {
             begins,
@@ -191,14 +193,14 @@ impl LogBeginner {
     }
 }
 
-/// True if a log began with this store.
+/// True if the log began with the local store.
 fn is_of_store(identity: &Identity, loaded: Option<u64>, begins: u64) -> bool {
     let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
     begins == identity.epoch || same
 }
 
-/// The identity of the log in the bucket. If there is none, the local store begins one, and `uploads` says whether it is
-/// uploaded.
+/// The identity of the log in the bucket. If there is none, creates a log from the local store; `uploads` says whether
+/// the store will be uploaded as the first base.
 async fn find_or_begin_log<S>(
     bucket: &Bucket,
     local: &Local<S>,
@@ -243,8 +245,8 @@ async fn find_or_begin_log<S>(
     }
 }
 
-/// Checks that the local store belongs to the log, and makes it follow the log. Returns the base and snapshot to begin
-/// with; an empty folder has no base.
+/// Checks that the local store belongs to the log, and makes it follow the log. Returns the base and snapshot to start
+/// with; no base if the folder is empty.
 async fn follow_log<A: Application>(
     store: &Arc<A>,
     local: Local<A::Snapshot>,
@@ -286,7 +288,7 @@ async fn follow_log<A: Application>(
     }
 }
 
-/// The newest group that the list of servers names.
+/// Highest group number that any entry in the list of servers names.
 async fn newest_known(bucket: &Bucket, log: u64) -> Result<u64, String> {
     let servers = bucket.all_servers().await;
     let servers = servers.map_err(|e| format!("the list of servers cannot be read: {e}"))?;
@@ -296,12 +298,12 @@ async fn newest_known(bucket: &Bucket, log: u64) -> Result<u64, String> {
     Ok(of_log.map(|found| found.entry.noted()).max().unwrap_or(0))
 }
 
-/// Objects of a log whose first object was still missing after they were listed.
+/// Objects of a log that has no `log.json`. Rechecked after the listing, since another server may be creating the log.
 async fn remains(bucket: &Bucket) -> Result<Option<Remains>, String> {
     let remains = bucket.remains().await;
     let remains = remains.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
     match remains {
-        // Another server may have created the log in the meantime.
+        // Another server may have created the log during the listing.
         Some(remains) => Ok((bucket.identity().await?).is_none().then_some(remains)),
         None => Ok(None),
     }

@@ -1,6 +1,6 @@
-//! The order of operations on the store (the apply queue). Evaluations take long and do not block it: groups are
-//! published meanwhile, and evaluations are cancelled when the head is rolled back. A group is applied before any
-//! operation after it starts.
+//! The order of operations on the store (the apply queue). Evaluations take long, so later operations do not wait for
+//! them: groups are published meanwhile, and evaluations are cancelled when the head is rolled back. Applying groups
+//! does block the queue: a group is applied before any later operation starts.
 
 use crate::application::{Application, Evaluated, Report};
 use crate::driver::{Done, Driver, Stopped};
@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An operation on the store, executed in order.
+/// An operation on the store. Operations are executed in order.
 pub(crate) enum Turn<S> {
     Evaluate(u64, RequestKey, Blob),
-    /// The oldest evaluated records form this group.
+    /// This server's group was put: it consists of the oldest evaluated records.
     Take(Arc<Group>),
     Lay(Arc<Group>),
     Publish(u64),
@@ -22,38 +22,38 @@ pub(crate) enum Turn<S> {
     Serve(u64),
     /// Install a downloaded store.
     Install(Base, S),
-    /// Rebase all snapshots onto the files that were saved.
+    /// Rebase all snapshots onto the files that were last saved.
     OverSaved,
 }
 
-/// The snapshots, and the queue of operations.
+/// The snapshots of the store, and the queue of operations on it.
 pub(crate) struct Turns<S> {
     pub published: (u64, S),
     head: S,
-    /// The head after each evaluated record that is not in a group yet.
+    /// The head after each evaluated record that is in no group yet, oldest first.
     layers: VecDeque<S>,
-    /// The head after each group that is not published yet.
+    /// The head after each applied group that is not published yet, by group number.
     groups: BTreeMap<u64, S>,
     evaluating: Evaluations<S>,
     /// Queued operations, each with the time at which it was added.
     waiting: VecDeque<(Time, Turn<S>)>,
-    /// Bytes of the queued groups.
+    /// Total bytes of the queued groups.
     waiting_bytes: usize,
     /// True while groups are being applied or snapshots are being rebased.
     laying: bool,
-    /// True if snapshots are to be rebased once the running evaluations have finished; new ones are held back until
-    /// then.
+    /// True if snapshots will be rebased once the running evaluations have finished; new evaluations wait in `held`
+    /// until then.
     moves: bool,
     held: VecDeque<(u64, RequestKey, Blob)>,
-    /// Groups after which all servers merge, until they are published.
+    /// Numbers of unpublished groups after which all servers merge.
     merging: BTreeSet<u64>,
-    /// The newest groups applied to the head, for spans.
+    /// The newest groups that were applied to the head, from which spans are written.
     recent: VecDeque<Arc<Group>>,
     recent_bytes: usize,
 }
 
 impl<S: Clone + Send + Sync + 'static> Turns<S> {
-    /// Creates the queue. `most` bytes of records may wait for their groups.
+    /// Creates the queue. Evaluation pauses once `most` bytes of records wait for their groups.
     pub fn new(number: u64, snapshot: S, most: usize) -> Self {
         Self {
             head: snapshot.clone(),
@@ -102,12 +102,12 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         }
     }
 
-    /// Time for which committed groups have been waiting to be applied.
+    /// Time for which the oldest operation has been queued; zero if the queue is empty.
     pub fn behind(&self, now: Time) -> Duration {
         (self.waiting.front()).map_or(Duration::ZERO, |(since, _)| now.since(*since))
     }
 
-    /// True if the queue is so long that no more groups should be fetched.
+    /// True if the queued groups have so many bytes that no more groups should be fetched.
     pub fn is_full(&self) -> bool {
         self.waiting_bytes >= FULL
     }
@@ -127,12 +127,13 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         Some(turn)
     }
 
-    /// The next queued groups that can be applied together with `first`, and the last of them that is published
-    /// afterwards, if any.
+    /// The groups to apply in one batch: `first` and those queued directly after it. Also the last of them that is
+    /// published afterwards, if any.
     fn together(&mut self, first: Arc<Group>) -> (Vec<Arc<Group>>, Option<u64>) {
         let (mut groups, mut publish, mut bytes) = (vec![first], None, 0);
         while groups.len() < TOGETHER && bytes < TOGETHER_BYTES {
-            // The group that commits a merge waits for it, and the merge begins once this one is published.
+            // A merge starts when this group is published. A later group in the batch could be the commit of that merge
+            // and wait for it forever.
             let merges = (groups.last()).is_some_and(|group| self.merging.contains(&group.number));
             match self.waiting.front() {
                 Some((_, Turn::Lay(group))) if !merges => {
@@ -147,8 +148,8 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         (groups, publish)
     }
 
-    /// The groups of a span, if all of them were applied here and are still in memory. The bucket is not read, since it
-    /// may no longer have the first objects of these names.
+    /// The groups of a span, if all of them were applied here and are still in memory. The groups' objects are not read
+    /// back, because names that were trimmed may have been created again with other content.
     pub fn span(&self, first: u64, last: u64) -> Option<Vec<Arc<Group>>> {
         let groups: Vec<_> = (self.recent.iter())
             .filter(|group| (first..=last).contains(&group.number))
@@ -158,9 +159,9 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         numbers.eq(first..=last).then_some(groups)
     }
 
-    /// Keeps a group for spans, and drops the oldest beyond `most` bytes and groups.
+    /// Remembers an applied group, and drops the oldest ones beyond `most` bytes and groups.
     fn remember(&mut self, group: Arc<Group>, most: (usize, u64)) {
-        // A group that was rolled back is replaced by a later one with the same number, which may be in the log.
+        // A group that was rolled back is replaced by a later one with the same number.
         while self.recent.back().is_some_and(|g| g.number >= group.number) {
             self.recent_bytes -= self.recent.pop_back().map_or(0, |g| size(&g));
         }
@@ -180,7 +181,7 @@ fn size(group: &Group) -> usize {
 impl<A: Application, P: Peers> Driver<A, P> {
     /// Queues an operation and executes everything that can be executed.
     pub(crate) fn turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
-        // Of two groups with the same number, the first was rolled back.
+        // A rolled-back group may be followed by another one with the same number, so the entry is updated.
         if let Turn::Take(group) | Turn::Lay(group) = &turn {
             match self.store.starts_merge(group) {
                 true => self.turns.merging.insert(group.number),
@@ -255,7 +256,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.move_now();
             }
             Turn::Serve(read) => self.serve(read),
-            // Evaluated snapshots must be based on the same files as the head.
+            // Wait for running evaluations: their results must be based on the same files as the head.
             Turn::OverSaved if !turns.evaluating.is_empty() => turns.moves = true,
             Turn::OverSaved => {
                 (turns.laying, turns.moves) = (true, false);
@@ -303,7 +304,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Begins this server's part of a merge by all servers.
+    /// Starts this server's part of a merge by all servers, in the background.
     fn merge(&mut self, number: u64, snapshot: A::Snapshot) {
         let (base, store) = (self.machine.base(number), self.store.clone());
         self.spawn(async move {
@@ -317,7 +318,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Handles applied groups. Snapshots up to `publish` become visible to queries.
+    /// Handles the result of applying groups. Snapshots up to group `publish` become visible to queries.
     pub(crate) fn laid(
         &mut self,
         laid: Laid<A::Snapshot>,
@@ -352,7 +353,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.take_turns()
     }
 
-    /// Rebases snapshots once no evaluation is running.
+    /// Queues the postponed rebase once no evaluation is running.
     fn move_now(&mut self) {
         if self.turns.moves && self.turns.evaluating.is_empty() {
             self.turns.moves = false;
@@ -387,12 +388,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 }
 
-/// The heads after groups, by number; or the group that cannot be applied.
+/// The head after each applied group, by number; or the number of a group that could not be applied, and the error.
 pub(crate) type Laid<S> = Result<Vec<(u64, S)>, (u64, std::io::Error)>;
 
-/// Largest number of groups, and approximate bytes, that are applied in one batch. Batches reduce the overhead while a
-/// server catches up; later a batch has one or two groups.
+/// Limits of the groups that are applied in one batch: their number, and approximately their bytes. Batches save
+/// overhead while a server catches up; otherwise a batch has one or two groups.
 const TOGETHER: usize = 64;
 const TOGETHER_BYTES: usize = 1 << 20;
-/// Bytes of queued groups at which no more are fetched.
+/// Bytes of queued groups at which fetching of groups stops.
 const FULL: usize = 64 << 20;

@@ -1,4 +1,5 @@
-//! Uploads of bases, one at a time. Each requested base is uploaded, or a later one in its place.
+//! Uploads of bases, one at a time. If a newer base is saved before an upload starts, the newer one is uploaded
+//! instead.
 
 use crate::application::{Application, Report, ShardFiles};
 use crate::bucket::{BaseFiles, Bucket, Failure};
@@ -9,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest and longest delay before a failed upload is retried.
+/// Shortest and longest delay before a failed upload is repeated.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
-/// A base to upload, with its files once they were opened. A retry uses the same requests and files, so parts uploaded
+/// A base to upload, and its files once they are open. A repeated attempt uses the same content, so that parts uploaded
 /// by the first attempt are found under their names.
 pub(crate) struct Upload {
     base: Base,
@@ -26,7 +27,7 @@ impl From<Base> for Upload {
 }
 
 impl Upload {
-    /// Closes the files on a blocking thread, since closing large removed files takes long.
+    /// Closes the files on a blocking thread, since closing large unlinked files takes long.
     fn close(self) {
         if self.files.is_some() {
             tokio::task::spawn_blocking(move || drop(self));
@@ -34,18 +35,18 @@ impl Upload {
     }
 }
 
-/// The running upload, and the next one.
+/// The running upload, and the one to start next.
 pub(crate) struct Uploads {
     /// Number of the base that is being uploaded.
     running: Option<u64>,
-    /// The next upload: the base that the log begins with, one that was saved during another upload, or one whose
-    /// upload failed.
+    /// The next upload: the base that the log begins with, a base saved during another upload, or a base whose upload
+    /// failed.
     next: Option<Upload>,
     /// Number of the newest base that was saved locally.
     saved: u64,
     /// Delay after the next failure.
     pause: Duration,
-    /// True while it waits before a retry.
+    /// True while a repeated attempt waits for its delay.
     pauses: bool,
 }
 
@@ -60,14 +61,15 @@ impl Uploads {
         }
     }
 
-    /// True if the base that the log begins with is to be uploaded.
+    /// True while the base that the log begins with is not uploaded yet.
     pub fn is_first(&self) -> bool {
         let first = self.running == Some(0);
         first || self.next.as_ref().is_some_and(|next| next.base.number == 0)
     }
 }
 
-/// Uploads the shards of a base that the bucket does not have. Returns true once the base is complete.
+/// Uploads those of the given shards of a base that the bucket does not have. Returns true if the base is already
+/// complete.
 ///
 /// # Errors
 /// As [`Bucket::upload_shard`].
@@ -89,7 +91,7 @@ pub async fn upload_missing(
     Ok(false)
 }
 
-/// Reason why an upload ended without a base.
+/// Reason why an upload ended without creating a base.
 pub(crate) enum Failed {
     /// The local store was saved with a later number in the meantime.
     Gone,
@@ -97,7 +99,8 @@ pub(crate) enum Failed {
 }
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    /// Uploads the local store if it still has the base's number. If another upload is running, this one follows.
+    /// Uploads the local store if its last group is still the base's. If another upload is running, this one starts
+    /// after it.
     pub(crate) fn upload(&mut self, base: Base) {
         let uploads = &mut self.uploads;
         let number = base.number;
@@ -112,7 +115,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.upload_next();
     }
 
-    /// Starts the next upload, unless one is running or the bucket has a base that is at least as new.
+    /// Starts the next upload, unless one is running or the bucket already has a base that is as new.
     pub(crate) fn upload_next(&mut self) {
         if self.uploads.running.is_some() {
             return;
@@ -156,7 +159,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Uploads this server's share of the shards of a base, and what other servers should have uploaded and do not.
+    /// Uploads this server's share of the shards of a base, and later those that other servers should have uploaded and
+    /// did not.
     pub(crate) fn upload_shards(&mut self, number: u64) {
         let (bucket, store) = (self.bucket.clone(), self.store.clone());
         let place = (self.epoch, number, self.me.start);
@@ -187,13 +191,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
     pub(crate) fn uploaded(&mut self, number: u64) {
         (self.uploads.running, self.uploads.pause) = (None, AGAIN.0);
         self.happened.push_back(Event::Uploaded(number));
-        // The new base may make an older one unnecessary. Groups are trimmed no further than the machine has allowed.
+        // The new base may make an older one unnecessary, so trim again. The machine's limit for trimming stays the
+        // same.
         self.trim(self.trim_to);
         self.upload_next();
     }
 
-    /// Schedules a retry of an upload that failed after `took`. The retry may have to send everything again, so the
-    /// delay is at least that long.
+    /// Schedules another attempt after an upload that failed after `took`. That attempt may have to send everything
+    /// again, so the delay is at least `took`.
     pub(crate) fn upload_failed(&mut self, upload: Upload, failed: Failed, took: Duration) {
         let number = upload.base.number;
         let uploads = &mut self.uploads;
@@ -205,7 +210,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.renew_next();
         let uploads = &mut self.uploads;
         match failed {
-            // Otherwise the save that replaced the files has not been reported yet.
+            // A later save has replaced the files. If that save is not known here yet (next case), its completion will
+            // start the next upload.
             Failed::Gone if uploads.saved > number => return self.upload_next(),
             Failed::Gone => {}
             Failed::Report(report) => self.store.report(report),
@@ -233,7 +239,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.happened.push_back(Event::Merged(number));
     }
 
-    /// Replaces the next upload by one of the current local store, since an earlier one's files may be gone.
+    /// Replaces the next upload by the newest saved base, since files of an older one may be gone.
     fn renew_next(&mut self) {
         let saved = self.uploads.saved;
         if let Some(next) = &mut self.uploads.next

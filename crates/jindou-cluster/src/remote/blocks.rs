@@ -1,30 +1,30 @@
-//! Keys and bounds of lists in small packed blocks: after one look at a directory (which is small and mostly cached),
-//! everything about a key is in one or two adjacent cache lines.
+//! Keys and bounds of lists in small packed blocks. A lookup reads a directory entry (the directory is small and mostly
+//! cached) and then one or two adjacent cache lines of a block.
 //!
 //! ```text
-//! block   n 26 bits, w 6 bits; of n keys, ascending, the low 8 bits; their other bits; n + 1 fields of w bits
+//! block   n (26 bits), w (6 bits); of n ascending keys the low 8 bits; their other bits; n + 1 fields of w bits
 //! ```
 //!
-//! A block begins at a multiple of 32 bits and belongs to a base, the first bound of its first list. The list of its
-//! key `j` has bounds `base + j + field j` and `base + j + 1 + field j + 1`: lists are never empty, so fields grow by
-//! degree − 1, and if every list has one neighbour `w` is 0. Keys may be left out if `j` is known otherwise. Their low
-//! 8 bits are stored next to each other so that many are compared at once: a binary search among so few costs more in
-//! mispredicted branches than a cache miss.
+//! A block begins at a multiple of 32 bits. Its directory entry contains its base, which is the first bound of the
+//! block's first list. The list of key `j` has the bounds `base + j + field[j]` and `base + j + 1 + field[j + 1]`:
+//! lists are never empty, so the fields grow by degree − 1 only, and `w` is 0 if every list has one neighbour. The keys
+//! are left out if `j` is known otherwise. Their low 8 bits are stored next to each other so that many are compared at
+//! once; a binary search among so few keys would cost more in mispredicted branches than a cache miss.
 
-/// Bits of `n`, the number of keys in a block.
+/// Number of bits of `n`, the number of keys in a block.
 const COUNT_BITS: u32 = 26;
-/// Bits before the keys.
+/// Number of bits before the keys.
 const HEAD: u64 = 32;
 /// Position that means "no block".
 pub const NONE: u32 = u32::MAX;
-/// Number of keys compared at once.
+/// Number of keys that are compared at once.
 const CHUNK: usize = 32;
-/// Number of keys from which a binary search is done first.
+/// Minimum number of keys for which a binary search first narrows down the range.
 const MANY: u64 = 128;
-/// Most bits of a key: a block then never has more keys than its head can count.
+/// Largest number of bits of a key. With this limit, a block never has more keys than `n` can express.
 pub const MAX_LOW: u32 = 25;
 
-/// Bits appended one after the other.
+/// A string to which bits are appended.
 #[derive(Debug, Default)]
 pub struct BitString {
     words: Vec<u64>,
@@ -46,9 +46,9 @@ impl BitString {
         }
     }
 
-    /// Appends the block of lists with these bounds (one more than lists, strictly ascending) and their keys of
-    /// `low_bits` each, ascending, or without keys. Returns its position; `None` if the position can no longer be
-    /// expressed.
+    /// Appends a block. `bounds` are the lists' bounds (one more than lists, strictly ascending); `lows` are the lists'
+    /// keys of `low_bits` bits each, ascending, or empty for a block without keys. Returns the block's position in
+    /// units of 32 bits; `None` if the position exceeds 32 bits.
     pub fn block(&mut self, lows: &[u32], low_bits: u32, bounds: &[u32]) -> Option<u32> {
         self.bits = self.bits.next_multiple_of(32);
         let at = u32::try_from(self.bits / 32)
@@ -72,14 +72,14 @@ impl BitString {
         Some(at)
     }
 
-    /// The blocks' words and some zeros, so that reading at the end needs no special case.
+    /// The words of all blocks, followed by some zeros, so that reading at the end needs no special case.
     pub fn finish(mut self) -> Vec<u64> {
         self.words.extend([0; 1 + CHUNK / 8]);
         self.words
     }
 }
 
-/// 64 bits starting at `bit`; `None` after the last word but one.
+/// The 64 bits that start at `bit`; `None` if they are not within the words.
 #[inline]
 fn window(words: &[u64], bit: u64) -> Option<u64> {
     let at = usize::try_from(bit / 64).ok()?;
@@ -93,7 +93,7 @@ fn low(x: u64, width: u32) -> u64 {
     x & !(u64::MAX << width.min(63))
 }
 
-/// Number of keys, bits per field, and the position of the first key.
+/// Decodes the head of the block at `at`: number of keys, bits per field, and the bit position of the first key.
 #[inline]
 fn head(words: &[u64], at: u32) -> Option<(u64, u32, u64)> {
     let bit = u64::from(at) * 32;
@@ -102,7 +102,7 @@ fn head(words: &[u64], at: u32) -> Option<(u64, u32, u64)> {
     Some((low(head, COUNT_BITS), width.min(32), bit + HEAD))
 }
 
-/// Bounds of list `j` relative to the block's base, given the position of the fields.
+/// Bounds of list `j` relative to the block's base. `fields` is the bit position of the fields.
 #[inline]
 fn bounds(words: &[u64], fields: u64, width: u32, j: u64) -> Option<(u64, u64)> {
     if width == 0 {
@@ -115,7 +115,7 @@ fn bounds(words: &[u64], fields: u64, width: u32, j: u64) -> Option<(u64, u64)> 
     ))
 }
 
-/// A mask of the bytes that equal `byte`, with bit `i` for byte `i`. Branch-free, eight bytes at a time.
+/// Mask of the bytes that equal `byte`: bit `i` for byte `i`. Branch-free, eight bytes at a time.
 #[inline]
 fn equal(bytes: &[u8; CHUNK], byte: u8) -> u32 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -128,8 +128,8 @@ fn equal(bytes: &[u8; CHUNK], byte: u8) -> u32 {
     })
 }
 
-/// Bounds, relative to the block's base, of the list of a key of `low_bits`; `None` if the key does not occur. O(1) for
-/// up to `MANY` keys, else O(log keys).
+/// Bounds, relative to the block's base, of the list of a key of `low_bits` bits; `None` if the block does not contain
+/// the key. O(1) for up to `MANY` keys, else O(log keys).
 #[inline]
 #[must_use]
 pub fn find(words: &[u64], at: u32, low_bits: u32, key: u32) -> Option<(u64, u64)> {
@@ -150,7 +150,7 @@ pub fn find(words: &[u64], at: u32, low_bits: u32, key: u32) -> Option<(u64, u64
                 to = middle;
             }
         }
-        // As many keys as can share the remaining bits.
+        // At most 256 keys share the remaining bits.
         to = n.min(from + 256);
     }
     let bytes: &[u8] = bytemuck::cast_slice(words);
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bounds of lists with these degrees.
+    /// Bounds of lists with these degrees, starting at `base`.
     fn bounds_of(base: u32, degrees: &[u32]) -> Vec<u32> {
         let mut at = base;
         let rest = degrees.iter().map(|d| {

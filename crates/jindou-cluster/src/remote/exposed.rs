@@ -1,4 +1,4 @@
-//! A base's files of segments, as peers read them.
+//! Registration of a base's segment files, so that peers can read them.
 
 use crate::transport::{Memory, Result, Transport};
 use jindou_model::Direction;
@@ -6,10 +6,11 @@ use jindou_store::Base;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file of segments: its base, its number and its direction.
+/// A segment file: its base, its number and its direction.
 struct FileMemory(Arc<Base>, usize, Direction);
 
-// SAFETY: a mapping of a file that is never written again once it was renamed into place; the base keeps it mapped.
+// SAFETY: the bytes are a mapping of a file that is never written again after it was renamed to its final name; the
+// base keeps the file mapped.
 unsafe impl Memory for FileMemory {
     fn bytes(&self) -> &[u8] {
         let file = self.0.segment_file(self.1, self.2);
@@ -21,11 +22,11 @@ unsafe impl Memory for FileMemory {
     }
 }
 
-/// Lets peers read the default graph's segments of a base. Returns the catalogue for readers, and the numbers of the
-/// regions. The catalogue is the number of files in each direction, and their descriptors.
+/// Registers the segment files of a base (default graph) so that peers can read them. Returns the catalogue for readers
+/// (the number of files in each direction, and their descriptors), and the numbers of the registered regions.
 ///
 /// # Errors
-/// The transport's errors; nothing is left registered.
+/// The transport's errors. Then nothing stays registered.
 pub fn expose(base: &Arc<Base>, transport: &dyn Transport) -> Result<(Vec<u8>, Vec<u64>)> {
     let files = 1 + base.generations();
     let mut catalogue = (files as u32).to_le_bytes().to_vec();

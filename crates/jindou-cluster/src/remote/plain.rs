@@ -1,4 +1,4 @@
-//! Lists of an unchanging store, without a message to its server.
+//! Reads of lists of an unchanged base, without a message to its server.
 
 use super::reader::{RemoteStore, damaged};
 use super::summary::SegmentEntry;
@@ -6,16 +6,16 @@ use crate::transport::{ByteRange, Result};
 use jindou_model::{Direction, PredicateId};
 use std::time::Instant;
 
-/// The position of a list in its file, in bytes, and its number of neighbours; `None` for a key without a list.
+/// Byte offset of a list in its file, and its number of neighbours; `None` if the vertex is not a key.
 type KeyPlace = Option<(u64, u32)>;
 
 impl RemoteStore {
-    /// Appends the default graph's lists of `keys` to `values`, and the end of each to `ends`. Returns false, with
-    /// nothing appended, if a message must be sent instead: the summary is not here or does not fit into memory, or the lists
-    /// have more than `most` neighbours, which a message splits into pages.
+    /// Appends the default graph's lists of `keys` to `values`, and the end of each list to `ends`. Returns false, with
+    /// nothing appended, if the lists must be requested by message: the summary has not arrived or exceeds the memory
+    /// limit, or the lists have more than `most` neighbours, which a message splits into pages.
     ///
     /// # Errors
-    /// The transport's errors, and an error for a peer that sent invalid data; the appended values are then invalid.
+    /// The transport's errors, and an error if the peer sent invalid data. Then the appended values are invalid.
     pub fn lists(
         &self,
         (predicate, direction): (PredicateId, Direction),
@@ -29,7 +29,7 @@ impl RemoteStore {
         };
         let total: u64 = located.iter().flatten().map(|&(_, n)| u64::from(n)).sum();
         let from = values.len();
-        // Too many for 32-bit byte counts.
+        // The reply would be too large, or byte counts would exceed 32 bits.
         if total > u64::from(most.min(u32::MAX / 8)) {
             return Ok(false);
         }
@@ -57,8 +57,8 @@ impl RemoteStore {
         Ok(true)
     }
 
-    /// Numbers of neighbours of `keys` in the default graph, which need no read. `None` if a message has to be sent, as
-    /// always when the predicate has edges in named graphs.
+    /// Numbers of neighbours of `keys` in the default graph, from the summary, without a read. `None` if a message must
+    /// be sent; this is always so if the predicate has edges in named graphs.
     pub fn degrees(
         &self,
         (predicate, direction): (PredicateId, Direction),
@@ -69,7 +69,7 @@ impl RemoteStore {
         (entry.named_keys == 0).then(|| located.into_iter().map(degree).collect())
     }
 
-    /// The offset of each key's list in the segment file and its length, if it exists. `None` without a summary.
+    /// The location of each key's list in the segment file; `None` without a summary.
     fn places(
         &self,
         (predicate, direction): (PredicateId, Direction),
@@ -85,12 +85,12 @@ impl RemoteStore {
         Some((segment.entry, located))
     }
 
-    /// Reads a few bytes at several places in a segment file, for measurements.
+    /// Reads a few bytes at `places` positions in a segment file, for measurements.
     ///
     /// # Errors
     /// The transport's errors.
     pub fn touch(&self, places: u32, deadline: Instant) -> Result<()> {
-        /// Bytes of a short list.
+        /// Length of a short list in bytes.
         const LIST: u32 = 16;
         let file = self.file(0, Direction::Out);
         let file = file.ok_or_else(|| damaged("catalogue"))?;

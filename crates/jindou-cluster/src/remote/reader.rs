@@ -1,4 +1,4 @@
-//! A store on another server, and the summaries of its segments that were received from there.
+//! A base on another server, and the summaries of its segments that were received from there.
 
 use super::summary::{SegmentEntry, SegmentSummary};
 use crate::transport::{Link, RegionDescriptor, RemoteRegion, Result, TransportError};
@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-/// Requests the summary of a segment, which [`RemoteStore::put`] receives.
+/// Requests the summary of a segment from the peer; the reply is passed to [`RemoteStore::put`].
 type Want = Box<dyn Fn(PredicateId, Direction) + Send + Sync>;
 
-/// The default graph's segments of a base on another server. Shared by all readers of this process; summaries are
+/// The default graph's segments of a base on another server. Shared by all readers of this process. Summaries are
 /// requested on first use and kept.
 pub struct RemoteStore {
     link: Arc<dyn Link>,
-    /// The files of segments in each direction.
+    /// The regions of the segment files, by direction and number.
     files: [Vec<RemoteRegion>; 2],
     memory_limit: u64,
     memory_used: AtomicU64,
@@ -23,13 +23,14 @@ pub struct RemoteStore {
     want: Want,
 }
 
-/// Segments by dense predicate id and direction; `None` for those whose summaries were requested.
+/// Segments by dense predicate id and direction; `None` if the summary was requested and has not arrived.
 type KnownSegments = FxHashMap<(u32, u8), Option<Arc<RemoteSegment>>>;
 
-/// A segment as far as it is known here.
+/// A segment of the remote base.
 pub(super) struct RemoteSegment {
     pub entry: SegmentEntry,
-    /// `None` if there is none, or if it exceeds the memory limit: then lists must be requested.
+    /// `None` if the segment has no summary, or the summary exceeds the memory limit. Then lists are requested by
+    /// message.
     pub summary: Option<SegmentSummary>,
 }
 
@@ -38,8 +39,9 @@ pub(super) fn damaged(what: &str) -> TransportError {
 }
 
 impl RemoteStore {
-    /// Opens a base by the catalogue that [`expose`](super::expose) returned at the peer. Summaries take at most the
-    /// bytes that `memory_limit` computes from those of the segment files; lists of further segments must be requested.
+    /// Opens a base with the catalogue that [`expose`](super::expose) returned at the peer. `memory_limit` computes the
+    /// memory limit for summaries, in bytes, from the total bytes of the segment files. Lists of segments beyond this
+    /// limit are requested by message.
     ///
     /// # Errors
     /// The transport's errors, and an error for a damaged catalogue.
@@ -76,7 +78,8 @@ impl RemoteStore {
         })
     }
 
-    /// Takes a summary that [`summarise`](super::summary::summarise) made at the peer; false for other bytes.
+    /// Adds a summary that [`summarise`](super::summary::summarise) encoded at the peer. Returns false if the bytes are
+    /// invalid.
     pub fn put(&self, p: PredicateId, direction: Direction, bytes: &[u8]) -> bool {
         let files = self.files[direction as usize].len();
         let Some((entry, words)) =
@@ -103,7 +106,7 @@ impl RemoteStore {
         true
     }
 
-    /// The known facts about a segment; `None` before its summary has come, which is requested.
+    /// The segment, if its summary has arrived; otherwise `None`, and the summary is requested.
     pub(super) fn segment(
         &self,
         p: PredicateId,
@@ -120,7 +123,7 @@ impl RemoteStore {
         None
     }
 
-    /// Bytes of the summaries kept at present.
+    /// Total bytes of the summaries that are kept at present.
     #[must_use]
     pub fn memory_used(&self) -> u64 {
         self.memory_used.load(Ordering::Relaxed)

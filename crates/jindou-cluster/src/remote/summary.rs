@@ -1,20 +1,22 @@
-//! The summary that a reader keeps of a segment.
+//! Summaries of segments, which readers keep in memory.
 //!
-//! The server makes a summary when a reader requests it, in words after a [`SegmentEntry`]. A summary is:
+//! The server encodes a summary when a reader requests it: a [`SegmentEntry`], followed by 64-bit words. The words
+//! depend on the kind of summary:
 //!
 //! ```text
 //! intervals  n, n × (start | end << 32, key number of start); unless every   key sets of a few runs
-//!            key has one neighbour: an entry every 64 keys, blocks
+//!            key has one neighbour: an entry per 64 keys, blocks
 //! bitmap     first id, n, n × (64 bits, entry), blocks                       at least one id in 4 of the range
-//! buckets    first id | log2 of ids a bucket << 32, n, n × entry, blocks     all other key sets
+//! buckets    first id | log2 of ids per bucket << 32, n, n × entry, blocks   all other key sets
 //!
 //! entry      base | block << 32
 //! ```
 //!
-//! A base is the number of edges before the first key of its entry, a block ([`blocks`]) has the bounds of the lists,
-//! and the last entry is followed by one with the number of all edges. So a lookup reads the summary's struct, an entry
-//! and a block: its cost is that of its cache misses, and these are few. (Elias–Fano offsets and keys take two thirds
-//! of the space on LUBM and 0.9 of it on the ugly graph, but four to six dependent misses.)
+//! In an entry, `base` is the number of edges before the first key of the entry, and `block` is the position of a block
+//! ([`blocks`]) with the bounds of the lists. The last entry is followed by another one with the number of all edges.
+//! So a lookup reads the summary's struct, an entry and a block: its cost is that of its few cache misses. (Elias–Fano
+//! offsets and keys take two thirds of the space on LUBM and 0.9 of it on the ugly graph, but cost four to six
+//! dependent misses.)
 
 use super::blocks::{self, BitString, NONE};
 use bytemuck::{Pod, Zeroable};
@@ -22,7 +24,7 @@ use jindou_graph::segment::{KeyFinder, Segment, prefetch};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Base;
 
-/// Facts about a segment that a reader needs.
+/// Properties of a segment that a reader needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct SegmentEntry {
@@ -30,22 +32,23 @@ pub struct SegmentEntry {
     pub neighbours_at: u64,
     /// Number of neighbours.
     pub edges: u64,
-    /// Number of the file.
+    /// Number of the segment file.
     pub file: u32,
     /// Number of keys.
     pub keys: u32,
-    /// 1: intervals, 2: bitmap, 3: buckets; 0: no edges, or too large for a summary, so lists have to be requested.
+    /// Kind of summary. 1: intervals, 2: bitmap, 3: buckets; 0: no summary, because the segment has no edges or is too
+    /// large. Without a summary, lists are requested by message.
     pub finder: u32,
-    /// 1 if intervals are followed by offsets.
+    /// 1 if the intervals are followed by entries and blocks; 0 if every key has one neighbour.
     pub offsets: u32,
-    /// Number of keys with edges in named graphs, which readers do not see.
+    /// Number of keys with edges in named graphs. The summary does not cover these edges.
     pub named_keys: u32,
-    /// Always zero.
+    /// Padding, always zero.
     pub zero: u32,
 }
 
 impl SegmentEntry {
-    /// Splits the bytes that [`summarise`] makes; `None` for others.
+    /// Decodes the bytes that [`summarise`] encodes; `None` if they are invalid.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<(Self, Box<[u64]>)> {
         let (entry, words) = bytes.split_at_checked(size_of::<Self>())?;
@@ -61,14 +64,14 @@ const BUCKETS: u32 = 3;
 
 /// Largest number of ids per key for which a bitmap is used; it then takes at most 8 bits per key.
 const DENSE: u64 = 4;
-/// Most keys in a bucket, on average. The directory must stay in the caches and should therefore be small; a block's
-/// lines are fetched together, so a block may have a few.
+/// Largest mean number of keys per bucket. More keys per bucket make the directory smaller, so that it stays in the
+/// caches. A block may have several cache lines, because they are fetched together.
 const BUCKET: u64 = 48;
-/// Keys between two entries after intervals.
+/// Number of keys per entry after intervals.
 const GROUP: u32 = 64;
 
-/// The entry and the summary of a base's segment of the default graph, as bytes. O(keys); takes 8 bytes per key in
-/// addition to the result.
+/// Encodes the entry and the summary of a base's segment (default graph). O(keys). Needs 8 bytes per key in addition to
+/// the result.
 #[must_use]
 pub fn summarise(base: &Base, p: PredicateId, direction: Direction) -> Vec<u8> {
     let number = base.segment_file_of(p);
@@ -98,9 +101,9 @@ pub fn summarise(base: &Base, p: PredicateId, direction: Direction) -> Vec<u8> {
     out
 }
 
-/// Appends a segment's summary and returns its kind; `None` if it has more than 16 gigabytes of blocks.
+/// Appends a segment's summary. Returns its kind; `None` if its blocks take more than 16 gigabytes.
 fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
-    // Bounds of the lists of keys `from .. to`.
+    // Bounds of the lists of keys number `from` up to, not including, `to`.
     let bounds = |from: usize, to: usize| match segment.offsets {
         Some(offsets) => offsets.get(from..=to).unwrap_or(&[]).to_vec(),
         None => (from as u32..=to as u32).collect(),
@@ -178,8 +181,8 @@ fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
     Some(BUCKETS)
 }
 
-/// The entry for lists whose key numbers are found by another structure. With one neighbour per key, the base offset
-/// suffices.
+/// Appends a block without keys, for lists whose numbers are found by intervals or a bitmap, and returns its entry. If
+/// every key has one neighbour, no block is needed.
 fn numbered(writer: &mut BitString, bounds: &[u32]) -> Option<u64> {
     let single = match bounds {
         [a, .., z] => z.saturating_sub(*a) as usize == bounds.len() - 1,
@@ -198,7 +201,7 @@ fn entry(bounds: &[u32], at: u32) -> u64 {
     u64::from(bounds.first().copied().unwrap_or(0)) | u64::from(at) << 32
 }
 
-/// A segment's summary in the reader's memory. Fits a cache line, including the overhead of a table of them.
+/// A segment's summary in the reader's memory. Small enough that a hash table's entry fits into a cache line.
 #[derive(Debug)]
 pub struct SegmentSummary {
     words: Box<[u64]>,
@@ -209,27 +212,27 @@ pub struct SegmentSummary {
 
 #[derive(Debug)]
 enum SummaryFinder {
-    /// Number of runs; number of entries, zero if every key has one neighbour.
+    /// Number of runs; number of entries, which is 0 if every key has one neighbour.
     Intervals(u32, u32),
-    /// First id and number of entries, two words each.
+    /// First id; number of entries, of two words each.
     Bitmap(u32, u32),
-    /// First id, log2 of the ids per bucket, number of buckets.
+    /// First id; log2 of the ids per bucket; number of buckets.
     Buckets(u32, u32, u32),
 }
 
-/// Half of a lookup: the result of the first cache miss.
+/// The result of the first half of a lookup, which costs the first cache miss.
 #[derive(Clone, Copy, Debug)]
 struct HalfLookup {
-    /// Edges before the block's first list.
+    /// Number of edges before the block's first list.
     base: u64,
-    /// [`NONE`] if the lists from the base on have one neighbour each.
+    /// Position of the block; [`NONE`] if the entry's lists have one neighbour each.
     block: u32,
-    /// Number of the list in its block, or its key.
+    /// Number of the list in its block, or the low bits of its key.
     key: u32,
 }
 
 impl HalfLookup {
-    /// The half given by an entry for a key of its block.
+    /// The result for `key`, from the directory entry of its block.
     #[inline]
     fn from_entry(entry: u64, key: u32) -> Self {
         Self {
@@ -241,7 +244,7 @@ impl HalfLookup {
 }
 
 impl SegmentSummary {
-    /// Takes over the words that `entry` describes; `None` if they do not match the description.
+    /// Decodes the words of a summary; `None` if they do not match `entry`.
     #[must_use]
     pub fn parse(entry: &SegmentEntry, words: Box<[u64]>) -> Option<Self> {
         let finder = match entry.finder {
@@ -276,11 +279,10 @@ impl SegmentSummary {
         })
     }
 
-    /// Appends the location of each vertex's neighbours to `out`: byte offset in the segment file and number of
-    /// neighbours, `None` for a vertex that is not a key. Only the summary is read, and the cache misses of several
-    /// lookups overlap.
+    /// Appends the location of each vertex's list to `out`: byte offset in the segment file and number of neighbours,
+    /// or `None` for a vertex that is not a key. Reads only the summary. The cache misses of several lookups overlap.
     pub fn locate_many(&self, vertices: &[u32], out: &mut Vec<Option<(u64, u32)>>) {
-        /// Lookups in flight.
+        /// Number of lookups in flight.
         const FLIGHT: usize = 32;
         let mut halves = [None; FLIGHT];
         for group in vertices.chunks(FLIGHT) {
@@ -316,7 +318,7 @@ impl SegmentSummary {
         }
     }
 
-    /// First word of the blocks.
+    /// Index of the first word of the blocks.
     #[inline]
     fn blocks_at(&self) -> usize {
         match self.finder {
@@ -326,7 +328,7 @@ impl SegmentSummary {
         }
     }
 
-    /// The first half of a lookup; `None` if it already shows that `v` is not a key.
+    /// First half of a lookup. `None` if `v` is already known not to be a key.
     #[inline]
     fn enter(&self, v: u32) -> Option<HalfLookup> {
         match self.finder {
@@ -365,7 +367,7 @@ impl SegmentSummary {
         }
     }
 
-    /// The second half of a lookup: the location of the list.
+    /// Second half of a lookup: byte offset and length of the list.
     #[inline]
     fn range(&self, half: HalfLookup) -> Option<(u64, u32)> {
         let words = self.words.get(self.blocks_at()..)?;
@@ -386,7 +388,7 @@ impl SegmentSummary {
         ))
     }
 
-    /// Bytes in memory.
+    /// Heap memory of the summary in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         size_of_val(&*self.words) as u64

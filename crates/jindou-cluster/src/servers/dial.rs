@@ -1,4 +1,4 @@
-//! Outgoing connections to other servers: the greeting, and connecting again after a failure.
+//! Outgoing connections to other servers: the greeting, and reconnecting after failures.
 
 use super::frame::{self, FrameKind};
 use super::peer::Peer;
@@ -14,22 +14,23 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
-/// Pauses before the first and the last attempts to dial again.
+/// Shortest and longest delay before a server is dialled again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 /// A connection that this server has dialled.
 pub type Stream = TlsStream<TcpStream>;
 
-/// The way to the servers of a log's list.
+/// Dials the servers of a log's list.
 pub trait Network: Send + Sync + 'static {
     /// Names of the other servers.
     fn servers(&self) -> Vec<String>;
 
-    /// Dials one of them, and checks that it is that server. Fails with one sentence.
+    /// Dials the server with this name, and checks its identity. The error is a sentence for the operator.
     fn dial(&self, name: &str) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send>>;
 }
 
-/// Asks a server that was dialled to admit this one, whose store has this id epoch.
+/// Greets a server that was dialled. `epoch` is the id epoch of this server's store. Returns the stream if the server
+/// accepts this one.
 async fn greet(mut stream: Stream, epoch: u64) -> Result<Stream, String> {
     let talked = async {
         frame::send(&mut stream, FrameKind::Hello, epoch.to_le_bytes().to_vec()).await?;
@@ -48,8 +49,8 @@ async fn greet(mut stream: Stream, epoch: u64) -> Result<Stream, String> {
     }
 }
 
-/// Keeps a connection to a server up; never returns. `epoch` is the id epoch of this server's store. With a transport, the
-/// memory that the other server offers is read.
+/// Maintains a connection to a server; never returns. `epoch` is the id epoch of this server's store. With a transport,
+/// lists are also read from the memory that the other server offers.
 pub async fn keep(
     peer: Arc<Peer>,
     network: Arc<dyn Network>,
@@ -76,7 +77,7 @@ pub async fn keep(
     }
 }
 
-/// Sends and receives until the connection ends; returns the reason.
+/// Sends and receives frames until the connection ends; returns the reason.
 async fn talk(peer: &Arc<Peer>, stream: Stream, reads: Option<&Arc<dyn Transport>>) -> String {
     let (from, to) = tokio::io::split(stream);
     let (mut from, mut to) = (

@@ -1,4 +1,4 @@
-//! Frames: a header of 32 bytes, and at most [`CHUNK`] bytes of a message.
+//! Frames: a header of 32 bytes, and up to [`CHUNK`] bytes of a message.
 //!
 //! | bytes | |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | 20..24 | region: 0 |
 //! | 24..32 | xxh3-64 of the body |
 //!
-//! All numbers are little-endian. A message of any length is a sequence of frames, so the length of a whole message is
-//! never taken from the peer.
+//! All numbers are little-endian. A message is a sequence of frames. A peer never announces the length of a whole
+//! message, so nothing is allocated for an announced length.
 
 use super::{BEAT, CHUNK, SILENCE};
 use std::future::poll_fn;
@@ -25,37 +25,37 @@ use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
-/// The protocol's version: servers only accept their own.
+/// Version of the protocol. A server only accepts its own version.
 pub const VERSION: u16 = 9;
 const HEADER: usize = 32;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A dialling server's greeting, with the id epoch of its store.
+    /// The greeting of the server that has dialled, with the id epoch of its store.
     Hello = 1,
     /// Acceptance of a greeting.
     Welcome,
-    /// Refusal of a greeting, with the reason in a sentence.
+    /// Rejection of a greeting, with the reason as a sentence.
     Refusal,
     /// A heartbeat.
     Beat,
-    /// Requests with their shards.
+    /// Requests to shards, each with the shard's number.
     Requests,
-    /// Their replies.
+    /// The replies to a message of requests.
     Replies,
-    /// The shard that could not answer, and the reason in a sentence.
+    /// Failure of a message of requests: the number of the shard that could not answer, and the reason as a sentence.
     Failure,
-    /// The shards and bases that a server holds. The server that accepted the connection sends it after the greeting,
-    /// and again after each change.
+    /// The shards and bases that a server holds. Sent by the server that accepted the connection: after the greeting,
+    /// and after each change.
     Holdings,
-    /// The shards and bases whose files can be read from the memory of the server that accepted the connection, sent as
-    /// [`FrameKind::Holdings`] are.
+    /// The shards and bases whose files can be read from the memory of the server that accepted the connection. Sent at
+    /// the same times as [`FrameKind::Holdings`].
     Memory,
 }
 
 impl FrameKind {
-    /// The kind of a byte.
+    /// The kind that a byte encodes.
     pub fn from_byte(byte: u8) -> Option<Self> {
         [
             Self::Hello,
@@ -82,7 +82,7 @@ pub struct Frame {
     pub body: Vec<u8>,
 }
 
-/// A part of an outgoing message.
+/// A frame to send: a part of a message.
 pub struct FramePart {
     pub kind: FrameKind,
     pub number: u64,
@@ -91,7 +91,7 @@ pub struct FramePart {
     pub range: Range<usize>,
 }
 
-/// The frames of a message; an empty message has one frame without a body.
+/// Splits a message into frames. An empty message becomes one frame without a body.
 pub fn parts(kind: FrameKind, number: u64, message: Vec<u8>) -> impl Iterator<Item = FramePart> {
     let (message, length) = (Arc::new(message), 0);
     let total = message.len();
@@ -127,7 +127,7 @@ pub async fn write(to: &mut (impl AsyncWrite + Unpin), part: &FramePart) -> io::
     to.write_all(body).await
 }
 
-/// Writes a whole message at once, for a greeting.
+/// Writes and flushes a whole message, for a greeting.
 pub async fn send(
     to: &mut (impl AsyncWrite + Unpin),
     kind: FrameKind,
@@ -139,7 +139,7 @@ pub async fn send(
     to.flush().await
 }
 
-/// Fills a buffer; an error when nothing arrives for too long, however much is still missing.
+/// Fills a buffer. Fails if no byte arrives for [`SILENCE`], however many are still missing.
 async fn fill(from: &mut (impl AsyncRead + Unpin), mut buffer: &mut [u8]) -> io::Result<()> {
     while !buffer.is_empty() {
         let n = timeout(SILENCE, from.read(buffer)).await.map_err(|_| {
@@ -160,10 +160,10 @@ async fn fill(from: &mut (impl AsyncRead + Unpin), mut buffer: &mut [u8]) -> io:
     Ok(())
 }
 
-/// Reads a frame of at most `most` bytes.
+/// Reads a frame whose body has at most `most` bytes.
 ///
 /// # Errors
-/// For anything but a frame, and when nothing arrives for too long.
+/// If the bytes are not a valid frame, or no byte arrives for [`SILENCE`].
 pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Result<Frame> {
     let mut header = [0; HEADER];
     fill(from, &mut header).await?;
@@ -200,10 +200,10 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Resul
     })
 }
 
-/// Writes the frames that come through a channel, with heartbeats in between; ends with the channel.
+/// Writes the frames that `next` returns, and heartbeats while there are none. Ends when `next` returns `None`.
 ///
 /// # Errors
-/// When the other side accepts nothing for too long.
+/// If the peer accepts no byte for [`SILENCE`].
 pub async fn write_all(
     to: &mut (impl AsyncWrite + Unpin),
     mut next: impl FnMut(&mut Context<'_>) -> Poll<Option<FramePart>>,
@@ -272,8 +272,8 @@ mod tests {
         }
     }
 
-    /// Any truncation is refused, and any changed bit except in kind, end and number, which the reader compares with
-    /// its request.
+    /// Every truncation and every changed bit is detected, except changes of the kind, the end flag and the number,
+    /// which the reader compares with its request.
     #[test]
     fn damaged_frames_are_refused() {
         let bytes = bytes_of(b"some neighbours");

@@ -1,5 +1,5 @@
-//! The answering side: connections that other servers have dialled, admitted after a greeting, whose requests are answered
-//! on threads of their own.
+//! The answering side of connections: other servers dial, are admitted after a greeting, and get their requests
+//! answered on blocking threads.
 
 use super::frame::{self, FrameKind, FramePart};
 use super::members::Accepted;
@@ -14,20 +14,21 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::timeout;
 
-/// Most requests of a connection that were read but not answered yet.
+/// Largest number of requests of a connection that are read but not answered yet.
 const IN_WORK: usize = 16;
-/// Most bytes of a greeting.
+/// Largest size of a greeting in bytes.
 const MAX_HELLO: usize = 4096;
 
-/// Everything that an admitted server can access.
+/// State that is needed to answer the requests of an admitted server.
 #[derive(Clone)]
 pub struct AdmittedAccess {
     pub own: Own,
-    /// Budget for incoming requests.
+    /// Memory budget for incoming requests.
     pub memory: MemoryBudget,
 }
 
-/// Admits the server `other` if its store has this id epoch, and answers its requests until the connection ends.
+/// Admits the server `other` to this server (`name`) if its store has the id epoch `epoch`, and answers its requests
+/// until the connection ends.
 pub async fn serve(
     mut stream: Accepted,
     inside: AdmittedAccess,
@@ -51,12 +52,12 @@ pub async fn serve(
         Ok::<bool, io::Error>(refusal.is_none())
     };
     if let Ok(Ok(true)) = timeout(SILENCE, welcome).await {
-        // The dialling side sees the end as well, and dials again.
+        // The error is ignored: the dialling side notices the end of the connection as well, and dials again.
         let _ = answer(stream, inside).await;
     }
 }
 
-/// Announces what this server holds and reads, now and whenever it changes.
+/// Sends this server's holdings and readable files, now and whenever they change.
 async fn announce(own: &Own, out: &Sender<FramePart>) -> Option<()> {
     let mut changes = own.changes();
     loop {
@@ -69,7 +70,7 @@ async fn announce(own: &Own, out: &Sender<FramePart>) -> Option<()> {
     }
 }
 
-/// Answers a connection's requests until it ends.
+/// Answers the requests of a connection until it ends.
 async fn answer(stream: Accepted, inside: AdmittedAccess) -> io::Result<()> {
     let AdmittedAccess { own, memory } = inside;
     let (from, to) = tokio::io::split(stream);
@@ -120,7 +121,8 @@ async fn answer(stream: Accepted, inside: AdmittedAccess) -> io::Result<()> {
                 let _ = reply(&out, FrameKind::Failure, number, failure(0, &why)).await;
                 continue;
             }
-            // Reading stops while many requests are being answered. The asking side reads all the time, so this ends.
+            // No more requests are read while many are being answered. This ends, because the asking side always reads
+            // replies.
             let Ok(permit) = Arc::clone(&in_work).acquire_owned().await else {
                 return Ok(());
             };
@@ -142,14 +144,15 @@ async fn answer(stream: Accepted, inside: AdmittedAccess) -> io::Result<()> {
     }
 }
 
-/// A message that arrives in frames, charged as it grows. If memory is exhausted, it is read to its end and discarded.
+/// A message that is being received in frames. Its memory is charged as it grows. If the budget is exhausted, the rest
+/// of the message is read and discarded.
 struct IncomingMessage {
     number: u64,
     bytes: Vec<u8>,
-    /// Bytes received so far.
+    /// Number of bytes received so far, including discarded ones.
     length: usize,
     charge: Charge,
-    /// Set if memory is exhausted, with the reason.
+    /// Set if the memory budget was exhausted, with the reason.
     refused: Option<String>,
 }
 
@@ -170,8 +173,8 @@ impl IncomingMessage {
             return;
         }
         if self.length > self.bytes.capacity() {
-            // The buffer doubles, and for a moment the old and the new one exist together; afterwards it is parsed into
-            // requests.
+            // Charge twice the capacity: while the buffer grows, the old and the new one exist together, and later the
+            // buffer and the requests parsed from it.
             let room = self.length.next_power_of_two();
             if let Err(e) = self.charge.set(2 * room as u64) {
                 self.bytes = Vec::new();
@@ -185,14 +188,14 @@ impl IncomingMessage {
     }
 }
 
-/// A message with the reason why a shard does not answer.
+/// Encodes the reason why a shard does not answer.
 fn failure(shard: u32, why: &str) -> Vec<u8> {
     let mut out = shard.to_le_bytes().to_vec();
     out.extend_from_slice(why.as_bytes());
     out
 }
 
-/// Sends a message part by part, so that short messages can overtake long ones.
+/// Sends a message frame by frame, so that short messages can overtake long ones.
 async fn reply(out: &Sender<FramePart>, kind: FrameKind, number: u64, body: Vec<u8>) -> Option<()> {
     for part in frame::parts(kind, number, body) {
         out.send(part).await.ok()?;
@@ -200,7 +203,7 @@ async fn reply(out: &Sender<FramePart>, kind: FrameKind, number: u64, body: Vec<
     Some(())
 }
 
-/// The message that answers a message of requests.
+/// Answers a message of requests, with replies or a failure.
 fn message_for(own: &Own, bytes: &[u8]) -> (FrameKind, Vec<u8>) {
     let mut out = Vec::new();
     match replies(own, bytes) {

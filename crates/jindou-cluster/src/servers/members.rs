@@ -1,5 +1,5 @@
-//! The servers of a log's list, each of which holds some of a store's shards: the connections between them, and the
-//! client through which a query reads the shards of one base.
+//! The servers of a log's list, each of which holds some shards of the same store, and the client with which a query
+//! reads the shards of one base.
 
 use super::dial::{Network, keep};
 use super::listen::{AdmittedAccess, serve};
@@ -18,37 +18,37 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 
-/// Interval between two readings of the list of servers.
+/// Interval at which the list of servers is read.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A connection that another server has dialled.
 pub type Accepted = TlsStream<TcpStream>;
 
-/// Another server of the list.
+/// Another server in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// The bases that it has; `None` while it is not connected.
+    /// The bases that the server holds; `None` while it is not connected.
     pub holdings: Option<Vec<Holding>>,
 }
 
-/// Figures about a shard of a store, from this server's point of view.
+/// Metrics of a shard, from this server's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardFigures {
-    /// The shard.
+    /// Number of the shard.
     pub shard: u32,
-    /// Connected servers that have it, this one included.
+    /// Number of connected servers that hold the shard, including this one.
     pub holders: usize,
-    /// Bases of it that are here.
+    /// Number of bases of the shard that this server holds.
     pub bases: usize,
-    /// Bytes of its files here, of the newest base.
+    /// Bytes of this server's files of the shard in its newest base.
     pub bytes: u64,
-    /// Requests for it to other servers.
+    /// Numbers of messages to other servers with requests for the shard.
     pub asked: RequestCounts,
 }
 
-/// This server's shards, and the other servers of its log's list that have shards of the same store. Cheap to clone.
+/// This server's shards, and the other servers of its log's list that hold shards of the same store. Cheap to clone.
 #[derive(Clone)]
 pub struct Members(Arc<Routes>, Arc<str>);
 
@@ -59,27 +59,27 @@ impl std::fmt::Debug for Members {
 }
 
 impl Members {
-    /// The server with this name, which knows no other server and has no shard yet. With a transport, servers that have
-    /// one, too, read lists from each other's memory where that is faster than asking.
+    /// Creates the server with this name, which knows no other server and holds no shard yet. With a transport, this
+    /// server and others that have one read lists from each other's memory where that is faster than requesting them.
     #[must_use]
     pub fn new(name: &str, transport: Option<Arc<dyn Transport>>) -> Self {
         Self(Arc::new(Routes::new(Own::new(transport))), name.into())
     }
 
-    /// Runs parts of queries at this server's shards from now on.
+    /// Sets the service that evaluates parts of queries at this server's shards.
     pub fn run_parts(&self, posts: Arc<dyn Posts>) {
         self.0.own.run_parts(posts);
     }
 
-    /// The way of messages to parts of queries, for all bases.
+    /// The sender of messages to parts of queries, at any server and over any base.
     #[must_use]
     pub fn far(&self) -> Arc<dyn Far> {
         Arc::new(self.clone())
     }
 
-    /// Connects to the servers of a network, and answers those that dial, until the future is dropped. Begins once this server
-    /// has a base: the id epoch of its load must be the same everywhere.
-    /// Requests of other servers are charged to `memory` from their arrival until they are answered.
+    /// Connects to the servers of a network, and answers those that dial, until the future is dropped. Starts once this
+    /// server has a base, because the greeting contains the id epoch of its load, which must be the same on all
+    /// servers. Requests of other servers are charged to `memory` from their arrival until they are answered.
     pub async fn run(
         self,
         network: Arc<dyn Network>,
@@ -130,24 +130,24 @@ impl Members {
         }
     }
 
-    /// Serves a base of this server's shards, too.
+    /// Serves another base of this server's shards.
     pub fn serve(&self, base: u64, bases: ShardBases) {
         self.0.own.serve(base, bases);
     }
 
-    /// The bases of this server's shards with this number, by shard.
+    /// The base with this number, as it is held here, indexed by shard.
     #[must_use]
     pub fn bases(&self, base: u64) -> Option<ShardBases> {
         self.0.own.bases(base)
     }
 
-    /// The newest base of each of this server's shards.
+    /// The newest base of each shard that this server holds.
     #[must_use]
     pub fn newest(&self) -> Vec<(u32, Arc<Base>)> {
         self.0.own.newest()
     }
 
-    /// Stops to serve a base.
+    /// Stops serving a base.
     pub fn release(&self, base: u64) {
         self.0.own.release(base);
     }
@@ -158,7 +158,7 @@ impl Members {
         self.0.own.numbers()
     }
 
-    /// The oldest base that queries and cursors read at this server or a connected one.
+    /// The oldest base that any query or cursor reads, at this server or a connected one.
     #[must_use]
     pub fn oldest_in_use(&self) -> u64 {
         let peers = self.0.peers();
@@ -166,18 +166,19 @@ impl Members {
         others.fold(self.0.own.oldest_in_use(), u64::min)
     }
 
-    /// Announces that the segments of a base are written, with each shard's result, which other servers may request.
+    /// Announces that the segments of a base are written, and keeps each shard's merge result, which other servers may
+    /// request.
     pub fn set_written(&self, base: u64, results: Vec<(u32, Vec<u8>)>) {
         self.0.own.set_written(base, results);
     }
 
-    /// The bases that this server has.
+    /// The bases that this server holds.
     #[must_use]
     pub fn holdings(&self) -> Vec<Holding> {
         self.0.own.holdings()
     }
 
-    /// Figures about each shard of the store; none before this server has a base.
+    /// Metrics of each shard of the store; empty before this server has a base.
     #[must_use]
     pub fn figures(&self) -> Vec<ShardFigures> {
         let (own, members) = (&self.0.own, self.members());
@@ -201,7 +202,7 @@ impl Members {
         (0..shards).map(one).collect()
     }
 
-    /// The other servers of the list.
+    /// The other servers in the list.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         let peers = self.0.peers();
@@ -212,7 +213,8 @@ impl Members {
         peers.iter().map(one).collect()
     }
 
-    /// True if this server is the first by name among the connected ones that have the newest base of a shard here.
+    /// True if this server is the first by name among the connected servers that hold the newest base of a shard that
+    /// this server has.
     #[must_use]
     pub fn is_first(&self, shard: u32) -> bool {
         let own = self.holdings();
@@ -225,7 +227,8 @@ impl Members {
         !others.any(|m| *m.name < *self.1 && m.holdings.is_some_and(|all| all.iter().any(has)))
     }
 
-    /// The result of a merge at a shard that another server has written; `None` if no connected server has one.
+    /// Requests the merge result of a shard from servers that have written base `base`; `None` if no connected server
+    /// has it.
     #[must_use]
     pub fn merge_result(&self, base: u64, shard: u32, cancel: &CancelToken) -> Option<Vec<u8>> {
         let request = [(shard, ShardRequest::MergeResult)];
@@ -236,7 +239,7 @@ impl Members {
         }
     }
 
-    /// The client of queries over a base. The base counts as read here while the client exists.
+    /// Creates the client for queries over a base. While the client exists, the base counts as in use.
     #[must_use]
     pub fn client(&self, base: u64) -> Arc<dyn ShardClient> {
         Arc::new(BaseClient {
@@ -273,12 +276,12 @@ impl Far for Members {
     }
 }
 
-/// Servers by shard, `None` for this one.
+/// Servers indexed by shard; `None` means this server.
 type Chosen = Vec<Option<Arc<Peer>>>;
 
 impl Members {
-    /// Chooses a connected holder of each shard: this server if it has it. Returns the names, each with its length before
-    /// it, and the servers.
+    /// Chooses a connected holder for each shard: this server if it holds the shard. Returns the names, each preceded
+    /// by its length, and the servers.
     fn choose(&self) -> Result<(Vec<u8>, Chosen)> {
         let base = self.0.common_base();
         let shards = self.0.own.bases(base).map_or(0, |bases| bases.len());
@@ -301,7 +304,7 @@ impl Members {
         Ok((names, servers))
     }
 
-    /// The servers that a coordinator chose.
+    /// Decodes the names of the servers that a coordinator chose, and finds the servers.
     fn servers_of(&self, mut names: &[u8]) -> Result<Chosen> {
         let peers = self.0.peers();
         let mut servers = Chosen::new();
@@ -329,7 +332,7 @@ impl Members {
     }
 }
 
-/// The messages of one query, which is bound to servers.
+/// Sends the messages of one query, whose servers are already chosen.
 struct QueryFar {
     routes: Arc<Routes>,
     servers: Chosen,
@@ -363,7 +366,7 @@ impl Far for QueryFar {
     }
 }
 
-/// Reads the shards of one base.
+/// Client that reads the shards of one base.
 struct BaseClient {
     routes: Arc<Routes>,
     base: u64,
@@ -384,7 +387,7 @@ impl ShardClient for BaseClient {
         request: &ShardRequest,
         cancel: &CancelToken,
     ) -> Option<Reply> {
-        // Returns at once where nothing is read.
+        // Return at once if this server reads no peer's memory.
         self.routes.own.offered()?;
         let remote = self.routes.remote(shard, self.base)?;
         remote.reply(blocks, shard, request, cancel)

@@ -1,4 +1,4 @@
-//! The shards of this process, as its peers and its own queries read them.
+//! The shards that this process holds, for requests of peers and for its own queries.
 
 use super::reads::OfferedFiles;
 use crate::shards::{Reply, ShardRequest, answer};
@@ -12,36 +12,36 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use tokio::sync::watch;
 
-/// The bases of a store's shards at one merge; `None` for shards that are elsewhere.
+/// A base, indexed by shard; `None` for shards that this process does not hold.
 pub type ShardBases = Arc<Vec<Option<Arc<Base>>>>;
 
-/// A shard's base that a server has.
+/// A shard's base that a server holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// The shard.
+    /// Number of the shard.
     pub shard: u32,
-    /// Number of the base: the last snapshot that it contains.
+    /// Number of the base, which is that of the last snapshot that it contains.
     pub base: u64,
-    /// True if the base can be read; false if only its segments are written, and the server waits for the other
-    /// shards' statistics.
+    /// True if the base can be read. False if only its segments are written, and the server still waits for the merge
+    /// results of other shards.
     pub is_open: bool,
 }
 
-/// A server's announcement to the others.
+/// The state that a server announces to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// The oldest base that its queries and cursors read.
+    /// The oldest base that the server's queries and cursors read.
     pub oldest_in_use: u64,
-    /// The bases that it has.
+    /// The bases that the server holds.
     pub holdings: Vec<Holding>,
 }
 
-/// A server's own shards, and the runner of parts of queries at them. A base is served until it is released, so that
-/// queries that began before a merge can end.
+/// The shards that a server holds, and the service that evaluates parts of queries at them. A base is served until it
+/// is released, so that queries that began before a merge can end.
 #[derive(Clone)]
 pub struct Own {
     state: Arc<RwLock<OwnState>>,
-    /// Number of readers here by base.
+    /// Number of readers in this process, by base.
     readers: Arc<Mutex<BTreeMap<u64, usize>>>,
     posts: Arc<OnceLock<Arc<dyn Posts>>>,
     offered: Option<Arc<OfferedFiles>>,
@@ -50,9 +50,9 @@ pub struct Own {
 
 #[derive(Default)]
 struct OwnState {
-    /// By number, ascending.
+    /// Served bases by number, ascending.
     bases: Vec<(u64, ShardBases)>,
-    /// Results of merges for the other servers: base, shard, result.
+    /// Merge results for other servers: base, shard, encoded result.
     written: Vec<(u64, u32, Vec<u8>)>,
 }
 
@@ -64,7 +64,8 @@ impl OwnState {
 }
 
 impl Own {
-    /// Serves no base yet, and runs no parts of queries. With a transport, peers may read the bases' files.
+    /// Creates the state without bases and without the service for parts of queries. With a transport, peers may read
+    /// the bases' files.
     pub fn new(transport: Option<Arc<dyn Transport>>) -> Self {
         Self {
             state: Arc::default(),
@@ -75,12 +76,12 @@ impl Own {
         }
     }
 
-    /// Runs parts of queries at the shards from now on.
+    /// Sets the service that evaluates parts of queries at the shards.
     pub fn run_parts(&self, posts: Arc<dyn Posts>) {
         let _ = self.posts.set(posts);
     }
 
-    /// Serves a base, too.
+    /// Serves another base.
     pub fn serve(&self, base: u64, bases: ShardBases) {
         let mut state = write(&self.state);
         state.bases.retain(|(number, _)| *number != base);
@@ -94,12 +95,12 @@ impl Own {
         }
     }
 
-    /// The files that peers may read.
+    /// The files that peers may read; `None` without a transport.
     pub fn offered(&self) -> Option<&Arc<OfferedFiles>> {
         self.offered.as_ref()
     }
 
-    /// Stops to serve a base.
+    /// Stops serving a base.
     pub fn release(&self, base: u64) {
         write(&self.state).bases.retain(|(n, _)| *n != base);
         if let Some(offered) = &self.offered {
@@ -114,13 +115,13 @@ impl Own {
         state.bases.iter().map(|(number, _)| *number).collect()
     }
 
-    /// The oldest base that is read here; the newest one that is served if none is.
+    /// The oldest base that is read in this process, or the newest served base if none is read.
     pub fn oldest_in_use(&self) -> u64 {
         let oldest = lock(&self.readers).keys().next().copied();
         oldest.unwrap_or_else(|| self.numbers().last().copied().unwrap_or(0))
     }
 
-    /// Counts a reader of a base, until the result is dropped.
+    /// Counts a reader of a base until the returned value is dropped.
     pub fn begin_reading(&self, base: u64) -> BaseReader {
         self.count(base, |readers| *readers += 1);
         let own = self.clone();
@@ -142,14 +143,15 @@ impl Own {
         }
     }
 
-    /// Announces that the segments of a base are written, with each shard's result, which other servers may request.
+    /// Announces that the segments of a base are written, and keeps each shard's merge result, which other servers may
+    /// request.
     pub fn set_written(&self, base: u64, results: Vec<(u32, Vec<u8>)>) {
         let results = results.into_iter().map(|(shard, r)| (base, shard, r));
         write(&self.state).written = results.collect();
         self.changed.send_replace(());
     }
 
-    /// This server's present announcement.
+    /// The announcement of this server's present state.
     pub fn announcement(&self) -> Announcement {
         Announcement {
             oldest_in_use: self.oldest_in_use(),
@@ -157,7 +159,7 @@ impl Own {
         }
     }
 
-    /// The bases that this server has.
+    /// The bases that this server holds.
     pub fn holdings(&self) -> Vec<Holding> {
         let state = read(&self.state);
         let open = state.bases.iter().flat_map(|(base, bases)| {
@@ -178,17 +180,17 @@ impl Own {
         open.chain(written).collect()
     }
 
-    /// Notified when the announcement changes.
+    /// Receiver that is notified when the announcement changes.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// True if this server has a shard of a base.
+    /// True if this server holds a shard of a base.
     pub fn holds(&self, base: u64, shard: u32) -> bool {
         self.base(base, shard).is_some()
     }
 
-    /// The bases with this number, by shard.
+    /// The base with this number, indexed by shard.
     pub fn bases(&self, base: u64) -> Option<ShardBases> {
         read(&self.state).of(base).cloned()
     }
@@ -198,12 +200,12 @@ impl Own {
         state.of(base)?.get(shard as usize)?.clone()
     }
 
-    /// The newest base, and its shards here.
+    /// The newest base: its number, and the shards held here.
     pub fn newest_base(&self) -> Option<(u64, ShardBases)> {
         read(&self.state).bases.last().cloned()
     }
 
-    /// The shards of the newest base.
+    /// The shards of the newest base that are held here.
     pub fn newest(&self) -> Vec<(u32, Arc<Base>)> {
         let newest = self.newest_base();
         let all = newest.iter().flat_map(|(_, bases)| (0..).zip(&**bases));
@@ -211,7 +213,7 @@ impl Own {
             .collect()
     }
 
-    /// The answer of one of the shards, at a base.
+    /// Answers a request to one of the shards, over the base with this number.
     ///
     /// # Errors
     /// [`Error::Shard`] with the shard's number.
@@ -223,13 +225,13 @@ impl Own {
             let found = found.map(|(.., result)| Reply::Post(result.clone()));
             return found.ok_or_else(|| failed(format!("it has not written base {base}")));
         }
-        // A part names the state that it reads in its message.
+        // A message to a part of a query names the snapshot that it reads.
         let posts = self.posts.get();
         let message = match request {
             ShardRequest::Post(message) => posts.map(|posts| (posts, message)),
             _ => None,
         };
-        // Damaged files give values out of range, which must end this request only.
+        // Values out of range in damaged files must make only this request fail.
         let one = || match message {
             Some((posts, message)) => posts.take(shard, message).map(Reply::Post),
             None => match self.base(base, shard) {
@@ -258,7 +260,7 @@ impl Own {
     }
 }
 
-/// A reader of a base.
+/// A counted reader of a base; see [`Own::begin_reading`].
 pub struct BaseReader {
     own: Own,
     base: u64,
@@ -271,7 +273,7 @@ impl Drop for BaseReader {
 }
 
 impl Announcement {
-    /// The bytes that [`Self::parse`] reads.
+    /// Encodes the announcement for [`Self::parse`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = self.oldest_in_use.to_le_bytes().to_vec();
         for h in &self.holdings {
@@ -282,7 +284,7 @@ impl Announcement {
         out
     }
 
-    /// The announcement in a message; `None` for other bytes.
+    /// Decodes an announcement; `None` if the bytes are invalid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (oldest, holdings) = bytes.split_first_chunk()?;
         Some(Self {
@@ -292,7 +294,7 @@ impl Announcement {
     }
 }
 
-/// Bytes of one holding.
+/// Size in bytes of an encoded holding.
 const HOLDING: usize = 13;
 
 fn holdings_of_bytes(bytes: &[u8]) -> Option<Vec<Holding>> {

@@ -1,4 +1,5 @@
-//! The asking side: one connection to a peer, dialled again whenever it ends, and the requests that wait on it.
+//! The asking side: the connection to a peer, which is dialled again whenever it ends, and the requests that wait on
+//! it.
 
 use super::frame::{self, FrameKind, FramePart};
 use super::own::{Announcement, Holding};
@@ -14,34 +15,34 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Most bytes in one message of replies: lists count their neighbours in 32 bits.
+/// Largest message of replies in bytes: lists count their neighbours in 32 bits.
 const MAX_REPLY: usize = 24 << 30;
 
-/// A peer from the asking side's point of view.
+/// A peer, as the asking side knows it.
 pub struct Peer {
     name: String,
-    /// The last announcement.
+    /// The peer's latest announcement.
     announced: Mutex<Announcement>,
-    /// Its files, where they can be read.
+    /// Access to the peer's files; `None` if they cannot be read.
     reads: Mutex<Option<Arc<PeerReads>>>,
     state: Mutex<PeerState>,
     next: AtomicU64,
 }
 
 enum PeerState {
-    /// No connection, for this reason.
+    /// Not connected, for this reason.
     Down(String),
     Up {
-        /// Number of this connection among those to the peer.
+        /// Number of this connection; each connection to the peer has another one.
         link: u64,
-        /// Channel of outgoing frames. Its length is bounded by the number of waiting threads: each has one round in
-        /// progress.
+        /// Channel of outgoing frames. Its length is bounded by the number of waiting threads, since each has one round
+        /// in progress.
         out: UnboundedSender<FramePart>,
         waiting: FxHashMap<u64, Arc<ReplySlot>>,
     },
 }
 
-/// Slot for one reply, and the thread that waits for it.
+/// Slot for the reply to a request, and the thread that waits for it.
 struct ReplySlot {
     thread: Thread,
     state: Mutex<SlotState>,
@@ -50,9 +51,9 @@ struct ReplySlot {
 enum SlotState {
     Coming(Vec<u8>),
     Done(Vec<u8>),
-    /// The peer cannot answer for one of its shards, for this reason.
+    /// The peer cannot answer for this shard, for this reason.
     Failed(u32, String),
-    /// No reply can arrive any more, for this reason.
+    /// The reply can no longer arrive, for this reason.
     Lost(String),
 }
 
@@ -61,7 +62,8 @@ impl ReplySlot {
         !matches!(&*lock(&self.state), SlotState::Coming(_))
     }
 
-    /// Ends the wait. The first result is kept: a reply stays valid even if its connection ends before it is taken.
+    /// Ends the wait. Only the first result counts: a reply stays valid even if the connection ends before the reply is
+    /// taken.
     fn end(&self, ended: SlotState) {
         let mut state = lock(&self.state);
         if matches!(*state, SlotState::Coming(_)) {
@@ -72,7 +74,7 @@ impl ReplySlot {
     }
 }
 
-/// A request in progress. If it is dropped, its reply is discarded.
+/// A request whose reply is pending. If this is dropped, the reply is discarded.
 pub struct PendingReply {
     peer: Arc<Peer>,
     number: u64,
@@ -80,12 +82,12 @@ pub struct PendingReply {
 }
 
 impl PendingReply {
-    /// True once the reply is there, or cannot come any more.
+    /// True once the reply has arrived, or can no longer arrive.
     pub fn is_done(&self) -> bool {
         self.slot.is_done()
     }
 
-    /// True if no reply can come any more.
+    /// True if the request has failed, so that no reply will arrive.
     pub fn has_failed(&self) -> bool {
         matches!(
             &*lock(&self.slot.state),
@@ -93,7 +95,7 @@ impl PendingReply {
         )
     }
 
-    /// Sleeps until the reply is there, at most for `limit`. Returns true if it is.
+    /// Sleeps until the reply has arrived or failed, at most for `limit`. Returns true if it has.
     ///
     /// # Errors
     /// The token's error.
@@ -110,7 +112,7 @@ impl PendingReply {
         Ok(true)
     }
 
-    /// Sleeps until the reply is there, or `others` returns true.
+    /// Sleeps until the reply has arrived or failed, or `others` returns true.
     ///
     /// # Errors
     /// The token's error.
@@ -126,10 +128,10 @@ impl PendingReply {
         Ok(())
     }
 
-    /// Sleeps until the reply arrives, and takes it.
+    /// Sleeps until the reply has arrived, and returns it.
     ///
     /// # Errors
-    /// [`Error::Shard`] when the peer dies or cannot answer; the token's error.
+    /// [`Error::Shard`] if the peer dies or cannot answer; the token's error.
     pub fn wait(self, shard: u32, cancel: &CancelToken) -> Result<Vec<u8>> {
         while !self.slot.is_done() {
             cancel.check()?;
@@ -154,7 +156,7 @@ impl Drop for PendingReply {
 }
 
 impl Peer {
-    /// A server that has not been reached yet.
+    /// Creates a peer that is not connected yet.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -170,7 +172,7 @@ impl Peer {
         &self.name
     }
 
-    /// The error of a query that needs data which the peer cannot deliver.
+    /// The error of a query that needs data of a shard which the peer cannot deliver.
     pub fn error(&self, shard: u32, why: &str) -> Error {
         Error::Shard {
             shard,
@@ -178,7 +180,7 @@ impl Peer {
         }
     }
 
-    /// True if the peer has this shard of this base.
+    /// True if the peer holds this shard of this base, open for reading.
     pub fn holds(&self, shard: u32, base: u64) -> bool {
         let all = lock(&self.announced);
         all.holdings
@@ -186,26 +188,26 @@ impl Peer {
             .any(|h| h.is_open && (h.shard, h.base) == (shard, base))
     }
 
-    /// The last announcement; `None` while it is not connected.
+    /// The bases that the peer holds, according to its latest announcement; `None` while it is not connected.
     pub fn holdings(&self) -> Option<Vec<Holding>> {
         self.outstanding()?;
         Some(lock(&self.announced).holdings.clone())
     }
 
-    /// The oldest base that it said last it reads; `None` while it is not connected.
+    /// The oldest base that the peer reads, according to its latest announcement; `None` while it is not connected.
     pub fn oldest_in_use(&self) -> Option<u64> {
         self.outstanding()?;
         Some(lock(&self.announced).oldest_in_use)
     }
 
-    /// The shards that it said last it has, connected or not.
+    /// The shards that the peer holds, according to its latest announcement, connected or not.
     pub fn last_shards(&self) -> Vec<u32> {
         let all = lock(&self.announced);
         all.holdings.iter().map(|h| h.shard).collect()
     }
 
-    /// The error of a query that needs one of its shards, if the peer is not connected; `None` if it is connected or
-    /// never had the shard.
+    /// The error of a query that needs a shard of the peer, if the peer holds that shard and is not connected;
+    /// otherwise `None`.
     pub fn why_down(&self, shard: u32) -> Option<Error> {
         let had = self.last_shards().contains(&shard);
         match &*lock(&self.state) {
@@ -214,7 +216,7 @@ impl Peer {
         }
     }
 
-    /// Number of requests that wait for their replies; `None` while the peer is not connected.
+    /// Number of requests that wait for replies; `None` while the peer is not connected.
     pub fn outstanding(&self) -> Option<usize> {
         match &*lock(&self.state) {
             PeerState::Down(_) => None,
@@ -222,7 +224,7 @@ impl Peer {
         }
     }
 
-    /// Sends requests.
+    /// Sends a message of requests. `shard` is named in errors.
     ///
     /// # Errors
     /// [`Error::Shard`] while the peer is unreachable.
@@ -246,7 +248,7 @@ impl Peer {
         })
     }
 
-    /// The number of the connection.
+    /// Number of the current connection.
     ///
     /// # Errors
     /// [`Error::Shard`] while the peer is unreachable.
@@ -257,7 +259,7 @@ impl Peer {
         }
     }
 
-    /// Begins a connection, whose frames go into this channel.
+    /// Starts a connection, whose outgoing frames are sent to this channel.
     pub(super) fn up(&self, out: UnboundedSender<FramePart>) {
         *lock(&self.state) = PeerState::Up {
             link: self.next.fetch_add(1, Ordering::Relaxed),
@@ -266,12 +268,12 @@ impl Peer {
         };
     }
 
-    /// The peer's shard, as it is read from its memory; `None` if it cannot be read (yet).
+    /// Access to the peer's shard by reading its memory; `None` if that is not possible (yet).
     pub fn remote(&self, shard: u32, base: u64) -> Option<Arc<RemoteShard>> {
         lock(&self.reads).as_ref()?.shard(shard, base)
     }
 
-    /// Ends the connection's state: all waiting requests fail at once.
+    /// Ends the connection: all pending requests fail at once.
     pub(super) fn down(&self, why: &str) {
         *lock(&self.reads) = None;
         let before = std::mem::replace(&mut *lock(&self.state), PeerState::Down(why.to_owned()));
@@ -289,8 +291,8 @@ impl Peer {
         }
     }
 
-    /// Accepts a frame of a reply; frames for requests that are no longer awaited are discarded. With a transport, the
-    /// memory that the peer offers is read.
+    /// Handles a received frame. Frames of replies that are no longer awaited are discarded. With a transport, the
+    /// memory that the peer offers is opened for reading.
     pub(super) fn take(
         self: &Arc<Self>,
         frame: frame::Frame,
@@ -354,10 +356,10 @@ impl Peer {
     }
 }
 
-/// Puts all parts of a request in a row: the receiver assembles one message at a time.
+/// Queues all frames of a message together, because the receiver assembles only one message at a time.
 fn put(out: &UnboundedSender<FramePart>, number: u64, body: Vec<u8>) {
     for part in frame::parts(FrameKind::Requests, number, body) {
-        // A closed channel means that the connection has ended, which is reported to the waiting requests elsewhere.
+        // A closed channel means that the connection has ended; the pending requests are notified of that elsewhere.
         let _ = out.send(part);
     }
 }

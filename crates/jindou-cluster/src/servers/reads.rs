@@ -1,14 +1,14 @@
-//! Lists read from another server's memory, if both servers have the same transport, instead of being requested.
+//! Reads of lists from another server's memory, instead of requests, if both servers have the same transport.
 //!
 //! ```text
-//! owner    files of each base, registered ([`OfferedFiles`]) ─► catalogue of each shard, announced to the peers
-//! reader   catalogue, and requested summaries of the segments that it meets ─► one read for all lists of a request
+//! owner    registers the files of each base ([`OfferedFiles`]) ─► announces a catalogue of each shard to the peers
+//! reader   opens the catalogue, requests summaries of segments on first use ─► reads all lists of a request at once
 //! ```
 //!
-//! A catalogue belongs to one base, so a query never reads lists of another one. Only lists of the default graph are read.
-//! Everything else is requested, and so is any list that a read does not deliver in time: a failed read is not an error.
-//! Times measured when a catalogue comes decide between reading and requesting, since some devices only emulate reads:
-//! there the other side has to help with every list.
+//! A catalogue belongs to one base, so a query never reads lists of another base. Only lists of the default graph are
+//! read. All other data is requested, and so are lists that a read does not deliver in time: a failed read is not an
+//! error of the query. Times that are measured when a catalogue arrives decide between reading and requesting, since
+//! some devices only emulate reads, so that the owner's processor has to take part in each read.
 
 use super::own::ShardBases;
 use super::peer::Peer;
@@ -26,26 +26,26 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Summaries may take this fraction (1/n) of a shard's segment bytes, and at least [`MIN_SUMMARY_BYTES`].
+/// Summaries may take this fraction (1/n) of the bytes of a shard's segments, or [`MIN_SUMMARY_BYTES`] if that is more.
 const SUMMARY_SHARE: u64 = 20;
 const MIN_SUMMARY_BYTES: u64 = 1 << 20;
-/// Nanoseconds that the peer needs for a requested list.
+/// Assumed time in nanoseconds that a peer needs to answer for one more list in a request.
 const REQUESTED_LIST_NS: f64 = 60.0;
-/// Number of samples of each access method when a shard is opened.
+/// Number of samples that are measured of each access method when a shard is opened.
 const SAMPLES: usize = 8;
-/// Most neighbours that are read to test if some edges exist.
+/// Largest number of neighbours that are read to test whether edges exist.
 const MAX_TESTED: u32 = 1 << 16;
-/// Number of lists in the longer one of two timed reads.
+/// Number of lists in the longer of the two reads that are measured.
 const MANY_LISTS: u32 = 64;
-/// Time for which memory stays registered after its withdrawal was announced. A peer that does not learn of it counts its
-/// connection as dead within [`SILENCE`], and a read takes no longer.
+/// Time for which memory stays registered after its withdrawal was announced. A peer that does not receive the
+/// announcement considers the connection dead within [`SILENCE`], and a read takes no longer than that.
 const LINGER: Duration = Duration::from_secs(10);
-/// Bytes of a shard, a base and a length in an announcement.
+/// Size in bytes of a shard number, a base number and a length in an announcement.
 const ENTRY_BYTES: usize = 16;
 /// Longest wait for a summary.
 const SUMMARY_WAIT: Duration = Duration::from_secs(60);
 
-/// The files of this server's shards, which peers may read.
+/// Files of this server's shards that peers may read.
 pub struct OfferedFiles {
     transport: Arc<dyn Transport>,
     state: Mutex<OfferedState>,
@@ -53,12 +53,12 @@ pub struct OfferedFiles {
 
 #[derive(Default)]
 struct OfferedState {
-    /// The bases that are served, in any order.
+    /// Numbers of the bases that are served, in any order.
     served: Vec<u64>,
     registered: Vec<Registered>,
 }
 
-/// A shard's files of one base.
+/// The registered files of one shard in one base.
 struct Registered {
     shard: u32,
     base: u64,
@@ -78,7 +78,8 @@ impl OfferedFiles {
         &self.transport
     }
 
-    /// Registers the shards of a base in the background, since some devices need time for each page; then calls `done`.
+    /// Registers the shards of a base in the background, since some devices need time for each page. Calls `done`
+    /// afterwards.
     pub fn put(
         self: &Arc<Self>,
         base: u64,
@@ -88,7 +89,7 @@ impl OfferedFiles {
         lock(&self.state).served.push(base);
         let offered = Arc::clone(self);
         let register = move || {
-            // The same base may have been served from other files before.
+            // The same base may have been registered before, with other files.
             offered.withdraw(|r| r.base == base);
             for (shard, of) in (0..).zip(&*bases) {
                 let Some(of) = of else { continue };
@@ -104,7 +105,7 @@ impl OfferedFiles {
                     ),
                 }
             }
-            // It may have been released meanwhile.
+            // The base may have been released meanwhile.
             let served = lock(&offered.state).served.clone();
             offered.withdraw(|r| !served.contains(&r.base));
             done();
@@ -115,13 +116,13 @@ impl OfferedFiles {
         }
     }
 
-    /// Withdraws a base.
+    /// Withdraws the files of a base.
     pub fn release(self: &Arc<Self>, base: u64) {
         lock(&self.state).served.retain(|served| *served != base);
         self.withdraw(|r| r.base == base);
     }
 
-    /// Offers some shards no longer, and releases their memory later.
+    /// Stops offering the selected shards, and releases their memory after [`LINGER`].
     fn withdraw(self: &Arc<Self>, which: impl Fn(&Registered) -> bool) {
         let mut state = lock(&self.state);
         let old = state.registered.extract_if(.., |r| which(r));
@@ -136,11 +137,12 @@ impl OfferedFiles {
             old.into_iter()
                 .for_each(|region| offered.transport.release(region));
         };
-        // Without a thread the memory stays registered.
+        // If no thread can be started, the memory stays registered.
         let _ = Builder::new().name("jindou-release".into()).spawn(release);
     }
 
-    /// The bytes that announce what may be read, at most those of one frame. What does not fit in is requested.
+    /// Encodes an announcement of the readable files, which must fit into one frame. Shards beyond that are left out;
+    /// their lists are requested by message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&self.transport.address().unwrap_or_default(), &mut out);
@@ -161,18 +163,18 @@ fn put(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A peer's announcement of what may be read.
+/// A peer's announcement of the files that may be read.
 pub struct Offers {
     address: Vec<u8>,
-    /// Shard, base and catalogue.
+    /// Shard and base, with the catalogue.
     shards: Vec<(ShardName, Vec<u8>)>,
 }
 
-/// A shard of a base.
+/// A shard and a base, by their numbers.
 type ShardName = (u32, u64);
 
 impl Offers {
-    /// Reads what [`OfferedFiles::to_bytes`] made; `None` for other bytes.
+    /// Decodes the bytes that [`OfferedFiles::to_bytes`] encodes; `None` if they are invalid.
     pub fn parse(mut bytes: &[u8]) -> Option<Self> {
         let text = |bytes: &mut &[u8]| {
             let (length, rest) = bytes.split_first_chunk()?;
@@ -193,14 +195,14 @@ impl Offers {
     }
 }
 
-/// Times in nanoseconds of the methods for reading lists.
+/// Measured times of the access methods, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ReadTimes {
-    /// A request and its answer.
+    /// Time for a request and its reply.
     ask: f64,
-    /// Reading one list.
+    /// Time for reading one list.
     one: f64,
-    /// Reading each further list in the same read.
+    /// Additional time for each further list in the same read.
     further: f64,
 }
 
@@ -212,20 +214,20 @@ impl ReadTimes {
     }
 }
 
-/// The shards that are read from a peer's memory, while its connection lives.
+/// The shards that are read from a peer's memory while the peer is connected.
 pub struct PeerReads {
     open: Mutex<FxHashMap<ShardName, Option<Arc<RemoteShard>>>>,
     work: Sender<Work>,
 }
 
-/// Work for the thread that opens a peer's shards and requests their summaries.
+/// Tasks of the thread that opens a peer's shards and requests their summaries.
 enum Work {
     Open(ShardName, Vec<u8>, Vec<u8>),
     Summary(ShardName, PredicateId, Direction),
 }
 
 impl PeerReads {
-    /// Nothing is read yet. The thread ends with the value.
+    /// Starts without open shards. The thread ends when the returned value is dropped.
     pub fn of(peer: &Arc<Peer>, transport: &Arc<dyn Transport>) -> Arc<Self> {
         let (work, todo) = channel();
         let reads = Arc::new(Self {
@@ -244,7 +246,7 @@ impl PeerReads {
         reads
     }
 
-    /// Opens what is new among the offers, and closes what is no longer offered.
+    /// Opens shards that are newly offered, and closes those that are no longer offered.
     pub fn set(&self, offers: Offers) {
         let Offers { address, shards } = offers;
         let mut open = lock(&self.open);
@@ -257,13 +259,13 @@ impl PeerReads {
         }
     }
 
-    /// A shard that is open.
+    /// The shard of this base, if it is open.
     pub fn shard(&self, shard: u32, base: u64) -> Option<Arc<RemoteShard>> {
         lock(&self.open).get(&(shard, base)).cloned().flatten()
     }
 }
 
-/// The thread of [`PeerReads`].
+/// The thread of [`PeerReads`], which opens shards.
 struct Opener {
     reads: Weak<PeerReads>,
     peer: Weak<Peer>,
@@ -348,7 +350,7 @@ impl Opener {
         Ok(ReadTimes { ask, one, further })
     }
 
-    /// Requests a summary.
+    /// Requests a summary from the peer and adds it to the shard.
     fn fetch(
         &self,
         name: ShardName,
@@ -391,21 +393,22 @@ impl Opener {
     }
 }
 
-/// A shard of a base on a peer, as it is read here.
+/// A shard of a base on a peer, which is read from the peer's memory.
 pub struct RemoteShard {
     store: RemoteStore,
     cost: ReadTimes,
-    /// True once a read has failed: then everything is requested.
+    /// True once a read has failed. From then on all lists are requested by message.
     has_failed: AtomicBool,
 }
 
 impl RemoteShard {
-    /// Nanoseconds for reading one list, if a single list would be read.
+    /// Time in nanoseconds for reading one list; `None` if requesting a single list is faster.
     pub fn one(&self) -> Option<f64> {
         self.cost.reads(1).then_some(self.cost.one)
     }
 
-    /// Requests everything from now on, unless the query's time was too short for a read.
+    /// Handles a failed read: from now on all lists are requested, unless the read only failed because the query's
+    /// remaining time was short.
     #[cold]
     fn failed(&self, e: &TransportError, patience: Duration) {
         let is_late = matches!(e, TransportError::Deadline(_)) && patience < SILENCE;
@@ -414,8 +417,8 @@ impl RemoteShard {
         }
     }
 
-    /// The reply to a request about the default graph's edges of a shard; `None` if a message must be sent to the
-    /// shard.
+    /// Replies to a request about a shard's edges in the default graph by reading memory; `None` if the request must be
+    /// sent by message.
     pub fn reply(
         &self,
         blocks: &Blocks,
@@ -505,7 +508,7 @@ impl RemoteShard {
     }
 }
 
-/// Removes ids outside an interval from sorted lists.
+/// Removes ids outside of an interval from sorted lists.
 fn keep([from, to]: [u32; 2], ends: &mut [u32], neighbours: &mut Vec<u32>) {
     let (mut read, mut written) = (0, 0);
     for end in ends {
@@ -546,7 +549,7 @@ mod tests {
             let is_between = cut == 4 + ENTRY_BYTES + 4;
             assert_eq!(Offers::parse(&bytes[..cut]).is_some(), is_between, "{cut}");
         }
-        // What does not fit into a frame is left out.
+        // Shards that do not fit into a frame are left out.
         let long = offered(1, 1, &vec![1; CHUNK]);
         lock(&files.state).registered.push(long);
         assert_eq!(files.to_bytes(), bytes);
@@ -568,7 +571,7 @@ mod tests {
             further: 30.0,
         };
         assert!([0, 1, 100, 1_000_000].iter().all(|&n| cost.reads(n)));
-        // As over TCP, where each list is a message.
+        // As over TCP, where each list takes a message.
         cost = ReadTimes {
             ask: 40_000.0,
             one: 30_000.0,

@@ -1,5 +1,5 @@
-//! The choice of the server that answers a request: this one, or one of the peers that hold the shard. Bases never change, so a request
-//! may be sent again: to another holder if one fails, and to a second one if the first is slow.
+//! The choice of the server that answers a request: this one, or a peer that holds the shard. Bases never change, so a
+//! request may be sent again: to another holder if the first one fails, and to a second one if the first is slow.
 
 use super::MAX_REQUEST;
 use super::own::{Holding, Own};
@@ -17,17 +17,17 @@ use std::time::{Duration, Instant};
 const SLOW: Duration = Duration::from_millis(200);
 /// Longest wait for a holder of a shard to appear.
 const HOLDER_WAIT: Duration = Duration::from_secs(2);
-/// Interval at which a waiting request looks for a holder.
+/// Interval at which a request that waits for a holder checks for one.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Counts of the messages to other servers with requests for a shard.
+/// Numbers of messages to other servers with requests for a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts {
-    /// Number of all of them.
+    /// Number of all messages.
     pub requests: u64,
-    /// Number of those sent to a second server, since the first one was slow.
+    /// Number of messages that were sent to a second server because the first one was slow.
     pub hedged: u64,
-    /// Number of those sent to another server, since the first one failed.
+    /// Number of messages that were sent to another server because the first one failed.
     pub failed_over: u64,
 }
 
@@ -35,32 +35,32 @@ pub struct RequestCounts {
 pub struct Routes {
     pub own: Own,
     peers: RwLock<Vec<Arc<Peer>>>,
-    /// By shard: the peer that had it and is no longer in the list.
+    /// By shard: name of a peer that held it and is no longer in the list.
     gone: RwLock<BTreeMap<u32, String>>,
-    /// By shard and base: since when no connected server has been found that has it.
+    /// By shard and base: time since which no connected server has been found that holds it.
     missing: RwLock<BTreeMap<(u32, u64), Instant>>,
-    /// By shard.
+    /// Numbers of messages by shard.
     asked: Mutex<BTreeMap<u32, RequestCounts>>,
-    /// Changes with every choice, so that equally busy holders take turns.
+    /// Increases with every choice of a holder, so that equally busy holders are chosen in turn.
     turn: AtomicUsize,
 }
 
-/// One peer's share of a round.
+/// The requests of a round that were sent to one peer.
 struct Sent {
     peer: Arc<Peer>,
-    /// Positions of the requests in the round; at least one.
+    /// Positions in the round of the requests that were sent to the peer; at least one.
     places: Vec<usize>,
     waiting: PendingReply,
 }
 
-/// A round of requests.
+/// A round: requests that are answered together.
 struct Round<'r> {
     base: u64,
     requests: &'r [(u32, ShardRequest)],
     cancel: &'r CancelToken,
-    /// By shard: the server that a query is bound to, `None` for this one; empty for requests that any holder answers.
+    /// By shard: the server that the query must use, `None` for this one. Empty if any holder may answer.
     bound: &'r [Option<Arc<Peer>>],
-    /// Peers that are not asked (again), with the reason.
+    /// Peers that must not get a request (again), with the reason if there is one.
     avoided: Vec<(Arc<Peer>, Option<Error>)>,
 }
 
@@ -73,7 +73,8 @@ impl Round<'_> {
         self.avoided.iter().any(|(p, _)| Arc::ptr_eq(p, peer))
     }
 
-    /// True if a peer must not get the request again: it may have accepted a message to a part of a query.
+    /// True if these requests must not be sent to another peer: a message to a part of a query may already have been
+    /// executed.
     fn is_final(&self, places: &[usize]) -> bool {
         let mut all = places.iter().filter_map(|&at| self.requests.get(at));
         all.any(|r| matches!(r.1, ShardRequest::Post(_)))
@@ -106,12 +107,12 @@ impl Routes {
         read(&self.peers).clone()
     }
 
-    /// A shard of a base, as it is read from the memory of a peer; `None` if it is not.
+    /// Access to a shard of a base by reading a peer's memory; `None` if no peer allows that.
     pub fn remote(&self, shard: u32, base: u64) -> Option<Arc<RemoteShard>> {
         read(&self.peers).iter().find_map(|p| p.remote(shard, base))
     }
 
-    /// Requests for a shard so far.
+    /// Numbers of messages for a shard so far.
     pub fn asked(&self, shard: u32) -> RequestCounts {
         lock(&self.asked).get(&shard).copied().unwrap_or_default()
     }
@@ -120,7 +121,8 @@ impl Routes {
         change(lock(&self.asked).entry(shard).or_default());
     }
 
-    /// The newest base that is open here, and each shard of it at some connected server; otherwise the newest one here.
+    /// The newest base that is open here and of which each shard is held by some connected server; if there is none,
+    /// the newest base that is open here.
     pub fn common_base(&self) -> u64 {
         let (numbers, peers) = (self.own.numbers(), self.peers());
         let is_common = |base: &&u64| {
@@ -135,7 +137,8 @@ impl Routes {
         common.or(numbers.last()).copied().unwrap_or(0)
     }
 
-    /// Replies to requests for shards of a base, in their order.
+    /// Sends requests to holders of their shards, over the base with this number. Returns the replies in the order of
+    /// the requests.
     ///
     /// # Errors
     /// As [`ShardClient::ask`](crate::shards::ShardClient::ask).
@@ -148,7 +151,7 @@ impl Routes {
         self.ask_bound(base, requests, cancel, &[])
     }
 
-    /// As [`Self::ask`], of the servers that a query is bound to.
+    /// Like [`Self::ask`], but sends to the servers that the query must use.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -196,7 +199,8 @@ impl Routes {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// The reply of a peer that has written a base, or of this server. A peer keeps the results of its last merge.
+    /// The reply of this server or, if it has none, of a peer that has written the base; peers are asked one after
+    /// another. Servers keep only the results of their last merge.
     pub fn ask_writers(
         &self,
         base: u64,
@@ -224,13 +228,13 @@ impl Routes {
         None
     }
 
-    /// Sends the requests at these positions to holders of their shards.
+    /// Sends the requests at these positions to holders of their shards, in one message per peer.
     fn send(&self, round: &Round<'_>, places: &[usize], patience: Duration) -> Result<Vec<Sent>> {
         let mut groups: Vec<(Arc<Peer>, Vec<usize>)> = Vec::new();
         let mut last: Option<(u32, Arc<Peer>)> = None;
         for &at in places {
             let shard = round.shard(at);
-            // Requests for one shard stay together.
+            // All requests for one shard are sent to the same peer.
             let peer = match &last {
                 Some((of, peer)) if *of == shard => Arc::clone(peer),
                 _ => self.holder(round, shard, patience)?,
@@ -265,10 +269,10 @@ impl Routes {
         groups.into_iter().map(one).collect()
     }
 
-    /// A connected holder of a shard. Waits for one to appear.
+    /// A connected holder of a shard. Waits up to [`HOLDER_WAIT`] for one to appear.
     ///
     /// # Errors
-    /// [`Error::Shard`] if there is none.
+    /// [`Error::Shard`] if no holder appears.
     pub fn holder_of(&self, base: u64, shard: u32, cancel: &CancelToken) -> Result<Arc<Peer>> {
         let round = Round {
             base,
@@ -280,11 +284,11 @@ impl Routes {
         self.holder(&round, shard, HOLDER_WAIT)
     }
 
-    /// The holder of a shard that has the fewest requests of this server to answer. Waits for one to appear; if others have
-    /// waited in vain, no longer than they, so that updates do not wait one after the other.
+    /// The holder of a shard that has the fewest pending requests of this server. Waits up to `patience` for one to
+    /// appear, counted from when a request first found none, so that later requests do not wait again.
     ///
     /// # Errors
-    /// [`Error::Shard`] if there is none; the token's error.
+    /// [`Error::Shard`] if no holder appears; the token's error.
     fn holder(&self, round: &Round<'_>, shard: u32, patience: Duration) -> Result<Arc<Peer>> {
         if let Some(Some(peer)) = round.bound.get(shard as usize) {
             return Ok(Arc::clone(peer));
@@ -301,7 +305,7 @@ impl Routes {
                 return Ok(Arc::clone(peer));
             }
             round.cancel.check()?;
-            // A holder that is only avoided is not missing.
+            // If a holder exists and is only avoided, the shard is not missing.
             let since = match round.avoided.is_empty() {
                 true => self.missing_since(shard, round.base),
                 false => begun,
@@ -313,7 +317,7 @@ impl Routes {
         }
     }
 
-    /// Notes that a connected server has a shard of a base.
+    /// Records that a connected server holds a shard of a base.
     fn found(&self, shard: u32, base: u64) {
         if !read(&self.missing).is_empty() {
             write(&self.missing).remove(&(shard, base));
@@ -323,13 +327,13 @@ impl Routes {
     #[cold]
     fn missing_since(&self, shard: u32, base: u64) -> Instant {
         let mut missing = write(&self.missing);
-        // Nothing new is asked of bases that were released here.
+        // No new requests are made for bases that were released here.
         let oldest = self.own.numbers().first().copied().unwrap_or(0);
         missing.retain(|(_, of), _| *of >= oldest || *of == base);
         *missing.entry((shard, base)).or_insert_with(Instant::now)
     }
 
-    /// True if this server or another one has a later base of a shard and no longer this one.
+    /// True if this server or a connected one holds a later base of the shard, and no longer holds this one.
     fn is_released(&self, shard: u32, base: u64) -> bool {
         let is_later = |h: &Holding| h.is_open && h.shard == shard && h.base > base;
         let has_later = |p: &Arc<Peer>| p.holdings().is_some_and(|all| all.iter().any(is_later));
@@ -351,7 +355,7 @@ impl Routes {
             return Error::Shard { shard, message };
         }
         let peers = self.peers();
-        // A holder that is down says why.
+        // If a holder is not connected, report the reason for that.
         let down = peers.iter().find_map(|p| p.why_down(shard));
         down.unwrap_or_else(|| Error::Shard {
             shard,
@@ -365,7 +369,7 @@ impl Routes {
         })
     }
 
-    /// Waits for a peer's replies; if they take long, other holders are asked as well.
+    /// Waits for a peer's replies. If they take longer than [`SLOW`], sends the requests to other holders as well.
     fn receive(
         &self,
         round: &mut Round<'_>,
@@ -376,7 +380,7 @@ impl Routes {
         let may_repeat = round.bound.is_empty() && !round.is_final(&sent.places);
         if may_repeat && !sent.waiting.is_done_within(SLOW, round.cancel)? {
             round.avoided.push((Arc::clone(&sent.peer), None));
-            // Without another holder, this one is waited for.
+            // Without another holder, keep waiting for this one.
             instead = self
                 .send(round, &sent.places, Duration::ZERO)
                 .unwrap_or_default();
@@ -397,7 +401,7 @@ impl Routes {
         self.place(round, sent, found)
     }
 
-    /// Takes a peer's replies once they are there.
+    /// Waits for a peer's replies and stores each at its position in the round.
     fn place(&self, round: &Round<'_>, sent: Sent, found: &mut [Option<Reply>]) -> Result<()> {
         let shard = sent.places.first().map_or(0, |&at| round.shard(at));
         let body = sent.waiting.wait(shard, round.cancel)?;

@@ -13,23 +13,24 @@ use jindou_store::shard::OwnData;
 #[cfg(feature = "text")]
 use std::time::Duration;
 
-/// Answers a request from the base of one shard. O(size of the request), except for keys of selected named graphs:
-/// O(keys), and for words: as long as the request allows.
+/// Answers a request from one shard's base. O(size of the request), except for the keys of selected named graphs:
+/// O(keys), and for searches of words: up to the request's time limit.
 ///
 /// # Errors
-/// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Damaged`] if its files failed.
+/// [`Error::Shard`] for ids that the shard does not own, and if the base is not a shard; [`Error::Damaged`] if reading
+/// the shard's files failed.
 pub fn answer(base: &Base, request: &ShardRequest) -> Result<Reply> {
     let own = base.own_data().ok_or_else(|| Error::Shard {
         shard: 0,
         message: "it is a whole store, not a shard".into(),
     })?;
     let reply = ShardAnswer { base, own }.answer(request)?;
-    // Files that fail meanwhile read as zeros.
+    // A file that cannot be read appears as zeros, so check before the reply is used.
     base.check_files()?;
     Ok(reply)
 }
 
-/// Largest number of a constant's predicates whose edges are counted when the constant is looked up.
+/// Edges of a looked-up constant are counted only if it has at most this many predicates.
 const MOST_PREDICATES: usize = 64;
 
 struct ShardAnswer<'a> {
@@ -222,7 +223,7 @@ impl ShardAnswer<'_> {
         ids
     }
 
-    /// Ids, with the edge counts of those that the shard owns and that have few predicates.
+    /// The reply with these ids, and with the edge counts of those that the shard owns and that have few predicates.
     fn found(&self, ids: Vec<u32>) -> Reply {
         let (mut ends, mut predicates) = (Vec::with_capacity(ids.len()), Vec::new());
         let (mut default, mut named) = (Vec::new(), Vec::new());
@@ -275,7 +276,7 @@ fn degrees(view: &OwnEdges<'_>, keys: &[LocalKey]) -> Reply {
     }
 }
 
-/// The positions of a sorted list's ids within the half-open interval.
+/// The range of positions of a sorted list's ids that are in the half-open interval.
 fn inside(list: &[u32], [from, to]: [u32; 2]) -> std::ops::Range<usize> {
     let a = list.partition_point(|&v| v < from);
     let b = list.partition_point(|&v| v < to);
@@ -308,7 +309,7 @@ fn lists(
                 column.drain(from..from + kept.start);
             }
         }
-        // The first list is sent whole however long it is.
+        // The first list is sent completely, even if it is longer than `most`.
         if neighbours.len() > most && from > 0 {
             neighbours.truncate(from);
             graphs.truncate(from);
@@ -326,13 +327,13 @@ fn lists(
     }
 }
 
-/// Number of lists that are examined to decide whether runs are sent, and number of runs examined in each.
+/// Number of lists that are examined to decide whether to send runs, and number of runs that are examined in each.
 const LOOKED_AT: usize = 16;
-/// Mean length of runs from which runs are sent.
+/// Minimum mean length of a segment's runs for which lists are sent as runs.
 const LONG: usize = 4;
 
-/// Lists of one segment, encoded as runs if the first lists have long ones. If later lists do not, they take twice the
-/// bytes of their ids.
+/// Lists of one segment, encoded as runs if the first lists have long runs. If later lists have short ones, runs take
+/// up to twice the bytes of ids.
 fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: usize) -> Reply {
     let mut numbers = Vec::new();
     lists.find_many(keys, &mut numbers);
@@ -353,8 +354,8 @@ fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: u
     for (at, &number) in numbers.iter().enumerate() {
         fetch_ahead(lists, &numbers, at);
         let list = list(number);
-        // The first list is sent whole however long it is, and nothing else exceeds the requested length, which the
-        // asking side relies on.
+        // The first list is sent completely. The following lists stop before the total exceeds `most`; the asking side
+        // relies on this limit.
         if at > 0 && !list.is_empty() && sent + list.len() > most {
             break;
         }
@@ -377,8 +378,8 @@ fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: u
     }
 }
 
-/// The runs of a sorted list without duplicates: the first id, and how many follow consecutively. O(log length) per
-/// run.
+/// The runs of a sorted list without duplicates: the first id of each, and the number of consecutive ids that follow.
+/// O(log length) per run.
 fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
     std::iter::from_fn(move || {
         let &first = list.first()?;
@@ -386,7 +387,8 @@ fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
             let id = list.get(at);
             id.is_some_and(|v| v.wrapping_sub(first) as usize == at)
         };
-        // The last id known to belong to the run, and a distance at which an id may not.
+        // `last`: offset of an id that is known to belong to the run. `step`: distance from there of the next id to
+        // test; it doubles until the test fails.
         let (mut last, mut step) = (0, 1);
         while follows(last + step) {
             last += step;
@@ -403,8 +405,8 @@ fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
     })
 }
 
-/// Prefetches the data for the keys after the one at `at`: the beginnings of their lists, and the positions in a list
-/// that searches read first.
+/// Prefetches data for the keys after the one at `at`: the offsets of their lists, the beginnings of the lists, and the
+/// positions in a list that searches read first.
 #[inline]
 fn fetch_ahead(lists: OwnLists<'_>, numbers: &[u32], at: usize) {
     const OFFSETS: usize = 16;

@@ -1,5 +1,5 @@
-//! One query's cache of lists and counts from other shards: their names, the limits, and the memory to which they are
-//! charged.
+//! One query's cache of data from other shards: lists, edge counts and terms, their size limits, and the memory charged
+//! for them.
 
 use super::session::ShardSession;
 use super::{Reply, RequestGraphs, ShardRequest};
@@ -9,25 +9,25 @@ use jindou_model::sync::lock;
 use jindou_model::{Charge, Direction, Error, Holder, MemoryBudget, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bytes of lists kept for the rows of a batch; if there are more, all are dropped.
+/// Limit in bytes for cached lists. If it is exceeded, all cached lists are dropped.
 const KEPT: usize = 64 << 20;
-/// Largest number of keys whose edge counts are cached; if there are more, all are dropped.
+/// Limit for the number of keys whose edge counts are cached. If it is exceeded, all counts are dropped.
 const KEPT_DEGREES: usize = 1 << 16;
-/// Bytes for the name and the entry of a list.
+/// Estimated overhead in bytes of a cached list, for its name and hash table entry.
 const NAME: usize = 96;
 
-/// Name of a list's graphs. Sets of graphs are numbered, so that a name for each row does not copy a set.
+/// Graphs of a cached list. Sets of graphs are numbered, so that a name does not contain a copy of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum GraphsName {
     Default,
     Named(u32),
     AnyNamed,
     Union,
-    /// Its index in [`ShardSession::sets`].
+    /// A set of graphs, by its index in [`ShardSession::sets`].
     Set(u32),
 }
 
-/// Name of a list: predicate, direction, graphs, and key.
+/// Key of a list in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListName {
     pub predicate: u32,
@@ -47,20 +47,20 @@ impl ListName {
     }
 }
 
-/// Lists and counts received so far.
+/// Lists, edge counts and terms received so far.
 #[derive(Default)]
 pub(super) struct SessionCache {
     lists: FxHashMap<ListName, List>,
     bytes: usize,
     degrees: FxHashMap<FarKey, [u64; 2]>,
-    /// Vertices of which `degrees` contains all nonzero edge counts.
+    /// Vertices all of whose nonzero edge counts are in `degrees`.
     counted: FxHashSet<u32>,
     terms: TermCache,
-    /// Charge for the bytes of the lists, once the budget is known.
+    /// Memory charge for the lists; `None` until the query's budget is known.
     charge: Option<Charge>,
 }
 
-/// The most recently fetched terms of other shards.
+/// Recently fetched terms of other shards.
 #[derive(Default)]
 struct TermCache {
     places: FxHashMap<u32, [u32; 2]>,
@@ -68,12 +68,12 @@ struct TermCache {
     charge: Option<Charge>,
 }
 
-/// Bytes of terms after which all are dropped.
+/// Limit in bytes for cached terms. If it is exceeded, all terms are dropped.
 const KEPT_TERMS: usize = 8 << 20;
 
 impl TermCache {
-    /// Keeps terms, one per id; an unknown term is empty, and not kept. False if the ends do not fit the bytes or the
-    /// ids.
+    /// Caches the terms of these ids. `ends` are the ends of the terms in `bytes`; an unknown term is empty, and not
+    /// cached. Returns false if `ends` do not match `ids` or `bytes`.
     fn insert(
         &mut self,
         ids: impl ExactSizeIterator<Item = u32>,
@@ -107,14 +107,14 @@ impl TermCache {
 }
 
 impl SessionCache {
-    /// The number of edges, if it is known.
+    /// The edge counts of a key (default graph, named graphs), if they are cached.
     fn degree(&self, name: &FarKey) -> Option<[u64; 2]> {
         let known = self.degrees.get(name).copied();
         known.or_else(|| self.counted.contains(&name.key).then_some([0, 0]))
     }
 
-    /// Charges the terms to the current budget. If there is no memory for them, they are requested when they are
-    /// needed.
+    /// Charges the cached terms to the query's budget. If that fails, the terms are dropped, and requested again when
+    /// they are needed.
     fn charge_terms(&mut self) {
         let Some(charge) = &self.charge else {
             return;
@@ -129,7 +129,7 @@ impl SessionCache {
         }
     }
 
-    /// A term, if it has been fetched.
+    /// Canonical bytes of a term, if cached.
     pub fn term(&self, id: u32) -> Option<&[u8]> {
         let &[from, to] = self.terms.places.get(&id)?;
         self.terms.bytes.get(from as usize..to as usize)
@@ -141,7 +141,7 @@ impl SessionCache {
 
     fn forget(&mut self) {
         self.lists = FxHashMap::default();
-        // Reducing a charge is never refused.
+        // Reducing a charge never fails.
         let _ = self.hold(0);
     }
 
@@ -153,7 +153,7 @@ impl SessionCache {
         Ok(())
     }
 
-    /// Caches a list, and drops all others if there is not enough memory.
+    /// Caches a list. If the limit or the budget is exceeded, all other lists are dropped first.
     fn insert(&mut self, name: ListName, list: List) -> Result<()> {
         let bytes = list.len() * size_of::<(u32, u32)>() + NAME;
         if self.bytes + bytes > KEPT || self.hold(self.bytes + bytes).is_err() {
@@ -165,7 +165,8 @@ impl SessionCache {
     }
 }
 
-/// Names graphs row by row: a repeated set is not searched for again.
+/// Determines the names of graphs for consecutive rows. If a row has the same set as the previous one, the set is not
+/// looked up again.
 pub(super) struct Naming<'a, 's> {
     session: &'a ShardSession,
     last: Option<(&'s [u32], GraphsName)>,
@@ -189,7 +190,7 @@ impl<'s> Naming<'_, 's> {
 }
 
 impl ShardSession {
-    /// Charges the cache to a query's memory from now on. The first budget is used.
+    /// Charges the cache to a query's budget from now on. Later calls with another budget have no effect.
     pub(super) fn charge_kept(&self, memory: &MemoryBudget) {
         let mut kept = lock(&self.kept);
         if kept.charge.is_none() {
@@ -201,8 +202,8 @@ impl ShardSession {
         }
     }
 
-    /// Charges this many bytes to the query, for as long as the charge lives. Where there is no memory for them, the
-    /// query ends; nothing is charged as long as the budget is not known.
+    /// Charges this many bytes to the query until the returned charge is dropped. If the budget is exceeded, the query
+    /// fails. `None` while the budget is not known.
     pub(super) fn charge_now(&self, bytes: u64) -> Option<Charge> {
         let kept = lock(&self.kept);
         let budget = kept.charge.as_ref()?.budget().clone();
@@ -241,7 +242,7 @@ impl ShardSession {
         }
     }
 
-    /// The graphs of a name, in the form for requests.
+    /// Converts a name to the graphs of a request.
     pub(super) fn graphs_of(&self, name: GraphsName) -> RequestGraphs {
         match name {
             GraphsName::Default => RequestGraphs::Default,
@@ -255,7 +256,7 @@ impl ShardSession {
         }
     }
 
-    /// Caches lists of other shards. A single list that does not fit into the query's memory ends the query.
+    /// Caches lists of other shards. If a single list exceeds the query's budget, the query fails.
     pub(super) fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
         let mut kept = lock(&self.kept);
         for ((_, name), list) in group.iter().zip(lists) {
@@ -268,7 +269,7 @@ impl ShardSession {
         }
     }
 
-    /// Fetches the numbers of edges that are not kept, in one round; the argument may contain duplicates.
+    /// Fetches the edge counts that are not cached, in one round. `of` may contain duplicates.
     pub(super) fn fetch_numbers(&self, of: &[FarKey]) {
         let mut wanted: Vec<FarKey> = {
             let kept = lock(&self.kept);
@@ -280,7 +281,7 @@ impl ShardSession {
         self.ask_degrees(&wanted);
     }
 
-    /// Keeps the numbers of edges of a vertex of another shard; they must be complete.
+    /// Caches the edge counts of a vertex of another shard. `edges` must contain all of them.
     pub(super) fn keep_counts(
         &self,
         shard: u32,
@@ -308,8 +309,8 @@ impl ShardSession {
         kept.counted.insert(id);
     }
 
-    /// Fetches terms of other shards that are neither local nor cached, in one round trip. `ids` may contain
-    /// duplicates.
+    /// Fetches terms of other shards that are neither local nor cached, in one round. `ids` are pairs of shard and id,
+    /// and may contain duplicates.
     pub(super) fn fetch_missing_terms(&self, ids: &[(u32, u32)]) {
         let here = self.own();
         let mut far: Vec<(u32, u32)> = {
@@ -345,7 +346,7 @@ impl ShardSession {
         kept.charge_terms();
     }
 
-    /// Caches terms that a shard sent without a request; those of ids that it does not own are ignored.
+    /// Caches terms that a shard sent without a request. They are ignored if an id does not belong to that shard.
     pub(super) fn keep_sent_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
         let blocks = self.blocks();
         let owns = |&id: &u32| blocks.place(id).is_some_and(|p| p.shard == shard);
@@ -356,13 +357,13 @@ impl ShardSession {
         if kept.terms.bytes.len() > KEPT_TERMS {
             kept.terms.forget();
         }
-        // Terms that do not fit are requested later.
+        // Terms that cannot be cached are requested later.
         let _ = kept.terms.insert(ids.iter().copied(), ends, bytes);
         kept.charge_terms();
     }
 
-    /// Edges of a key of another shard, in the default graph and in named graphs: kept, or requested. Zeros if that
-    /// fails.
+    /// The edge counts of a key of another shard, in the default graph and in named graphs: from the cache, or
+    /// requested. Zeros if the request fails.
     pub(super) fn number_of_edges(&self, name: FarKey) -> [u64; 2] {
         if let Some(known) = lock(&self.kept).degree(&name) {
             return known;
@@ -371,7 +372,7 @@ impl ShardSession {
         found.first().copied().unwrap_or_default()
     }
 
-    /// Requests the numbers of edges of sorted keys, which are then kept; fewer are returned if a shard fails.
+    /// Requests the edge counts of sorted keys and caches them. Returns fewer counts if a shard fails.
     fn ask_degrees(&self, wanted: &[FarKey]) -> Vec<[u64; 2]> {
         let same = |a: &FarKey, b: &FarKey| {
             (a.shard, a.predicate, a.direction) == (b.shard, b.predicate, b.direction)

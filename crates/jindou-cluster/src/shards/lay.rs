@@ -1,4 +1,4 @@
-//! Lists and edges for a batch of rows, as received from other shards.
+//! Neighbour lists and existence of edges for a batch of rows, from other shards.
 
 use super::kept::{GraphsName, ListName};
 use super::session::ShardSession;
@@ -7,16 +7,16 @@ use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{FarKey, MOST_LAID, OtherShards};
 use jindou_store::shard::PAGE;
 
-/// Largest number of keys of a batch whose lists may be cached.
+/// For batches with at most this many keys, the cache is searched for lists.
 const FEW: usize = 256;
 
-/// Range of a list that was not placed.
+/// Range of a list that was not appended, because it did not fit.
 const NOT_LAID: [u32; 2] = [1, 0];
 
 impl ShardSession {
-    /// True if runs are a valid reply for this many keys, with at most this many neighbours. Since a few bytes of runs
-    /// can represent very many neighbours, only the first list may have more than requested, but never more than the
-    /// predicate has edges.
+    /// Checks the sizes of a reply of runs: at most `keys` lists, with at most `most` neighbours. A few bytes of runs
+    /// can represent very many neighbours, so this is checked before the runs are expanded. Only the first list may
+    /// exceed `most`, but not the number of the predicate's edges.
     fn fit(
         &self,
         predicate: u32,
@@ -39,8 +39,8 @@ impl ShardSession {
             && u32::try_from(laid as u64 + all).is_ok()
     }
 
-    /// Appends the lists of keys of one predicate and direction to `more`. Returns the range of each, `[1, 0]` for
-    /// those that did not fit.
+    /// Appends the lists of keys of one predicate and direction to `more`. Returns the range of each list in `more`;
+    /// [`NOT_LAID`] for a list that did not fit.
     pub(super) fn lay_lists(
         &self,
         keys: &[FarKey],
@@ -58,7 +58,7 @@ impl ShardSession {
         };
         let mut order: Vec<usize> = (0..keys.len()).collect();
         if keys.len() <= FEW {
-            // They may have been fetched ahead.
+            // The lists may have been fetched in advance.
             let graphs = self.graphs_name(scope);
             order.retain(|&i| match self.append_kept(keys[i], graphs, more) {
                 Some(range) => {
@@ -93,7 +93,7 @@ impl ShardSession {
             let requests: Vec<(u32, ShardRequest)> = groups.iter().map(request).collect();
             let replies = self.ask(&requests);
             if replies.is_empty() {
-                // All results of this query are invalid now.
+                // The query has failed, so all of its results are invalid.
                 places.fill([0, 0]);
                 break;
             }
@@ -115,7 +115,7 @@ impl ShardSession {
         places
     }
 
-    /// Appends a cached list and returns its range. `None` if the list is not cached or does not fit.
+    /// Appends a cached list and returns its range in `more`; `None` if the list is not cached or does not fit.
     fn append_kept(
         &self,
         key: FarKey,
@@ -127,7 +127,7 @@ impl ShardSession {
         if from + list.len() > MOST_LAID {
             return None;
         }
-        // An edge of several graphs counts as one neighbour.
+        // An edge that is in several graphs counts as one neighbour.
         let mut last = None;
         for &(neighbour, _) in &*list {
             if last.replace(neighbour) != Some(neighbour) {
@@ -137,8 +137,8 @@ impl ShardSession {
         Some([from as u32, more.len() as u32])
     }
 
-    /// Appends the lists of a reply and returns the range of each. `None` if it does not answer a request for lists of
-    /// this many keys with at most this many neighbours.
+    /// Appends the lists of a reply and returns the range of each. `limits` are the largest number of lists and of
+    /// neighbours. `None` if the reply does not match the request.
     fn append_reply(
         &self,
         predicate: u32,
@@ -178,13 +178,13 @@ impl ShardSession {
         }
     }
 
-    /// Tells for each edge if it exists in its graphs, at its position in `there`.
+    /// Tests which edges exist. The result for each edge is stored in `there`, at the position that the edge contains.
     pub(super) fn ask_edges(
         &self,
         edges: &[(FarKey, u32, GraphScope<'_>, usize)],
         there: &mut [bool],
     ) {
-        // A request is about one shard, predicate, direction and choice of graphs.
+        // All edges in a request have the same shard, predicate, direction and graphs.
         let kind = |&(of, _, scope, _): &(FarKey, u32, GraphScope<'_>, usize)| {
             (
                 of.shard,
@@ -195,7 +195,7 @@ impl ShardSession {
         };
         let kinds: Vec<_> = edges.iter().map(kind).collect();
         let mut order: Vec<usize> = (0..edges.len()).collect();
-        // Edges of one kind stay in their order.
+        // The sort is stable, so that edges of one kind stay in their order.
         order.sort_by_key(|&i| kinds[i]);
         let same = |a: &usize, b: &usize| kinds[*a] == kinds[*b];
         let request = |group: &[usize]| {

@@ -1,10 +1,10 @@
-//! One query's reading of a sharded store: requests for data of other shards ([`ShardRequest`], sent by a [`ShardClient`]),
-//! a shard's answers to them ([`answer()`]), and the data received so far ([`ShardSession`]), through which one shard is
-//! explored as the whole store.
+//! How one query reads a sharded store: requests for data of other shards ([`ShardRequest`], sent by a
+//! [`ShardClient`]), a shard's answers ([`answer()`]), and the session with the data received so far
+//! ([`ShardSession`]), with which one shard is explored as if it were the whole store.
 //!
 //! ```text
-//! Graph, EdgeView ──► Session ──► kept: lists, numbers of edges, terms
-//!                        └──────► ShardClient ──► wire ──► answer ──► the other shard's own data
+//! Graph, EdgeView ──► ShardSession ──► cache: lists, edge counts, terms
+//!                        └──────► ShardClient ──► wire ──► answer ──► data of the other shard
 //! ```
 
 mod answer;

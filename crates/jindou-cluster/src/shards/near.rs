@@ -1,4 +1,4 @@
-//! All shards of a store in one process, answering each other directly.
+//! A client for shards that are all in one process: they answer each other directly.
 
 use super::{Reply, SearchTurns, ShardClient, ShardRequest, answer, post};
 use jindou_graph::shard::{Far, Posts};
@@ -23,7 +23,7 @@ impl fmt::Debug for NearShards {
 }
 
 impl NearShards {
-    /// Shards in their order.
+    /// Creates the client; `shards` are in the order of their numbers.
     #[must_use]
     pub fn new(shards: Vec<Arc<Base>>) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl NearShards {
         }
     }
 
-    /// The same shards, with `posts` executing parts of queries at them.
+    /// Sets the service that evaluates parts of queries at the shards.
     #[must_use]
     pub fn with_posts(self, posts: Arc<dyn Posts>) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl NearShards {
         }
     }
 
-    /// The shards in their order.
+    /// The shards, in the order of their numbers.
     #[must_use]
     pub fn shards(&self) -> &[Arc<Base>] {
         &self.shards

@@ -1,5 +1,5 @@
-//! Requests between shards: batches of keys, and columns of answers. They are plain data, so that a protocol can
-//! serialise them.
+//! Requests to shards and replies: batches of keys, and columns of results. They are plain data, so that they can be
+//! serialised.
 
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{Blocks, Far};
@@ -7,7 +7,7 @@ use jindou_model::{CancelToken, Direction, Error, Result};
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// The graphs of a request: a [`GraphScope`] that can be sent.
+/// The graphs of a request: an owned form of [`GraphScope`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestGraphs {
     /// The default graph only.
@@ -18,12 +18,12 @@ pub enum RequestGraphs {
     AnyNamed,
     /// The default graph and every named one.
     Union,
-    /// Several graphs, ascending; 0 for the default graph.
+    /// Several graphs, ascending; 0 stands for the default graph.
     Set(Vec<u32>),
 }
 
 impl RequestGraphs {
-    /// The graphs of a scope.
+    /// Converts a scope.
     #[must_use]
     pub fn from_scope(scope: GraphScope<'_>) -> Self {
         match scope {
@@ -35,7 +35,7 @@ impl RequestGraphs {
         }
     }
 
-    /// The scope of these graphs.
+    /// The scope that these graphs stand for.
     #[must_use]
     pub fn scope(&self) -> GraphScope<'_> {
         match self {
@@ -48,137 +48,138 @@ impl RequestGraphs {
     }
 }
 
-/// A batch of requests to one shard. Keys and vertices are ids of the whole store that the shard owns; others result in
-/// an error.
+/// A batch of requests to one shard. Keys and vertices are ids in the numbering of the whole store. The shard must own
+/// them, otherwise it replies with an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardRequest {
-    /// Neighbour lists of keys: [`Reply::Lists`], or [`Reply::Runs`] of merged ones.
+    /// Neighbour lists of keys. Reply: [`Reply::Lists`], or [`Reply::Runs`] if `merged`.
     Lists {
         /// Dense predicate id.
         predicate: u32,
-        /// The end of the edges that is the key.
+        /// Direction of the edges from the key: `Out` if the key is the subject, `In` if it is the object.
         direction: Direction,
         /// Graphs of the edges.
         graphs: RequestGraphs,
-        /// True for each neighbour once, without its graph; false for each (neighbour, graph).
+        /// True for each neighbour once, without its graphs; false for pairs (neighbour, graph).
         merged: bool,
         /// Distinct keys in any order.
         keys: Vec<u32>,
-        /// Only neighbours from the first of these ids on and below the second;
-        /// [`EVERYTHING`](jindou_graph::shard::EVERYTHING) for all.
+        /// Half-open interval of the neighbours to return; [`EVERYTHING`](jindou_graph::shard::EVERYTHING) for all.
         within: [u32; 2],
-        /// Number of neighbours after which no further list is begun; the first list is always whole.
+        /// Limit for the number of neighbours: no further list is started that would exceed it. The first list is
+        /// always complete.
         most: u32,
     },
-    /// Existence of edges: [`Reply::There`].
+    /// Existence of edges. Reply: [`Reply::There`].
     Contains {
         /// Dense predicate id.
         predicate: u32,
-        /// The end of the edges that is the key.
+        /// Direction of the edges from the key: `Out` if the key is the subject, `In` if it is the object.
         direction: Direction,
         /// Graphs of the edges.
         graphs: RequestGraphs,
-        /// One end of each edge.
+        /// The key of each edge.
         keys: Vec<u32>,
-        /// The other end of each edge.
+        /// The neighbour of each edge.
         neighbours: Vec<u32>,
     },
-    /// Numbers of edges of keys: [`Reply::Degrees`].
+    /// Edge counts of keys. Reply: [`Reply::Degrees`].
     Degrees {
         /// Dense predicate id.
         predicate: u32,
-        /// The end of the edges that is the key.
+        /// Direction of the edges from the key: `Out` if the key is the subject, `In` if it is the object.
         direction: Direction,
         /// Keys, possibly repeated.
         keys: Vec<u32>,
     },
-    /// The vertices that have an edge: [`Reply::Ids`], ascending.
+    /// The vertices that are keys of the predicate. Reply: [`Reply::Ids`], ascending.
     Keys {
         /// Dense predicate id.
         predicate: u32,
-        /// The end of the edges that is the key.
+        /// Direction of the edges from the key: `Out` if the key is the subject, `In` if it is the object.
         direction: Direction,
         /// Graphs of the edges.
         graphs: RequestGraphs,
         /// Smallest id to return.
         from: u32,
-        /// Most ids to return.
+        /// Largest number of ids to return.
         most: u32,
     },
-    /// The predicates of vertices: [`Reply::Predicates`].
+    /// The predicates of vertices. Reply: [`Reply::Predicates`].
     Predicates {
-        /// Edges that leave or enter.
+        /// Direction of the edges: `Out` if they leave the vertices, `In` if they enter them.
         direction: Direction,
         /// The vertices.
         vertices: Vec<u32>,
     },
-    /// The canonical bytes of terms: [`Reply::Terms`].
+    /// The canonical bytes of terms. Reply: [`Reply::Terms`].
     Terms {
         /// Ids of terms, possibly repeated.
         ids: Vec<u32>,
     },
-    /// Ids of terms: [`Reply::Ids`], 0 for a term that the shard does not have.
+    /// Ids of terms. Reply: [`Reply::Ids`], with 0 for a term that the shard does not have.
     Lookup {
-        /// End of each term in the bytes.
+        /// End of each term in `bytes`.
         ends: Vec<u32>,
-        /// Canonical bytes, one term after the other.
+        /// Canonical bytes of the terms, concatenated.
         bytes: Vec<u8>,
     },
-    /// As [`Self::Lookup`], for the few constants of a query: [`Reply::Found`].
+    /// As [`Self::Lookup`], for the few constants of a query. Reply: [`Reply::Found`].
     Find {
-        /// End of each term in the bytes.
+        /// End of each term in `bytes`.
         ends: Vec<u32>,
-        /// Canonical bytes, one term after the other.
+        /// Canonical bytes of the terms, concatenated.
         bytes: Vec<u8>,
     },
-    /// The shard's subjects of one graph with a predicate: [`Reply::Ids`], ascending.
+    /// The shard's subjects that have the predicate in one graph. Reply: [`Reply::Ids`], ascending.
     GraphSubjects {
-        /// The graph.
+        /// Id of the graph.
         graph: u32,
         /// Dense predicate id.
         predicate: u32,
     },
-    /// The predicates of the shard's subjects in one graph: [`Reply::Ids`], ascending.
+    /// The predicates of the shard's subjects in one graph. Reply: [`Reply::Ids`], ascending.
     GraphPredicates {
-        /// The graph.
+        /// Id of the graph.
         graph: u32,
     },
-    /// Asks which kinds of terms a predicate's objects on the shard are: [`Reply::Objects`].
+    /// The kinds of terms that are objects of a predicate on the shard. Reply: [`Reply::Objects`].
     ObjectTerms {
         /// Dense predicate id.
         predicate: u32,
     },
-    /// The shard's own terms that match words, those with few words first: [`Reply::Words`].
+    /// The shard's own terms that match words, those with few words first. Reply: [`Reply::Words`].
     Words {
-        /// The words, as text.
+        /// The words, as UTF-8 text.
         words: Vec<u8>,
-        /// True for IRIs, false for strings.
+        /// True to search IRIs, false to search strings.
         iris: bool,
-        /// The graphs in which a resource has to occur, or a string has to be a label.
+        /// Graphs in which an IRI must occur, or a string must be a label.
         graphs: RequestGraphs,
         /// Dense ids of the predicates whose objects are labels.
         labels: Vec<u32>,
-        /// 0, or where the last answer ended.
+        /// Position at which the search continues: 0, or `next` of the last reply.
         from: u64,
         /// Time limit in microseconds.
         micros: u32,
     },
-    /// About how often vertices occur: [`Reply::Uses`].
+    /// Approximate numbers of occurrences of vertices. Reply: [`Reply::Uses`].
     Uses {
-        /// The graphs in which they have to occur.
+        /// Graphs in which the vertices must occur.
         graphs: RequestGraphs,
         /// Ids of the vertices.
         vertices: Vec<u32>,
     },
-    /// A message to the part of the shard that runs queries ([`Posts`](jindou_graph::shard::Posts)): [`Reply::Post`].
+    /// A message to the service that evaluates parts of queries ([`Posts`](jindou_graph::shard::Posts)). Reply:
+    /// [`Reply::Post`].
     Post(Vec<u8>),
-    /// The shard's result of the last merge: [`Reply::Post`].
+    /// The shard's result of the last merge. Reply: [`Reply::Post`].
     MergeResult,
-    /// The summary of a segment of the default graph, for reading its lists: [`Reply::Post`].
+    /// The summary of a segment (default graph), with which its lists can be read from memory. Reply: [`Reply::Post`].
     Summary {
         /// Dense predicate id.
         predicate: u32,
-        /// The end of the edges that is the key.
+        /// Direction of the edges from the key: `Out` if the key is the subject, `In` if it is the object.
         direction: Direction,
     },
 }
@@ -186,44 +187,44 @@ pub enum ShardRequest {
 /// The answer to a [`ShardRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Lists for as many of the keys as fitted into the reply, in their order.
+    /// Neighbour lists of the first keys of the request, as many as fit into the reply.
     Lists {
-        /// End of each list.
+        /// End of each list in `neighbours`.
         ends: Vec<u32>,
-        /// Sorted in each list.
+        /// The neighbours, sorted in each list.
         neighbours: Vec<u32>,
         /// The graph of each neighbour; empty if the lists were merged.
         graphs: Vec<u32>,
     },
-    /// Merged lists with mostly consecutive neighbours, for as many of the keys as fitted into the reply, in their
-    /// order.
+    /// As [`Self::Lists`], for merged lists whose neighbours are mostly consecutive.
     Runs {
-        /// End of each list's runs.
+        /// End of each list's runs in `runs`.
         ends: Vec<u32>,
-        /// The first id of a run, and how many follow consecutively; ascending in each list.
+        /// The first id of each run, and the number of consecutive ids that follow; ascending in each list.
         runs: Vec<[u32; 2]>,
     },
-    /// 1 for each edge that exists, else 0.
+    /// 1 for each edge that exists, 0 for the others.
     There(Vec<u8>),
-    /// Numbers of edges of each key.
+    /// Edge counts of each key.
     Degrees {
         /// Edges in the default graph.
         default: Vec<u64>,
         /// Edges in named graphs, each counted once per graph.
         named: Vec<u64>,
     },
-    /// Ids, or dense predicate ids.
+    /// Ids of vertices or terms, or dense predicate ids.
     Ids {
         /// The ids.
         ids: Vec<u32>,
         /// True if there are more ids after the last one.
         more: bool,
     },
-    /// Ids, 0 for a term that the shard does not have, and the edge counts of those that it owns.
+    /// Ids of terms, and edge counts of those that the shard owns.
     Found {
-        /// The id of each term.
+        /// The id of each term; 0 for a term that the shard does not have.
         ids: Vec<u32>,
-        /// End of each term's edges; equal to the previous end if they were not counted.
+        /// End of each term's edge counts in the following columns; equal to the previous end if the edges were not
+        /// counted.
         ends: Vec<u32>,
         /// Twice the dense predicate id, plus 1 for incoming edges.
         predicates: Vec<u32>,
@@ -234,52 +235,52 @@ pub enum Reply {
     },
     /// Dense predicate ids of each vertex.
     Predicates {
-        /// End of each vertex's list.
+        /// End of each vertex's predicates in `predicates`.
         ends: Vec<u32>,
-        /// Ascending in each list.
+        /// The predicate ids, ascending for each vertex.
         predicates: Vec<u32>,
     },
-    /// Terms of ids.
+    /// Canonical bytes of terms.
     Terms {
-        /// End of each term; only an unknown term is empty.
+        /// End of each term in `bytes`. A term is empty only if it is unknown.
         ends: Vec<u32>,
-        /// Canonical bytes, one term after the other.
+        /// Canonical bytes of the terms, concatenated.
         bytes: Vec<u8>,
     },
-    /// 0: anything; 1: IRIs, blank nodes and plain texts; 2: IRIs and blank nodes.
+    /// Kinds of objects. 0: any terms; 1: IRIs, blank nodes and plain strings; 2: IRIs and blank nodes.
     Objects(u8),
-    /// Terms that have the words.
+    /// Terms that match the words.
     Words {
         /// The id of each term.
         ids: Vec<u32>,
-        /// End of each term.
+        /// End of each term in `bytes`.
         ends: Vec<u32>,
-        /// Canonical bytes, one term after the other.
+        /// Canonical bytes of the terms, concatenated.
         bytes: Vec<u8>,
-        /// End of each term's subjects.
+        /// End of each term's subjects in `subjects`.
         subject_ends: Vec<u32>,
-        /// The vertices that a string is a label of; none for an IRI.
+        /// The vertices that have the string as a label; empty for an IRI.
         subjects: Vec<u32>,
-        /// True if terms or subjects were left out.
+        /// True if some terms or subjects were left out.
         cut: bool,
-        /// True if the search was interrupted before all terms were examined, to let other requests proceed.
+        /// True if the search was interrupted before all terms were examined, so that other requests can proceed.
         more: bool,
-        /// Position at which to continue.
+        /// Position at which an interrupted search continues.
         next: u64,
     },
-    /// How often vertices occur.
+    /// Occurrences of vertices.
     Uses {
-        /// 1 for each vertex that occurs in the graphs, else 0.
+        /// 1 for each vertex that occurs in the requested graphs, 0 for the others.
         seen: Vec<u8>,
-        /// About how often each occurs in all graphs.
+        /// Approximate number of occurrences of each vertex in all graphs.
         uses: Vec<u64>,
     },
-    /// The receiver's answer to a message.
+    /// The encoded answer to a message.
     Post(Vec<u8>),
 }
 
 impl ShardRequest {
-    /// Bytes of the columns, for statistics.
+    /// Approximate size of the columns in bytes, for statistics.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         const HEAD: usize = 16;
@@ -308,7 +309,7 @@ impl ShardRequest {
 }
 
 impl Reply {
-    /// Bytes of the columns, for statistics.
+    /// Approximate size of the columns in bytes, for statistics.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let columns = match self {
@@ -352,15 +353,15 @@ impl Reply {
     }
 }
 
-/// Time limit of one message's searches, which are executed one after the other: each gets an equal share of the
-/// remaining time.
+/// Time limits for the searches in one message, which are executed one after another. Each search gets an equal share
+/// of the remaining time.
 pub struct SearchTurns {
     begun: Instant,
     left: u32,
 }
 
 impl SearchTurns {
-    /// The turns of a message's requests, from now on.
+    /// Starts the time for the searches among a message's requests.
     pub fn new<'r>(requests: impl Iterator<Item = &'r ShardRequest>) -> Self {
         let searches = requests.filter(|r| matches!(r, ShardRequest::Words { .. }));
         Self {
@@ -369,7 +370,7 @@ impl SearchTurns {
         }
     }
 
-    /// The next request, with its part of the time.
+    /// The request with its share of the remaining time, if it is a search; other requests are unchanged.
     pub fn next<'r>(&mut self, request: &'r ShardRequest) -> Cow<'r, ShardRequest> {
         let ShardRequest::Words { micros, .. } = request else {
             return Cow::Borrowed(request);
@@ -385,19 +386,20 @@ impl SearchTurns {
     }
 }
 
-/// The client for the other shards of a store: requests for their data, and [`Far`]'s messages.
+/// The client with which a query reads the other shards of a store: sends requests, and the messages of [`Far`].
 pub trait ShardClient: Far {
     /// Sends every request to its shard, and waits for all replies, which are returned in the order of the requests.
-    /// Requests for one shard are one message. Replies are not trusted: the caller checks that they fit. The wait ends
-    /// when the query's token says so; a shard that goes silent ends it sooner.
+    /// All requests for one shard are sent in one message. The content of replies is not verified: the caller must
+    /// check that they match the requests. The wait ends at the latest when the query's token expires, or earlier if a
+    /// shard stops responding.
     ///
     /// # Errors
-    /// [`Error::Shard`] with the first shard that did not answer, and the reason; the token's [`Error::Cancelled`] and
-    /// [`Error::Timeout`].
+    /// [`Error::Shard`] with the first shard that did not answer, and the reason; [`Error::Cancelled`] and
+    /// [`Error::Timeout`] from the token.
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>>;
 
-    /// Answers a request by reading the shard's memory directly, if that is possible and faster. `None` if a message
-    /// must be sent. `blocks` are the store's.
+    /// Answers a request by reading the shard's memory directly, if that is possible and faster than a message;
+    /// otherwise `None`. `blocks` are those of the store.
     fn read(
         &self,
         blocks: &Blocks,
@@ -409,23 +411,23 @@ pub trait ShardClient: Far {
         None
     }
 
-    /// True if all shards of this process have an index of words.
+    /// True if all shards of this process have a word index.
     fn has_word_index(&self) -> bool {
         false
     }
 
-    /// Lets the shards of this process do the work that their first search would wait for, until `stop` returns true.
-    /// Returns true once nothing is left to do.
+    /// Does the work that the first search at this process's shards would wait for, until `stop` returns true. Returns
+    /// true once no such work is left.
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
         let _ = stop;
         true
     }
 }
 
-/// [`Far::post`] in terms of [`ShardClient::ask`], for every client.
+/// Implements [`Far::post`] with [`ShardClient::ask`], for any client.
 ///
 /// # Errors
-/// As [`ShardClient::ask`]; [`Error::Shard`] for replies that do not answer a message.
+/// As [`ShardClient::ask`]; [`Error::Shard`] for a reply of the wrong kind.
 pub fn post(
     client: &impl ShardClient,
     messages: Vec<(u32, Vec<u8>)>,
@@ -434,7 +436,7 @@ pub fn post(
     post_through(messages, |requests| client.ask(requests, cancel))
 }
 
-/// As [`post`], through a function in place of [`ShardClient::ask`].
+/// As [`post`], with a function instead of [`ShardClient::ask`].
 ///
 /// # Errors
 /// As [`post`].

@@ -1,4 +1,4 @@
-//! One query's search for words on all shards.
+//! A query's search for words on all shards.
 
 use super::session::ShardSession;
 use super::{Reply, RequestGraphs, ShardRequest};
@@ -6,7 +6,8 @@ use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{FoundTerm, WordSearch};
 use std::time::Instant;
 
-/// The ranges between the ends of a column; `None` if they are not in order, or do not end where the column does.
+/// The ranges between consecutive ends of a column; `None` if the ends are not ascending, or the last one is not
+/// `length`.
 fn ranges(
     ends: &[u32],
     length: usize,
@@ -30,7 +31,7 @@ impl ShardSession {
     ) -> bool {
         let graphs = RequestGraphs::from_scope(asked.scope);
         let mut whole = true;
-        // Shards that have more, and where they go on.
+        // Shards that have more results, and the positions at which their searches continue.
         let mut open: Vec<(u32, u64)> = (0..self.blocks().shards()).map(|s| (s, 0)).collect();
         while !open.is_empty() {
             let left = asked.end.saturating_duration_since(Instant::now());
@@ -76,7 +77,7 @@ impl ShardSession {
         whole
     }
 
-    /// Gives the terms of an answer; `None` if it does not fit.
+    /// Passes the terms of a reply to `take`. `None` if the reply is invalid.
     fn page(
         &self,
         shard: u32,
@@ -152,10 +153,10 @@ impl ShardSession {
     }
 }
 
-/// The rest of an answer.
+/// State of a shard's search after a reply.
 struct WordsPage {
     /// True if terms or subjects were left out.
     cut: bool,
-    /// Position at which the shard continues, if its search was interrupted.
+    /// Position at which the search continues; `None` if it is complete.
     next: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! One query's reading of a sharded store: its requests, the lists received, and the first failure.
+//! A query's session with a sharded store: its requests, the data received, and the first failure.
 
 mod terms;
 
@@ -23,30 +23,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The reason why a session reads no more.
+/// The reason why a session no longer reads.
 #[derive(Clone)]
 enum SessionFailure {
-    /// A shard did not answer, or sent an invalid answer.
+    /// This shard did not answer, or sent an invalid answer.
     Shard(u32, String),
     Cancelled,
     Timeout(Duration),
-    /// The query's memory is used up.
+    /// The query's memory budget is exceeded.
     Limit(Limit),
-    /// The memory of all queries together is used up.
+    /// The memory budget of all queries together is exceeded.
     Busy(Limit),
 }
 
-/// One shard's base and the connections to the others, as one query uses them. A failure is permanent: [`Self::check`]
-/// then returns it, and everything read is invalid. The next query has a session of its own.
+/// One shard's base and the connections to the other shards, for one query. A failure is permanent: [`Self::check`]
+/// returns it from then on, and all data that the query has read is invalid. The next query uses another session.
 pub struct ShardSession {
     base: Arc<Base>,
     client: Arc<dyn ShardClient>,
     failed: AtomicBool,
     failure: Mutex<Option<SessionFailure>>,
-    /// The query's token, without the objects that it watches, one of which may be this session.
+    /// The query's token, without the objects that it watches, since this session may be one of them.
     cancel: Mutex<CancelToken>,
     pub(super) kept: Mutex<SessionCache>,
-    /// Sets of graphs, by number.
+    /// Sets of graphs, by their numbers.
     pub(super) sets: Mutex<Vec<Vec<u32>>>,
     rounds: AtomicU64,
     messages: AtomicU64,
@@ -71,7 +71,7 @@ impl Watch for ShardSession {
 }
 
 impl ShardSession {
-    /// `None` if the base is not a shard.
+    /// Creates a session; `None` if the base is not a shard.
     #[must_use]
     pub fn new(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Option<Self> {
         base.own_data()?;
@@ -97,7 +97,8 @@ impl ShardSession {
     /// Ok if all requests so far were answered. Costs one atomic load.
     ///
     /// # Errors
-    /// [`Error::Shard`] with the first shard that did not answer, permanently; the token's error if it ended a wait.
+    /// [`Error::Shard`] with the first shard that did not answer; the token's error if it ended a wait. The error is
+    /// permanent.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.failed.load(Ordering::Acquire) {
@@ -114,7 +115,7 @@ impl ShardSession {
             Some(SessionFailure::Timeout(limit)) => Error::Timeout(limit),
             Some(SessionFailure::Limit(limit)) => Error::Limit(limit),
             Some(SessionFailure::Busy(limit)) => Error::Busy(limit),
-            // A failure is recorded before it is signalled.
+            // Cannot happen: the reason is recorded before `failed` is set.
             None => Error::Internal("a session failed without a reason".into()),
         }
     }
@@ -128,7 +129,8 @@ impl ShardSession {
         self.end(SessionFailure::Shard(shard, message));
     }
 
-    /// Ends the query since there is no memory for the received data.
+    /// Makes the query fail because there is no memory for the received data. `of_all` is true if the budget of all
+    /// queries is exceeded.
     pub(super) fn exceed(&self, limit: Limit, of_all: bool) {
         self.end(if of_all {
             SessionFailure::Busy(limit)
@@ -137,14 +139,14 @@ impl ShardSession {
         });
     }
 
-    /// Records a reply that does not fit its request.
+    /// Makes the query fail because a reply does not match its request.
     pub(super) fn unfit(&self, shard: u32) {
         self.fail(shard, "its answer does not match its request".into());
     }
 
     /// The data of the session's own shard.
     pub(super) fn own(&self) -> OwnData<'_> {
-        // `new` returns `None` without it.
+        // `new` returns `None` if the base is not a shard.
         self.base
             .own_data()
             .expect("the base of a session is a shard")
@@ -154,14 +156,14 @@ impl ShardSession {
         self.own().blocks()
     }
 
-    /// Replies to all requests, or an empty list once one has failed or the query's token has ended. Requests must be
-    /// sorted by shard, so that each shard gets one message.
+    /// Sends requests and returns all replies; returns an empty list if one fails, or the query's token has expired.
+    /// Requests must be sorted by shard, so that each shard gets one message.
     pub(super) fn ask(&self, requests: &[(u32, ShardRequest)]) -> Vec<Reply> {
         if requests.is_empty() || self.failed.load(Ordering::Acquire) {
             return Vec::new();
         }
         let cancel = lock(&self.cancel).clone();
-        // A source that answers at once may have more pages than there is time.
+        // Needed for shards that answer without a wait: a query over many pages must stop when its time is over.
         if let Err(e) = cancel.check() {
             self.end(failure_of(e, requests[0].0));
             return Vec::new();
@@ -191,7 +193,7 @@ impl ShardSession {
         found.into_iter().flatten().collect()
     }
 
-    /// Sends requests, at least one, as messages, and returns the replies.
+    /// Sends requests (at least one) by message, and returns the replies.
     fn send(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Vec<Reply> {
         let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
         let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
@@ -214,7 +216,7 @@ impl ShardSession {
         }
     }
 
-    /// Sends the same request to all other shards.
+    /// Sends the same request to all other shards. Returns the replies with their shards.
     pub(super) fn ask_others(&self, request: &ShardRequest) -> Vec<(u32, Reply)> {
         let own = self.own().number();
         let others = (0..self.blocks().shards()).filter(|&s| s != own);
@@ -223,13 +225,13 @@ impl ShardSession {
         shards.zip(self.ask(&requests)).collect()
     }
 
-    /// Appends a term of another shard; false if it is not kept.
+    /// Appends a cached term of another shard; returns false if the term is not cached.
     fn kept_term(&self, id: u32, out: &mut Vec<u8>) -> bool {
         let kept = lock(&self.kept);
         kept.term(id).map(|t| out.extend_from_slice(t)).is_some()
     }
 
-    /// The list, if it is kept.
+    /// The list, if it is cached.
     pub(super) fn kept(&self, name: &ListName) -> Option<List> {
         lock(&self.kept).get(name).cloned()
     }
@@ -241,7 +243,7 @@ impl ShardSession {
             let names = lists
                 .iter()
                 .map(|&(of, scope)| (of.shard, ListName::new(of, naming.name(scope))));
-            // Sets of graphs are numbered under a lock of their own.
+            // Determine all names before `kept` is locked, since numbering sets of graphs takes another lock.
             let names: Vec<(u32, ListName)> = names.collect();
             let kept = lock(&self.kept);
             wanted.extend(names.into_iter().filter(|n| kept.get(&n.1).is_none()));
@@ -286,7 +288,7 @@ impl ShardSession {
         }
     }
 
-    /// A list of another shard: kept, or requested alone. Empty if that fails.
+    /// A list of another shard: from the cache, or requested alone. Empty if the request fails.
     fn list_of(&self, shard: u32, name: ListName) -> List {
         if let Some(list) = self.kept(&name) {
             return list;
@@ -313,7 +315,7 @@ impl ShardSession {
         list
     }
 
-    /// Keeps the lists of a reply; returns their number, or `None` if the reply does not fit.
+    /// Caches the lists of a reply. Returns their number; `None` if the reply does not match the request.
     fn keep(&self, group: &[(u32, ListName)], reply: Reply) -> Option<usize> {
         let lists = lists_of(reply, group.len())?;
         let done = lists.len();
@@ -328,13 +330,13 @@ impl ShardSession {
                 _ => self.unfit(shard),
             }
         }
-        // A few ascending runs.
+        // The ids consist of a few ascending runs, which a stable sort merges fast.
         out.sort();
         out.dedup();
     }
 }
 
-/// One shard's base with the connections to the others: the whole store, without changes.
+/// A snapshot over one shard's base and the connections to the others. It reads the whole store, without updates.
 ///
 /// # Errors
 /// [`Error::Usage`] if the base is not a shard.
@@ -344,8 +346,8 @@ pub fn snapshot_of_shard(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Resul
     Snapshot::of_shard(base, Arc::new(session))
 }
 
-/// A shard's part of the graph that a query reads: in the state of `state`, which is another shard's snapshot, or as the
-/// base is.
+/// A snapshot for the part of a query at one shard. It reads the state of `state`, which is a snapshot of another
+/// shard, or the base without updates if `state` is `None`.
 ///
 /// # Errors
 /// [`Error::Usage`] if the base is not a shard.
@@ -364,7 +366,7 @@ pub fn snapshot_at_shard(
     }
 }
 
-/// The failure for an error of a round; errors without a shard are attributed to `shard`.
+/// Converts the error of a round. Errors without a shard are attributed to `shard`.
 fn failure_of(error: Error, shard: u32) -> SessionFailure {
     match error {
         Error::Shard { shard, message } => SessionFailure::Shard(shard, message),
@@ -374,8 +376,8 @@ fn failure_of(error: Error, shard: u32) -> SessionFailure {
     }
 }
 
-/// The lists of a reply to a request for `keys` lists, at least one of which must be present; `None` if it does not
-/// fit.
+/// The lists of a reply to a request for `keys` lists. The reply must contain at least one of them; `None` if it is
+/// invalid.
 fn lists_of(reply: Reply, keys: usize) -> Option<Vec<List>> {
     let Reply::Lists {
         ends,
@@ -451,7 +453,7 @@ impl OtherShards for ShardSession {
                 let ShardRequest::Keys { from, .. } = asked else {
                     continue;
                 };
-                // Each page must come after the one before, so that a shard cannot send pages for ever.
+                // Each page must come after the previous one, so that a shard cannot send pages forever.
                 let Reply::Ids { ids, more } = reply else {
                     self.unfit(*shard);
                     return;

@@ -1,5 +1,5 @@
-//! How often a vertex occurs, for the order of what a search finds: counted in a whole store and at its shard in the same
-//! way.
+//! How often a vertex occurs, by which search results are ordered. The count is the same for an unsharded store and at
+//! the vertex's shard.
 
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::LocalKey;
@@ -7,17 +7,17 @@ use jindou_graph::statistics::Statistics;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use jindou_store::shard::OwnData;
 
-/// Number of predicates per direction whose edges are counted; the edges of a vertex with more predicates are
+/// Number of predicates per direction whose edges are counted. Occurrences of a vertex with more predicates are
 /// underestimated.
 const MOST_PREDICATES: usize = 32;
 
-/// Approximate number of occurrences of a vertex in all graphs; `None` if it does not occur in the graphs that are
-/// read.
+/// Approximate number of occurrences of a vertex in all graphs; `None` if the vertex does not occur in the graphs that
+/// the query reads.
 ///
-/// `predicates` are those of the vertex's edges, by direction. `edges(p, direction, is_seen)` returns the number of the
-/// vertex's edges with predicate `p` in all graphs, and whether one of them is in the graphs that are read; with
-/// `is_seen` an earlier call has found one, and the answer to the second question is not needed. `as_predicate` returns
-/// the number of edges in the graphs that are read whose predicate is this vertex.
+/// `predicates` are those of the vertex's edges, by direction. `edges(p, direction, is_seen)` returns two values for
+/// the vertex's edges with predicate `p`: whether one of them is in the graphs that the query reads, and their number
+/// in all graphs. If `is_seen` is true, an earlier call has found such an edge, and the first value does not matter.
+/// `as_predicate` returns the number of edges, in the graphs that the query reads, whose predicate is this vertex.
 pub fn uses_of(
     predicates: [(Direction, &[u32]); 2],
     mut edges: impl FnMut(PredicateId, Direction, bool) -> (bool, u64),
@@ -42,7 +42,7 @@ pub fn uses_of(
     is_seen.then_some(uses)
 }
 
-/// [`uses_of`] of a vertex that the shard owns.
+/// Calls [`uses_of`] for a vertex that the shard owns.
 pub(super) fn uses_at(
     own: &OwnData<'_>,
     (id, key): (u32, LocalKey),

@@ -1,14 +1,14 @@
-//! Requests and replies as bytes: one tag per value, and columns as their length and little-endian numbers. Lengths are
-//! compared with the available bytes before anything is allocated, and trailing bytes are an error, so a damaged
-//! message is refused and never takes more memory than it has bytes.
+//! Encoding of requests and replies: one tag per variant, and columns as their length followed by little-endian
+//! numbers. Lengths are compared with the available bytes before anything is allocated, and trailing bytes are an
+//! error. So a damaged message is rejected, and never takes more memory than its size warrants.
 
 use super::{Reply, RequestGraphs, ShardRequest};
 use jindou_model::Direction;
 
-/// Fewest bytes of a request with its shard, and of a reply, which bounds their number in a message.
+/// Smallest size in bytes of an encoded request or reply, which bounds their number in a message.
 const LEAST: usize = 1;
 
-/// A message of requests, with their shards, that are to be answered from the base with this number.
+/// Encodes a message of requests with their shards. `base` is the number of the base from which they must be answered.
 #[must_use]
 pub fn message(base: u64, requests: &[&(u32, ShardRequest)]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -21,7 +21,7 @@ pub fn message(base: u64, requests: &[&(u32, ShardRequest)]) -> Vec<u8> {
     out
 }
 
-/// The base and the requests of a [`message`]; `None` for other bytes.
+/// Decodes a [`message`] to the base and the requests; `None` if the bytes are invalid.
 #[must_use]
 pub fn requests(bytes: &[u8]) -> Option<(u64, Vec<(u32, ShardRequest)>)> {
     let mut reader = ShardWireReader { bytes };
@@ -30,7 +30,7 @@ pub fn requests(bytes: &[u8]) -> Option<(u64, Vec<(u32, ShardRequest)>)> {
     Some((base, all))
 }
 
-/// Appends replies.
+/// Encodes replies and appends them to `out`.
 pub fn put_replies(replies: &[Reply], out: &mut Vec<u8>) {
     (replies.len() as u32).put(out);
     for reply in replies {
@@ -38,21 +38,21 @@ pub fn put_replies(replies: &[Reply], out: &mut Vec<u8>) {
     }
 }
 
-/// The replies that [`put_replies`] wrote; `None` for other bytes.
+/// Decodes the replies that [`put_replies`] encoded; `None` if the bytes are invalid.
 #[must_use]
 pub fn replies(bytes: &[u8]) -> Option<Vec<Reply>> {
     ShardWireReader { bytes }.whole(Reply::read)
 }
 
-/// A value in a request or reply.
+/// A field of a request or reply that can be encoded.
 trait Field: Sized {
     fn put(&self, out: &mut Vec<u8>);
 
-    /// `None` for bytes that [`Self::put`] does not write.
+    /// Decodes a value; `None` for bytes that [`Self::put`] does not write.
     fn read(r: &mut ShardWireReader<'_>) -> Option<Self>;
 }
 
-/// Implements [`Field`] for an enum from the tag of each variant and its fields in the order in which they are written.
+/// Implements [`Field`] for an enum, from each variant's tag and its fields in the order of encoding.
 macro_rules! tagged {
     ($type:ty { $($tag:literal => $name:ident $(($value:ident))? $({ $($field:ident),+ })?,)+ }) => {
         impl Field for $type {
@@ -130,7 +130,7 @@ tagged! {
     }
 }
 
-/// Implements [`Field`] for a type of numbers and for columns of them.
+/// Implements [`Field`] for number types and for columns of them.
 macro_rules! numbers {
     ($($number:ty),+) => {$(
         impl Field for $number {
@@ -209,7 +209,7 @@ impl Field for [u32; 2] {
     }
 }
 
-/// The length of a column of pairs is that of its numbers.
+/// A column of pairs is encoded like the column of its numbers, whose length is twice that of the pairs.
 impl Field for Vec<[u32; 2]> {
     fn put(&self, out: &mut Vec<u8>) {
         let numbers = self.as_flattened();
@@ -232,13 +232,13 @@ struct ShardWireReader<'a> {
 }
 
 impl<'a> ShardWireReader<'a> {
-    /// A number of values, with nothing after them.
+    /// Decodes a count, and then that many values. Trailing bytes are an error.
     fn whole<T>(mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = u32::read(&mut self)? as usize;
         if count > self.bytes.len() / LEAST {
             return None;
         }
-        // Grows as values are read: a value in memory is larger than its smallest serialised form.
+        // Allocated as values are decoded, since a value in memory is larger than its smallest encoding.
         let mut all = Vec::new();
         for _ in 0..count {
             all.push(one(&mut self)?);
@@ -252,7 +252,7 @@ impl<'a> ShardWireReader<'a> {
         Some(head)
     }
 
-    /// The bytes of a column of numbers of `size` bytes.
+    /// Takes the bytes of a column of numbers that have `size` bytes each.
     fn column(&mut self, size: usize) -> Option<&'a [u8]> {
         let length = u64::read(self)?;
         let bytes = usize::try_from(length).ok()?.checked_mul(size)?;

@@ -1,4 +1,4 @@
-//! A shard's own terms that have words: by its index of them, or by looking through its strings.
+//! A shard's search for words among its own terms: by its word index, or by scanning its strings.
 
 use super::Reply;
 use super::uses::uses_at;
@@ -12,25 +12,25 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest text that is searched for, in bytes.
+/// Longest search text in bytes.
 const LONGEST: usize = 4096;
-/// Longest search: threads that answer are few.
+/// Longest time of a search, since the threads that answer requests are few.
 const LONGEST_TIME: Duration = Duration::from_secs(10);
-/// Time after which scanning terms, or verifying the index, is interrupted, to let other requests proceed and to let
-/// the requesting side check whether the search was cancelled.
+/// Time after which a scan of terms, or the verification of the index, is interrupted, so that other requests can
+/// proceed and the requesting side can check whether the search was cancelled.
 const TURN: Duration = Duration::from_millis(20);
 /// Number of terms between two checks of the clock.
 const CHECK: u32 = 256;
-/// Largest number of resources in one reply; those with few words come first.
+/// Largest number of resources in a reply. Those with few words are preferred.
 const MOST_RESOURCES: usize = 500;
-/// Largest number of terms that are examined for one reply.
+/// Largest number of terms that are examined for a reply.
 const MOST_TERMS: usize = 20_000;
-/// Largest number of candidate resources per string.
+/// Largest number of candidate resources for each string.
 const MOST_EACH: usize = 200;
-/// Bytes of terms after which no further one is taken.
+/// No further terms are added once the reply has this many bytes of terms.
 const MOST_BYTES: usize = 4 << 20;
 
-/// A search of one shard.
+/// The parameters of a search at one shard.
 pub(super) struct OwnSearch<'a> {
     pub words: &'a [u8],
     pub iris: bool,
@@ -40,12 +40,12 @@ pub(super) struct OwnSearch<'a> {
     pub time: Duration,
 }
 
-/// True if each of the bases has an index of words.
+/// True if each of the bases has a word index.
 pub(crate) fn are_indexed<'b>(mut bases: impl Iterator<Item = &'b Arc<Base>>) -> bool {
     bases.all(|base| base.indexes().get::<OpenText>().is_some())
 }
 
-/// Verifies the indexes of words of bases against their hashes, until `stop` returns true. Returns true once all are
+/// Verifies the bases' word indexes against their hashes, until `stop` returns true. Returns true once all are
 /// verified.
 pub(crate) fn prepare<'b>(
     bases: impl Iterator<Item = &'b Arc<Base>>,
@@ -61,7 +61,7 @@ pub(crate) fn prepare<'b>(
     ready
 }
 
-/// The shard's own terms that match the words.
+/// Searches the shard's own terms for the words.
 ///
 /// # Errors
 /// [`Error::Shard`] if no words are given; [`Error::Damaged`].
@@ -120,17 +120,17 @@ fn find_within(
     })
 }
 
-/// Collects the terms of an answer.
+/// Collects the terms of a reply.
 struct TermTaker<'a> {
     base: &'a Base,
     own: OwnData<'a>,
     asked: &'a OwnSearch<'a>,
     judge: TermJudge<'a>,
-    /// The end of the search, and of this turn.
+    /// Time at which the search ends, and time at which this reply must end.
     end: Instant,
     turn: Instant,
     seen: FxHashSet<u32>,
-    /// Resources that the answer has.
+    /// Resources that are already in the reply.
     resources: FxHashSet<u32>,
     ids: Vec<u32>,
     ends: Vec<u32>,
@@ -141,7 +141,8 @@ struct TermTaker<'a> {
     scratch: Vec<u32>,
 }
 
-// What gives terms returns where to go on, if it ended with its turn.
+// The methods that search return the position at which to continue if they were interrupted, and `None` if they are
+// complete.
 impl TermTaker<'_> {
     fn by_index(
         &mut self,
@@ -164,7 +165,8 @@ impl TermTaker<'_> {
         Ok(None)
     }
 
-    /// True if examining each label is faster than reading all strings, which takes a tenth of the time per string.
+    /// True if examining each label is expected to be faster than scanning all strings, which takes about a tenth of
+    /// the time per string.
     fn are_labels_few(&self, kind: SearchedTerms) -> bool {
         let keys = |&p: &u32| {
             let [default, named] = self.own.edges(PredicateId(p), Direction::In).key_counts();
@@ -176,7 +178,8 @@ impl TermTaker<'_> {
         kind == SearchedTerms::Literals && labels < strings.sum::<u64>() / 8
     }
 
-    /// Looks at each label. Places are the number of the predicate and the first id.
+    /// Examines each label. Positions (`from`, and the returned one) consist of the index of a label predicate (high 32
+    /// bits) and the first id (low 32 bits).
     fn by_labels(&mut self) -> Option<u64> {
         let (mut at, mut first) = ((self.asked.from >> 32) as usize, self.asked.from as u32);
         let mut ids = Vec::new();
@@ -204,7 +207,8 @@ impl TermTaker<'_> {
         None
     }
 
-    /// Reads the strings in their order. Places are positions there.
+    /// Scans all strings of the dictionary in order. Positions (`from`, and the returned one) are indexes of terms in
+    /// the dictionary.
     fn by_strings(&mut self) -> Option<u64> {
         let dictionary = self.base.dictionary();
         let tags = self.judge.tags().iter();
@@ -240,9 +244,9 @@ impl TermTaker<'_> {
         None
     }
 
-    /// Takes a term; false where no more are wanted.
+    /// Adds a term if it matches. Returns false if no more terms are wanted.
     fn take(&mut self, id: u32) -> bool {
-        // All shards have the terms of predicates, classes and graphs: their owner gives them.
+        // All shards have the terms of predicates, classes and graphs. Only the term's owner adds it.
         let Some(key) = self.own.key(id) else {
             return true;
         };
@@ -254,7 +258,7 @@ impl TermTaker<'_> {
         }
         let start = self.bytes.len();
         let there = self.own.term(id, &mut self.bytes);
-        // Nothing in the index is trusted.
+        // The index may contain other terms than the dictionary, so check the term itself.
         let term = self.bytes.get(start..).unwrap_or(&[]);
         if there && self.judge.fit(term).is_some() && self.is_wanted(id, key) {
             self.ids.push(id);
@@ -268,7 +272,7 @@ impl TermTaker<'_> {
             && self.bytes.len() < MOST_BYTES
     }
 
-    /// True for a label, whose subjects are then appended, and for an IRI that occurs.
+    /// True for an IRI that occurs in the graphs, and for a label; the label's subjects are then appended.
     fn is_wanted(&mut self, id: u32, key: LocalKey) -> bool {
         let scope = self.asked.scope;
         if self.asked.iris {
@@ -308,7 +312,7 @@ mod tests {
         })
     }
 
-    /// All ids that one shard returns with interruptions after this time, and the number of requests.
+    /// Ids that one shard returns in all replies if each is interrupted after `turn`, and the number of requests.
     fn all(base: &Base, iris: bool, turn: Duration) -> (Vec<u32>, usize) {
         let own = base.own_data().unwrap();
         let label = |name: &str| {
@@ -346,7 +350,7 @@ mod tests {
             turns += 1;
             if !more {
                 found.sort_unstable();
-                // A string that two properties have may come twice.
+                // A string that is a label by two properties may be returned twice.
                 found.dedup();
                 return (found, turns);
             }
@@ -355,7 +359,7 @@ mod tests {
         }
     }
 
-    /// However short the turns are: all terms, of all labels or of all strings.
+    /// Searches that are interrupted after any time return all terms, by labels or by strings.
     #[test]
     fn turns_together_are_one_search() {
         for others in [0, 8_000] {
@@ -381,7 +385,7 @@ mod tests {
                     assert!(one == 1 && many > 1, "{one} {many}");
                     together += whole.len();
                 }
-                // 7 and 70 to 79 of 700.
+                // The numbers 7 and 70 to 79 of 700 match.
                 assert!(iris && others > 0 || together == 11, "{together}");
             }
         }

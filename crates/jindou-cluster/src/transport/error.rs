@@ -1,20 +1,21 @@
-//! Errors of reads between two servers.
+//! Errors of one-sided reads.
 
 use std::time::Duration;
 
-/// Reason why an operation failed. In each case data is requested by message instead.
+/// Reason why a read or another operation failed. The data is then requested by message instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The bytes did not come in time. The peer may be dead, stopped, cut off or slow: these cannot be told apart.
+    /// The bytes did not arrive in time. The peer may be dead, stopped, disconnected or slow; these cannot be
+    /// distinguished.
     #[error("no answer in {0:?}")]
     Deadline(Duration),
-    /// The peer is known to be gone.
+    /// The peer is known to be dead.
     #[error("the peer is dead: {0}")]
     PeerDead(String),
-    /// This end or this connection was closed.
+    /// This end or this link was closed.
     #[error("the connection is closed")]
     Closed,
-    /// The transport rejected the operation as invalid, or the peer has sent invalid data.
+    /// The transport rejected the operation as invalid, or the peer sent invalid data.
     #[error("refused: {0}")]
     Refused(String),
     /// The transport cannot be used on this machine, or not with these settings.
@@ -22,5 +23,5 @@ pub enum TransportError {
     Unavailable(String),
 }
 
-/// Shorthand used in this module.
+/// Result with a [`TransportError`].
 pub type Result<T, E = TransportError> = std::result::Result<T, E>;

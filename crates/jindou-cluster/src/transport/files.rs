@@ -1,5 +1,5 @@
-//! Reads between servers on one machine: a reader maps the owner's file as well, if it finds it, and copies from there.
-//! Neither the owner's processor nor a system call takes part.
+//! Reads between servers on one machine: the reader maps the owner's file, if it finds the file, and copies from the
+//! mapping. Neither the owner's processor nor a system call is involved.
 
 use super::{
     ByteRange, Link, Memory, RegionDescriptor, RemoteRegion, Result as Read, Transport,
@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-/// The beginning of an access key that names a file.
+/// First bytes of an access key that names a file.
 const MARK: &[u8; 16] = b"jindou file v1\n\0";
-/// Most bytes that are copied between two looks at the clock.
+/// Largest number of bytes that are copied between two checks of the clock.
 const PIECE: usize = 256 << 10;
-/// Ranges between a prefetch and its use.
+/// Number of ranges by which prefetching runs ahead.
 const AHEAD: usize = 12;
 
-/// The transport between servers on one machine, whose users can read one another's stores.
+/// The transport for servers on one machine that can read one another's files.
 #[derive(Debug)]
 pub struct Files;
 
@@ -51,7 +51,7 @@ impl Transport for Files {
     fn close(&self) {}
 }
 
-/// Files of one owner, by slot.
+/// Files of one peer, by slot.
 #[derive(Default)]
 struct MappedFiles {
     files: RwLock<Vec<Arc<Bytes>>>,
@@ -86,7 +86,7 @@ impl Link for MappedFiles {
         let file = read(&self.files).get(region.slot as usize).cloned();
         let file = file.ok_or_else(|| refused("the region belongs to another peer"))?;
         let bytes = file.as_slice();
-        // There is nothing to wait for, so the clock is read only if much is copied.
+        // Without waits, the deadline only matters if much is copied. So the clock is read only then.
         let began = (into.len() > PIECE).then(Instant::now);
         let mut rest = into;
         for (i, range) in ranges.iter().enumerate() {
@@ -118,7 +118,7 @@ impl Link for MappedFiles {
     }
 }
 
-/// A file as identified by its owner.
+/// A file, as its owner identifies it.
 #[derive(Debug, PartialEq, Eq)]
 struct FileName {
     path: PathBuf,
@@ -137,7 +137,7 @@ fn state(m: &Metadata) -> [u64; 5] {
 }
 
 impl FileName {
-    /// The name of a file of `len` bytes; `None` if the path is not such a file now.
+    /// Identifies the file at `path`; `None` if it is not a file of `len` bytes.
     fn from_path(path: &Path, len: u64) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let found = path.metadata().ok()?;
@@ -147,7 +147,7 @@ impl FileName {
         })
     }
 
-    /// The access key of a region that is this file.
+    /// Encodes the access key of a region that is this file.
     fn to_key(&self) -> Vec<u8> {
         let state = self.state.iter().flat_map(|n| n.to_le_bytes());
         let path = self.path.as_os_str().as_bytes();
@@ -158,7 +158,7 @@ impl FileName {
             .collect()
     }
 
-    /// The file that an access key names.
+    /// Decodes an access key; `None` if it does not name a file.
     fn of_key(key: &[u8]) -> Option<Self> {
         let rest = key.strip_prefix(MARK)?;
         let (state, path) = rest.split_at_checked(5 * 8)?;
@@ -170,7 +170,7 @@ impl FileName {
         })
     }
 
-    /// Maps the file, if it is the owner's: the same file on the same machine, unchanged.
+    /// Maps the file, if it is the same file as the owner's, on the same machine, and unchanged.
     fn map(&self) -> Result<Bytes, String> {
         let other = || {
             Err(format!(
@@ -182,8 +182,8 @@ impl FileName {
             let found = self.path.metadata();
             found.is_ok_and(|m| m.is_file() && state(&m) == self.state)
         };
-        // Checked before opening, since that might wait at a pipe, and after it, since it might be another file by
-        // then.
+        // Checked before opening, since opening a pipe might block, and after it, since the file may have been replaced
+        // in between.
         if !is_same() {
             return other();
         }
@@ -202,7 +202,7 @@ mod tests {
     /// A file that its owner has mapped.
     struct Owned(Bytes);
 
-    // SAFETY: a file that is cut, but not written to, while it is mapped; reads of what is gone then give zeros.
+    // SAFETY: the tests truncate the file while it is mapped, but never write to it; reads beyond its end return zeros.
     unsafe impl Memory for Owned {
         fn bytes(&self) -> &[u8] {
             self.0.as_slice()
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Truncating a file is an error of its reader and not a signal, and a replaced file is not mapped.
+    /// Reading a truncated file is an error, not a signal, and a replaced file is not mapped.
     #[test]
     fn files_are_read_where_they_are() {
         let folder = tempfile::tempdir().unwrap();
@@ -274,7 +274,7 @@ mod tests {
         for cut in 0..MARK.len() + 40 {
             assert_eq!(FileName::of_key(&key[..cut]), None);
         }
-        // A file of the same length in its place is another file.
+        // A file with the same length that replaces it is another file.
         let other = folder.path().join("c");
         std::fs::write(&other, b"some neighbors!").unwrap();
         std::fs::rename(&other, &path).unwrap();

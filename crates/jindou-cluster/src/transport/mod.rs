@@ -1,19 +1,20 @@
-//! One-sided reads: how servers read each other's memory.
+//! One-sided reads of another server's memory.
 //!
-//! Three properties hold for every implementation:
+//! Every implementation guarantees three properties:
 //!
-//! - **Every read has a deadline** and ends by it, either with its bytes or with a [`TransportError`] that gives the
-//!   reason. Nothing is written to the caller's buffer after that.
-//! - **Registered memory never changes**, so a read needs no agreement with its owner but the region's descriptor. An owner
-//!   keeps a region registered until no peer that was given the descriptor still reads it.
+//! - **Every read has a deadline** by which it ends, either with its bytes or with a [`TransportError`] that gives the
+//!   reason. After that nothing is written to the caller's buffer.
+//! - **Registered memory never changes**, so a read needs only the region's descriptor and no agreement with the owner.
+//!   The owner must keep a region registered until no peer that received the descriptor reads it any more.
 //! - **Trust**: there is neither authentication nor encryption. A client that can connect can read all registered
-//!   memory, and with UCX's emulated reads any address of the process. Transports are for one administrative domain on a
-//!   network that strangers cannot reach.
+//!   memory, and with UCX's emulated reads any address of the process. Use transports only within one administrative
+//!   domain, on a network that strangers cannot reach.
 //!
-//! Descriptors, and the address with which a peer connects, are bytes that the caller sends by other means. Those also
-//! tell who is dead: files, for example, stay readable.
+//! Descriptors, and the address with which a peer connects, are bytes that the caller sends over another connection.
+//! The caller also detects dead peers by that connection, since files, for example, stay readable after their owner has
+//! died.
 //!
-//! [`files::Files`] is for servers on one machine, [`ucx::UcxTransport`] for RDMA and TCP.
+//! [`files::Files`] is for servers on one machine; [`ucx::UcxTransport`] is for RDMA and TCP.
 
 mod error;
 pub mod files;
@@ -25,14 +26,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Memory that others may read while it is registered.
+/// Memory that peers may read while it is registered.
 ///
 /// # Safety
-/// Transports hand its address to other processes and to their own threads, which read without asking again. So every
-/// call must return the same address and length, and the bytes must stay there unchanged as long as the value lives,
-/// wherever it is moved.
+/// Transports pass the memory's address to other processes and to their own threads, which read it without calling this
+/// trait again. So every call must return the same address and length, and the bytes at this address must stay
+/// unchanged as long as the value lives, wherever the value is moved.
 ///
-/// Only `unsafe` code can implement it:
+/// Implementing this trait requires `unsafe`:
 ///
 /// ```compile_fail
 /// struct Mine;
@@ -43,37 +44,37 @@ use std::time::Instant;
 /// }
 /// ```
 pub unsafe trait Memory: Send + Sync {
-    /// The bytes.
+    /// The bytes that peers may read.
     fn bytes(&self) -> &[u8];
 
-    /// The file from which all of it is mapped; `None` if it is not a file.
+    /// The file from which all of the memory is mapped; `None` if it is not mapped from a file.
     fn file(&self) -> Option<&Path> {
         None
     }
 }
 
-// SAFETY: a vector's bytes lie on the heap, where they stay when it is moved; transports hold it after a shared `Arc`, through
-// which it cannot be changed.
+// SAFETY: a vector's bytes lie on the heap, where they stay when the vector is moved; transports hold the vector in a
+// shared `Arc`, through which it cannot be changed.
 unsafe impl Memory for Vec<u8> {
     fn bytes(&self) -> &[u8] {
         self
     }
 }
 
-/// The descriptor that a peer needs in order to read a registered region. Made by [`Transport::register`], sent to
-/// others as bytes.
+/// The descriptor that a peer needs to read a registered region. Created by [`Transport::register`], and sent to peers
+/// as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionDescriptor {
-    /// The owner's address of the first byte (for others meaningful only as a base).
+    /// Address of the first byte in the owner's process. Peers use it only to compute addresses for reads.
     pub base: u64,
     /// Length in bytes.
     pub len: u64,
-    /// The transport's access key.
+    /// The transport's access key for the region.
     pub key: Vec<u8>,
 }
 
 impl RegionDescriptor {
-    /// Appends the descriptor to a message: 20 bytes and the key, little-endian.
+    /// Appends the encoded descriptor to a message: 20 bytes and the key, little-endian.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for n in [self.base, self.len] {
             out.extend_from_slice(&n.to_le_bytes());
@@ -82,7 +83,7 @@ impl RegionDescriptor {
         out.extend_from_slice(&self.key);
     }
 
-    /// Takes a descriptor off the front of a message; `None` if it is truncated.
+    /// Decodes a descriptor from the beginning of `bytes` and advances `bytes`; `None` if it is truncated.
     #[must_use]
     pub fn decode(bytes: &mut &[u8]) -> Option<Self> {
         let mut number = || {
@@ -102,7 +103,7 @@ impl RegionDescriptor {
     }
 }
 
-/// A peer's region as held by this side; made by [`Link::attach`], valid for that link only.
+/// A peer's region, attached by [`Link::attach`]. Valid for that link only.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteRegion {
     pub(crate) slot: u32,
@@ -113,40 +114,40 @@ pub struct RemoteRegion {
 /// A range of bytes in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// First byte, from the region's start.
+    /// Offset of the first byte from the region's start.
     pub offset: u64,
     /// Length in bytes.
     pub len: u32,
 }
 
-/// One server's end. All methods may be called from any thread.
+/// One server's end of a transport. All methods may be called from any thread.
 pub trait Transport: Send + Sync {
-    /// The address that others pass to [`Self::connect`].
+    /// The address that peers pass to [`Self::connect`].
     fn address(&self) -> Result<Vec<u8>>;
 
-    /// Lets peers read `memory`, which stays alive until [`Self::release`] or [`Self::close`]. Returns the number of the
-    /// region, too.
+    /// Lets peers read `memory`, which is kept alive until [`Self::release`] or [`Self::close`]. Returns the number of
+    /// the region, and its descriptor.
     fn register(&self, memory: Arc<dyn Memory>) -> Result<(u64, RegionDescriptor)>;
 
-    /// Revokes a region. A read in progress may fail, or (if reads are emulated in software) access unmapped memory: the
-    /// caller must have waited until no peer reads it.
+    /// Revokes a region. A read in progress may fail or, if reads are emulated in software, access unmapped memory. So
+    /// the caller must first wait until no peer reads the region.
     fn release(&self, region: u64);
 
-    /// A link to another end, over which nothing was sent yet.
+    /// Creates a link to a peer. Nothing is sent yet.
     fn connect(&self, address: &[u8]) -> Result<Arc<dyn Link>>;
 
-    /// Ends all links; every read in progress ends with [`TransportError::Closed`].
+    /// Closes all links. Every read in progress ends with [`TransportError::Closed`].
     fn close(&self);
 }
 
-/// The way to another server's memory.
+/// A connection for reading one peer's memory.
 pub trait Link: Send + Sync {
-    /// Makes a region readable. Needed once per region, not once per read.
+    /// Makes a region readable over this link. Needed once per region, not once per read.
     fn attach(&self, descriptor: &RegionDescriptor) -> Result<RemoteRegion>;
 
-    /// Reads `ranges` of `region` into `into`, one after the other, in one round trip if the transport can do so.
-    /// `into` must be as long as all ranges together, and the ranges must lie in the region. After a failure the
-    /// content of `into` is arbitrary, but it is not written to later. A read that does not need to wait may succeed
+    /// Reads `ranges` of `region` into `into`, one after the other, in one round trip if the transport supports that.
+    /// The length of `into` must be the sum of the ranges' lengths, and all ranges must be within the region. After a
+    /// failure the content of `into` is arbitrary, but no longer changes. A read that does not need to wait may succeed
     /// although the deadline has passed.
     fn read_many(
         &self,
@@ -156,11 +157,11 @@ pub trait Link: Send + Sync {
         deadline: Instant,
     ) -> Result<()>;
 
-    /// Ends it.
+    /// Closes the link.
     fn close(&self);
 }
 
-/// Performs the checks that every implementation needs before a read.
+/// Checks the arguments of [`Link::read_many`], for all implementations.
 pub(crate) fn check_read(region: RemoteRegion, ranges: &[ByteRange], into: &[u8]) -> Result<()> {
     let mut total = 0u64;
     for r in ranges {

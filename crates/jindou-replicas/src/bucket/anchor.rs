@@ -1,6 +1,6 @@
-//! Protection against a log directory that is moved or unmounted while a server follows it. Its path may then lead to
-//! an empty mount point, or to a new folder in place of a renamed one. Writes there would lose acknowledged updates,
-//! and an empty listing would be a wrong proof of freshness.
+//! Protection against a log directory that is moved or unmounted while a server follows the log. Its path may then lead
+//! to an empty mount point, or to a new directory in place of a renamed one. Writes there would lose acknowledged
+//! updates, and an empty listing would be a wrong proof of freshness.
 
 use super::{Bucket, Failure, IDENTITY, Limits, generic};
 use std::io;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Instant, timeout_at};
 
-/// Device and inode of the folder and of the log's first file.
+/// Device and inode of the directory, and of `log.json` in it.
 type Identity = [(u64, u64); 2];
 
-/// A folder, with its identity once that is known.
+/// A directory, with its identity once that was recorded.
 #[derive(Debug)]
 pub(super) struct Anchor {
     folder: PathBuf,
@@ -45,7 +45,7 @@ impl Anchor {
     }
 
     /// # Errors
-    /// If the path now leads elsewhere.
+    /// If the path now leads to another directory.
     fn check(&self) -> io::Result<()> {
         let Some(was) = self.was.get() else {
             return Ok(());
@@ -61,7 +61,7 @@ impl Anchor {
         }
     }
 
-    /// [`Self::check`] on a thread that may block.
+    /// Runs [`Self::check`] on a thread that may block.
     pub async fn is_there(self: Arc<Self>) -> object_store::Result<()> {
         if self.was.get().is_none() {
             return Ok(());
@@ -75,8 +75,8 @@ impl Anchor {
 }
 
 impl Bucket {
-    /// Remembers the directory's identity; from now on requests fail if the path leads elsewhere. Does nothing for an
-    /// object store.
+    /// Records the directory's identity. From now on, requests fail if the path leads to another directory. Does
+    /// nothing for an object store.
     ///
     /// # Errors
     /// If the log does not exist.

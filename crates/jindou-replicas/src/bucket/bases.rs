@@ -1,9 +1,9 @@
-//! Bases: a store after a group, uploaded in parts, and a document that names the parts.
+//! Bases: a base is the store after a certain group, uploaded in parts, with a document that lists the parts.
 //!
-//! The document has the base's name and is created last, so a listed base is complete. Two uploads never share a part,
-//! since the names of parts contain the base's number and the uploading process's random number. So parts of unfinished
-//! uploads can be recognised without a clock: their number is below that of the second newest base, and no base names
-//! them. [`stay`] decides which bases are kept.
+//! The document is the object with the base's name and is created last, so a listed base is complete. Two uploads never
+//! share a part, since the names of parts contain the base's number and a random number of the uploading process. So
+//! parts of abandoned uploads can be recognised without a clock: their number is below that of the second newest base,
+//! and no base lists them. [`stay`] decides which bases are kept.
 
 use super::known::{read_known, write_known};
 use super::past::micros;
@@ -23,34 +23,34 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The files of a local base.
 pub trait BaseFiles: Send + Sync + 'static {
-    /// Names and lengths.
+    /// Names and lengths in bytes of the files.
     fn files(&self) -> Vec<(String, u64)>;
-    /// Number of shards whose files are uploaded by their own holders ([`Bucket::upload_shard`]); 0 if there are none.
+    /// Number of shards whose files are uploaded by their holders ([`Bucket::upload_shard`]); 0 for an unsharded store.
     fn shards(&self) -> u32 {
         0
     }
-    /// Reads bytes of a file from offset `at`.
+    /// Reads bytes of a file from offset `at`, filling `bytes`.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the bytes cannot be read.
     fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()>;
 }
 
-/// A store being received. Dropping it leaves the local store unchanged.
+/// Receives a store. If the value is dropped before [`Self::finish`], the local store is unchanged.
 pub trait Incoming<S>: Send + 'static {
-    /// Appends to a file. Files are received one after the other, each from its beginning. An empty file is written
-    /// with no bytes.
+    /// Appends to a file. Files are received one after the other, each from its beginning. For an empty file, this is
+    /// called once with no bytes.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()>;
-    /// True if the files of this shard are wanted. They are received after the others, with names that begin with
-    /// `shard-N/`.
+    /// True if the files of this shard are wanted. Shards are received after all other files, with names that begin
+    /// with `shard-N/`.
     fn wants(&self, shard: u32) -> bool {
         let _ = shard;
         true
     }
-    /// Replaces the local store durably by the received one, and opens it.
+    /// Durably replaces the local store by the received one, and opens it.
     ///
     /// # Errors
     /// If that fails; the local store is then unchanged.
@@ -60,18 +60,18 @@ pub trait Incoming<S>: Send + 'static {
 /// The document of a base.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct BaseInBucket {
-    /// Hash of this document, computed with 0 in this field.
+    /// Hash of this document, computed with this field set to 0.
     sum: u64,
     epoch: u64,
-    /// The last group that it contains.
+    /// Number of the last group that the base contains.
     pub number: u64,
-    /// Random number of the process that uploaded it.
+    /// Random number of the process that uploaded the base.
     start: u64,
-    /// The remembered requests.
+    /// Request keys remembered at this base, encoded (`known.rs`).
     keys: FileInBase,
-    /// The store's files.
+    /// The store's files, without those of shards.
     pub files: Vec<FileInBase>,
-    /// The files of shards, in the order of their numbers.
+    /// The shards with their files, in ascending order of shard numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<ShardInBase>,
 }
@@ -79,21 +79,21 @@ pub struct BaseInBucket {
 /// A file of a base.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FileInBase {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Lengths and hashes of its parts, in order.
+    /// Length in bytes and hash of each part, in order.
     parts: Vec<(u64, String)>,
 }
 
-/// Largest number of bytes of a part.
+/// Largest size of a part in bytes.
 const PART: u64 = 8 << 20;
-/// Parts that are uploaded or downloaded concurrently.
+/// Number of parts that are uploaded or downloaded concurrently.
 const AT_ONCE: usize = 4;
-/// Number of attempts for each part.
+/// Number of repeated attempts for each part.
 const ATTEMPTS: u32 = 6;
 
 impl BaseInBucket {
-    /// Total bytes of its files, including the remembered requests.
+    /// Total size of the base in bytes, including the remembered request keys.
     pub fn bytes(&self) -> u64 {
         let shards = self.shards.iter().flat_map(|shard| &shard.files);
         let files = self.files.iter().chain([&self.keys]).chain(shards);
@@ -107,7 +107,7 @@ impl BaseInBucket {
         part_name(self.epoch, self.number, self.start, file, part)
     }
 
-    /// The folders that contain its parts.
+    /// The folders that contain the base's parts.
     pub(super) fn folders(&self) -> BTreeSet<String> {
         let starts = self.shards.iter().map(|shard| shard.start);
         let starts = starts.chain([self.start]);
@@ -117,7 +117,7 @@ impl BaseInBucket {
             .collect()
     }
 
-    /// Names and lengths of its parts.
+    /// Names and lengths in bytes of the base's parts.
     pub(super) fn all_parts(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         let files = [&self.keys].into_iter().chain(&self.files).enumerate();
         let files = files.map(|(index, file)| (self.start, index, file));
@@ -148,7 +148,7 @@ pub(super) fn part_name(epoch: u64, number: u64, start: u64, file: usize, part: 
 }
 
 impl Bucket {
-    /// Numbers of bases, in ascending order.
+    /// Numbers of the bases in the bucket, ascending.
     pub async fn bases(&self, epoch: u64) -> Result<Vec<u64>, Failure> {
         let (names, _) = self.parsed(epoch, "base", None, usize::MAX).await?;
         let mut numbers: Vec<u64> = (names.into_iter())
@@ -161,10 +161,11 @@ impl Bucket {
         Ok(numbers)
     }
 
-    /// Uploads a base. An existing base of this number is kept if it is complete; otherwise it is replaced.
+    /// Uploads a base. An existing base with this number is kept if it is complete; otherwise it is replaced.
     ///
     /// # Errors
-    /// If a file cannot be read or a part cannot be put. Parts that were put are deleted after later bases.
+    /// If a file cannot be read or a part cannot be put. The parts of the failed upload are deleted once later bases
+    /// exist.
     pub async fn upload(
         &self,
         epoch: u64,
@@ -247,7 +248,7 @@ impl Bucket {
         })
     }
 
-    /// Creates an object, with retries.
+    /// Creates an object, and retries while the outcome is unknown.
     pub(super) async fn repeat(&self, name: &str, bytes: Bytes) -> Result<Put, Failure> {
         let mut attempt = 0;
         loop {
@@ -262,12 +263,12 @@ impl Bucket {
         }
     }
 
-    /// Reads an object, with retries while the outcome is unknown.
+    /// Reads an object, and retries while the outcome is unknown.
     pub(super) async fn reread(&self, name: &str) -> Result<(Bytes, ObjectMeta), Failure> {
         Self::again(|| self.get_in(Lane::Bulk, name)).await
     }
 
-    /// Retries a request while its outcome is unknown.
+    /// Runs a request, and retries while its outcome is unknown.
     pub(super) async fn again<T, F: Future<Output = Result<T, Failure>>>(
         mut ask: impl FnMut() -> F,
     ) -> Result<T, Failure> {
@@ -283,7 +284,7 @@ impl Bucket {
         }
     }
 
-    /// The document of a base.
+    /// Reads the document of a base.
     ///
     /// # Errors
     /// If the bucket fails, or the document is missing or damaged.
@@ -297,7 +298,7 @@ impl Bucket {
         document.filter(right).ok_or_else(damaged)
     }
 
-    /// Reads a base's number, hash and remembered requests.
+    /// Reads a base's number, hash and remembered request keys.
     ///
     /// # Errors
     /// If a part is missing or damaged.
@@ -311,7 +312,7 @@ impl Bucket {
             .ok_or_else(|| Failure::Lost(format!("{} is damaged", document.part(0, 0))))
     }
 
-    /// Downloads a base, part by part in order.
+    /// Downloads a base, part by part in order, into `into`.
     ///
     /// # Errors
     /// If a part is missing or damaged, or cannot be written.
@@ -328,7 +329,7 @@ impl Bucket {
                 .await?;
         }
         for of in &document.shards {
-            // What is wanted may depend on the files before.
+            // Asked only now, because the answer may depend on the files received before.
             if !into.wants(of.shard) {
                 continue;
             }
@@ -341,7 +342,7 @@ impl Bucket {
         blocking(move || into.finish(&base).map(|store| (base, store))).await
     }
 
-    /// Receives one file.
+    /// Receives one file, part by part.
     async fn receive<S: Send + 'static>(
         &self,
         document: &BaseInBucket,
@@ -385,12 +386,12 @@ impl Bucket {
     }
 
     /// Deletes old bases, and then old groups and spans. A base is old if no snapshot of the last `keep` needs it.
-    /// Times are those of the bucket's clock; the time of `newest` (the newest known group), or of a later base, counts
-    /// as now. Groups and spans are deleted up to the first of `numbers`, and only if the oldest remaining base
-    /// contains them. So no group after an existing base was ever trimmed.
+    /// Times are by the bucket's clock; the present time is taken from the object of `newest` (the newest known group),
+    /// or of a later base. Groups and spans are deleted up to the first of `numbers`, and only if the oldest remaining
+    /// base contains them. So no group after an existing base is ever trimmed.
     ///
-    /// Returns the number up to which groups were trimmed. The second of `numbers` is that of the previous call; if
-    /// there is nothing more to trim, the log is not listed.
+    /// Returns the number up to which groups were trimmed. The second of `numbers` is the result of the previous call;
+    /// if there is nothing more to trim, the log is not listed.
     ///
     /// # Errors
     /// If the bucket fails. The next call deletes the rest.
@@ -410,8 +411,8 @@ impl Bucket {
         }
     }
 
-    /// Deletes bases that are not kept, and parts of deleted bases and unfinished uploads. Returns the number up to
-    /// which groups are not needed.
+    /// Deletes bases that [`stay`] does not keep, and the parts of deleted bases and of abandoned uploads. Returns the
+    /// number up to which no groups are needed.
     async fn delete_old_bases(&self, epoch: u64, now: u64, keep: Duration) -> Result<u64, Failure> {
         let (found, _) = self.names("base", None, usize::MAX).await?;
         let mut bases: Vec<(u64, u64)> = (found.iter())
@@ -454,22 +455,24 @@ impl Bucket {
     }
 }
 
-/// Numbers of the bases to keep, in ascending order, and the number up to which groups are not needed. `bases` has the
-/// number and time of each base's document, in the order of numbers.
+/// Numbers of the bases to keep, ascending, and the number up to which no groups are needed. `bases` contains the
+/// number and time of each base's document, by ascending number.
 ///
-/// The two newest bases are kept, and the newest base older than `keep`, from which all later snapshots can be restored
-/// (or the oldest base if none is that old). After that one, groups are enough for restoring, but a successor is needed
-/// before it can be deleted. So at most one base in between is kept, such that consecutive bases are at most `keep`
-/// apart unless nothing was uploaded meanwhile. `now` and the documents' times are those of the bucket's clock.
+/// Kept are the two newest bases, and the newest base older than `keep` (the start), from which all later snapshots can
+/// be restored. If no base is that old, the start is the oldest base. For restoring, one base and the groups after it
+/// are enough, but the start can be deleted only when a newer base has become old enough to replace it. So at most one
+/// base in between is kept, such that consecutive bases are at most `keep` apart unless none was uploaded for so long.
+/// `now` and the documents' times are by the bucket's clock.
 ///
-/// A document that is not older than that of a later base was written so late that its parts may have been deleted.
+/// A base whose document is not older than that of a later base is not kept: its document was written so late that its
+/// parts may have been deleted.
 fn stay(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
     let Some(second) = bases.len().checked_sub(2) else {
         return (bases.iter().map(|base| base.0).collect(), 0);
     };
     let now = bases.iter().fold(now, |now, base| now.max(base.1));
     let is_old = |time: u64| now.checked_sub(keep).is_some_and(|end| time <= end);
-    // From the second newest backwards, the bases whose documents were written in order.
+    // The bases whose documents were written in the order of their numbers, from the second newest backwards.
     let mut whole = vec![bases[second]];
     let mut earliest = bases[second].1.min(bases[second + 1].1);
     for base in bases[..second].iter().rev() {
@@ -504,7 +507,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// A file in memory.
+/// A single file that is in memory.
 struct Memory(Vec<u8>);
 
 impl BaseFiles for Memory {
@@ -540,11 +543,11 @@ mod tests {
         assert_eq!(stay(&many, 110, 10), (vec![5, 7, 8], 5));
         assert_eq!(stay(&many, 112, 10), (vec![7, 8], 7));
         assert_eq!(stay(&many, 500, 10), (vec![7, 8], 7));
-        // One in between is kept, which will replace the oldest later.
+        // One base in between is kept, which will replace the oldest kept base later.
         let many = [(5, 100), (6, 105), (7, 109), (8, 111), (9, 114), (10, 115)];
         assert_eq!(stay(&many, 0, 12), (vec![5, 8, 9, 10], 5));
         assert_eq!(stay(&many, 0, 15), (vec![5, 9, 10], 5));
-        // The parts of bases whose documents were written after later ones may be missing.
+        // Bases whose documents were written after those of later bases are not kept: their parts may be missing.
         let many = [(5, 100), (6, 130), (7, 115), (8, 120), (9, 130)];
         assert_eq!(stay(&many, 0, 10), (vec![8, 9], 8));
         assert_eq!(stay(&many, 0, 12), (vec![7, 8, 9], 7));
@@ -552,7 +555,7 @@ mod tests {
         assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 5));
     }
 
-    /// A base, the time at which its document was put, and that of its last group.
+    /// A base in the simulated bucket: the time at which its document was put, and the time of its last group.
     struct Put {
         number: u64,
         time: u64,
@@ -571,12 +574,12 @@ mod tests {
             let keep = 1 + below(400);
             let pause = 1 + below(2 * keep);
             let (mut now, mut number, mut trimmed) = (1000, 0, 0);
-            // The log begins with a base.
+            // The log begins with a base 0.
             let mut there = vec![Put {
                 number: 0,
                 time: now,
             }];
-            // The newest group from each time on.
+            // The number of the newest group, from each time on.
             let mut groups: Vec<(u64, u64)> = vec![(now, 0)];
             for _ in 0..400 {
                 now += below(pause);
@@ -609,7 +612,7 @@ mod tests {
                     trimmed = trimmed.max(needless);
                 }
                 assert!(there[0].number >= trimmed, "a base without its groups");
-                // Times are those of the bucket, whose clock advances after a trim.
+                // For times within `keep`, a base and all groups after it must exist.
                 for age in [0, keep / 2, keep] {
                     let moment = (now - age.min(now)).max(1000);
                     let at = groups.partition_point(|group| group.0 <= moment);

@@ -1,6 +1,6 @@
-//! Puts in a directory. `object_store` creates all missing folders of a path. A put that is running while the log's
-//! directory is moved away would therefore create a new directory in its place. Here, all steps of a put are relative
-//! to the directory opened at the start, and only folders inside it are created.
+//! Puts in a directory. `object_store` creates all missing folders of a path, so a put that runs while the log's
+//! directory is moved away would create a new directory in its place. Here, all steps of a put are relative to the
+//! directory that was opened at the start, and only folders inside of it are created.
 
 use super::generic;
 use async_trait::async_trait;
@@ -20,27 +20,27 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Attempts to create a file in a folder that another process removes because it is empty.
+/// Number of attempts to create a file in a folder that another process may remove meanwhile because it is empty.
 const ATTEMPTS: usize = 16;
 
-/// A directory as an object store. All operations except puts are those of `object_store`.
+/// A directory as an object store. All operations except puts are delegated to `object_store`.
 #[derive(Debug)]
 pub(super) struct Directory {
     local: LocalFileSystem,
     root: Root,
 }
 
-/// The opened directory.
+/// The log's directory.
 #[derive(Clone, Debug)]
 struct Root {
     path: PathBuf,
-    /// Its device and inode.
+    /// Device and inode of the directory.
     is: (u64, u64),
 }
 
 impl Directory {
     /// # Errors
-    /// If it is missing.
+    /// If the directory is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(path)?;
         let meta = std::fs::metadata(&path)?;
@@ -89,14 +89,14 @@ impl Root {
         }
     }
 
-    /// Opens the folder of a file, and creates it if it is missing.
+    /// Opens the folder that contains the file `name`, and creates it if it is missing.
     fn open_parent(&self, name: &Path) -> io::Result<File> {
         let mut at = self.open()?;
         for folder in name.parent().into_iter().flatten() {
             let opened = match open_in(&at, folder, FOLDER) {
                 Err(Errno::NOENT) => {
                     match rustix::fs::mkdirat(&at, folder, Mode::from_raw_mode(0o777)) {
-                        // Another process may have created it and not synced it yet.
+                        // Sync also if it exists: another process may have created it and not synced it yet.
                         Ok(()) | Err(Errno::EXIST) => at.sync_all()?,
                         Err(e) => return Err(e.into()),
                     }
@@ -109,7 +109,8 @@ impl Root {
         Ok(at)
     }
 
-    /// Creates a temporary file in the folder of this file. Its name has the suffix that `staged.rs` expects.
+    /// Creates a temporary file in the folder of the file `name`. The temporary name has the suffix that `staged.rs`
+    /// recognises.
     fn stage(&self, name: &Path, file_name: &OsStr) -> io::Result<Staged> {
         let folder = self.open_parent(name)?;
         for number in 1_u64.. {
@@ -130,10 +131,10 @@ impl Root {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Writes a file and renames it to its name, durably.
+    /// Writes a temporary file and durably renames it to `name`.
     ///
     /// # Errors
-    /// `AlreadyExists` if the file exists and may not be replaced. After other errors the file may exist.
+    /// `AlreadyExists` if the file exists and `replaces` is false. After other errors the file may exist.
     fn put(&self, name: &Path, payload: &PutPayload, replaces: bool) -> io::Result<()> {
         let file_name = name.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let failed = |what: &str, e: io::Error| {
@@ -143,8 +144,8 @@ impl Root {
         let mut attempts = 1..ATTEMPTS;
         let staged = loop {
             match self.stage(name, file_name) {
-                // The folder was empty and was removed meanwhile, or the directory was moved away; then the next
-                // attempt fails, too.
+                // Either the folder was empty and was removed meanwhile; then the next attempt creates it. Or the
+                // directory was moved away; then the next attempts fail, too.
                 Err(e) if is_gone(&e) && attempts.next().is_some() => {}
                 staged => break staged.map_err(|e| failed("stage", e))?,
             }
@@ -159,7 +160,7 @@ impl Root {
             placed.map_err(|e| failed("put in its place", e.into()))
         });
         if placed.is_err() || !replaces {
-            // A temporary file that cannot be removed now is removed a day later.
+            // A temporary file that cannot be removed now is removed by `remove_staged` a day later.
             let _ = rustix::fs::unlinkat(&folder, &name, AtFlags::empty());
         }
         placed?;
@@ -169,7 +170,7 @@ impl Root {
     }
 }
 
-/// A temporary file that will be renamed.
+/// A temporary file, which will be renamed to its final name.
 struct Staged {
     folder: File,
     file: File,
@@ -183,7 +184,7 @@ fn write(mut file: File, payload: &PutPayload) -> io::Result<()> {
     file.sync_all()
 }
 
-/// True if a folder was removed while in use.
+/// True if the error says that a folder was removed while in use.
 fn is_gone(e: &io::Error) -> bool {
     matches!(
         e.kind(),

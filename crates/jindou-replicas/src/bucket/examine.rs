@@ -1,27 +1,27 @@
-//! Verification of a log: finds objects that are missing or damaged.
+//! Verification of a log: finds missing and damaged objects.
 //!
-//! A base is complete if its document and its requests can be read and each part that the document names exists with
-//! its length. The content of the other parts is verified when a base is downloaded. Groups and spans are read
-//! completely.
+//! A base is complete if its document and its remembered request keys can be read, and each part that the document
+//! lists exists with the listed length. The content of the other parts is verified when a base is downloaded. Groups
+//! and spans are read completely.
 
 use super::{BaseInBucket, Beginning, Bucket, Failure, Identity, Survey};
 use crate::machine::{Base, Damage, Group, Name, read_span};
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, HashMap};
 
-/// Objects that are read concurrently.
+/// Number of objects that are read concurrently.
 const AT_ONCE: usize = 8;
-/// Attempts to verify a log while bases are added and deleted.
+/// Number of attempts to verify a log while bases are added and deleted.
 const ATTEMPTS: usize = 3;
 
-/// A problem with one object of a log, or with several.
+/// A problem with one object of a log, or with several consecutive ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// The object's name in the bucket; for consecutive ones the first and the last.
+    /// Name of the object in the bucket; for several consecutive ones the names of the first and the last.
     pub object: String,
-    /// The rest of the sentence that begins with the object.
+    /// The predicate of a sentence whose subject is `object`.
     pub what: String,
-    /// One sentence: which other objects replace it, or what can be done.
+    /// A sentence that says which other objects replace the object, or what can be done.
     pub remedy: String,
 }
 
@@ -34,17 +34,18 @@ impl std::fmt::Display for Finding {
 /// The result of verifying a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Examined {
-    /// The names after the newest complete base.
+    /// The groups that exist or are missing after the newest complete base.
     pub survey: Survey,
-    /// The newest complete base; `None` if there is none. For a log that begins with the empty store, that is base 0.
+    /// Number of the newest complete base; `None` if there is none. 0 for a log that begins with the empty store and
+    /// has no base.
     pub base: Option<u64>,
-    /// Everything that is missing or damaged.
+    /// All missing or damaged objects.
     pub findings: Vec<Finding>,
-    /// The groups after the base that cannot be read, as ascending ranges of first and last number.
+    /// The groups after the base that cannot be read, as ascending ranges (first number, last number).
     pub unreadable: Vec<(u64, u64)>,
 }
 
-/// A group's hash and that of its predecessor.
+/// Hash of a group, and the hash of its predecessor that the group contains.
 #[derive(Clone, Copy)]
 struct Link {
     hash: u64,
@@ -59,24 +60,24 @@ impl Link {
         }
     }
 
-    /// True if the group may follow one with this hash; 0 if the hash is unknown.
+    /// True if the group may follow one with this hash. 0 means that the hash is unknown.
     fn follows(self, hash: u64) -> bool {
         self.previous
             .is_none_or(|previous| previous == 0 || hash == 0 || previous == hash)
     }
 }
 
-/// State of a group's own object, as opposed to its copy in a span.
+/// State of the object that contains only this group, as opposed to its copy in a span.
 enum Own {
     Right(Link),
     Wrong(String),
 }
 
 impl Bucket {
-    /// Verifies a base. Returns its document and what is wrong with it.
+    /// Verifies a base. Returns its document and content, or the problems that were found.
     ///
     /// # Errors
-    /// [`Failure::Missing`] if it has no document; other failures of the bucket.
+    /// [`Failure::Missing`] if the base has no document; other failures of the bucket.
     pub async fn examine_base(
         &self,
         epoch: u64,
@@ -138,7 +139,8 @@ impl Bucket {
             let before = self.bases(epoch).await?;
             let examined = self.examine_now(identity, &before).await;
             attempt += 1;
-            // A new base may have allowed the deletion of missing objects meanwhile.
+            // A base that was completed meanwhile may have caused the deletion of objects that this attempt found
+            // missing.
             if attempt == ATTEMPTS || self.bases(epoch).await? == before {
                 return examined;
             }
@@ -199,7 +201,7 @@ impl Bucket {
         Ok(examined)
     }
 
-    /// Verifies all groups and spans after a base whose last group has this hash.
+    /// Verifies all groups and spans after a base (its number, and the hash of its last group), and adds the findings.
     async fn examine_groups(
         &self,
         epoch: u64,
@@ -254,7 +256,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// A group's own object; `None` if it is missing.
+    /// Reads a group's own object; `None` if the object is missing.
     async fn own_object(&self, epoch: u64, number: u64) -> Result<Option<Own>, Failure> {
         let bytes = match self.reread(&Name::Group(number).text(epoch)).await {
             Ok((bytes, _)) => bytes,
@@ -271,7 +273,7 @@ impl Bucket {
         }))
     }
 
-    /// The groups of a span; `None` if it is missing or damaged.
+    /// Reads the groups of a span; `None` if the span is missing or damaged.
     pub(super) async fn groups_of_span(
         &self,
         epoch: u64,
@@ -288,7 +290,7 @@ impl Bucket {
     }
 }
 
-/// Follows the chain of groups, and records those that cannot be read.
+/// Follows the chain of hashes from group to group, and records the groups that cannot be read.
 fn follow(
     epoch: u64,
     (after, mut hash): (u64, u64),
@@ -349,7 +351,7 @@ fn follow(
 }
 
 impl Examined {
-    /// Records a range of groups that cannot be read, for the reason `what`.
+    /// Records that a range of groups cannot be read, for the reason `what`.
     fn lost(&mut self, (first, last): (u64, u64), epoch: u64, what: &str) {
         let name = |number| Name::Group(number).text(epoch);
         let (object, what) = match (first == last, what) {
@@ -380,7 +382,7 @@ impl Examined {
         }
     }
 
-    /// The last snapshot that can be restored, if that is not the newest known one.
+    /// The last snapshot that can be restored; `None` if all known groups can be read.
     pub fn whole_up_to(&self) -> Option<u64> {
         self.unreadable.first().map(|(first, _)| first - 1)
     }

@@ -1,4 +1,4 @@
-//! The identity of a log, and the servers that follow it.
+//! The identity of a log, and the list of servers that follow it.
 
 use super::past::micros;
 use super::{Bucket, Failure, Lane, PAGE, Put};
@@ -16,9 +16,9 @@ pub struct Identity {
     pub format: u32,
     /// The log's id epoch: a random number in every group, base and span.
     pub epoch: u64,
-    /// The state before the first group.
+    /// The store's state before the first group.
     pub beginning: Beginning,
-    /// True if that is not uploaded: each server was given a copy.
+    /// True if the state before the first group is not uploaded, because each server was given a copy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_base: bool,
 }
@@ -57,30 +57,31 @@ const SERVERS: &str = "servers";
 pub struct ServerEntry {
     /// The server's name.
     pub name: String,
-    /// Random number of its process.
+    /// Random number of the server's process.
     pub start: u64,
-    /// Addresses at which other servers reach it; empty for a server without connections.
+    /// Addresses (HOST:PORT) at which other servers reach this one; empty for a server that accepts no connections.
     #[serde(default)]
     pub addresses: Vec<String>,
-    /// Hash of the certificate that it presents there.
+    /// Hash of the TLS certificate that the server presents at these addresses.
     #[serde(default)]
     pub certificate: Option<String>,
-    /// The newest group version that it reads; 0 in entries of servers that read version 1 only.
+    /// The newest group version that the server reads; 0 in entries of servers that read only version 1.
     #[serde(default)]
     pub groups: u32,
-    /// The newest group that it knew when it wrote the entry, whether or not the log still has it.
+    /// The newest group that the server knew when it wrote the entry, whether or not the log still has that group.
     #[serde(default)]
     pub newest: u64,
     /// The log's identity, a copy of `log.json`.
     #[serde(default)]
     pub log: Option<Identity>,
-    /// The shards that it has, if the store is sharded.
+    /// Numbers of the shards that the server holds; empty if the store is not sharded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<u32>,
 }
 
 impl ServerEntry {
-    /// The newest group that it knew; 0 if the number is impossibly large, which means that the entry is damaged.
+    /// The newest group that the server knew; 0 if the number is implausibly large, which means that the entry is
+    /// damaged.
     pub fn noted(&self) -> u64 {
         match self.newest <= MOST_GROUPS {
             true => self.newest,
@@ -95,14 +96,14 @@ impl ServerEntry {
     }
 }
 
-/// A server's entry and its age.
+/// An entry of the list of servers, and its age.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundServer {
     /// Content of the entry.
     pub entry: ServerEntry,
-    /// The time at which it was written, by the bucket's clock: microseconds since 1970 (UTC).
+    /// Time of the entry's last write, by the bucket's clock, in microseconds since 1970 (UTC).
     pub written: u64,
-    /// False if the entry is so much older than the newest one that the server is considered gone.
+    /// False if the entry is so much older than the newest entry that the server is considered gone.
     pub counts: bool,
 }
 
@@ -115,7 +116,7 @@ pub enum FirstObject {
     Right(Identity),
     /// The object cannot be read, for this reason.
     Damaged(String),
-    /// The object has this format, of a later version.
+    /// The object was written by a later version, in this format.
     Later(u64),
 }
 
@@ -130,10 +131,11 @@ fn epoch_of(name: &str) -> Option<u64> {
     }
 }
 
-/// Largest plausible group number in an entry: more than are written in a thousand years.
+/// Largest plausible group number in an entry: more groups than are written in a thousand years.
 const MOST_GROUPS: u64 = 1 << 50;
 
-/// A server is considered gone if its entry is older than this server's own entry by this time.
+/// A server is considered gone if its entry is older than a reference entry (this server's own, or the newest) by more
+/// than this.
 const GONE: Duration = Duration::from_secs(20 * 60);
 
 /// Objects of a log whose first object, `log.json`, is missing.
@@ -165,7 +167,7 @@ impl Bucket {
     /// The log's identity; `None` if there is no log yet.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub async fn identity(&self) -> Result<Option<Identity>, String> {
         match self.first_object().await {
             Ok(FirstObject::Missing) => Ok(None),
@@ -190,7 +192,7 @@ impl Bucket {
             Err(Failure::Missing) => return Ok(FirstObject::Missing),
             Err(failure) => return Err(failure),
         };
-        // An object of a later version may have any other content.
+        // An object of a later format version may have other fields, so read only the version first.
         let format = serde_json::from_slice::<serde_json::Value>(&bytes)
             .ok()
             .and_then(|value| value.get("format")?.as_u64());
@@ -204,8 +206,8 @@ impl Bucket {
         })
     }
 
-    /// Objects that exist only if a log was created, with its id epoch: groups, spans, bases, their parts, and entries
-    /// of servers that know of groups. `None` if there are none, so that a log may be created here.
+    /// Finds objects that exist only if a log was created, with its id epoch: groups, spans, bases, parts of bases, and
+    /// entries of servers that know of groups. `None` if there are none, so that a log may be created here.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -229,7 +231,7 @@ impl Bucket {
         }))
     }
 
-    /// Names of objects in a folder and their id epochs, for all logs. Returns at most `most` of them, in any order.
+    /// Names and id epochs of objects in a folder, of any log. Returns at most `most` of them, in any order.
     async fn of_any_log(&self, folder: &str, most: usize) -> Result<Vec<(String, u64)>, Failure> {
         let (found, _) = self.names(folder, None, most).await?;
         let names = found.iter().filter_map(|meta| self.name(&meta.location));
@@ -238,8 +240,8 @@ impl Bucket {
             .collect())
     }
 
-    /// A sentence if the bucket has objects or servers' entries of another log and none of this one, since `log.json`
-    /// may have been changed then.
+    /// A sentence for the operator if the bucket has objects or servers' entries of another log and none of this one,
+    /// which may mean that `log.json` was changed.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -272,7 +274,7 @@ impl Bucket {
     /// Checks that a bucket without bases of this log does not contain another log's objects.
     ///
     /// # Errors
-    /// [`Failure::Lost`] if it does; if the bucket fails.
+    /// [`Failure::Lost`] if the bucket contains another log's objects; if the bucket fails.
     pub async fn check_log(&self, epoch: u64, bases: &[u64]) -> Result<(), Failure> {
         if bases.is_empty()
             && let Some(other) = self.of_other_log(epoch).await?
@@ -285,20 +287,20 @@ impl Bucket {
         Ok(())
     }
 
-    /// Replaces a damaged first object of a log.
+    /// Replaces the damaged `log.json` of a log.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub async fn replace_identity(&self, identity: &Identity) -> Result<(), String> {
         let bytes = serde_json::to_vec(identity).map_err(|e| e.to_string())?;
         let put = self.replace(IDENTITY, bytes.into()).await;
         put.map_err(|e| format!("{IDENTITY} cannot be put into the bucket: {e}"))
     }
 
-    /// Restores the lost first object of a log. Returns the one that exists afterwards.
+    /// Creates the lost `log.json` of a log again. Returns the identity that `log.json` contains afterwards.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub async fn write_identity(&self, identity: Identity) -> Result<Identity, String> {
         self.begin_as(identity).await
     }
@@ -306,7 +308,7 @@ impl Bucket {
     /// Creates a log, unless one exists. Returns the identity of the log that exists afterwards.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub async fn begin(&self, epoch: u64, beginning: Beginning) -> Result<Identity, String> {
         let mine = Identity {
             beginning,
@@ -318,7 +320,7 @@ impl Bucket {
     /// Creates a log with this identity, unless one exists. Returns the identity of the log that exists afterwards.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub(crate) async fn begin_as(&self, mine: Identity) -> Result<Identity, String> {
         let bytes = serde_json::to_vec(&mine).map_err(|e| e.to_string())?;
         let mut last = None;
@@ -335,7 +337,7 @@ impl Bucket {
         Err(format!("{IDENTITY} cannot be put into the bucket{why}"))
     }
 
-    /// Writes this server's entry. Returns the entries that are not much older, by the bucket's clock.
+    /// Writes this server's entry. Returns the entries of all servers that are not considered gone.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -355,7 +357,8 @@ impl Bucket {
             .await
     }
 
-    /// The entries that are not much older than the one with this key, or than the newest.
+    /// The entries that are not much older, by the bucket's clock, than the entry `than`, or than the newest entry if
+    /// `than` is `None`.
     pub async fn list_servers(&self, than: Option<&str>) -> Result<Vec<ServerEntry>, Failure> {
         let found = self.newest_entries().await?;
         let own = than.map(|own| self.key(own));
@@ -368,7 +371,7 @@ impl Bucket {
         Ok(servers.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// All entries, including those of servers considered gone; the newest ones if there are very many.
+    /// All entries, including those of servers that are considered gone. If there are very many, only the newest.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -384,8 +387,8 @@ impl Bucket {
         Ok(servers.collect())
     }
 
-    /// The most recently written entries. Each names the newest group that its server knew, including those named by
-    /// the entries it had read. So older entries add nothing.
+    /// The most recently written entries. An entry names the newest group that its server knew, including those named
+    /// by entries that it had read. Therefore older entries add no information.
     async fn newest_entries(&self) -> Result<Vec<ObjectMeta>, Failure> {
         let (mut found, _) = self.names(SERVERS, None, usize::MAX).await?;
         found.sort_unstable_by_key(|meta| std::cmp::Reverse(micros(meta)));
@@ -407,7 +410,7 @@ impl Bucket {
         Ok(entries.into_iter().flatten().collect())
     }
 
-    /// Reads an entry; `None` if it does not exist any more, or a later version wrote it.
+    /// Reads an entry; `None` if it no longer exists, or a later version wrote it.
     async fn entry(&self, meta: &ObjectMeta) -> Result<Option<ServerEntry>, Failure> {
         let Some(name) = self.name(&meta.location) else {
             return Ok(None);
@@ -415,7 +418,7 @@ impl Bucket {
         let bytes = match self.get_in(Lane::Get, &name).await {
             Ok((bytes, _)) => bytes,
             Err(Failure::Missing) => return Ok(None),
-            // A list without this entry would mean that the server is gone.
+            // This must be an error: a list without the entry would mean that the server is gone.
             Err(failure) => return Err(failure),
         };
         let entry = serde_json::from_slice::<ServerEntry>(&bytes).ok();
@@ -440,15 +443,15 @@ impl Bucket {
     }
 }
 
-/// True if an entry is much older than this time, in microseconds.
+/// True if an entry is much older than `newest` (in microseconds).
 fn is_gone(meta: &ObjectMeta, newest: Option<u64>) -> bool {
     let age = newest.map(|newest| newest.saturating_sub(micros(meta)));
     age.is_some_and(|age| Duration::from_micros(age) > GONE)
 }
 
-/// Largest number of entries that are read, newest first. No log has as many servers.
+/// Largest number of entries that are read, newest first. No log is expected to have as many servers.
 const MOST_ENTRIES: usize = 64;
-/// Entries that are read concurrently.
+/// Number of entries that are read concurrently.
 const AT_ONCE: usize = 16;
-/// Attempts to create a log.
+/// Number of attempts to create a log.
 const ATTEMPTS: usize = 8;

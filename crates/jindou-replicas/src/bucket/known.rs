@@ -1,21 +1,21 @@
 //! Encoding of a base's remembered requests and of the hash of its last group.
 //!
-//! The list has for each request its key (16 bytes), group number (8), length of the answer (8), and answer. Releases
-//! before group version 2 read no more than this. The newer fields are therefore stored as the answer of one more
-//! request, with a key that no client has:
+//! The list contains, for each request, its key (16 bytes), group number (8), length of the answer (8), and answer.
+//! Releases before group version 2 read only these fields. So the newer fields are stored as the answer of an
+//! additional pseudo-request, with a key that no client uses:
 //!
 //! ```text
-//! number   u64   of the base that the fields are about
-//! hash     u64   of its last group; 0: unknown
-//! then     each { key u128, fingerprint u64 }, of the requests whose fingerprint is known
+//! number   u64   number of the base to which the fields belong
+//! hash     u64   hash of the base's last group; 0: unknown
+//! then     each { key u128, fingerprint u64 }, for the requests whose fingerprint is known
 //! ```
 //!
-//! An older release copies that request into its own bases. The number then shows that the hash is that of another
-//! base.
+//! An older release copies the pseudo-request unchanged into its own bases. The number then shows that the fields
+//! belong to another base and must be ignored.
 
 use crate::machine::{Base, KnownKey, RequestKey};
 
-/// The key of the request that contains the newer fields.
+/// Key of the pseudo-request that contains the newer fields.
 const FACTS: RequestKey = RequestKey(u128::MAX);
 
 /// Encodes the requests and the hash of a base.
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// A release before group version 2 writes the same list without the newer fields, or with those of another base.
+    /// A release before group version 2 writes the list without the newer fields, or with those of another base.
     #[test]
     fn lists_of_earlier_releases_are_read() {
         let mut of_old = Vec::new();

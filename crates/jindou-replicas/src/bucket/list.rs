@@ -7,15 +7,15 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-/// Number of next groups that are requested by name before the bucket is listed. One such request is faster than a
-/// listing.
+/// Number of groups after the last known one that are requested by name before the whole log is listed. Such a request
+/// is faster than a listing.
 const NEAR: usize = 2;
-/// The number of such requests in a directory.
+/// As [`NEAR`], for a bucket in a directory.
 const NEAR_IN_DIRECTORY: usize = 64;
 
 impl Bucket {
-    /// Names of the objects in a folder of the bucket that sort after `after`. Stops early and returns true if there
-    /// are more than `most`.
+    /// Metadata of the objects in a folder of the bucket whose names sort after `after`. Stops early and returns true
+    /// if there are more than `most`.
     pub(super) async fn names(
         &self,
         folder: &str,
@@ -30,7 +30,7 @@ impl Bucket {
         let (pages, mut page) = mpsc::channel(2);
         tokio::spawn(async move {
             let _permit = permit;
-            // A missing folder would otherwise be listed as empty.
+            // A missing directory would be listed as empty, so check its identity as well.
             let is_there = async || match anchor.clone() {
                 Some(anchor) => anchor.is_there().await,
                 None => Ok(()),
@@ -88,14 +88,14 @@ impl Bucket {
         Ok((names.collect(), more))
     }
 
-    /// Names in the log after a number, then those of bases. If there are very many groups, those contained in spans
-    /// are omitted. Without `all`, names after the first missing group may be omitted.
+    /// Names of groups after number `after`, then names of bases. If there are very many groups, those contained in
+    /// spans are omitted. Without `all`, names after the first missing group may be omitted.
     pub async fn list(&self, epoch: u64, after: u64, all: bool) -> Result<Listing, Failure> {
         let mut found = None;
         if !all && let Some(log) = self.near(epoch, after).await? {
             let bases = self.bases(epoch).await?;
-            // Trimming goes up to the second newest base. So if no base is after `after`, no later group was ever
-            // trimmed.
+            // Trimming goes up to the second newest base. So if no base is newer than `after`, no group after `after`
+            // was ever trimmed.
             if bases.iter().all(|base| *base <= after) {
                 found = Some((log, bases));
             }
@@ -119,8 +119,8 @@ impl Bucket {
         })
     }
 
-    /// The listing, plus existing groups after `after` that it lacks. Such groups can occur since a directory is not
-    /// read atomically while others add files.
+    /// Completes a listing by existing groups after `after` that it lacks. A listing may lack some because a directory
+    /// is not read atomically while other servers add files.
     async fn without_gaps(
         &self,
         epoch: u64,
@@ -140,12 +140,12 @@ impl Bucket {
         Ok(log)
     }
 
-    /// Requests the groups after a number by name, one by one. Returns `None` if there are many. Reading a whole
-    /// directory takes 150 ms if it has a day of one update per second; a listing of a bucket costs as much as twelve
-    /// such requests.
+    /// Requests the groups after a number by name, one by one. Returns `None` if there are many. In a directory this is
+    /// faster than reading all names, which takes 150 ms for a day of one update per second. In a bucket, a listing
+    /// costs as much as twelve such requests.
     ///
-    /// A group is created only after its predecessor, so after a missing group there is none, unless the missing one
-    /// was trimmed or lost. Lost groups show in listings of all names.
+    /// A group is created only after its predecessor. So after a missing group there are no further groups, unless the
+    /// missing one was trimmed or lost. Lost groups are found by listings of all names.
     async fn near(&self, epoch: u64, after: u64) -> Result<Option<Vec<Name>>, Failure> {
         let end = Instant::now() + self.0.limits.request;
         let permit = self.permit(Lane::List, end).await?;
@@ -156,8 +156,8 @@ impl Bucket {
             None => NEAR,
         };
         let request = async move {
-            // A network file system's client caches for a while that a name is missing. Opening the folder makes it ask
-            // the server whether the folder has changed.
+            // A network file system's client caches for a while that a name is missing. Opening the folder makes the
+            // client ask the file server whether the folder has changed.
             let open = move || match folder.map(std::fs::File::open) {
                 Some(Err(e)) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
                 Some(opened) => Ok(opened.ok()),
@@ -182,8 +182,8 @@ impl Bucket {
         Ok(self.within(end, permit, request).await?.0)
     }
 
-    /// Groups after a number. Includes spans if there are many groups or `all` is set, since a span may contain a lost
-    /// group.
+    /// Names of groups after a number. Spans are included if there are many groups or `all` is set, since a span may
+    /// contain a lost group.
     async fn log(&self, epoch: u64, after: u64, all: bool) -> Result<Vec<Name>, Failure> {
         let (mut log, more) = (self.parsed(epoch, "log", Some(Name::Group(after)), PAGE)).await?;
         let mut spans = Vec::new();
@@ -209,8 +209,8 @@ impl Bucket {
     }
 }
 
-/// Ranges of groups after `after` that these names lack, up to the last group that they have, as ascending first and
-/// last numbers.
+/// Ranges of groups after `after` that these names lack, up to the last group that they contain, as ascending pairs
+/// (first number, last number).
 pub(super) fn missing(after: u64, log: &[Name]) -> impl Iterator<Item = (u64, u64)> {
     let mut runs: Vec<(u64, u64)> = (log.iter())
         .filter_map(|name| match name {

@@ -1,9 +1,9 @@
 //! The bucket: an object store, or a directory, with a time limit for each request.
 //!
-//! Every request runs as a task with a permit of its lane, which it keeps until it has really ended. After the time
-//! limit its caller gets an unknown outcome while the task continues. The request may take effect late, which the
-//! machine allows for. So a bucket that hangs holds a bounded number of requests, however often they are retried. The
-//! object store must end each request eventually; the S3 client does so after about twice that time (`s3/client.rs`).
+//! Each request runs as a task that holds a permit of its [`Lane`] until the request has really ended. After the time
+//! limit the caller gets an unknown outcome, while the task continues; the machine allows for requests that take effect
+//! late. So a hanging bucket holds a bounded number of requests, however often they are retried. The object store must
+//! end each request eventually; the S3 client does so after about twice the time limit (`s3/client.rs`).
 
 mod anchor;
 mod bases;
@@ -48,13 +48,13 @@ use tokio::time::{Instant, timeout_at};
 /// Limits of requests.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Time limit of a request without a body; of a listing, for each thousand names.
+    /// Time limit of a request without a body. For a listing: time limit per thousand names.
     pub request: Duration,
-    /// Bytes per second for which a body extends the time limit.
+    /// Assumed transfer rate in bytes per second, by which the time limit grows with the body's size.
     pub rate: u64,
-    /// Largest number of bytes of bodies that are read concurrently.
+    /// Limit for the total bytes of bodies that are read concurrently.
     pub bytes: usize,
-    /// Size of the largest object that is read.
+    /// Size in bytes of the largest object that is read.
     pub largest: u64,
 }
 
@@ -74,9 +74,9 @@ impl Default for Limits {
 pub enum Failure {
     /// The object does not exist.
     Missing,
-    /// An object that must exist is missing or damaged; the text names it. Retries do not help.
+    /// An object that must exist is missing or damaged; the text names it. Retrying does not help.
     Lost(String),
-    /// The bucket denies the request or does not support it.
+    /// The bucket denies the request or does not support it, with the reason.
     Refused(String),
     /// Unknown outcome: the request may or may not have been executed. The text has the reason.
     Unknown(String),
@@ -99,14 +99,15 @@ impl std::error::Error for Failure {}
 pub enum Put {
     /// This request created the object.
     Created,
-    /// The object exists, which was verified; possibly because of an earlier attempt.
+    /// The object exists, possibly because of an earlier attempt. This was verified by reading its metadata.
     Exists,
-    /// Any other outcome.
+    /// The put failed, or its outcome is unknown.
     Failed(Failure),
 }
 
 impl Put {
-    /// The outcome for the machine. A denied put counts as unknown, since an earlier attempt may have been executed.
+    /// The outcome as the machine needs it. A denied put counts as unknown, since an earlier attempt may have been
+    /// executed.
     pub fn result(&self) -> PutResult {
         match self {
             Self::Created => PutResult::Created,
@@ -123,20 +124,20 @@ pub struct Bucket(Arc<Inner>);
 struct Inner {
     store: Arc<dyn ObjectStore>,
     prefix: Key,
-    /// The folder, if it is a directory.
+    /// The directory, if the bucket is one.
     anchor: Option<Arc<Anchor>>,
     limits: Limits,
     lanes: [Arc<Semaphore>; 4],
     bytes: Arc<Semaphore>,
 }
 
-/// Classes of requests that do not wait for each other.
+/// Classes of requests, each with a limit of its own, so that one class does not wait for another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lane {
     Put,
     List,
     Get,
-    /// Bases, spans and trims.
+    /// Bases, spans and deletions.
     Bulk,
 }
 
@@ -147,18 +148,18 @@ impl std::fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    /// A bucket of the objects whose names begin with `prefix` and a slash.
+    /// A bucket that consists of the objects whose names begin with `prefix` and a slash.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str, limits: Limits) -> Self {
         Self::of(store, prefix, None, limits)
     }
 
     /// A bucket in a directory, which is created if it is missing. Files and their folders are synced before a put
-    /// succeeds. Empty folders in it are removed and created again; the directory itself is never created again.
+    /// succeeds. Empty subfolders are removed and created again; the directory itself is created only by this call.
     ///
     /// # Errors
     /// If it cannot be created or opened.
     pub fn directory(path: &Path, limits: Limits) -> std::io::Result<Self> {
-        // Servers that start together may both create it.
+        // Another server may create the directory at the same time.
         if !path.is_dir()
             && let Err(e) = jindou_model::private::create_folder(path)
             && !path.is_dir()
@@ -169,13 +170,14 @@ impl Bucket {
         Ok(Self::over_folder(store, path, limits))
     }
 
-    /// A directory accessed through the caller's object store, such as one that counts requests or injects failures.
+    /// A directory accessed through the caller's object store, for example one that counts requests or injects
+    /// failures.
     pub fn over_folder(store: Arc<dyn ObjectStore>, folder: &Path, limits: Limits) -> Self {
         Self::of(store, "", Some(folder.to_owned()), limits)
     }
 
-    /// The same bucket accessed through the caller's object store, such as one that counts requests or injects
-    /// failures.
+    /// The same bucket accessed through the caller's wrapper of the object store, for example one that counts requests
+    /// or injects failures.
     #[must_use]
     pub fn behind(&self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         let store = wrap(self.0.store.clone());
@@ -201,18 +203,18 @@ impl Bucket {
             anchor: folder.as_deref().map(Anchor::new),
             bytes: lane(limits.bytes.div_ceil(KIB).clamp(1, u32::MAX as usize)),
             limits,
-            // Concurrent requests of the machine, plus earlier ones that hang.
+            // Enough for the concurrent requests of the machine and some earlier ones that hang.
             lanes: [lane(8), lane(4), lane(16), lane(8)],
         }))
     }
 
-    /// The folder, if it is a directory.
+    /// The directory, if the bucket is one.
     fn folder(&self) -> Option<&Path> {
         self.0.anchor.as_ref().map(|anchor| anchor.folder())
     }
 
-    /// Time between two writes of an entry in `servers/` that only name a newer group. Shorter in a directory, where
-    /// they cost nothing.
+    /// Minimum interval between two writes of an entry in `servers/` that only update its newest group. Shorter in a
+    /// directory, where writes cost nothing.
     pub(crate) fn note_every(&self) -> Duration {
         match self.folder() {
             Some(_) => Duration::from_secs(5),
@@ -220,7 +222,7 @@ impl Bucket {
         }
     }
 
-    /// Time between two listings of all groups.
+    /// Interval between two listings of all groups.
     pub(crate) fn audit_every(&self, at_most: Duration) -> Duration {
         match self.folder() {
             Some(_) => at_most.min(Duration::from_secs(60)),
@@ -229,11 +231,11 @@ impl Bucket {
     }
 
     fn key(&self, name: &str) -> Key {
-        // A name's parts become the key's.
+        // Join part by part, so that the slashes in a name separate parts of the key.
         (name.split('/')).fold(self.0.prefix.clone(), |key, part| key.join(part))
     }
 
-    /// The object name for a key of the object store.
+    /// Converts a key of the object store to an object name; `None` if the key is outside of this bucket.
     fn name(&self, key: &Key) -> Option<String> {
         let parts: Vec<_> = key.prefix_match(&self.0.prefix)?.collect();
         let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
@@ -255,7 +257,7 @@ impl Bucket {
         }
     }
 
-    /// Runs a request with its permit, and returns the permit if the request ended in time.
+    /// Runs a request as a task that holds the permit. Returns the permit with the result if the request ends in time.
     async fn within<T: Send + 'static, P: Send + 'static>(
         &self,
         end: Instant,
@@ -267,7 +269,8 @@ impl Bucket {
             let Some(anchor) = anchor else {
                 return request.await;
             };
-            // Checked afterwards as well: a request executed in another directory does not count.
+            // The directory's identity is checked before and after the request: a request that was executed in another
+            // directory does not count.
             anchor.clone().is_there().await?;
             let done = request.await;
             anchor.is_there().await?;
@@ -283,7 +286,7 @@ impl Bucket {
         }
     }
 
-    /// Creates an object.
+    /// Creates an object with a create-only put.
     pub async fn create(&self, name: &str, bytes: Bytes) -> Put {
         self.create_in(Lane::Put, name, bytes).await
     }
@@ -299,7 +302,8 @@ impl Bucket {
             let options = PutOptions::from(PutMode::Create);
             match store.put_opts(&key, PutPayload::from(bytes), options).await {
                 Ok(_) => Ok(true),
-                // `object_store` returns this for 409 as well, after which the object need not exist.
+                // `object_store` returns these errors also for status 409, after which the object may not exist. So
+                // check.
                 Err(
                     object_store::Error::AlreadyExists { .. }
                     | object_store::Error::Precondition { .. },
@@ -309,7 +313,8 @@ impl Bucket {
         };
         match self.within(end, permit, request).await {
             Ok((true, _)) => Put::Created,
-            // An earlier attempt may have created the name and failed before syncing it.
+            // An earlier attempt may have created the name and failed before syncing it. So sync before reporting that
+            // it exists.
             Ok((false, permit)) => match self.sync(name, end, permit).await {
                 Ok(()) => Put::Exists,
                 Err(failure) => Put::Failed(failure),
@@ -319,7 +324,7 @@ impl Bucket {
         }
     }
 
-    /// Syncs a file in a directory, where a name can be read before it is durable.
+    /// Syncs a file in a directory, where an object can be read before it is durable.
     async fn sync(
         &self,
         name: &str,
@@ -344,7 +349,7 @@ impl Bucket {
         self.within(end, permit, sync).await.map(|_| ())
     }
 
-    /// Puts an object, replacing an existing one.
+    /// Puts an object, replacing any existing one.
     pub async fn replace(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
         let end = Instant::now() + self.time_for(bytes.len() as u64);
         let permit = self.permit(Lane::Put, end).await?;
@@ -402,7 +407,7 @@ impl Bucket {
         }
     }
 
-    /// Deletes groups and spans that end at or before this number, in ascending order, in batches of a thousand.
+    /// Deletes groups and spans that end at or before `number`, in ascending order, in batches of a thousand.
     pub async fn trim(&self, epoch: u64, number: u64) -> Result<(), Failure> {
         for folder in ["log", "span"] {
             let (mut names, _) = self.parsed(epoch, folder, None, usize::MAX).await?;
@@ -417,7 +422,7 @@ impl Bucket {
         self.remove_staged().await
     }
 
-    /// Deletes objects in this order, in batches of a thousand. Missing ones are ignored.
+    /// Deletes objects in the given order, in batches of a thousand. Missing objects are ignored.
     async fn delete(&self, names: &[String]) -> Result<(), Failure> {
         for names in names.chunks(PAGE) {
             let end = Instant::now() + self.0.limits.request * 10;
@@ -429,7 +434,7 @@ impl Bucket {
                 while let Some(result) = deleted.next().await {
                     match result {
                         Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                        // For batch deletions, S3 servers report missing objects only in the text.
+                        // In a batch deletion, some S3 servers report a missing object only in the error's text.
                         Err(e) if e.to_string().contains("NoSuchKey") => {}
                         Err(e) => return Err(e),
                     }
@@ -448,7 +453,7 @@ impl Bucket {
     }
 }
 
-/// Names per page of a listing, and per batch of a deletion.
+/// Number of names per page of a listing, and per batch of a deletion.
 const PAGE: usize = 1000;
 const KIB: usize = 1024;
 
@@ -472,7 +477,8 @@ fn failure(e: &object_store::Error) -> Failure {
         | E::NotSupported { .. }
         | E::NotImplemented { .. } => Failure::Refused(e.to_string()),
         _ => {
-            // For directories, `object_store` has no errors of its own for what the operating system denies.
+            // For directories, `object_store` wraps errors of the operating system, so look for their kind in the chain
+            // of causes.
             let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(e);
             while let Some(e) = cause {
                 if let Some(io) = e.downcast_ref::<std::io::Error>()

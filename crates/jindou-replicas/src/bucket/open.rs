@@ -1,4 +1,4 @@
-//! Parsing of a log's location.
+//! Opening a bucket from the text of a log's location.
 
 use super::{Bucket, Limits};
 use std::path::Path;
@@ -8,7 +8,7 @@ impl Bucket {
     /// Sends no request to an S3 server.
     ///
     /// # Errors
-    /// One sentence: the reason why there can be no log at this place.
+    /// A sentence with the reason why there can be no log at this location.
     pub fn open(place: &str, limits: Limits) -> Result<Self, String> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -16,10 +16,10 @@ impl Bucket {
         Self::open_with(place, variables, limits)
     }
 
-    /// As [`Self::open`], with these variables in place of the process's.
+    /// As [`Self::open`], with these variables instead of the process's environment.
     ///
     /// # Errors
-    /// One sentence: the reason why there can be no log at this place.
+    /// A sentence with the reason why there can be no log at this location.
     pub fn open_with(
         place: &str,
         variables: impl IntoIterator<Item = (String, String)>,

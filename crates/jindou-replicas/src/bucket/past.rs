@@ -1,4 +1,4 @@
-//! Reading a log without following it.
+//! Reading of a log without following it.
 
 use super::{Bucket, Failure, IDENTITY, Lane};
 use crate::machine::{Damage, Group, Name};
@@ -7,16 +7,16 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 use std::ops::RangeInclusive;
 use tokio::time::Instant;
 
-/// Objects that are read concurrently.
+/// Number of objects that are read concurrently.
 const AT_ONCE: usize = 8;
 
-/// Consecutive groups, and a span that contains them.
+/// Consecutive groups that are read together, and a span that contains them, if any.
 struct Piece {
     numbers: RangeInclusive<u64>,
     span: Option<(u64, u64)>,
 }
 
-/// Divides a range of groups into pieces, in order. `spans` must ascend.
+/// Divides a range of groups into pieces, in order. `spans` must be ascending.
 fn pieces(numbers: RangeInclusive<u64>, spans: Vec<(u64, u64)>) -> impl Iterator<Item = Piece> {
     let (mut next, end) = (Some(*numbers.start()), *numbers.end());
     let mut spans = spans.into_iter().peekable();
@@ -45,12 +45,12 @@ pub(super) fn micros(meta: &ObjectMeta) -> u64 {
 }
 
 impl Bucket {
-    /// True for a place that can only be a log: one in S3, or a directory that contains a log.
+    /// True if `place` can only be a log: a location in S3, or a directory that contains a log.
     pub fn is_place(place: &str) -> bool {
         place.starts_with("s3://") || std::path::Path::new(place).join(IDENTITY).is_file()
     }
 
-    /// The time at which the log was created, as returned by [`Self::written`].
+    /// The time at which the log was created, as for [`Self::written`]; `None` if `log.json` is missing.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -83,7 +83,8 @@ impl Bucket {
     }
 
     /// Reads groups in order and passes each to `each`, with the time at which its object was written, or `None` if the
-    /// group comes from a span. Stops if `each` fails. `hash` is that of the group before the first one; 0 if unknown.
+    /// group was read from a span. Stops if `each` fails. `hash` is the hash of the group before the first one; 0 if
+    /// unknown.
     ///
     /// # Errors
     /// If the bucket fails, or a group is missing or damaged.
@@ -142,7 +143,7 @@ impl Bucket {
             let wanted = wanted.filter(|group| piece.numbers.contains(&group.number));
             return Ok(wanted.map(|group| (group, None)).collect());
         }
-        // The objects of a span's groups exist as well, unless they were trimmed or lost.
+        // Without a usable span, read the groups' own objects, which exist unless they were trimmed or lost.
         let mut groups = Vec::new();
         for number in piece.numbers {
             let name = Name::Group(number).text(epoch);
@@ -166,7 +167,7 @@ impl Bucket {
         Ok(groups)
     }
 
-    /// A group whose own object is missing or damaged.
+    /// Reads, from any span, a group whose own object is missing or damaged.
     async fn only_in_span(
         &self,
         epoch: u64,
@@ -206,7 +207,8 @@ mod tests {
             of(3, 12, &[(1, 5), (2, 7), (8, 8), (9, 40)]),
             [(3, 7, true), (8, 8, false), (9, 12, true)]
         );
-        // The last group of a span is read by itself if it is the only one needed, and so are groups between spans.
+        // A single group is read by itself: the last one of a span if it is the only one needed, and groups between
+        // spans.
         assert_eq!(
             of(5, 9, &[(1, 5), (7, 8)]),
             [(5, 5, false), (6, 6, false), (7, 8, true), (9, 9, false)]

@@ -1,19 +1,20 @@
-//! The check that the bucket creates a name only once.
+//! Check that the bucket implements create-only puts, which the protocol depends on.
 
 use super::{Bucket, Failure, Put};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Concurrent puts of one name.
+/// Number of concurrent puts of the same name.
 const AT_ONCE: u8 = 16;
-/// Attempts of each put until its outcome is known.
+/// Number of attempts of each put until its outcome is known.
 const ATTEMPTS: usize = 8;
 /// Delay between two attempts to reach the bucket.
 const BETWEEN: Duration = Duration::from_millis(50);
 
 impl Bucket {
-    /// Reads an object that does not exist, so that a problem such as missing credentials is reported once and early.
+    /// Reads an object that does not exist, so that a problem such as missing credentials is reported once, before the
+    /// puts.
     async fn reachable(&self, name: &str) -> Result<(), String> {
         for attempt in 1.. {
             match self.get(name).await {
@@ -31,7 +32,7 @@ impl Bucket {
     /// bucket that checks for the name before it creates the object.
     ///
     /// # Errors
-    /// One sentence: the reason why the bucket cannot hold a log.
+    /// A sentence with the reason why the bucket cannot contain a log.
     pub async fn probe(&self) -> Result<(), String> {
         let name = format!("probe/{:032x}", rand::random::<u128>());
         if self.folder().is_none() {
@@ -63,7 +64,7 @@ impl Bucket {
             }
         }
         let content = self.get(&name).await;
-        // A leftover object does no harm.
+        // Errors are ignored: a leftover object is harmless.
         let _ = self.delete(std::slice::from_ref(&name)).await;
         if winners.len() > 1 {
             return Err(format!(
@@ -75,7 +76,8 @@ impl Bucket {
             return Err(format!("the bucket cannot be written: {failure}"));
         }
         let is_as_said = |content: &[u8]| match winners.is_empty() {
-            // The answer to the put that created it was lost, or answers a repetition by the bucket's client: "exists".
+            // No put reported success: the response to the successful one was lost, and its retry found the object. Any
+            // content of the puts is right then.
             true => matches!(content, [number] if *number < AT_ONCE),
             false => content == winners,
         };

@@ -1,7 +1,7 @@
 //! The shards of a base, each uploaded by one of its holders.
 //!
-//! A shard's document is next to its parts, and names them. The base's document, which is created once all shards are
-//! there, has copies of the shards' documents.
+//! A shard's document is stored next to the shard's parts, and lists them. The base's document, which is created once
+//! all shards are uploaded, contains copies of the shards' documents.
 
 use super::bases::{BaseFiles, FileInBase, part_name};
 use super::{Bucket, Failure};
@@ -11,26 +11,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Interval at which the uploads of shards are looked for, and how often.
+/// Interval at which an upload checks for shards from other holders, and the number of checks.
 const SHARD_LOOK: Duration = Duration::from_secs(1);
 const SHARD_LOOKS: u32 = 60;
 
-/// The files of a shard in a base.
+/// A shard of a base, with its files.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShardInBase {
-    /// Its number.
+    /// Number of the shard.
     pub shard: u32,
-    /// Random number of the process that uploaded it.
+    /// Random number of the process that uploaded the shard.
     pub(super) start: u64,
-    /// Its files.
+    /// The shard's files.
     pub files: Vec<FileInBase>,
 }
 
-/// Largest number of files of a shard, so that names of parts differ.
+/// Largest number of files of a shard. Used to number the files of all shards, so that names of parts are unique.
 const SHARD_FILES: usize = 4096;
 
 impl ShardInBase {
-    /// Number of a file among those of all shards.
+    /// Number of a file among the files of all shards.
     pub(super) fn index(&self, file: usize) -> usize {
         (self.shard as usize + 1) * SHARD_FILES + file
     }
@@ -43,7 +43,7 @@ impl ShardInBase {
 }
 
 impl Bucket {
-    /// Uploads the files of one shard of a base, for the base's document.
+    /// Uploads the files of one shard of a base, and the shard's document.
     ///
     /// # Errors
     /// As [`Self::upload`].
@@ -73,7 +73,7 @@ impl Bucket {
         self.repeat(&name, Bytes::from(bytes)).await.map(|_| ())
     }
 
-    /// The shards of a base that were uploaded, in the order of their numbers.
+    /// The shards of a base that were uploaded so far, by ascending number.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -90,7 +90,7 @@ impl Bucket {
         let mut all: BTreeMap<u32, ShardInBase> = BTreeMap::new();
         for name in names.filter(is_shard) {
             let (bytes, _) = self.reread(&name).await?;
-            // One that is damaged is uploaded again under another name.
+            // A damaged document is ignored; its shard is uploaded again under another name.
             let read: Option<ShardInBase> = serde_json::from_slice(&bytes).ok();
             let read = read.filter(|s| ShardInBase::name(epoch, number, s.start, s.shard) == name);
             all.extend(read.map(|shard| (shard.shard, shard)));
@@ -98,7 +98,7 @@ impl Bucket {
         Ok(all.into_values().collect())
     }
 
-    /// Waits until this many shards of a base are uploaded.
+    /// Waits until `count` shards of a base are uploaded.
     pub(super) async fn all_shards(
         &self,
         epoch: u64,

@@ -1,4 +1,4 @@
-//! Temporary files left in a directory by processes that crashed.
+//! Removal of temporary files that crashed processes left in a directory.
 
 use super::{Bucket, Failure, Lane};
 use std::io;
@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// Age from which a temporary file counts as left by a crashed process.
+/// Minimum age at which a temporary file is assumed to be left by a crashed process.
 const LEFT: Duration = Duration::from_secs(24 * 3600);
-/// Folders of the log, and the levels of folders in them.
+/// Folders of the log, each with the number of levels of subfolders in it.
 const FOLDERS: [(&str, usize); 7] = [
     ("", 0),
     ("log", 0),
@@ -31,7 +31,8 @@ impl Bucket {
             let remove = move || {
                 let before = SystemTime::now().checked_sub(LEFT);
                 for (folder, levels) in FOLDERS {
-                    // A missing folder has none. A folder that cannot be read is reported by other operations.
+                    // A missing folder contains no temporary files. A folder that cannot be read is reported by other
+                    // operations.
                     let _ = remove_in(
                         &root.join(folder),
                         levels,
@@ -62,7 +63,7 @@ fn remove_in(folder: &Path, levels: usize, before: SystemTime) -> io::Result<()>
     Ok(())
 }
 
-/// True if a file's name ends with `#` and a number, which no object's name does.
+/// True for the name of a temporary file, which ends with `#` and a number. No object's name does.
 fn staged(name: &str) -> bool {
     let number = name.rsplit_once('#').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,39 +1,41 @@
-//! The objects of a log that exist, and those that should exist.
+//! The objects of a log that exist, compared with those that should exist.
 
 use super::list::missing;
 use super::{Bucket, Failure};
 use crate::machine::Name;
 
-/// The objects of a log after a number, compared with everything that names one.
+/// The objects of a log after a certain group, compared with all groups that other objects mention.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Survey {
-    /// Numbers of bases, in ascending order.
+    /// Numbers of the bases, ascending.
     pub bases: Vec<u64>,
-    /// The groups that exist, by themselves or in a span, as ascending ranges of first and last number.
+    /// The groups that exist, as objects or in spans, as ascending ranges (first number, last number).
     pub groups: Vec<(u64, u64)>,
-    /// The newest group that a group, a span, a base or an entry in `servers/` names.
+    /// Highest group number that a group, a span, a base or an entry in `servers/` mentions.
     pub newest: u64,
-    /// Servers, with the newest group that each knew when it wrote its entry.
+    /// Names of servers, each with the newest group that the server knew when it wrote its entry.
     pub servers: Vec<(String, u64)>,
-    /// Servers whose entries name an implausibly large number.
+    /// Servers whose entries mention an implausibly large number, with that number.
     pub incredible: Vec<(String, u64)>,
-    /// The missing groups up to the newest one, as ascending ranges of first and last number; only the first ranges if
+    /// The missing groups up to `newest`, as ascending ranges (first number, last number). Only the first ranges if
     /// there are very many.
     pub missing: Vec<(u64, u64)>,
 }
 
-/// Largest plausible number of lost groups after the newest existing one: two months of 1000 groups per second.
+/// Largest plausible number of lost groups after the newest existing group: two months of 1000 groups per second.
 const MOST_LOST: u64 = 1 << 32;
-/// Largest number of ranges of missing groups.
+/// Largest number of ranges of missing groups that are reported.
 const MOST: usize = 1000;
 
 impl Bucket {
-    /// Lists a log. Groups up to `after` may be missing, since a base contains them.
+    /// Compares a log's objects with the groups that should exist. Groups up to `after` may be missing, since a base
+    /// contains them.
     ///
     /// # Errors
     /// If the bucket fails.
     pub async fn survey(&self, epoch: u64, after: u64) -> Result<Survey, Failure> {
-        // Names are collected before the listing: objects written later may name groups created after the listing.
+        // Read these before the log is listed: objects written later may mention groups that were created after the
+        // listing.
         let known_bases = self.bases(epoch).await?;
         let entries = self
             .all_servers()
@@ -73,7 +75,7 @@ impl Bucket {
         let known = servers.iter().map(|(_, newest)| *newest).max();
         let newest = there.max(known.unwrap_or(0));
         let mut log_and_end = log;
-        // An artificial name after the newest group makes groups missing before it show.
+        // Add an artificial name after the newest known group, so that missing groups before it are found.
         log_and_end.push(Name::Group(newest.saturating_add(1)));
         let missing: Vec<(u64, u64)> = missing(after, &log_and_end).take(MOST).collect();
         let mut groups = Vec::new();

@@ -1,4 +1,4 @@
-//! Results of background work.
+//! Results of the driver's background tasks.
 
 use super::{Driver, REFRESH, REFRESH_AGAIN, Stopped};
 use crate::application::{Application, Evaluated, Report};
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The result of background work.
+/// The result of a background task.
 pub(crate) enum Done<S> {
     Event(Event),
     /// An event for the machine after a failed request, with the request's purpose and the failure.
@@ -20,7 +20,7 @@ pub(crate) enum Done<S> {
     /// A failure that is only reported.
     Report(Report),
     Evaluated(u64, Evaluated<S>),
-    /// Groups were applied; the number of the group to publish next, if any.
+    /// Groups were applied. Contains the number of the group to publish next, if any.
     Laid(Laid<S>, Option<u64>),
     Downloaded(Base, S),
     Uploaded(u64),
@@ -34,7 +34,7 @@ pub(crate) enum Done<S> {
     ),
     OverSaved(std::io::Result<Vec<S>>),
     Servers(Result<Vec<ServerEntry>, Failure>),
-    /// The write of the entry in `servers/` has ended, successfully or not.
+    /// The write of this server's entry in `servers/` has ended, successfully or not.
     Noted,
 }
 
@@ -113,7 +113,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Done::Noted => self.noting = false,
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
-                // Other servers consider this one gone if its entry gets too old.
+                // Retry soon: other servers consider this one gone if its entry gets too old.
                 let again = clock::now().after(self.refresh_pause);
                 self.next_refresh = self.next_refresh.min(again);
                 self.refresh_pause = (self.refresh_pause * 2).min(REFRESH_AGAIN);
@@ -123,14 +123,15 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Reports that the bucket is back once each kind of request that failed has succeeded again.
+    /// Reports that the bucket is available again once each kind of request that failed has succeeded.
     fn succeeded(&mut self, what: &'static str) {
         if self.failing.is_empty() {
             return;
         }
         self.failing.remove(what);
         if what == "listing" {
-            // Such requests may never be needed again.
+            // Further requests of these kinds may never be needed, so a successful listing counts as success for them
+            // as well.
             self.failing.remove("reading a group");
             self.failing.remove("downloading a base");
         }

@@ -6,25 +6,25 @@ use crate::machine::settings::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A store after a certain group, as it is on disk or in the bucket.
+/// The state of a store after a certain group, on disk or in the bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Base {
-    /// The last group that it contains.
+    /// Number of the last group that the base contains.
     pub number: u64,
-    /// [`Group::hash`] of that group; 0 if it is unknown or there is no group.
+    /// [`Group::hash`] of the last group; 0 if that is unknown or there is no group.
     pub hash: u64,
-    /// The remembered requests, for deduplication.
+    /// The remembered request keys, for deduplication.
     pub keys: Vec<KnownKey>,
 }
 
-/// A request that was executed.
+/// A request that was executed and is remembered for deduplication.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownKey {
     /// Identity of the request.
     pub key: RequestKey,
     /// The request's fingerprint; 0 if unknown.
     pub fingerprint: u64,
-    /// The group that contains its transaction.
+    /// Number of the group that contains the request's transaction.
     pub number: u64,
     /// The answer to the request.
     pub report: Blob,
@@ -35,25 +35,25 @@ pub struct KnownKey {
 pub enum Event {
     /// The local store was opened; `None` if the folder is empty. Always the first event, and only once.
     Opened(Option<Base>),
-    /// The newest complete base of the bucket has replaced the local store; `None` if it could not be fetched.
+    /// The newest complete base in the bucket has replaced the local store; `None` if no base could be downloaded.
     Downloaded(Option<Base>),
-    /// None of the bases that could replace the local store is complete. Listings omit them from now on.
+    /// None of the bases that could replace the local store is complete. Later listings omit these bases.
     NoBase,
     /// The servers in the bucket's list, which may include this one.
     Peers(Vec<ServerName>),
     /// The newest group version that every server in the bucket's list can read. Newer versions are not written.
     Format(u32),
-    /// The newest group that an entry in `servers/` names.
+    /// Highest group number that an entry in `servers/` mentions.
     Known(u64),
     /// A client's update. A second update with the same key gets the outcome of the first.
     Update(Request, Blob),
     /// The evaluation with this ticket has finished.
     Evaluated(u64, Evaluation),
-    /// A client's query, with the number that the driver gave it.
+    /// A client's query, with the driver's number for it.
     Read(u64, Consistency),
     /// The outcome of a group's put: the group's number, the attempt, and the result.
     Put(u64, u32, PutResult),
-    /// The outcome of a listing; `None` if it failed.
+    /// The outcome of the listing with this number; `None` if it failed.
     Listed(u64, Option<Listing>),
     /// The outcome of a fetch.
     Fetched(Fetch, Fetched),
@@ -61,9 +61,9 @@ pub enum Event {
     Received(ServerName, Message),
     /// The connection to another server was closed.
     Disconnected(ServerName),
-    /// The local store was merged into a base that ends with this group.
+    /// The local store was merged into a base whose last group is this one.
     Merged(u64),
-    /// A base that ends with this group is in the bucket.
+    /// The bucket contains a base whose last group is this one.
     Uploaded(u64),
     /// The operator stops this server.
     Drain,
@@ -74,27 +74,29 @@ pub enum Event {
 /// The result of evaluating an update on the speculative state (the head).
 #[derive(Clone, Debug)]
 pub enum Evaluation {
-    /// The changes, possibly none, and the answer. The driver has applied the changes to its head.
+    /// The update was evaluated. The driver has applied its changes, possibly none, to the head.
     Record {
-        /// The changes, encoded.
+        /// The encoded changes.
         bytes: Blob,
         /// The answer to the client.
         report: Blob,
     },
-    /// Rejected for a reason that does not depend on the data, such as its syntax. Changes nothing.
+    /// The update was rejected for a reason that does not depend on the data, such as a syntax error. It changes
+    /// nothing.
     Refused(Blob),
 }
 
 /// Freshness that a query requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Consistency {
-    /// Sees all updates acknowledged by a writer that is connected to this server; otherwise data of bounded staleness.
+    /// Sees all updates acknowledged by a writer that is connected to this server. Other data may be stale by at most
+    /// `max_staleness`.
     Default,
-    /// As `Default`, and at least the snapshot with this number.
+    /// Like `Default`, and at least the snapshot with this number.
     AtLeast(u64),
     /// Linearizable.
     Strict,
-    /// The published snapshot, of any age.
+    /// The published snapshot, however old it is.
     Any,
 }
 
@@ -109,7 +111,7 @@ pub enum PutResult {
     Unknown,
 }
 
-/// Names in the bucket. The log was listed first, then the bases.
+/// Names of objects in the bucket. The log was listed first, then the bases.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Listing {
     /// Names of the groups and spans that end after the requested number.
@@ -153,54 +155,54 @@ pub enum Fetched {
 pub enum Outcome {
     /// The update is durable.
     Done {
-        /// The group that contains its transaction.
+        /// Number of the group that contains the update's transaction.
         number: u64,
-        /// Fingerprint of the request that was executed, which may be a different one with the same key; 0 if unknown.
+        /// Fingerprint of the executed request, which may be another request with the same key; 0 if unknown.
         fingerprint: u64,
         /// The answer to the request.
         report: Blob,
     },
-    /// Not executed, for a reason that does not depend on the data.
+    /// The update was not executed, for a reason that does not depend on the data. Contains the encoded answer.
     Refused(Blob),
-    /// Not evaluated, since this group is missing from the log. If the request was sent before, that attempt may have
-    /// been executed.
+    /// The update was not evaluated, since the group with this number is missing from the log. If the request was sent
+    /// before, the earlier attempt may have been executed.
     Missing(u64),
-    /// Unknown whether the update was executed. The client can retry with the same key.
+    /// Unknown outcome: the update may or may not have been executed. The client can retry with the same key.
     Unknown,
 }
 
 /// Reason why a query is not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// The last validation against the bucket is older than allowed.
+    /// The latest freshness proof is older than allowed.
     Stale,
-    /// Groups that the query must see have not arrived.
+    /// Groups that the query must see have not been applied yet.
     Behind,
-    /// This group is missing from the log, or its object is damaged.
+    /// The group with this number is missing from the log, or its object is damaged.
     Missing(u64),
 }
 
-/// A gap in the log: groups that must be there and cannot be read.
+/// A gap in the log: groups that must exist and cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// The first missing group.
+    /// Number of the first missing group.
     pub first: u64,
-    /// The newest group that is known to have been in the log.
+    /// Number of the newest group that is known to have been in the log.
     pub newest: u64,
     /// True if this server has applied the first missing group.
     pub applied: bool,
-    /// The state of the first missing group's object.
+    /// State of the first missing group's object.
     pub object: LostObject,
 }
 
-/// The state of an object that is missing from the log.
+/// The state of a lost group's object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LostObject {
     /// The object does not exist.
     Missing,
-    /// The object is a different group: its hash is not the `previous` of the next one.
+    /// The object contains a different group: its hash is not the `previous` hash in the next group.
     Replaced,
-    /// The object's bytes are not a group of this log.
+    /// The object's bytes are not a valid group of this log.
     Damaged(crate::machine::group::Damage),
 }
 
@@ -210,7 +212,7 @@ impl Gap {
         self.object != LostObject::Missing
     }
 
-    /// One sentence for the operator. `epoch` is the log's id epoch.
+    /// A sentence for the operator. `epoch` is the log's id epoch.
     pub fn text(&self, epoch: u64) -> String {
         let name = Name::Group(self.first).text(epoch);
         let has = match self.newest > self.first {
@@ -236,7 +238,7 @@ impl Gap {
 }
 
 impl Problem {
-    /// One sentence for the operator. `epoch` is the log's id epoch.
+    /// A sentence for the operator. `epoch` is the log's id epoch.
     pub fn text(&self, epoch: u64) -> String {
         match self {
             Self::Damaged(fetch, damage) => format!("{}: {damage}", fetch.name().text(epoch)),
@@ -262,45 +264,46 @@ pub enum Problem {
 /// An output of the machine, executed by the driver. Actions on the store must be executed in order.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Evaluate the update on the head, then send [`Event::Evaluated`] with the ticket. One update is evaluated at a
+    /// Evaluate the update on the head, then send [`Event::Evaluated`] with the ticket. Updates are evaluated one at a
     /// time.
     Evaluate(u64, RequestKey, Blob),
-    /// Put a group, create-only. All attempts of a number have the same bytes. The group consists of the oldest records
-    /// evaluated on the head.
+    /// Put a group, create-only. All attempts for a number have the same bytes. The group contains the oldest evaluated
+    /// records.
     Put {
         /// The group.
         group: Arc<Group>,
-        /// Its bytes.
+        /// The encoded group.
         bytes: Blob,
-        /// Number of the attempt, repeated in the outcome.
+        /// Number of the attempt, which is returned with the outcome.
         attempt: u32,
     },
     /// Apply another server's group to the head, without publishing it.
     Lay(Arc<Group>),
-    /// Publish the snapshot after the group of this number, which was applied to the head.
+    /// Publish the snapshot after the group with this number, which has been applied to the head.
     Publish(u64),
     /// Roll the head back to the published snapshot.
     Fall,
-    /// List the log after this number, then the bases.
+    /// List the groups after `after`, then the bases.
     List {
-        /// Number of the listing, repeated in the outcome.
+        /// Number of the listing, which is returned with the outcome.
         look: u64,
-        /// The last known group.
+        /// The last group that is known already.
         after: u64,
         /// True if all names are needed; otherwise the names up to the first missing group are enough.
         all: bool,
     },
     /// Read an object.
     Fetch(Fetch),
-    /// Restore the object of this group, which this server has applied, or upload a base that contains the group.
+    /// Restore the object of this group, which this server has applied; or else upload a base that contains the group.
     WriteBack(u64),
-    /// Copy the groups from the first to the last number into a span. May fail.
+    /// Copy the groups from the first to the last number into a span. May fail without consequences.
     Span(u64, u64),
-    /// Upload the store after the base's last group, with the remembered requests.
+    /// Upload the store after the base's last group, with the remembered request keys.
     Upload(Base),
     /// Replace the local store by the newest base in the bucket.
     Download,
-    /// Delete the groups and spans that end at or before this number, in ascending order. May fail.
+    /// Delete the groups and spans that end at or before this number, in ascending order. May fail without
+    /// consequences.
     Trim(u64),
     /// Send a message if the server is connected.
     Send(ServerName, Message),
@@ -310,16 +313,16 @@ pub enum Action {
     Serve(u64),
     /// Refuse a query.
     Refuse(u64, Refusal),
-    /// Tell the operator.
+    /// Report a problem to the operator.
     Report(Problem),
 }
 
-/// A time of the receiver's clock that the sender has seen. It proves that the message was sent after that time.
+/// A time of the receiver's clock that the sender has received. It proves that the message was sent after that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Echo {
     /// Random number of the receiver's process.
     pub start: u64,
-    /// The receiver's clock at that time.
+    /// The echoed time.
     pub clock: Time,
 }
 
@@ -330,13 +333,13 @@ pub struct Beat {
     pub start: u64,
     /// The sender's clock.
     pub clock: Time,
-    /// The receiver's latest clock value that the sender has received.
+    /// The latest time of the receiver's clock that the sender has received; `None` before the first heartbeat.
     pub echo: Option<Echo>,
     /// The sender's newest committed group.
     pub committed: u64,
     /// The highest group number that the sender knows to exist.
     pub heard: u64,
-    /// Time since the sender last verified that no group after `committed` existed.
+    /// Time since the sender's latest proof that no group after `committed` existed; `None` without a proof.
     pub age: Option<Duration>,
     /// True if the sender is stopping.
     pub draining: bool,
@@ -347,17 +350,17 @@ pub struct Beat {
 pub enum Message {
     /// A heartbeat.
     Beat(Beat),
-    /// A group whose put has started.
+    /// A group whose put has started but not completed.
     Proposed(Arc<Group>),
-    /// The group with this number is committed; its writer, if the sender knows it.
+    /// The group with this number is committed. Contains its writer, if the sender knows it.
     Committed(u64, Option<Author>),
-    /// Acknowledges that the sender's future reads will see the group with this number.
+    /// Acknowledges that all future reads at the sender will see the group with this number.
     Heard(u64),
-    /// An update, forwarded to the writer.
+    /// An update that is forwarded to the writer, with an echo that proves its age.
     Forward(Request, Blob, Option<Echo>),
     /// The outcome of a forwarded update.
     Outcome(RequestKey, Outcome),
-    /// A forwarded update was rejected by a server that is not the writer. Has the sender's newest committed group, and
-    /// true if the sender is stopping.
+    /// A forwarded update was rejected by a server that is not the writer. Contains that server's newest committed
+    /// group, and true if that server is stopping.
     NotHere(RequestKey, u64, bool),
 }

@@ -1,14 +1,14 @@
-//! Gaps: groups that must be in the log and are missing.
+//! Gaps: groups that must be in the log and cannot be read.
 //!
-//! Trimming never removes a group after the newest base. So the log must have every group from there up to the newest
-//! one that any source names: a listing, a base, a span, another server, or an entry in `servers/`. A listing without
-//! one of these groups shows a gap. While there is a gap, this server neither evaluates nor puts updates, since its
-//! group would take the name of the lost one. If it has not applied the missing group, it also rejects queries that
-//! require freshness.
+//! Trimming never removes a group after the newest base. So the log must contain every group after that base up to the
+//! newest one that any source mentions: a listing, a base, a span, another server, or an entry in `servers/`. A listing
+//! that lacks one of these groups shows a gap. While there is a gap, this server neither evaluates nor puts updates,
+//! since its group would get the name of the lost one. If this server has not applied the missing group, it also
+//! rejects queries that require freshness.
 //!
-//! A server that follows this log and has applied the missing group writes it back. A server that was started with data
-//! which the log does not have does not write back, since the bucket may hold another copy of the log; its operator
-//! decides.
+//! A server that follows this log and has applied the missing group writes the group back. A server that was started
+//! with data that the log does not contain does not write back, since the bucket may hold another copy of the log; its
+//! operator decides.
 
 use super::log::FETCH_AGAIN;
 use super::{Machine, Phase, PutState, Writing, planted};
@@ -20,9 +20,9 @@ use crate::machine::names::Name;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
     pub begun: crate::machine::settings::Time,
-    /// The listing has the names after this number.
+    /// The listing starts after this group number.
     pub after: u64,
-    /// True if all of these names were requested.
+    /// True if all names after `after` were requested.
     pub all: bool,
     /// The newest group known to exist when the listing started.
     pub known: u64,
@@ -31,7 +31,7 @@ pub(super) struct Asked {
 /// Largest number of missing groups that are written back after one listing.
 const AT_ONCE: usize = 64;
 
-/// Ranges of groups that the log or a base contains, as first and last number.
+/// Ranges of groups that the log or a base contains, as (first number, last number).
 struct Coverage(Vec<(u64, u64)>);
 
 impl Coverage {
@@ -55,7 +55,7 @@ impl Coverage {
 }
 
 impl Machine {
-    /// The gap that the last listing showed.
+    /// The gap that the last listing or read showed, if any.
     pub fn gap(&self) -> Option<Gap> {
         self.gap
     }
@@ -70,8 +70,8 @@ impl Machine {
         (self.gap).is_some_and(|gap| !gap.applied || gap.is_of_content() || !self.rooted)
     }
 
-    /// The number after which the next listing starts, and true if it must return all names. The listing includes the
-    /// newest applied group if that cannot have been trimmed, so that its loss is noticed.
+    /// The group number after which the next listing starts, and true if the listing must return all names. The newest
+    /// applied group is included if it cannot have been trimmed, so that its loss is noticed.
     pub(super) fn listing_range(&self) -> (u64, bool) {
         let base = self.bases.newest.unwrap_or(0);
         let near = match base < self.committed {
@@ -87,9 +87,9 @@ impl Machine {
         }
     }
 
-    /// Compares a listing with the groups that the log must have. Returns the newest group that the log has or had.
-    /// Returns `None` if the store is being replaced by a base because the base has groups that are no longer in the
-    /// log.
+    /// Compares a listing with the groups that the log must contain. Returns the newest group that the log contains or
+    /// contained; `None` if the store is being replaced by a base, because the base includes groups that are no longer
+    /// in the log.
     pub(super) fn check_listing(&mut self, asked: Asked, names: &[Name]) -> Option<u64> {
         let mut groups = Coverage(Vec::with_capacity(names.len()));
         for name in names {
@@ -115,7 +115,7 @@ impl Machine {
         let known = tail.max(asked.known).max(base);
         self.hear(known);
         let end = groups.end(asked.after);
-        // A base that was uploaded after the groups were listed may have groups that are not among them.
+        // The base may have been uploaded after the groups were listed, and may include groups that the listing lacks.
         let in_base = end.max(self.committed) < base && end < tail.max(asked.known);
         if !self.rooted && asked.after < self.started_at && groups.has(self.started_at) {
             self.rooted = true;
@@ -152,7 +152,7 @@ impl Machine {
         Some(known)
     }
 
-    /// True if the groups that this server has applied are known to be those of this log.
+    /// True if the groups that this server has applied are known to belong to this log.
     pub fn may_write_back(&self) -> bool {
         let other = self
             .gap
@@ -184,8 +184,8 @@ impl Machine {
             .is_none_or(|previous| previous == 0 || hash == 0 || previous == hash)
     }
 
-    /// True if the following group names `hash`, the hash of the candidate for the next group, as its predecessor, or
-    /// if the log has no following group. `None` while that is unknown.
+    /// True if the log's group after the next one names `hash` as its predecessor, or if there is no such group. `hash`
+    /// is the hash of the candidate for the next group. `None` while this is unknown.
     pub(super) fn is_continued(&self, hash: u64) -> Option<bool> {
         let next = self.next();
         if planted!(self, WriterTrustsGap) {
@@ -199,7 +199,7 @@ impl Machine {
         Some(previous.is_none_or(|previous| previous == 0 || previous == hash))
     }
 
-    /// Records that the log's group of this number is not the predecessor that the following group names.
+    /// Records a gap: the group after `number` names another predecessor than the log's group `number`.
     pub(super) fn replaced(&mut self, number: u64) {
         self.set_gap(Some(Gap {
             first: number,
@@ -207,12 +207,13 @@ impl Machine {
             applied: number <= self.committed,
             object: LostObject::Replaced,
         }));
-        // It is unknown which of the two objects is wrong. A span still has the groups as their writers applied them.
+        // It is unknown which of the two objects is wrong. A span contains the groups as their writers applied them.
         for number in [number, number.saturating_add(1)] {
             self.fetched.remove(&number);
             self.absent.insert(number);
         }
-        // The object may be this server's own, put under a name that was free again; then the other one may be right.
+        // Object `number` may be this server's own put, created under a name that was free again because the group had
+        // been lost or trimmed. So check whether another object has the name.
         if let Writing::Put(put) = &self.writing
             && matches!(put.state, PutState::Unproven(_))
         {
@@ -221,10 +222,10 @@ impl Machine {
         self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
     }
 
-    /// Records that the object of a group that was not applied yet is damaged. A span may have a copy of the group.
+    /// Records that the object of an unapplied group is damaged. A span may contain a copy of the group.
     pub(super) fn damaged(&mut self, number: u64, damage: Damage) {
         self.absent.insert(number);
-        // Only the first of several gaps is kept.
+        // Of several gaps, only the first is recorded.
         if self.gap.is_none_or(|gap| gap.first >= number) {
             self.set_gap(Some(Gap {
                 first: number,
@@ -236,7 +237,7 @@ impl Machine {
         self.want_look();
     }
 
-    /// Compares the last group that this process started with to the log's group of the same number.
+    /// Compares the last group that this process started with to the log's group with the same number.
     pub(super) fn compare_start(&mut self, groups: &[Group]) {
         let own = self.hashes.get(self.started_at);
         let there = groups.iter().find(|group| group.number == self.started_at);
@@ -261,7 +262,7 @@ impl Machine {
         }
     }
 
-    /// True if the next audit is due and needs a listing.
+    /// True if an audit is due: a listing of all groups after the newest base, which finds gaps.
     pub(super) fn audit_is_due(&self) -> bool {
         self.phase == Phase::Following && (self.gap.is_some() || self.now >= self.next_audit)
     }

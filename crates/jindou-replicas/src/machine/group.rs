@@ -1,4 +1,4 @@
-//! Groups of transactions, and their bytes.
+//! Groups of transactions, and their encoding.
 
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -8,7 +8,7 @@ pub type Blob = Arc<[u8]>;
 /// Name of a server, chosen by its operator.
 pub type ServerName = Arc<str>;
 
-/// A request's identity: a hash of the client's key and principal, or a random number if the client sent no key.
+/// Identity of a request: a hash of the client's key and principal, or a random number if the client sent no key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestKey(pub u128);
 
@@ -30,7 +30,7 @@ impl From<RequestKey> for Request {
     }
 }
 
-/// One run of a server's process. It proposes at most one group for each number.
+/// One run of a server's process. A process puts at most one group for each number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Author {
     /// The server's name.
@@ -42,18 +42,18 @@ pub struct Author {
 /// A transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// The request that this transaction executes.
+    /// Key of the request whose transaction this is.
     pub key: RequestKey,
     /// The request's fingerprint; 0 if unknown, as in all groups of version 1.
     pub fingerprint: u64,
-    /// The answer to the request, also sent to retries.
+    /// The answer to the request, which is also sent to retries of the request.
     pub report: Blob,
     /// The encoded changes, which this crate does not interpret.
     pub bytes: Blob,
 }
 
 impl Record {
-    /// Number of bytes that it takes in a group.
+    /// Number of bytes that the record takes in an encoded group.
     pub(crate) fn size(&self) -> usize {
         32 + self.report.len() + self.bytes.len()
     }
@@ -62,12 +62,12 @@ impl Record {
 /// Transactions that become durable and visible together (group commit).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// Number of the group, from 1, and of the snapshot after it.
+    /// Number of the group, counted from 1, and of the snapshot after it.
     pub number: u64,
-    /// The server process that wrote it.
+    /// The server process that wrote the group.
     pub author: Author,
-    /// [`Group::hash`] of the preceding group; 0 for the first group, and if the writer did not know it. `None` in
-    /// groups of version 1, which lack it.
+    /// [`Group::hash`] of the preceding group; 0 for the first group, or if the writer did not know the hash. `None` in
+    /// groups of version 1, whose format lacks this field.
     pub previous: Option<u64>,
     /// The transactions in order.
     pub records: Vec<Record>,
@@ -149,7 +149,7 @@ impl Group {
         }
     }
 
-    /// Passes the bytes before the checksum to `out`, part by part.
+    /// Passes the encoded bytes without the checksum to `out`, part by part.
     fn encode(&self, epoch: u64, mut out: impl FnMut(&[u8])) -> Result<(), Damage> {
         let size = |bytes: usize| match u32::try_from(bytes) {
             Ok(size) => Ok(size.to_le_bytes()),
@@ -181,7 +181,7 @@ impl Group {
     /// Decodes an object of the log.
     ///
     /// # Errors
-    /// The first reason why the bytes are not a group of this epoch's log.
+    /// The first reason why the bytes are not a valid group of the log with this id epoch.
     pub fn read(epoch: u64, bytes: &[u8]) -> Result<Self, Damage> {
         let mut rest = Bytes(bytes);
         if rest.take(8)? != MAGIC {
@@ -208,7 +208,7 @@ impl Group {
         };
         let name = rest.part()?;
         let server = std::str::from_utf8(name).map_err(|_| Damage::Name)?.into();
-        // The count is limited by the bytes that follow before anything is allocated for it.
+        // The count may be damaged, so the remaining bytes limit the allocation.
         let mut records = Vec::with_capacity((count as usize).min(rest.0.len() / 24));
         for _ in 0..count {
             let key = RequestKey(u128::from_le_bytes(rest.array()?));
@@ -248,7 +248,7 @@ pub fn write_span(groups: &[Blob]) -> Blob {
 /// Decodes a span.
 ///
 /// # Errors
-/// The first reason why the bytes are not groups of this epoch's log.
+/// The first reason why the bytes are not valid groups of the log with this id epoch.
 pub fn read_span(epoch: u64, bytes: &[u8]) -> Result<Vec<Group>, Damage> {
     let mut rest = Bytes(bytes);
     if rest.take(8)? != SPAN {
@@ -262,7 +262,7 @@ pub fn read_span(epoch: u64, bytes: &[u8]) -> Result<Vec<Group>, Damage> {
     Ok(groups)
 }
 
-/// Bytes that were not decoded yet.
+/// Reader of the bytes that are not decoded yet.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn sums_that_fit_do_not_make_lengths_fit() {
-        // A count and a length of 2^32 - 1, with a right checksum.
+        // A count and a length of 2^32 - 1, with a valid checksum.
         for (version, at) in [(1, 12), (1, 40), (2, 12), (2, 48)] {
             let mut bytes = example(version).write(5).unwrap().to_vec();
             bytes[at..at + 4].fill(0xff);

@@ -15,7 +15,7 @@ pub(super) struct Known {
     pub report: Blob,
 }
 
-/// The requests executed in the last minutes, for deduplication.
+/// Requests executed in the last minutes, remembered for deduplication.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     known: BTreeMap<RequestKey, Known>,
@@ -27,8 +27,8 @@ impl Keys {
         self.known.get(&key)
     }
 
-    /// Remembers a request. The time counts from now, not from its execution, so a server that catches up or starts
-    /// from a base forgets it later than the others.
+    /// Remembers a request. Its age counts from this call, not from its execution, so a server that catches up or
+    /// starts from a base forgets the request later than the others.
     pub fn learn(&mut self, known: KnownKey, now: Time) {
         let KnownKey {
             key,
@@ -46,7 +46,7 @@ impl Keys {
         }
     }
 
-    /// Forgets requests older than `keys_for` plus a quarter, which allows for clocks of different speed.
+    /// Forgets requests older than `keys_for` plus a quarter, which allows for clocks that run at different speeds.
     pub fn forget(&mut self, now: Time, keys_for: Duration) {
         let limit = keys_for + keys_for / 4;
         while let Some((at, key)) = self.learned.front()
@@ -82,7 +82,7 @@ pub(super) struct Hashes {
 }
 
 impl Hashes {
-    /// Drops all hashes and continues after this group.
+    /// Drops all hashes and continues after the group `number` with this hash.
     pub fn restart(&mut self, number: u64, hash: u64) {
         self.last = number;
         self.hashes.clear();
@@ -98,7 +98,7 @@ impl Hashes {
         self.hashes.push_back(hash);
     }
 
-    /// The hash of a group; 0 if it is unknown.
+    /// The hash of a group; 0 if it is not remembered.
     pub fn get(&self, number: u64) -> u64 {
         let back = self.last.checked_sub(number).map(usize::try_from);
         let at = match back {
@@ -110,7 +110,8 @@ impl Hashes {
 }
 
 impl Machine {
-    /// The base after this group, with the requests that must be stored with it on disk and in the bucket.
+    /// Describes the base that ends with group `number`, with the request keys to store with it on disk and in the
+    /// bucket.
     pub fn base(&self, number: u64) -> Base {
         Base {
             number,
@@ -119,8 +120,8 @@ impl Machine {
         }
     }
 
-    /// True if this server uploads and trims: among the live servers that are not the writer, the first by name; or the
-    /// only server. It does no harm if two servers believe this.
+    /// True if this server should upload bases and trim: it is the first by name of the live servers without the
+    /// writer, or the only server. It is harmless if two servers believe this.
     fn is_keeper(&self) -> bool {
         let writer = self.author.as_ref().map(|a| &a.server);
         let mut living = (self.peers.iter())
@@ -142,7 +143,7 @@ impl Machine {
         }
     }
 
-    /// Remembers the current time with `committed`, for trimming.
+    /// Records the current time with `committed`, for trimming.
     pub(super) fn mark(&mut self) {
         let pause = self.settings.keep / MARKS;
         if (self.marks.back()).is_none_or(|(at, _)| self.now.since(*at) >= pause) {
@@ -150,9 +151,9 @@ impl Machine {
         }
     }
 
-    /// Trims groups that the second newest base contains and that this process has known for `keep`. The age is
-    /// measured by this process's clock only and never compared with the bucket's. The newest group is never trimmed,
-    /// since a later base exists.
+    /// Trims groups that the second newest base contains and that this process has known for at least `keep`. That age
+    /// is measured by this process's clock only, never compared with the bucket's. The newest group is never trimmed,
+    /// because the newest base is a later one than the second newest.
     pub(super) fn trim(&mut self) {
         let mut old = None;
         while let Some((at, number)) = self.marks.front().copied()
@@ -175,8 +176,8 @@ impl Machine {
         }
     }
 
-    /// Counts groups for the next span. When it is full, the writer of its last group writes it. Servers may start
-    /// counting at different groups, so spans can overlap.
+    /// Counts a group towards the next span. When the span is full, the writer of its last group writes the span.
+    /// Servers may start counting at different groups, so spans can overlap.
     pub(super) fn count_span(&mut self, group: &Group, own: bool) {
         self.span.1 += group.size();
         let first = self.span.0;
@@ -191,7 +192,7 @@ impl Machine {
     }
 }
 
-/// Number of `committed` values remembered within `keep`.
+/// Number of pairs (time, `committed`) that are remembered within `keep`.
 const MARKS: u32 = 32;
-/// Number of groups whose hashes are remembered; more than can be committed and not applied yet.
+/// Number of groups whose hashes are remembered: more than can be committed but not yet applied.
 const HASHES: usize = 1 << 16;

@@ -14,27 +14,27 @@ use std::time::Duration;
 
 /// Number of concurrent reads of objects.
 const FETCHES: usize = 8;
-/// First retry delay after a failed read, and after a failed listing.
+/// First delay after a failed read of an object, and after a failed listing. Repeated failures increase the delay.
 pub(super) const FETCH_AGAIN: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Largest group number that is accepted. No log reaches it, and arithmetic on it cannot overflow.
+/// Largest group number that is accepted. No log reaches this number, and arithmetic on it does not overflow.
 pub(super) const LAST: u64 = 1 << 62;
-/// Largest bytes and number of fetched groups that are not committed yet.
+/// Limits for fetched groups that are not committed yet: total bytes, and number of groups.
 const HELD: usize = 64 << 20;
 const HELD_GROUPS: usize = 4096;
-/// Largest number of freshness proofs that wait for groups to be applied.
+/// Largest number of freshness proofs that are kept until their groups are applied.
 const EVIDENCE: usize = 64;
 
-/// The group that may be committed next.
+/// The group that could be committed next.
 enum Candidate {
     None,
-    /// An object exists, but it may not be the first that was created under this name.
+    /// An object with the next number exists, but it may not be the first that was created under this name.
     Unsure,
     Certain(Arc<Group>),
 }
 
 impl Machine {
-    /// True if the bucket's response certainly concerns the first object created under a name after `committed`.
+    /// True if the bucket's response is certain to concern the first object created under a name after `committed`.
     fn counts(&self, answer: Answer) -> bool {
         let limit = self.settings.recent();
         self.settled.is_some_and(|at| answer.at.since(at) <= limit) || answer.looks < self.vouched
@@ -62,7 +62,7 @@ impl Machine {
                 self.replaced(self.committed);
                 return Ok(());
             }
-            // A peer that names the group's writer has verified the group.
+            // If a peer has confirmed this number with this group's writer, that peer has verified the group already.
             let confirmed = self.confirmed.get(&next);
             let checked = confirmed.map(|author| *author == group.author);
             match checked.or_else(|| self.is_continued(hash)) {
@@ -76,13 +76,13 @@ impl Machine {
         }
     }
 
-    /// The next group, and whether it is known to be in the log.
+    /// The next group, if it is available, and whether it is certain to be in the log.
     fn candidate(&mut self, next: u64) -> Candidate {
         let put = match &self.writing {
             Writing::Put(put) => Some((put.group.clone(), put.state)),
             Writing::Idle => None,
         };
-        // A peer that confirms this server's own group has verified it.
+        // If a peer has confirmed this server's own group, that peer has verified it.
         let own =
             (put.as_ref()).filter(|(group, _)| self.confirmed.get(&next) == Some(&group.author));
         let found = own
@@ -96,7 +96,7 @@ impl Machine {
         if let Some(from) = self.fetched.get(&next) {
             let answer = from.answer;
             match &put {
-                // The object read is this server's own group, so its put has succeeded.
+                // The object that was read is this server's own group, so the put has succeeded.
                 Some((group, _)) if from.group.author == group.author => {
                     self.fetched.remove(&next);
                     if !matches!(state, Some(PutState::Unproven(_))) {
@@ -120,7 +120,8 @@ impl Machine {
         }
     }
 
-    /// The group of this number, if another server has confirmed it and its writer has sent it.
+    /// The group with this number, if another server has confirmed that it is in the log, and the group's writer has
+    /// sent it.
     pub(super) fn confirmed_group(&self, number: u64) -> Option<&Arc<Group>> {
         let author = self.confirmed.get(&number)?;
         self.proposed
@@ -136,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// Starts a listing that is newer than the bucket's responses on the next group, unless one is running.
+    /// Starts a listing that is newer than the bucket's responses about the next group, unless one is running.
     fn look_after_answers(&mut self) {
         let of_put = match &self.writing {
             Writing::Put(put) => match put.state {
@@ -150,7 +151,7 @@ impl Machine {
             return;
         };
         let wanted = match self.look {
-            // A failed listing is retried after a pause.
+            // A failed listing is repeated after a delay.
             Look::Idle => self.looks <= answers || self.now.since(self.last_look) >= FETCH_AGAIN,
             Look::Sent(_) => self.looks <= answers,
             Look::Wanted | Look::SentAndWanted(_) => false,
@@ -184,7 +185,7 @@ impl Machine {
             }
             self.head = match self.pending.is_empty() {
                 true => Head::Published,
-                // Only with an injected fault.
+                // Reached only with an injected fault.
                 false => Head::Own,
             };
         }
@@ -228,14 +229,14 @@ impl Machine {
         Ok(())
     }
 
-    /// Rolls the head back to the published snapshot. Returns the updates that were evaluated on it and must be
+    /// Rolls the head back to the published snapshot. Returns the requests that were evaluated on the head and must be
     /// evaluated again.
     pub(super) fn fall_back(&mut self) -> Vec<RequestKey> {
         if self.head == Head::Published {
             return Vec::new();
         }
         if planted!(self, NotEvaluatedAgain) && !matches!(self.writing, Writing::Idle) {
-            // With this fault, evaluated records are kept and put under the next number.
+            // With the injected fault, evaluated records are kept and put under the next number.
             if let Writing::Put(put) = std::mem::replace(&mut self.writing, Writing::Idle) {
                 for record in put.group.records.iter().rev() {
                     self.pending.push_front((record.key, record.clone()));
@@ -257,7 +258,8 @@ impl Machine {
         keys
     }
 
-    /// Applies another server's proposal for the next number to the head, unless this server's updates are on it.
+    /// Applies another server's proposed group for the next number to the head, unless this server has evaluated
+    /// updates on the head.
     pub(super) fn lay_proposed(&mut self) {
         if self.head == Head::Published
             && let Some(group) = self.proposed.get(&self.next())
@@ -270,7 +272,7 @@ impl Machine {
         }
     }
 
-    /// Records that a group of this number exists.
+    /// Records that a group with this number exists.
     pub(super) fn hear(&mut self, number: u64) {
         if number <= LAST {
             self.heard = self.heard.max(number);
@@ -283,12 +285,12 @@ impl Machine {
             return;
         }
         self.hear(number);
-        // An earlier process of this server may have learned of later groups, and updates may have been acknowledged
-        // because of that.
+        // An earlier process of this server may have known of later groups than this process, and may have acknowledged
+        // updates because it knew of them. So proofs from before the start do not count.
         if at < self.began {
             return;
         }
-        // Proofs are kept in ascending order of time. An older proof for a later group adds nothing.
+        // Proofs are kept in ascending order of time. An older proof for a later group adds no information.
         if self.evidence.back().is_some_and(|(last, _)| *last >= at) {
             if number <= self.committed {
                 self.settled = self.settled.max(Some(at));
@@ -317,7 +319,7 @@ impl Machine {
         self.settled.max(self.evidence.back().map(|(at, _)| *at))
     }
 
-    /// Requests a listing: it starts now, or after the running one, or after the pause that follows a failure.
+    /// Requests a listing. The listing starts now, or after the running one, or after the delay that follows a failure.
     pub(super) fn want_look(&mut self) {
         self.look = match self.look {
             Look::Idle | Look::Wanted if !self.look_pause.is_over(self.now) => Look::Wanted,
@@ -424,7 +426,7 @@ impl Machine {
         }
     }
 
-    /// Fetches the missing groups from the bucket.
+    /// Fetches groups after `committed` from the bucket.
     pub(super) fn fetch(&mut self) {
         if !self.fetch_pause.is_over(self.now) {
             return;
@@ -436,7 +438,8 @@ impl Machine {
         };
         let held: usize = self.fetched.values().map(|from| from.group.size()).sum();
         let mut number = self.next();
-        // A group can only be committed once its successor was fetched, so at least two are needed, however large.
+        // A group can be committed only once its successor was fetched, so at least two groups must be fetched, however
+        // large.
         let last = match held > HELD || self.fetched.len() > HELD_GROUPS {
             true => number.saturating_add(1),
             false => u64::MAX - 1,
@@ -487,7 +490,8 @@ impl Machine {
                 self.fetch_pause.begin(self.now, FETCH_AGAIN);
                 if number > self.committed {
                     self.absent.insert(number);
-                    // The group existed, so it was trimmed or lost.
+                    // The group is known to exist, so its object was trimmed or lost. From now on, responses must be
+                    // validated by a new listing.
                     self.settled = None;
                     self.want_look();
                 }
@@ -525,7 +529,7 @@ impl Machine {
             Err(damage) => {
                 self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
                 match (fetch, damage) {
-                    // A newer version of the program can read such a group.
+                    // A damaged group may be available in a span. A group of a newer version is not damaged.
                     (Fetch::Group(number), damage)
                         if number > self.committed && !matches!(damage, Damage::Version(_)) =>
                     {
@@ -540,8 +544,8 @@ impl Machine {
         }
     }
 
-    /// Replaces the store by the newest base. All waiting updates get an unknown outcome: the trimmed part of the log
-    /// may have contained them, and the base remembers only the newest requests.
+    /// Replaces the store by the newest base. All pending updates get an unknown outcome, because the trimmed part of
+    /// the log may have contained them, and the base remembers only the newest requests.
     pub(super) fn download(&mut self) {
         if self.phase == Phase::Downloading {
             return;
@@ -573,8 +577,8 @@ impl Machine {
                 } else {
                     self.start_from(base);
                 }
-                // The base certainly belongs to this log. The object of its last group may not: it may have been put
-                // late under the name of a lost group.
+                // The base certainly belongs to this log. The object of the base's last group may not: a late put may
+                // have created it under the name of a lost group.
                 self.rooted = true;
                 self.want_look();
             }
@@ -582,7 +586,7 @@ impl Machine {
         }
     }
 
-    /// Handles [`crate::Event::NoBase`]: the store continues as it was.
+    /// Handles [`crate::Event::NoBase`]: continues with the store as it was.
     pub(super) fn no_base(&mut self) {
         if self.phase != Phase::Downloading {
             return;

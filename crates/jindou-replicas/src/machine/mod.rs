@@ -1,20 +1,22 @@
 //! The protocol's state machine: `(event, now) → actions`.
 //!
-//! `committed` is the newest group of the contiguous prefix that is known to be in the log; the published snapshot is
-//! always the one after it. `heard` is the highest group number that any server or listing has named. Three values, all
-//! by this server's clock, describe how much is known about the bucket:
+//! `committed` is the newest group of the contiguous prefix of the log that is known to be in the bucket; the published
+//! snapshot is always the one after that group. `heard` is the highest group number that any server or listing has
+//! mentioned. Three values, all by this server's clock, describe how fresh this knowledge is:
 //!
 //! - `evidence` is a list of freshness proofs `(at, number)`: no group after `number` existed at time `at`. A listing
-//!   proves this for the time at which it was begun, and so does a successful put. A heartbeat proves it for the time
-//!   of our clock that it echoes, minus the age of the sender's own proof. So clocks of different servers are never
-//!   compared, and a message that was buffered while a server was paused proves nothing about later times.
+//!   proves this for the time at which the listing began, and a successful put for the time at which the put began. A
+//!   heartbeat proves it for the time of this server's clock that the heartbeat echoes, minus the age of the sender's
+//!   own proof. So clocks of different servers are never compared, and a message that was buffered while a server was
+//!   paused proves nothing about later times.
 //! - `settled` ("fresh as of") is the time of the latest proof for `committed` or an earlier number. The staleness of
-//!   reads is measured from it. Groups after `committed` were created later than it. No group younger than `keep` is
-//!   trimmed, so within an eighth of `keep` after `settled` the bucket's responses on these names concern the first
-//!   object created under each.
-//! - `vouched` is for later responses. Whether one is valid is decided by a listing of the bases that begins after it:
-//!   trimming goes up to the second newest base. If that base is not after `committed`, no group after `committed` was ever trimmed,
-//!   and the response is valid. Otherwise the store is replaced by the newest base.
+//!   reads is measured from it. All groups after `committed` were created later than `settled`. No group younger than
+//!   `keep` is trimmed. So within an eighth of `keep` after `settled`, the bucket's responses about those groups
+//!   concern the first object created under each name.
+//! - `vouched` validates responses after that period, when a name may have been trimmed and created again. A response
+//!   is validated by a listing of the bases that begins after it. Trimming goes up to the second newest base; so if
+//!   that base is not after `committed`, no group after `committed` was ever trimmed, and the response is valid.
+//!   Otherwise the store is replaced by the newest base.
 
 pub(crate) mod event;
 mod gaps;
@@ -84,12 +86,12 @@ pub struct Machine {
     epoch: u64,
     me: Author,
     random: u64,
-    /// Start time of this process.
+    /// Time at which this process started.
     began: Time,
     now: Time,
     out: Vec<Action>,
-    /// Time for which this process has been running. A pause between two events counts for at most four [`SCAN`]s, so
-    /// that time in which the process was suspended does not count as waiting for the bucket.
+    /// Time for which this process has been running. A pause between two events counts as at most four [`SCAN`]s, so
+    /// that time during which the process was suspended is not counted as waiting for the bucket.
     running: Duration,
     next_beat: Time,
     next_scan: Time,
@@ -98,64 +100,65 @@ pub struct Machine {
     draining: bool,
 
     phase: Phase,
-    /// True if the log started from a store in the bucket, so that an empty folder must be filled from a base.
+    /// True if the log began with a store in the bucket, so that an empty folder must be filled from a base.
     needs_base: bool,
     /// True while the folder is empty.
     empty: bool,
     committed: u64,
-    /// Writer of the group `committed`, if it is known; updates are forwarded to it.
+    /// Writer of group `committed`, if known. Updates are forwarded to this server.
     author: Option<Author>,
-    /// Format version of that group.
+    /// Format version of group `committed`.
     newest_version: u32,
     /// The newest group version that every listed server can read.
     format: u32,
     hashes: keeping::Hashes,
     heard: u64,
     head: Head,
-    /// Groups after `committed` that their writers have proposed by message.
+    /// Groups after `committed` that their writers have announced by message before the put completed.
     proposed: BTreeMap<u64, Arc<Group>>,
-    /// Groups after `committed` that other servers have confirmed to be in the log, with their writers.
+    /// Groups after `committed` that other servers have reported as committed, with their writers.
     confirmed: BTreeMap<u64, Author>,
     /// Groups after `committed` that were fetched from the bucket.
     fetched: BTreeMap<u64, FromBucket>,
     fetching: BTreeSet<Fetch>,
     fetch_pause: Pause,
     spans: BTreeSet<(u64, u64)>,
-    /// Groups after `committed` whose objects are missing or may be wrong. A span may have a copy.
+    /// Groups after `committed` whose objects are missing or possibly wrong. A span may contain a copy.
     absent: BTreeSet<u64>,
 
     gap: Option<Gap>,
-    /// The last group in the store that this process started with, or in the base that replaced it.
+    /// The last group in the store that this process started with, or in the base that replaced that store.
     started_at: u64,
-    /// True once that group was found in the log or in a base.
+    /// True once group `started_at` was found in the log or in a base.
     rooted: bool,
     next_audit: Time,
     evidence: VecDeque<(Time, u64)>,
     settled: Option<Time>,
     look: Look,
     look_pause: Pause,
-    /// Number of listings begun so far.
+    /// Number of listings started so far.
     looks: u64,
     last_look: Time,
-    /// Responses received when fewer listings than this had been begun concern the first object created under a name.
+    /// A response is valid if it was received before this many listings had started: it then concerns the first object
+    /// created under its name.
     vouched: u64,
     bases: Bases,
 
     writing: Writing,
     /// Evaluated records for the group after the one being written.
     pending: VecDeque<(RequestKey, Record)>,
-    /// Updates that the driver evaluates, in this order.
+    /// Updates that the driver evaluates, in order of evaluation, with their tickets.
     evaluating: VecDeque<(u64, Request)>,
-    /// The requests in `writing`, `pending` and `evaluating`, including those whose clients no longer wait.
+    /// Keys of the requests in `writing`, `pending` and `evaluating`, including those whose clients no longer wait.
     ahead: BTreeSet<RequestKey>,
     tickets: u64,
     queue: VecDeque<RequestKey>,
     waiting: BTreeMap<RequestKey, Waiting>,
-    /// Requests that are answered once every counted server knows this group number, in ascending order.
+    /// Requests to answer once every counted server has acknowledged this group number, in ascending order.
     unheard: BTreeSet<(u64, RequestKey)>,
     keys: keeping::Keys,
     marks: VecDeque<(Time, u64)>,
-    /// The newest group that has been known for `keep`; trimming goes up to it.
+    /// The newest group that has been known for at least `keep`; trimming goes up to this group.
     old: u64,
     trimmed: u64,
     span: (u64, usize),
@@ -167,7 +170,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine for the store with this id epoch. `seed` should be random. `me.start` must be random and
+    /// Creates a machine for the log with this id epoch. `seed` should be random. `me.start` must be random and
     /// constant for this run.
     pub fn new(settings: Settings, epoch: u64, me: Author, seed: u64, now: Time) -> Self {
         Self {
@@ -233,26 +236,26 @@ impl Machine {
         }
     }
 
-    /// Sets whether the log started from a store in the bucket rather than from the empty one.
+    /// Sets whether the log began with a store in the bucket rather than with the empty store.
     #[must_use]
     pub fn with_first_base(mut self, needed: bool) -> Self {
         self.needs_base = needed;
         self
     }
 
-    /// Injects a fault, which tests must detect.
+    /// Injects a fault, for checking that the tests detect it.
     #[cfg(any(test, feature = "testing"))]
     pub fn with_fault(mut self, fault: Option<Fault>) -> Self {
         self.fault = fault;
         self
     }
 
-    /// The newest group that is published.
+    /// Number of the newest published group.
     pub fn committed(&self) -> u64 {
         self.committed
     }
 
-    /// True if acknowledgements currently wait for every known server.
+    /// True if acknowledgements currently wait for all known servers.
     pub fn counts_all(&self) -> bool {
         self.peers.values().all(|peer| self.counted(peer))
     }
@@ -267,7 +270,7 @@ impl Machine {
         self.heard
     }
 
-    /// Time as of which the published snapshot is known to have been the newest; zero if it never was.
+    /// Time of the latest proof that the published snapshot was the newest; zero if there was none.
     pub fn settled(&self) -> Time {
         self.settled.unwrap_or_default()
     }
@@ -277,7 +280,7 @@ impl Machine {
         self.bases.newest
     }
 
-    /// The server that wrote the newest group; updates are forwarded to it.
+    /// The server that wrote the newest published group. Updates are forwarded to it.
     pub fn writer(&self) -> Option<&ServerName> {
         self.author.as_ref().map(|author| &author.server)
     }
@@ -300,19 +303,20 @@ impl Machine {
         matches!(self.phase, Phase::Downloading | Phase::Again)
     }
 
-    /// Time of the latest freshness proof, whether or not its group was applied here; `None` before the first.
+    /// Time of the latest freshness proof, whether or not its group has been applied here; `None` before the first
+    /// proof.
     pub fn informed(&self) -> Option<Time> {
         self.newest_evidence()
     }
 
-    /// Sends heartbeats with the next event. Drivers call it when the first message of a new process arrives, which
-    /// waits for a heartbeat that echoes its own.
+    /// Makes the machine send heartbeats with the next event. Drivers call this when the first message of a new process
+    /// arrives, because that process waits for a heartbeat that echoes its own.
     pub fn beat_soon(&mut self) {
         self.next_beat = self.now;
     }
 
-    /// Time until which a query with the default consistency would be answered without waiting if no event arrives;
-    /// `None` if it would have to wait now.
+    /// Time until which queries with the default consistency would be answered without waiting, if no event arrives;
+    /// `None` if they would have to wait now.
     pub fn fresh_until(&self) -> Option<Time> {
         let there = self.phase == Phase::Following
             && self.committed >= self.heard
@@ -344,7 +348,7 @@ impl Machine {
     /// Handles an event and appends the resulting actions.
     ///
     /// # Errors
-    /// [`Impossible`]: the server must stop.
+    /// [`Impossible`] for a violated invariant: the server must stop.
     pub fn handle(
         &mut self,
         now: Time,
@@ -385,7 +389,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Performs everything that is due by the clock.
+    /// Performs all actions that are due by the clock.
     fn regularly(&mut self) -> Result<(), Impossible> {
         if self.look == Look::Wanted {
             self.want_look();
@@ -410,7 +414,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Performs everything that the last event has made possible.
+    /// Performs all actions that the last event has made possible.
     fn proceed(&mut self) -> Result<(), Impossible> {
         if self.phase == Phase::Following {
             self.advance()?;
@@ -449,7 +453,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Continues from a base.
+    /// Continues from a base: sets `committed` to the base's last group.
     fn start_from(&mut self, base: Base) {
         self.committed = base.number;
         self.started_at = base.number;
@@ -466,7 +470,7 @@ impl Machine {
         self.mark();
     }
 
-    /// Drops groups up to `committed`.
+    /// Drops the groups up to `committed` that were waiting to be applied.
     fn forget_groups(&mut self) {
         let next = self.committed.saturating_add(1);
         self.proposed = self.proposed.split_off(&next);
@@ -487,7 +491,7 @@ impl Machine {
         }
     }
 
-    /// A random time between `least` and `most`, by SplitMix64.
+    /// A random duration between `least` and `most`, by SplitMix64.
     fn between(&mut self, least: Duration, most: Duration) -> Duration {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;

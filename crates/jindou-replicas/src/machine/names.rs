@@ -5,7 +5,7 @@
 pub enum Name {
     /// A group.
     Group(u64),
-    /// Copies of consecutive groups, from the first to the last number.
+    /// A span: copies of consecutive groups, from the first to the last number.
     Span(u64, u64),
     /// A base: the store after the group with this number.
     Base(u64),
@@ -16,14 +16,14 @@ impl Name {
     pub fn text(self, epoch: u64) -> String {
         match self {
             Self::Group(n) => format!("log/{epoch:016x}-{n:016x}.log"),
-            // Spans sort by their last group and have a prefix of their own. So the spans after a number are one range
-            // of names, and a server that is far behind lists them first.
+            // Spans sort by their last group, and have a folder of their own. So the spans that end after a number are
+            // one range of names, which a server that is far behind lists first.
             Self::Span(first, last) => format!("span/{epoch:016x}-{last:016x}-{first:016x}.span"),
             Self::Base(n) => format!("base/{epoch:016x}-{n:016x}.json"),
         }
     }
 
-    /// The id epoch in the name of any log's object; `None` for other names.
+    /// The id epoch in the name of an object of any log; `None` for other names.
     pub fn epoch(text: &str) -> Option<u64> {
         let (_, name) = text.split_once('/')?;
         let epoch = u64::from_str_radix(name.get(..16)?, 16).ok()?;

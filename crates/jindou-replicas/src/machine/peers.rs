@@ -1,4 +1,4 @@
-//! Other servers: which are alive, which groups they know of, and when an update may be acknowledged.
+//! Other servers: which are alive, which groups they have acknowledged, and when an update may be acknowledged.
 
 use super::{Machine, Peer, Phase, Stage, planted};
 use crate::machine::event::{Beat, Echo, Message, Outcome};
@@ -10,13 +10,13 @@ impl Machine {
         (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.silence)
     }
 
-    /// True if acknowledgements wait for the server: messages pass in both directions.
+    /// True if acknowledgements wait for the server: messages have recently passed in both directions.
     pub(super) fn counted(&self, peer: &Peer) -> bool {
         (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.counted)
             && (peer.round).is_some_and(|at| self.now.since(at) <= self.settings.round)
     }
 
-    /// Adopts a list of servers. Silent servers that are not on it are dropped.
+    /// Updates the known servers from a list. Servers that are not on the list and are silent are dropped.
     pub(super) fn know(&mut self, names: Vec<ServerName>) {
         let (now, silence) = (self.now, self.settings.silence);
         self.peers.retain(|name, peer| {
@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// Handles a closed connection: updates that wait for the server no longer do.
+    /// Handles a closed connection: updates no longer wait for that server's acknowledgement.
     pub(super) fn disconnected(&mut self, name: &ServerName) {
         if let Some(peer) = self.peers.get_mut(name) {
             peer.last = None;
@@ -113,7 +113,7 @@ impl Machine {
                 ..Peer::default()
             };
         } else if peer.clock.is_some_and(|clock| clock.clock > beat.clock) {
-            // A later heartbeat has overtaken this one.
+            // A later heartbeat has overtaken this one, which is ignored.
             return;
         }
         peer.clock = Some(Echo {
@@ -129,12 +129,12 @@ impl Machine {
             false => echo.map(|echo| echo.clock),
         };
         if let (Some(sent), Some(age)) = (sent, beat.age) {
-            // The sender's clock may be slower than this one.
+            // Increase the age by an eighth, because the sender's clock may be slower than this server's.
             self.witness(sent.before(age.saturating_add(age / 8)), beat.committed);
         }
     }
 
-    /// Handles the commit of the group that contains the request.
+    /// Handles the commit of the group that contains this request.
     pub(super) fn is_committed(&mut self, key: RequestKey, number: u64) {
         self.ahead.remove(&key);
         let Some(waiting) = self.waiting.get_mut(&key) else {
@@ -144,8 +144,8 @@ impl Machine {
         self.unheard.insert((number, key));
     }
 
-    /// Tells the servers that do not know of the newest group about it. Its writer may have crashed before it told all
-    /// of them.
+    /// Reports the newest committed group to the servers that have not acknowledged it. The group's writer may have
+    /// crashed before it reported the group to all of them.
     pub(super) fn tell_committed(&mut self) {
         let (number, author) = (self.committed, self.author.clone());
         let names: Vec<_> = (self.peers.iter())
@@ -157,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// Acknowledges the updates whose group every live server knows of.
+    /// Acknowledges updates whose group every counted server has acknowledged.
     pub(super) fn answer_heard(&mut self) {
         while let Some((number, key)) = self.unheard.first().copied() {
             let counted = self.peers.values().filter(|peer| self.counted(peer));
@@ -178,5 +178,5 @@ impl Machine {
     }
 }
 
-/// Number of groups after the newest one that are remembered from messages.
+/// Number of groups after `committed` that are remembered from messages.
 const PROPOSALS: u64 = 64;

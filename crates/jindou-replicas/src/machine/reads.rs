@@ -5,14 +5,14 @@ use crate::machine::event::{Action, Consistency, Refusal};
 use crate::machine::settings::Time;
 use std::time::Duration;
 
-/// A waiting query.
+/// A query that waits for a fresh enough snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     read: u64,
     asked: Time,
-    /// [`Machine::running`] when it was asked.
+    /// [`Machine::running`] at the time when the query arrived.
     began: Duration,
-    /// Lowest snapshot number that it may be answered from.
+    /// Lowest snapshot number from which the query may be answered.
     number: u64,
     need: Need,
     /// True for [`Consistency::Any`].
@@ -23,20 +23,20 @@ pub(super) struct Waiting {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Need {
     Nothing,
-    /// A proof that is recent enough.
+    /// A recent enough freshness proof.
     Recent(Listed),
-    /// The result of the listing with this number, or of a later one.
+    /// The result of the listing with this number, or of a later listing.
     Look(u64),
 }
 
-/// Result of the listings since a query arrived. The failure of a listing that was begun before the query arrived is
-/// ignored: the process may have been suspended in between, and the bucket may be reachable again.
+/// Result of the listings since a query arrived. The failure of a listing that started before the query arrived is
+/// ignored: the process may have been suspended in between, and the bucket may be available again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Listed {
     NotYet,
-    /// The bucket cannot be reached, so an older proof is accepted.
+    /// A listing failed, so an older freshness proof is accepted.
     Failed,
-    /// The bucket can be reached, so the missing groups will arrive.
+    /// A listing succeeded, so the missing groups can be fetched.
     Done,
 }
 
@@ -72,7 +72,7 @@ impl Machine {
         });
     }
 
-    /// Handles a successful listing: no group after `tail` existed when it was begun.
+    /// Handles a successful listing with number `look`: no group after `tail` existed when the listing started.
     pub(super) fn looked(&mut self, look: u64, tail: u64) {
         for waiting in &mut self.reads {
             match waiting.need {
@@ -86,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// Handles the failure of a listing that was begun at this time.
+    /// Handles the failure of the listing with number `look`, which started at time `begun`.
     pub(super) fn look_failed(&mut self, look: u64, begun: Time) {
         let mut again = false;
         let all = planted!(self, OldListingFails);
@@ -131,7 +131,7 @@ impl Machine {
                         Listed::Done => false,
                     };
                     look |= !recent && self.last_look < waiting.asked;
-                    // The staleness limit applies to the time of the answer, not to that of the request.
+                    // The staleness limit applies at the time of the answer, not at that of the request.
                     let allowed = self.settled.is_some_and(|at| self.now.since(at) <= limit);
                     recent || (given_up && allowed)
                 }

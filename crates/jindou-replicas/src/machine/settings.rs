@@ -1,4 +1,4 @@
-//! Times and sizes.
+//! Settings: times and sizes.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl Time {
         Self(self.0.saturating_sub(micros(time)))
     }
 
-    /// The time since `earlier`; zero if that is in the future.
+    /// The time that passed since `earlier`; zero if `earlier` is in the future.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -28,30 +28,30 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Times and sizes of a server. All servers of a store should have the same values.
+/// Times and sizes of the protocol. All servers of a log should use the same values.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Time between heartbeats.
+    /// Interval between heartbeats.
     pub beat: Duration,
-    /// A server that sent nothing for this time is not waited for before an acknowledgement.
+    /// A server that has sent no message for this time is not waited for before an acknowledgement.
     pub counted: Duration,
-    /// A server whose latest round trip is older than this is not waited for either: its messages arrive, but ours may
-    /// not reach it.
+    /// A server whose latest round trip is older than this is not waited for either: its messages arrive, but this
+    /// server's messages may not reach it.
     pub round: Duration,
-    /// Updates are not forwarded to a writer that sent nothing for this time.
+    /// Updates are not forwarded to a writer that has sent no message for this time.
     pub silence: Duration,
-    /// Age of the freshness proof at which a writer lists the bucket.
+    /// Age of the latest freshness proof at which the writer lists the bucket.
     pub prove_every: Duration,
-    /// Age of the freshness proof at which the other servers list; longer, since the writer's heartbeats carry its
-    /// proof.
+    /// Age of the latest freshness proof at which other servers list the bucket; longer, since the writer's heartbeats
+    /// carry its proof.
     pub list_after: Duration,
-    /// Shortest time between two listings that no query asked for.
+    /// Shortest interval between two listings that no query requires.
     pub list_every: Duration,
-    /// Largest staleness of an answer while the bucket can be reached.
+    /// Largest staleness of an answer while the bucket is available.
     pub find_out: Duration,
-    /// Time that a query waits for the bucket before staleness up to `max_staleness` is allowed.
+    /// Time that a query waits for the bucket before an answer with staleness up to `max_staleness` is allowed.
     pub list_wait: Duration,
-    /// Largest staleness of an answer.
+    /// Largest staleness of an answer while the bucket is not available.
     pub max_staleness: Duration,
     /// Time after which a waiting query is rejected.
     pub read_limit: Duration,
@@ -59,13 +59,13 @@ pub struct Settings {
     pub update_limit: Duration,
     /// Largest age of a forwarded update that is accepted.
     pub forward_limit: Duration,
-    /// Time for which a request is deduplicated: a retry gets the first answer.
+    /// Time for which a request is remembered for deduplication: a retry gets the first answer.
     pub keys_for: Duration,
-    /// Time between two listings of all groups after the newest base.
+    /// Interval between two listings of all groups after the newest base.
     pub audit_every: Duration,
     /// Groups younger than this are not trimmed.
     pub keep: Duration,
-    /// Largest number of bytes of a group; a single larger transaction is allowed.
+    /// Largest size of a group in bytes. A group with a single transaction may be larger.
     pub group_bytes: usize,
     /// Number of groups that are copied into one span.
     pub span_groups: u64,
@@ -100,13 +100,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Age of the last freshness proof after which a free name may have been used and trimmed in the meantime.
+    /// Age of the latest freshness proof after which an unused name may have been created and trimmed in the meantime.
     pub(crate) fn proof(&self) -> Duration {
         self.keep / 8
     }
 
-    /// Age of the last freshness proof after which a free name may belong to a group that the log lost. Before that,
-    /// messages or listings would have shown a later group.
+    /// Age of the latest freshness proof after which a name without an object may be that of a lost group. Before this
+    /// age, messages or listings would have shown that a later group exists.
     pub(crate) fn recent(&self) -> Duration {
         self.proof().min(self.find_out)
     }

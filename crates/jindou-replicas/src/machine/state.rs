@@ -1,19 +1,19 @@
-//! The parts of the machine's state.
+//! Types of the machine's state.
 
 use super::{Author, Blob, Echo, Group, ServerName, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest retry delay after failed requests.
+/// Longest delay after repeated failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// State of the local store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// Not opened yet.
+    /// The store has not been opened yet.
     Closed,
-    /// The folder is empty. It is filled from a base if the bucket has one, otherwise the store starts empty.
+    /// The folder is empty. It is filled from a base if the bucket has one; otherwise the store starts empty.
     Empty,
     /// The store is being replaced by the newest base.
     Downloading,
@@ -28,9 +28,9 @@ pub(super) enum Phase {
 pub(super) enum Head {
     /// Equal to the published snapshot.
     Published,
-    /// One proposed group of this writer is applied to it.
+    /// One proposed group, by this writer, is applied to the published snapshot.
     Proposed(Author),
-    /// Updates of this server were evaluated or are being evaluated on it.
+    /// Updates of this server have been evaluated, or are being evaluated, on the head.
     Own,
 }
 
@@ -42,25 +42,25 @@ pub(super) struct FromBucket {
     pub(super) answer: Answer,
 }
 
-/// The time of a response of the bucket, and the number of listings begun by then.
+/// The time of a response from the bucket, and the number of listings started by then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     pub(super) at: Time,
     pub(super) looks: u64,
 }
 
-/// State of the listing of the bucket.
+/// State of the machine's listings of the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     Idle,
-    /// To be begun after the pause that follows a failed listing.
+    /// A listing will start after the delay that follows a failed listing.
     Wanted,
     Sent(super::gaps::Asked),
-    /// Running; another listing is begun when it returns.
+    /// A listing is running, and another one will start when it returns.
     SentAndWanted(super::gaps::Asked),
 }
 
-/// Retry delay after failed requests, longer with each failure in a row.
+/// Delay after failed requests, which grows with each consecutive failure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pause {
     pub(super) length: Duration,
@@ -68,7 +68,8 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// Begins a pause after a failure. Does nothing during a pause, since requests begun together fail together.
+    /// Starts a delay after a failure. Does nothing during a delay, since requests that were started together fail
+    /// together.
     pub(super) fn begin(&mut self, now: Time, least: Duration) {
         if self.is_over(now) {
             self.length = (self.length * 2).min(LONGEST_PAUSE).max(least);
@@ -88,7 +89,7 @@ pub(super) struct Bases {
     pub(super) second: Option<u64>,
 }
 
-/// The group being written to the log. There is one at a time, and no other number is put until its outcome is known.
+/// The group that is being put. There is at most one, and no other number is put until the outcome of the put is known.
 #[derive(Debug)]
 pub(super) enum Writing {
     Idle,
@@ -100,7 +101,7 @@ pub(super) struct Put {
     pub(super) group: Arc<Group>,
     pub(super) bytes: Blob,
     pub(super) attempt: u32,
-    /// Start time of this attempt.
+    /// Start time of the current attempt.
     pub(super) begun: Time,
     pub(super) state: PutState,
 }
@@ -109,50 +110,50 @@ pub(super) struct Put {
 pub(super) enum PutState {
     /// Waiting for the bucket's response.
     Sent,
-    /// The outcome is unknown; the put is repeated at this time.
+    /// The outcome is unknown; the put will be repeated at this time.
     Again(Time),
-    /// The name exists; its object is being read.
+    /// An object with the name exists; it is being read to find out which group it contains.
     Taken,
-    /// The object is ours, but an earlier object of this name may have been trimmed before.
+    /// The object is this server's group, but an earlier object with the same name may have been trimmed.
     Unproven(Answer),
 }
 
-/// An update that was not answered yet.
+/// An update that has not been answered yet.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) fingerprint: u64,
     pub(super) body: Blob,
     pub(super) asked: Time,
-    /// True if a client of this server waits for it.
+    /// True if a client of this server waits for the update.
     pub(super) client: bool,
     /// Servers that forwarded the update.
     pub(super) peers: BTreeSet<ServerName>,
-    /// Number of times it was forwarded and not rejected.
+    /// Number of times the update was forwarded and not rejected.
     pub(super) forwarded: u32,
     pub(super) stage: Stage,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Queued here, being evaluated, or evaluated and not committed yet.
+    /// The update is queued here, being evaluated, or evaluated and not committed yet.
     Here,
-    /// Forwarded to this server at this time.
+    /// The update was forwarded to this server at this time.
     Forwarded(ServerName, Time),
-    /// To be routed again at this time.
+    /// The update will be routed again at this time.
     Pausing(Time),
-    /// Committed; the acknowledgement waits until the counted servers know the group.
+    /// The update is committed; its acknowledgement waits until all counted servers know the group.
     Committed,
 }
 
-/// Another server.
+/// Another server, as known from its messages.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     pub(super) start: u64,
-    /// Time of its last message.
+    /// Time of the latest message from the server.
     pub(super) last: Option<Time>,
-    /// Latest value of our clock that it has echoed.
+    /// Latest time of this process's clock that the server has echoed.
     pub(super) round: Option<Time>,
-    /// Latest value of its clock that we have received.
+    /// Latest time of the server's clock that this process has received.
     pub(super) clock: Option<Echo>,
     pub(super) heard: u64,
     pub(super) draining: bool,

@@ -1,4 +1,4 @@
-//! Updates: where they are evaluated, and how they get into the log.
+//! Updates: which server evaluates them, and how their groups are put.
 
 use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, Writing, planted};
 use crate::machine::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
@@ -8,35 +8,36 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pauses between puts that let other servers write.
+/// Pauses between puts, during which other servers can put groups.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pauses {
     put_ended: Time,
-    /// Length of the next pause.
+    /// Length of the next pause, if one is made.
     length: Duration,
-    /// End of the last pause, for whatever reason it was made.
+    /// End of the latest pause.
     last: Time,
 }
 
-/// Batching of updates (group commit): a put waits shortly for the next updates of the clients that were just answered.
-/// If all clients wait for their answers, a put without this wait would contain only the updates of clients that were
-/// not answered, and each client would wait for two puts.
+/// Batching of updates (group commit): a put waits briefly for the next updates of the clients that were just answered.
+/// If each client sends its next update after an answer, a put without this wait would contain only the updates of the
+/// other clients, and every client would wait for two puts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gathering {
     /// Time until which the next put waits.
     pub until: Time,
-    /// Number of updates that ends the wait: those queued when it began plus one for each answered client.
+    /// Number of updates at which the wait ends: those queued when the wait began, plus one for each answered client.
     pub expected: usize,
-    /// Number of updates from which the wait counts as useful; 0 if there is no wait.
+    /// Minimum number of updates in the put for the wait to count as useful; 0 if there is no wait.
     worth: usize,
-    /// Number of useless waits in a row.
+    /// Number of consecutive waits that were not useful.
     vain: u32,
-    /// Number of puts that skip the wait.
+    /// Number of puts for which the wait is skipped.
     skip: u32,
 }
 
 impl Gathering {
-    /// Begins a wait. Skipped after useless waits, which show that clients do not wait for their answers.
+    /// Starts a wait. Skipped after waits that were not useful, which show that clients do not wait for answers before
+    /// they send updates.
     fn begin(&mut self, now: Time, took: Duration, waiting: usize, answered: usize) {
         if answered < MANY || took < LONG {
             return;
@@ -50,7 +51,7 @@ impl Gathering {
         self.worth = waiting + answered - answered / 4;
     }
 
-    /// Judges the wait by the number of updates that the put contains.
+    /// Judges whether a wait was useful, by the number of updates in the put.
     fn ended(&mut self, updates: usize) {
         match std::mem::take(&mut self.worth) {
             0 => {}
@@ -86,8 +87,8 @@ impl Machine {
         }
     }
 
-    /// Handles a forwarded update. One that was in transit for too long is rejected: its client may have got another
-    /// answer that this server no longer remembers.
+    /// Handles a forwarded update. An update that was in transit for too long is rejected: its client may already have
+    /// received another answer that this server no longer remembers.
     pub(super) fn forwarded(
         &mut self,
         from: ServerName,
@@ -122,7 +123,7 @@ impl Machine {
         }
     }
 
-    /// Queues an update here, forwards it, or answers it if it was executed before.
+    /// Queues an update for evaluation, forwards it, or answers it if it was executed before.
     pub(super) fn route(&mut self, key: RequestKey) {
         if let Some(known) = self.keys.get(key) {
             let number = known.number;
@@ -150,7 +151,7 @@ impl Machine {
             self.queue.push_back(key);
             return;
         };
-        // Servers that forwarded it find the writer themselves.
+        // Servers that forwarded the update find the writer themselves.
         for peer in &peers {
             self.send(peer, Message::NotHere(key, self.committed, self.draining));
         }
@@ -175,7 +176,8 @@ impl Machine {
         };
         waiting.forwarded -= 1;
         let draining = self.peers.get(from).is_some_and(|p| p.draining);
-        // That server knows a newer group, and thus the writer; or this server is the writer.
+        // The rejecting server knows a newer group, and thus the writer; or it considers this server the writer. Route
+        // the update again after a pause, when the groups have arrived here.
         match committed <= self.committed && draining {
             true => self.route(key),
             false => self.pause(key),
@@ -197,7 +199,7 @@ impl Machine {
         }
         if self.waiting.get(&key).is_some_and(forwarded) {
             match outcome {
-                // That server gave up; another one may still execute the update.
+                // The server that executes the update gave up; another one may still execute it.
                 Outcome::Unknown => self.pause(key),
                 Outcome::Refused(_) | Outcome::Missing(_) => self.refused(key, outcome, 1),
                 outcome => self.finish(key, outcome),
@@ -205,9 +207,9 @@ impl Machine {
         }
     }
 
-    /// Handles an update that one server rejected, for example for lack of memory or time. If it was also forwarded to
-    /// another server, that one may still execute it, so the outcome is unknown. `here` is the number of times it was
-    /// forwarded to the rejecting server.
+    /// Handles the rejection of an update by a server, for example for lack of memory or time. If the update was also
+    /// forwarded to another server, that server may still execute it, so the outcome is unknown. `here` is the number
+    /// of times the update was forwarded to the rejecting server.
     pub(super) fn refused(&mut self, key: RequestKey, outcome: Outcome, here: u32) {
         let elsewhere = (self.waiting.get(&key)).is_some_and(|w| w.forwarded > here);
         match elsewhere {
@@ -216,7 +218,7 @@ impl Machine {
         }
     }
 
-    /// Retries or gives up updates that have waited too long.
+    /// Repeats or gives up updates that have waited too long.
     pub(super) fn scan_updates(&mut self) {
         let limit = self.settings.update_limit;
         let (mut over, mut due) = (Vec::new(), Vec::new());
@@ -244,8 +246,8 @@ impl Machine {
         }
     }
 
-    /// Evaluates the next updates, each on the state after the one before. A few are submitted ahead, so that the
-    /// evaluator does not idle until this machine has handled the previous result.
+    /// Submits the next updates for evaluation. Each is evaluated on the state after the previous one. Several are
+    /// submitted ahead, so that the evaluator does not idle until this machine has handled the previous result.
     pub(super) fn evaluate_next(&mut self) {
         let full = self.pending.iter().map(|(_, r)| r.size()).sum::<usize>();
         let trusts = planted!(self, WriterTrustsGap) && self.gap.is_some();
@@ -258,7 +260,7 @@ impl Machine {
         while self.evaluating.len() < EVALUATIONS
             && let Some(key) = self.queue.pop_front()
         {
-            // Given up, or executed in the meantime.
+            // The update was given up, or has been executed in the meantime.
             let Some(waiting) = self.waiting.get(&key) else {
                 continue;
             };
@@ -298,7 +300,7 @@ impl Machine {
     ) -> Result<(), Impossible> {
         let next = self.evaluating.front().filter(|(t, _)| *t == ticket);
         let Some(&(_, Request { key, fingerprint })) = next else {
-            // Evaluated on a head that was rolled back since.
+            // The update was evaluated on a head that has since been rolled back.
             return Ok(());
         };
         self.evaluating.pop_front();
@@ -327,7 +329,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Puts a group of all evaluated records, unless a put is running.
+    /// Puts a group with all evaluated records, unless a put is running or batching waits for more.
     pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
         if !matches!(self.writing, Writing::Idle)
             || self.pending.is_empty()
@@ -352,7 +354,7 @@ impl Machine {
             _ => Some(self.hashes.get(self.committed)),
         };
         if previous.is_none() {
-            // As servers that read version 1 see them.
+            // Group version 1 cannot store fingerprints, so other servers will read 0. Use the same value here.
             records.iter_mut().for_each(|record| record.fingerprint = 0);
         }
         let group = Arc::new(Group {
@@ -415,7 +417,7 @@ impl Machine {
         }
     }
 
-    /// Handles the bucket's response to a put, or its absence.
+    /// Handles the outcome of a put.
     pub(super) fn put_returned(&mut self, number: u64, attempt: u32, result: PutResult) {
         let answer = self.answer();
         let Writing::Put(put) = &mut self.writing else {
@@ -466,9 +468,9 @@ impl Machine {
         }
     }
 
-    /// Pauses once a second while a known server is silent. That server may be alive and have updates of its own.
-    /// Without the pause it would lose every number to this one, since it must read a group before it can evaluate for
-    /// the next number.
+    /// Makes a pause once a second while a known server is silent. That server may be alive and have updates of its
+    /// own. Without pauses it would lose every put to this server, since it must read a group before it can evaluate
+    /// updates for the next number.
     fn let_others_write(&mut self, took: Duration) {
         self.pauses.put_ended = self.now;
         self.pauses.length = (took * 4).clamp(PAUSE.0, PAUSE.1);
@@ -480,7 +482,7 @@ impl Machine {
         }
     }
 
-    /// A put that created its object proves that no later number existed when it was begun.
+    /// A put that created its object proves that no later group existed when the put started.
     fn prove(&mut self, begun: Time, number: u64, answer: super::Answer) {
         let limit = self.settings.recent();
         if self.settled.is_some_and(|at| answer.at.since(at) <= limit) {
@@ -488,7 +490,7 @@ impl Machine {
         }
     }
 
-    /// Repeats a put with unknown outcome when it is due.
+    /// Repeats a put with unknown outcome when its delay is over.
     pub(super) fn scan_put(&mut self) {
         if let Writing::Put(put) = &self.writing
             && matches!(put.state, PutState::Again(at) if at <= self.now)
@@ -498,15 +500,15 @@ impl Machine {
     }
 }
 
-/// Largest number of updates submitted for evaluation. The driver limits the bytes of their results.
+/// Largest number of updates that are submitted for evaluation. The driver limits the bytes of their results.
 const EVALUATIONS: usize = 16;
-/// A put waits for further updates if the last group had this many records and its put took this long; it waits half
-/// that time, and at most `GATHER`.
+/// A put waits for further updates if the last group had at least `MANY` records and its put took at least `LONG`. The
+/// wait is half the duration of that put, and at most `GATHER`.
 const MANY: usize = 8;
 const LONG: Duration = Duration::from_millis(4);
 const GATHER: Duration = Duration::from_millis(16);
-/// Time between pauses for silent servers; shortest and longest pause.
+/// Interval between pauses for silent servers; shortest and longest pause.
 const PAUSE_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
-/// Report of an update that no group can hold.
+/// Answer to an update that is too large for any group.
 const TOO_LARGE: &str = "the changes are too large for one group";

@@ -18,17 +18,17 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// Largest number of unauthenticated connections, per address and in total.
+/// Largest number of unauthenticated connections: per address, and in total.
 const NEW: (usize, usize) = (32, 512);
-/// Shortest and longest mean time between two attempts to dial.
+/// Shortest and longest mean delay between two attempts to dial.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Time for which the server with the higher name waits, so that the other one dials first.
+/// Delay of the server with the higher name, so that the other one dials first.
 const HIGHER: Duration = Duration::from_millis(200);
-/// Time for which attempts fail before the operator is told. A server that has just started is not known to the others
-/// yet.
+/// Time for which attempts must fail before this is reported to the operator. A server that has just started is not
+/// known to the others yet.
 const TELL: Duration = Duration::from_secs(5);
-/// Time for which another server rejects this one before the list is read again, since another process may use this
-/// name. A server that has just started is usually accepted earlier.
+/// Time for which another server must reject this one before the list is read again, since another process may use this
+/// server's name. A server that has just started is usually accepted sooner.
 const REFUSED: Duration = Duration::from_secs(1);
 
 /// Reason why a connection could not be established.
@@ -46,10 +46,11 @@ impl From<String> for Failed {
         }
     }
 }
-/// Limit of unsent bytes in the kernel, so that urgent messages are not delayed for long.
+/// Limit for unsent bytes in the kernel's buffer, so that urgent messages are not delayed for long.
 const UNSENT: u32 = 128 << 10;
 
-/// Sets socket options of a connection. Errors are ignored; the connection is then slower, or its end is noticed later.
+/// Sets socket options of a connection. Errors are ignored: the connection is then slower, or a broken connection is
+/// noticed later.
 fn set_up(table: &Table, stream: &TcpStream) {
     let socket = socket2::SockRef::from(stream);
     let _ = socket.set_tcp_nodelay(true);
@@ -60,7 +61,7 @@ fn set_up(table: &Table, stream: &TcpStream) {
     }
 }
 
-/// Keeps a connection to a server while it is in the list.
+/// Maintains a connection to a server for as long as the server is in the list.
 pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notify>) {
     let lower = *table.me < *name;
     let (mut seen, mut mean, mut well) = (0, AGAIN.0, Instant::now());
@@ -70,7 +71,7 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
             Wanted::Nothing => {
                 changed.notified().await;
                 (mean, well) = (AGAIN.0, Instant::now());
-                // Random, so that both sides rarely dial at the same time.
+                // A random delay, so that both sides rarely dial at the same time.
                 sleep(mean.mul_f64(rand::random())).await;
                 continue;
             }
@@ -108,7 +109,7 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
 /// Dials a server and runs the connection until it ends.
 ///
 /// # Errors
-/// Reason why it could not be established.
+/// The reason why the connection could not be established.
 async fn dial(
     table: &Arc<Table>,
     name: &ServerName,
@@ -139,10 +140,10 @@ async fn dial(
     Err(failed)
 }
 
-/// The socket addresses of a server's address.
+/// Resolves a server's address to socket addresses.
 ///
 /// # Errors
-/// One sentence.
+/// A sentence for the operator.
 pub(super) async fn resolve(
     table: &Table,
     address: &str,
@@ -157,7 +158,8 @@ pub(super) async fn resolve(
     }
 }
 
-/// Dials an address, and checks that the server there is that of the entry. Returns the hash of its certificate, too.
+/// Dials an address, and checks that the server there has the certificate of `entry`. Returns also the hash of the
+/// certificate.
 pub(super) async fn secure(
     table: &Table,
     tls: &Arc<ClientConfig>,
@@ -173,7 +175,7 @@ pub(super) async fn secure(
     let certificates = stream.get_ref().1.peer_certificates();
     let shown = certificates.and_then(<[_]>::first);
     let shown = shown.map(|certificate| tls::fingerprint(certificate));
-    // The list may have changed meanwhile; the entry that was dialled counts.
+    // The list may have changed meanwhile, so compare with the entry that was dialled.
     match shown.filter(|shown| Some(*shown) == entry.certificate) {
         Some(shown) => Ok((stream, shown)),
         None => Err(Failed::from("it is another server".to_owned())),
@@ -244,7 +246,7 @@ async fn dial_place(
     Ok(())
 }
 
-/// True if the peer reported that it does not trust the certificate.
+/// True if the error is an alert that the peer does not trust this process's certificate.
 fn alert(e: &std::io::Error) -> bool {
     let inner = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
     let unknown = rustls::AlertDescription::UnknownCA;
@@ -257,7 +259,7 @@ pub(super) async fn accept(table: Arc<Table>, listener: TcpListener, config: Arc
     let acceptor = TlsAcceptor::from(config);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
-            // Out of file descriptors; others may be closed soon.
+            // Probably no file descriptors are left; other connections may be closed soon.
             sleep(AGAIN.0).await;
             continue;
         };
@@ -271,7 +273,7 @@ pub(super) async fn accept(table: Arc<Table>, listener: TcpListener, config: Arc
     }
 }
 
-/// Authenticates the dialling server and runs the connection until it ends.
+/// Authenticates the server that dialled, and runs the connection until it ends.
 async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pass: Pass) {
     set_up(table, &stream);
     let times = table.limits.times;
@@ -313,7 +315,7 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
         }
         Err(version) => {
             table.foreign(&shown, *version);
-            // The dialler's reader sees the version and reads no further.
+            // The dialling server reads only the version in this answer.
             (Some((answer::STRANGER, "".into())), None)
         }
     };
@@ -336,7 +338,7 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
             link::run(table, &theirs.name, joined, stream).await;
         }
         (Ok(theirs), Some(joined)) => table.leave(&theirs.name, joined.number).await,
-        // Drain the dialler's data, so that the answer is not lost in a connection reset.
+        // Read the dialling server's remaining data, so that a connection reset does not discard the answer.
         _ => {
             let end = async {
                 let _ = stream.shutdown().await;
@@ -347,11 +349,11 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
     }
 }
 
-/// Counts unauthenticated connections per address.
+/// Numbers of unauthenticated connections, by address.
 #[derive(Default)]
 struct Gate(Mutex<HashMap<IpAddr, usize>>);
 
-/// Slot of an unauthenticated connection, released on drop.
+/// Slot for an unauthenticated connection, released on drop.
 struct Pass(Arc<Gate>, IpAddr);
 
 impl Gate {

@@ -1,4 +1,4 @@
-//! One connection: its greeting, and sending and receiving of messages.
+//! A connection between two servers: greeting, sending and receiving.
 
 use super::queue::{BATCH, Queue};
 use super::room::Room;
@@ -15,17 +15,17 @@ use tokio::time::{Instant, sleep_until, timeout};
 const MAGIC: &[u8; 8] = b"JDPEERS\n";
 /// Protocol version of connections between servers.
 pub(super) const VERSION: u32 = 2;
-/// Bytes of the greeting's head, whose layout is the same in all versions: magic number, version, and length of the
-/// rest.
+/// Length in bytes of the head of a greeting, whose layout is the same in all versions: magic number, version, and
+/// length of the rest.
 const HEAD: usize = 14;
-/// Largest length of the rest.
+/// Largest length in bytes of a greeting after its head.
 const REST: usize = 1024;
-/// Largest number of large messages that are assembled concurrently.
+/// Largest number of large messages that are received concurrently.
 const AT_ONCE: usize = 32;
-/// Messages of at least this many bytes are decoded on a separate thread.
+/// Messages with at least this many bytes are decoded on a separate thread.
 const LONG: usize = 1 << 20;
 
-/// The first message of each side.
+/// The first message that each side sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Greeting {
     /// One of the constants in [`answer`].
@@ -42,9 +42,10 @@ pub(super) struct Greeting {
 pub(super) mod answer {
     /// The connection is accepted.
     pub const WELCOME: u8 = 0;
-    /// The two processes have another connection, which is kept.
+    /// The two processes have another connection, which is kept instead of this one.
     pub const SECOND: u8 = 1;
-    /// This is not the server that the caller wants to reach, or the caller's certificate is not that of its entry.
+    /// The receiver is not the server that the caller wants to reach, or the caller's certificate is not the one in its
+    /// entry.
     pub const STRANGER: u8 = 2;
 }
 
@@ -56,7 +57,7 @@ impl Greeting {
     pub fn write_as(&self, version: u32) -> Vec<u8> {
         let mut rest = vec![self.answer];
         for name in [&self.name, &self.to] {
-            // Longer names are not in the list. Only this server knows such a name, and others reject it.
+            // Names longer than the limit are not in the list, so this truncated name is rejected anyway.
             let name = &name.as_bytes()[..name.len().min(NAME)];
             rest.push(name.len() as u8);
             rest.extend_from_slice(name);
@@ -69,7 +70,7 @@ impl Greeting {
         out
     }
 
-    /// Reads a greeting. Returns the peer's protocol version if it differs from ours.
+    /// Reads a greeting. Returns the peer's protocol version if that differs from ours.
     pub async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<Self, u32>> {
         let mut head = [0; HEAD];
         from.read_exact(&mut head).await?;
@@ -113,7 +114,7 @@ where
         room: joined.room,
         large: HashMap::new(),
     };
-    // The first of these to end closes the connection; the reason is not needed.
+    // The first of these that ends closes the connection.
     tokio::select! {
         _ = incoming.read(read) => {}
         _ = send(table, &queue, write) => {}
@@ -165,14 +166,14 @@ struct Incoming<'a> {
     number: u64,
     queue: Arc<Queue>,
     room: Arc<Room>,
-    /// Large messages that are partly received.
+    /// Large messages that are partly received, by number.
     large: HashMap<u32, Large>,
 }
 
 struct Large {
     bytes: Vec<u8>,
     size: usize,
-    /// Memory reserved for the bytes.
+    /// Memory reserved for the message's bytes.
     held: Held,
 }
 
@@ -226,7 +227,7 @@ impl Incoming<'_> {
         table.deliver(self.name, self.number, message, held).await;
     }
 
-    /// Drops a message for lack of memory. The sender of a dropped update is told, so that it retries.
+    /// Drops a message for lack of memory. If the message is an update, its sender is notified and retries.
     fn refuse(&self, beginning: &[u8]) {
         if let Some(key) = wire::forwarded(beginning) {
             let _ = self.queue.push(Message::NotHere(key, 0, false));
@@ -259,7 +260,7 @@ impl Incoming<'_> {
     fn more(&mut self, frame: &[u8]) -> io::Result<()> {
         let mut rest = Reader(&frame[1..]);
         let number = rest.u32()?;
-        // Pieces of a rejected message may still arrive.
+        // Pieces of a rejected message may still arrive; they are ignored.
         if let Some(large) = self.large.get_mut(&number) {
             if rest.0.len() > large.size - large.bytes.len() {
                 return Err(Broken("a message that is longer than it said").into());
@@ -287,7 +288,7 @@ impl Incoming<'_> {
         };
         let (table, name, number) = (self.table.clone(), self.name.clone(), self.number);
         let queue = self.queue.clone();
-        // Later messages may overtake it meanwhile.
+        // Later messages may overtake this one while it is decoded.
         self.table.spawn(async move {
             let read = move || {
                 let message = wire::read(&large.bytes);
@@ -307,7 +308,7 @@ impl Incoming<'_> {
     }
 }
 
-/// Length of the frame at the beginning of `bytes`, if it is complete.
+/// Length of the frame at the beginning of `bytes`; `None` if the frame is incomplete.
 fn frame(bytes: &[u8]) -> Result<Option<usize>, Broken> {
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else {
         return Ok(None);

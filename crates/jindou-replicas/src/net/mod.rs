@@ -1,12 +1,12 @@
 //! Connections between servers: TCP with mutual TLS 1.3, separate from the connections for queries.
 //!
-//! Each process creates a certificate at its start and writes its hash to its entry in the bucket. Both sides of a
-//! connection present certificates, and trust exactly those in the list, which only processes with write access to the
-//! bucket can change. A server that is not in the list as last read is rejected, and the list is read again. Both sides
-//! dial; of two connections between the same processes one is kept.
+//! Each process creates a certificate at its start and writes the certificate's hash to its entry in the bucket. Both
+//! sides of a connection present certificates, and trust exactly those in the bucket's list, which only processes with
+//! write access to the bucket can change. A server that is not in the list as last read is rejected, and the list is
+//! read again. Both sides dial; of two connections between the same processes one is kept.
 //!
-//! Servers with shards have further connections between them (`streams.rs`), so that a long list never delays a message
-//! about the log. ALPN tells the two kinds apart.
+//! Servers that hold shards have additional connections between them (`streams.rs`), so that a large response never
+//! delays a message of the log's protocol. ALPN distinguishes the two kinds of connections.
 //!
 //! Start reading at `table.rs` (known servers, and which connection is kept); then `dial.rs`, `link.rs` and `queue.rs`.
 
@@ -39,7 +39,7 @@ use tokio::sync::mpsc;
 /// Time limits of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
-    /// A ping is sent after this time without other messages.
+    /// Idle time after which a ping is sent.
     pub ping: Duration,
     /// A connection is closed after this time without receiving a byte, or without being able to send one.
     pub silence: Duration,
@@ -50,17 +50,18 @@ pub struct Times {
 /// Limits of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Size of the largest message that is accepted, in bytes. Larger groups are exchanged through the bucket only.
+    /// Size in bytes of the largest message that is accepted. Larger groups are exchanged only through the bucket.
     pub message: usize,
-    /// Memory for messages of one server, in bytes: incomplete messages, those that the driver has not received, and
-    /// updates and groups until the machine has finished with them.
+    /// Memory limit in bytes for messages from one server: incomplete messages, messages that the driver has not
+    /// received, and updates and groups until the machine has finished with them.
     pub room: usize,
     /// Time limits.
     pub times: Times,
 }
 
 impl Limits {
-    /// Limits that accept any update which another server may hold for its clients ([`crate::Options::update_bytes`]).
+    /// Limits that accept any update that another server may accept from its clients
+    /// ([`crate::Options::update_bytes`]).
     pub fn for_updates(bytes: usize) -> Self {
         let message = bytes.saturating_add(1 << 20).min(u32::MAX as usize);
         Self {
@@ -78,12 +79,12 @@ impl Limits {
 
 /// Capacity of the queue of messages for the driver.
 const WAITING: usize = 4096;
-/// Rate limit on re-reading the list because of unknown servers: this many reads at once, then one per this time.
+/// Rate limit for re-reading the list because of unknown servers: a burst of this many reads, then one per interval.
 const ASK: (u32, Duration) = (10, Duration::from_secs(10));
-/// Shortest time between two such reads.
+/// Shortest interval between two such reads.
 const ASK_APART: Duration = Duration::from_secs(1);
 
-/// A process's certificate and listening socket, before the other servers are known.
+/// A process's certificate and listening socket, before any other server is known.
 pub struct Listener {
     listener: TcpListener,
     certificate: Certificate,
@@ -102,7 +103,7 @@ impl std::fmt::Debug for Listener {
 /// have the form `HOST:PORT`; port 0 in `address` is replaced by the socket's port.
 ///
 /// # Errors
-/// One sentence.
+/// A sentence for the operator.
 pub async fn listen(address: &str, at: Option<&str>, limits: Limits) -> Result<Listener, String> {
     let bound = at.unwrap_or(address);
     let cannot =
@@ -149,7 +150,7 @@ fn host_and_port(text: &str) -> Result<(&str, u16), String> {
 /// arguments for [`crate::start`]; both must run in one runtime.
 ///
 /// # Errors
-/// One sentence.
+/// A sentence for the operator.
 pub async fn connect(
     address: &str,
     options: &mut Options,
@@ -180,18 +181,18 @@ impl Listener {
         tls::text(&self.certificate.fingerprint)
     }
 
-    /// Sends connections for the data of shards to a channel. Without one they are closed.
+    /// Sets the channel that receives connections for shard requests. Without a channel, such connections are closed.
     #[must_use]
     pub fn with_shards(self, to: mpsc::Sender<AcceptedStream>) -> Self {
         let shards = Some(to);
         Self { shards, ..self }
     }
 
-    /// Starts to accept connections and to dial, as the server with this name, in the caller's runtime. No other server
-    /// is known before [`Peers::know`] is called.
+    /// Starts to accept connections and to dial, as the server `name`, in the caller's runtime. No other server is
+    /// known before [`Peers::know`] is called.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub fn connect(self, name: &str) -> Result<(Connections, mpsc::Receiver<FromPeer>), String> {
         let pinned = Arc::new(Pinned::default());
         let tls = tls::configurations(&self.certificate, &pinned)?;
@@ -204,7 +205,7 @@ impl Listener {
     }
 }
 
-/// Requests the list of servers after an unknown server was rejected.
+/// Asks the driver to read the list again after an unknown server was rejected, within the rate limit.
 async fn ask(table: Arc<Table>) {
     let (mut left, mut filled) = (ASK.0, tokio::time::Instant::now());
     loop {
@@ -233,7 +234,7 @@ async fn ask(table: Arc<Table>) {
 pub struct Connections(Arc<Table>, Arc<ClientConfig>);
 
 impl Connections {
-    /// The way to dial the same servers for the data of shards.
+    /// Dials the same servers for shard requests.
     pub fn streams(&self) -> Streams {
         Streams::new(Arc::clone(&self.0), Arc::clone(&self.1))
     }

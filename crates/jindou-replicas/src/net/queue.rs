@@ -8,25 +8,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Capacity for messages without bodies and for outcomes, in bytes.
+/// Capacity in bytes for messages without bodies and for outcomes.
 const CONTROL: usize = 64 << 20;
-/// Capacity for proposed groups, in bytes; a single larger group is accepted.
+/// Capacity in bytes for proposed groups. A single larger group is accepted.
 const PROPOSED: usize = 64 << 20;
-/// Capacity for forwarded updates, in bytes; a single larger update is accepted. The bodies are shared with the
-/// requests that wait for them.
+/// Capacity in bytes for forwarded updates. A single larger update is accepted. The bodies share memory with the
+/// pending requests.
 const FORWARDED: usize = 512 << 20;
-/// Number of large messages in the queue at which no further outcome is added.
+/// Number of queued large messages at which no further outcome is accepted.
 const LARGE: usize = 1024;
-/// Time for which a large update that was sent is not sent again unless it was answered. The machine retries updates
-/// every few seconds, even while the writer evaluates them.
+/// Time for which a large update is not sent again, unless it was answered. The machine repeats updates every few
+/// seconds, even while the writer evaluates them.
 const SENT: Duration = Duration::from_secs(30);
-/// Number of bytes that a message counts as at least.
+/// Each message counts as at least this many bytes.
 const LEAST: usize = 128;
-/// Large messages of each kind that are sent concurrently.
+/// Number of large messages of each kind that are sent concurrently.
 const AT_ONCE: usize = 8;
-/// After this many bytes of small bodies, a piece of a large one is sent.
+/// After this many bytes of small bodies, one piece of a large message is sent.
 const FAIR: usize = 256 << 10;
-/// Approximate size of a write.
+/// Approximate size of a write in bytes.
 pub(super) const BATCH: usize = 64 << 10;
 
 /// Reason why a message was dropped.
@@ -34,15 +34,15 @@ pub(super) const BATCH: usize = 64 << 10;
 pub(super) enum Lost {
     /// The queue is full.
     Full,
-    /// The message, of this many bytes, exceeds the receiver's limit.
+    /// The message has this many bytes, which exceeds the receiver's limit.
     TooLarge(usize),
 }
 
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
-    /// Notified when there is something to send.
+    /// Notified when a message or a rejection is queued.
     pub filled: Notify,
-    /// Size of the largest message that the receiver accepts.
+    /// Size in bytes of the largest message that the receiver accepts.
     most: usize,
 }
 
@@ -52,18 +52,18 @@ struct Waiting {
     control_bytes: usize,
     /// Messages whose bodies fit into a frame.
     small: VecDeque<Outgoing>,
-    /// Larger messages of which nothing was sent yet.
+    /// Messages whose bodies do not fit into a frame, and of which nothing was sent yet.
     large: VecDeque<Outgoing>,
     proposed_bytes: usize,
     forwarded_bytes: usize,
-    /// Larger messages that are partly sent, with their numbers. The next piece is taken from the first one.
+    /// Larger messages that are partly sent, with their numbers. The next piece is of the first one.
     going: VecDeque<(u32, Outgoing)>,
     next: u32,
-    /// Large updates sent over this connection that were not answered yet, with the time of sending.
+    /// Large updates that were sent over this connection and not answered yet, with the time of sending.
     sent: HashMap<RequestKey, Instant>,
-    /// Numbers of the peer's large messages that were rejected for lack of memory.
+    /// Numbers of the peer's large messages that this server rejected for lack of memory.
     refused: Vec<u32>,
-    /// Bytes of small bodies sent since the last piece.
+    /// Bytes of small bodies sent since the last piece of a large message.
     since: usize,
 }
 
@@ -86,7 +86,7 @@ fn proposed(message: &Outgoing) -> Option<&Group> {
 }
 
 impl Queue {
-    /// An empty queue to a server that accepts messages of up to `most` bytes.
+    /// Creates an empty queue to a server that accepts messages of up to `most` bytes.
     pub fn new(most: usize) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -99,7 +99,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message if the queue has capacity.
+    /// Adds a message, if the queue has capacity.
     pub fn push(&self, message: Message) -> Result<(), Lost> {
         let Some(message) = Outgoing::new(message) else {
             return Ok(());
@@ -124,7 +124,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Appends the next frames to `out`, some tens of KiB.
+    /// Appends the next frames to `out`, approximately [`BATCH`] bytes.
     pub fn take(&self, out: &mut Vec<u8>) {
         let mut waiting = self.lock();
         for number in waiting.refused.drain(..) {
@@ -154,10 +154,11 @@ impl Queue {
         }
     }
 
-    /// Tells the peer that its large message with this number was rejected for lack of memory.
+    /// Notifies the peer that its large message with this number was rejected for lack of memory.
     pub fn refuse(&self, number: u32) {
         let mut waiting = self.lock();
-        // If this is not enough, the peer's own limits close the connection.
+        // Further rejections are dropped; the peer's messages then reach the memory limit, and the connection is
+        // closed.
         if waiting.refused.len() < LARGE {
             waiting.refused.push(number);
         }
@@ -170,7 +171,7 @@ impl Queue {
         self.lock().going.retain(|(of, _)| *of != number);
     }
 
-    /// Records that an update was answered.
+    /// Records that an update was answered, so that it may be sent again.
     pub fn answered(&self, message: &Message) {
         if let Message::Outcome(key, _) | Message::NotHere(key, ..) = message {
             self.lock().sent.remove(key);
@@ -209,7 +210,8 @@ impl Waiting {
         Ok(())
     }
 
-    /// Adds a group. If there is no capacity, older groups are dropped, since the log has them.
+    /// Adds a proposed group. If there is no capacity, older groups are dropped, since receivers can read them from the
+    /// log.
     fn propose(&mut self, message: Outgoing) {
         let size = size(&message);
         while self.proposed_bytes > 0 && self.proposed_bytes + size > PROPOSED {
@@ -228,7 +230,7 @@ impl Waiting {
         self.add(message);
     }
 
-    /// Adds an update unless it is being sent. A queued copy is replaced by the newer one.
+    /// Adds a forwarded update, unless it is being sent. A queued copy is replaced by the newer one.
     fn forward(&mut self, message: Outgoing) -> Result<(), Lost> {
         let key = forward(&message);
         let sent = key.and_then(|key| self.sent.get(&key));
@@ -239,7 +241,8 @@ impl Waiting {
         }
         let mut there = self.small.iter_mut().chain(&mut self.large);
         if let Some(earlier) = there.find(|there| forward(there) == key) {
-            // If a client sends two bodies with one key, it gets the answer to one of them.
+            // Replaced only if the lengths are equal. A client that sends two bodies with one key gets the answer to
+            // one of them.
             if earlier.left() == message.left() {
                 *earlier = message;
             }
@@ -260,7 +263,7 @@ impl Waiting {
         }
     }
 
-    /// Adds a large message. Forwarded updates come after all others.
+    /// Adds a large message. Forwarded updates are queued after all other large messages.
     fn add_large(&mut self, message: Outgoing) {
         let at = match forward(&message) {
             Some(_) => None,
@@ -278,7 +281,7 @@ impl Waiting {
         }
     }
 
-    /// Appends a piece of a large message to `out`.
+    /// Appends a piece of a large message to `out`, as a frame.
     fn piece(&mut self, out: &mut Vec<u8>) {
         for forwards in [false, true] {
             let kind = |m: &Outgoing| forward(m).is_some() == forwards;
@@ -316,7 +319,7 @@ impl Waiting {
 /// Appends a message as a single frame.
 fn whole(mut message: Outgoing, out: &mut Vec<u8>) {
     let at = out.len();
-    // The first byte is the message's kind, which becomes that of the frame.
+    // The first byte of a message is its kind, which becomes the frame's kind.
     out.extend_from_slice(&[0; 4]);
     message.take(FRAME, out);
     end_frame(out, at);

@@ -1,5 +1,5 @@
-//! Memory for the messages of one server: while they are assembled, until the driver receives them, and for updates and
-//! groups until the machine has finished with them.
+//! Memory limit for messages from one server. It covers messages while they are received, until the driver takes them,
+//! and updates and groups until the machine has finished with them.
 
 use crate::machine::{Message, RequestKey};
 use crate::peers::Held;
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Time after which a forwarded update no longer counts, if the machine never answers it.
+/// Time after which the memory of a forwarded update is released even if the machine never answers the update.
 const FORWARDED: Duration = Duration::from_secs(2 * 3600);
-/// Bytes per permit.
+/// Number of bytes per semaphore permit.
 const UNIT: usize = 1024;
 
 pub(super) struct Room {
@@ -38,7 +38,7 @@ impl Room {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves this many bytes, if they are available.
+    /// Reserves this many bytes; `None` if they are not available.
     pub fn take(&self, bytes: usize) -> Option<Held> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).ok()?;
         let take = || self.units.clone().try_acquire_many_owned(units).ok();
@@ -51,7 +51,7 @@ impl Room {
         permit.map(Held::new)
     }
 
-    /// Keeps the memory of a message reserved that the machine is about to receive.
+    /// Keeps the memory of a message reserved after the driver has taken the message.
     pub fn received(&self, message: &Message, held: &Held) {
         let mut kept = self.lock();
         match message {
@@ -63,7 +63,7 @@ impl Room {
         }
     }
 
-    /// Releases the memory of requests that the machine has finished, which its outgoing messages show.
+    /// Releases the memory of requests that the machine has finished, as shown by its outgoing messages.
     pub fn sent(&self, message: &Message) {
         let mut kept = self.lock();
         match message {

@@ -1,5 +1,5 @@
-//! Connections between the servers of a list for requests that are not about the log: for the data of shards. Their
-//! protocol is not known here.
+//! Connections between the servers in the bucket's list for shard requests. This module only transports bytes;
+//! `jindou-cluster` implements the protocol.
 
 use super::dial::{resolve, secure};
 use super::table::Table;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::{client, server};
 
-/// A connection that another server has dialled, and that server's name.
+/// An accepted connection, and the name of the server that dialled.
 pub type AcceptedStream = (ServerName, server::TlsStream<TcpStream>);
 
-/// Dials the servers of the list.
+/// Dials servers in the bucket's list.
 #[derive(Clone)]
 pub struct Streams {
     table: Arc<Table>,
@@ -31,16 +31,16 @@ impl Streams {
         Self { table, tls }
     }
 
-    /// The other servers of the list.
+    /// Names of the other servers in the list.
     pub fn servers(&self) -> Vec<ServerName> {
         let entries = self.table.entries();
         entries.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Dials a server.
+    /// Dials a server and authenticates it.
     ///
     /// # Errors
-    /// One sentence.
+    /// A sentence for the operator.
     pub async fn dial(&self, name: &ServerName) -> Result<client::TlsStream<TcpStream>, String> {
         let entries = self.table.entries();
         let entry = entries.into_iter().find(|(of, _)| of == name);
@@ -65,7 +65,7 @@ impl Streams {
     }
 }
 
-/// Passes on a connection from a server of the list. It is closed if nothing takes it.
+/// Passes on a connection from a server in the list. The connection is closed if this server serves no shards.
 pub(super) fn accepted(
     table: &Table,
     certificate: Fingerprint,

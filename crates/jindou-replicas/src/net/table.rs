@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-/// State shared by the connections of one server.
+/// State shared by all connections of one server.
 pub(super) struct Table {
     pub me: ServerName,
     pub limits: Limits,
     pub pinned: Arc<Pinned>,
     pub client: Arc<rustls::ClientConfig>,
     pub out: mpsc::Sender<FromPeer>,
-    /// Receives connections for the data of shards; `None` if this server has no shards.
+    /// Receives connections for shard requests; `None` if this server holds no shards.
     pub shards: Option<mpsc::Sender<AcceptedStream>>,
     peers: Mutex<Peers>,
     tasks: Mutex<Option<JoinSet<()>>>,
@@ -30,22 +30,22 @@ pub(super) struct Table {
 #[derive(Default)]
 struct Peers {
     of: BTreeMap<ServerName, Peer>,
-    /// Number of the last connection.
+    /// Number of the newest connection.
     links: u64,
 }
 
 struct Peer {
-    /// Its entry; `None` after it was removed from the list.
+    /// The server's entry; `None` after it was removed from the list.
     entry: Option<Entry>,
-    /// Number of entries seen so far.
+    /// Number of different entries of the server so far.
     version: u64,
     /// Notified when the entry has changed or the connection was closed.
     changed: Arc<Notify>,
     link: Option<Link>,
     room: Arc<Room>,
-    /// True if this entry's process speaks another protocol version.
+    /// True if the process of the current entry speaks another protocol version.
     foreign: bool,
-    /// True if it rejected this process's certificate when it was last dialled.
+    /// True if the server rejected this process's certificate when it was last dialled.
     refuses: bool,
     told_unreachable: bool,
     told_too_large: bool,
@@ -59,7 +59,7 @@ pub(super) struct Entry {
     pub addresses: Vec<String>,
 }
 
-/// A connection.
+/// A registered connection.
 struct Link {
     number: u64,
     certificate: Fingerprint,
@@ -69,7 +69,7 @@ struct Link {
     close: Arc<Notify>,
 }
 
-/// Handle of a registered connection.
+/// Handle of a registered connection, held by the task that runs it.
 pub(super) struct Joined {
     pub number: u64,
     pub queue: Arc<Queue>,
@@ -81,9 +81,9 @@ pub(super) struct Joined {
 /// Reason why a connection is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unfit {
-    /// The entry with this name has another certificate, or there is no entry.
+    /// The list has no entry with this name, or the entry has another certificate.
     Stranger,
-    /// Another connection between the two processes exists, which both sides keep.
+    /// Another connection between the two processes exists and is kept.
     Second,
     /// This server is stopping.
     Ending,
@@ -91,9 +91,9 @@ pub(super) enum Unfit {
 
 /// Next step of the task that dials a server.
 pub(super) enum Wanted {
-    /// Nothing to dial for now.
+    /// Do not dial now.
     Nothing,
-    /// Dial the server of this entry. The number changes with the entry.
+    /// Dial the server of this entry. The number changes whenever the entry changes.
     Dial(u64, Entry),
     /// The server was removed from the list.
     Gone,
@@ -143,7 +143,7 @@ impl Table {
         drop(tasks);
     }
 
-    /// Adopts the bucket's list. Returns the servers that are new.
+    /// Updates the servers from the bucket's list. Returns those that are new.
     pub fn know(&self, servers: &[ServerEntry]) -> Vec<(ServerName, Arc<Notify>)> {
         let mut new = Vec::new();
         let mut peers = self.lock();
@@ -208,7 +208,7 @@ impl Table {
         let _ = self.out.try_send(FromPeer::Problem(problem));
     }
 
-    /// The server whose entry has this certificate.
+    /// Name of the server whose entry has this certificate.
     pub fn name_of(&self, certificate: &Fingerprint) -> Option<ServerName> {
         let peers = self.lock();
         let mut all = peers.of.iter();
@@ -250,7 +250,7 @@ impl Table {
         }
     }
 
-    /// Waits until a server's entry has another number than `version`.
+    /// Waits until a server's entry has changed since `version`.
     pub async fn another(&self, name: &ServerName, version: u64, changed: &Notify) {
         let same = || {
             let peers = self.lock();
@@ -264,7 +264,7 @@ impl Table {
         }
     }
 
-    /// Records whether a server rejected this process when it was dialled.
+    /// Records whether a server rejected this process's certificate when it was dialled.
     pub fn refused(&self, name: &ServerName, version: u64, refused: bool) {
         let mut peers = self.lock();
         if let Some(peer) = peers.of.get_mut(name)
@@ -274,7 +274,7 @@ impl Table {
         }
     }
 
-    /// True if a server that is not connected rejects this process.
+    /// True if some server that is not connected rejects this process's certificate.
     pub fn is_refused(&self) -> bool {
         let peers = self.lock();
         let mut all = peers.of.values();
@@ -306,9 +306,9 @@ impl Table {
         }
     }
 
-    /// Registers a connection. It replaces an earlier one that belongs to another process or has lower priority. Of two
-    /// connections between the same processes, both sides keep the one that the server with the lower name dialled; if
-    /// both were dialled by the same side, the later one.
+    /// Registers a connection. An earlier connection is replaced if it belongs to another process or has lower
+    /// priority. Of two connections between the same processes, both sides keep the one that the server with the lower
+    /// name dialled; if the same side dialled both, the later one.
     pub async fn join(
         &self,
         name: &ServerName,
@@ -316,7 +316,7 @@ impl Table {
         lower: bool,
         most: usize,
     ) -> Result<Joined, Unfit> {
-        // Reserved for reporting the end of the earlier connection.
+        // The slot is for reporting the end of the earlier connection.
         let slot = self.out.reserve().await.map_err(|_| Unfit::Ending)?;
         let mut peers = self.lock();
         peers.links += 1;
@@ -369,7 +369,7 @@ impl Table {
         }
     }
 
-    /// Passes a message to the driver, unless its connection was replaced.
+    /// Passes a message to the driver, unless the connection was replaced.
     pub async fn deliver(&self, name: &ServerName, number: u64, message: Message, held: Held) {
         let Ok(slot) = self.out.reserve().await else {
             return;
@@ -385,7 +385,7 @@ impl Table {
 }
 
 impl Peer {
-    /// Sets another entry. Closes the connection if it belongs to another process.
+    /// Replaces the entry. Closes the connection if it belongs to another process.
     fn change(&mut self, entry: Option<Entry>) {
         if let (Some(link), Some(entry)) = (&self.link, &entry)
             && entry.certificate != Some(link.certificate)

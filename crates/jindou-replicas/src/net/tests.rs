@@ -137,7 +137,7 @@ fn other_bytes_are_refused_or_another_message() {
         let mut bytes = bytes(random, &original);
         let cut = random.random_range(0..bytes.len());
         if let Ok(shorter) = read(&bytes[..cut]) {
-            // Only messages that end with bytes of any length decode.
+            // Only messages whose last field has a variable length can be decoded after truncation.
             assert!(matches!(
                 shorter,
                 Message::Forward(..) | Message::Outcome(..)
@@ -157,14 +157,14 @@ fn other_bytes_are_refused_or_another_message() {
             .collect();
         let _ = (weight(&noise), read(&noise));
     }
-    // A count of records that exceeds the bytes.
+    // A number of records that exceeds the remaining bytes.
     let mut group = vec![kind::PROPOSED];
     group.extend_from_slice(&[0; 17]);
     group.extend_from_slice(&u32::MAX.to_le_bytes());
     assert!(weight(&group).is_err() && read(&group).is_err());
 }
 
-/// The frames of a queue's next batch: kind and content.
+/// Takes the next batch from a queue. Returns its frames as (kind, content).
 fn batch(queue: &Queue) -> Vec<(u8, Vec<u8>)> {
     let mut out = Vec::new();
     queue.take(&mut out);
@@ -224,7 +224,7 @@ fn what_is_urgent_goes_first() {
             kind::FIRST
         ]
     );
-    // This holds in each later batch, however much of the large messages is left.
+    // In each later batch, urgent messages come first as well, however much of the large messages is left.
     for _ in 0..20 {
         queue.push(Message::Committed(3, None)).unwrap();
         queue.push(forward(3, 50)).unwrap();
@@ -234,7 +234,7 @@ fn what_is_urgent_goes_first() {
     }
 }
 
-/// The pieces of interleaved large messages reassemble to the messages.
+/// The pieces of interleaved large messages are reassembled.
 #[test]
 fn large_messages_come_in_pieces() {
     let queue = Queue::new(1 << 30);
@@ -266,7 +266,7 @@ fn large_messages_come_in_pieces() {
         read.push(super::wire::read(bytes).unwrap());
     }
     assert!(messages.iter().all(|m| read.contains(m)) && read.len() == 3);
-    // The group overtakes the updates added before it.
+    // The group overtakes the updates that were queued earlier.
     assert!(matches!(&read[0], Message::Proposed(_)));
     assert_eq!(order[..6], [0, 1, 2, 0, 1, 2]);
 }
@@ -276,11 +276,11 @@ fn queues_are_bounded() {
     let queue = Queue::new(20 << 20);
     let pushed = queue.push(forward(1, 21 << 20));
     assert!(matches!(pushed, Err(Lost::TooLarge(size)) if size > 21 << 20));
-    // The newest groups are kept.
+    // Older groups are dropped in favour of the newest.
     for number in 1..=20 {
         queue.push(group(number, 10 << 20)).unwrap();
     }
-    // Each update is kept once, up to the capacity.
+    // Each update is queued once, up to the capacity.
     let mut taken = 0;
     for key in 0..100 {
         for _ in 0..2 {
@@ -291,7 +291,7 @@ fn queues_are_bounded() {
         }
     }
     assert_eq!(taken, 2 * (512 / 19));
-    // All outcomes of a realistic number are kept.
+    // A realistic number of outcomes is queued completely.
     let outcome = |key| {
         let report = b"a report".as_slice().into();
         Message::Outcome(
@@ -328,7 +328,7 @@ fn queues_are_bounded() {
     assert_eq!(groups, (15..=20).collect::<Vec<u8>>());
 }
 
-/// An update that is requested again while it is queued or being sent is sent once.
+/// An update that is queued again while it is queued or being sent is sent once.
 #[test]
 fn updates_are_sent_once() {
     let queue = Queue::new(1 << 30);
@@ -346,7 +346,7 @@ fn updates_are_sent_once() {
         }
     }
     assert_eq!(sent, 300_000_usize.div_ceil(PIECE));
-    // Not sent again while the receiver works on it; sent at once after the receiver has rejected it.
+    // The update is not sent again while the receiver works on it, but at once after the receiver has rejected it.
     queue.push(forward(1, 300_000)).unwrap();
     assert_eq!(batch(&queue), []);
     queue.answered(&Message::NotHere(RequestKey(1), 0, false));
@@ -355,7 +355,7 @@ fn updates_are_sent_once() {
         sent += 1;
     }
     assert_eq!(sent, 2 * 300_000_usize.div_ceil(PIECE));
-    // A queued update gets the later time.
+    // A queued update is replaced by the one with the later time.
     for clock in [5, 6] {
         let echo = Echo {
             start: 9,
@@ -375,7 +375,7 @@ fn updates_are_sent_once() {
         panic!();
     };
     assert_eq!(echo.clock, Time(6));
-    // An update that the receiver rejects for lack of memory is dropped.
+    // Sending stops when the receiver rejects an update for lack of memory.
     queue.push(forward(2, 300_000)).unwrap();
     let first = batch(&queue);
     let number = Reader(&first[0].1).u32().unwrap();
@@ -415,7 +415,7 @@ fn room_is_given_back() {
     assert_eq!(room.free(), all);
     assert!(room.take(2 << 20).is_none());
     assert!(room.take(usize::MAX).is_none());
-    // Messages that the driver has not received count as well.
+    // Messages that the driver has not taken count as well.
     let held = room.take(1000).unwrap();
     assert!(room.free() < all);
     drop(held);

@@ -1,4 +1,4 @@
-//! Certificates created at the start of a process, and trusted because their hashes are in the bucket.
+//! Certificates that are created at the start of a process, and trusted because their hashes are in the bucket.
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -22,7 +22,7 @@ pub(super) fn fingerprint(certificate: &[u8]) -> Fingerprint {
     Sha256::digest(certificate).into()
 }
 
-/// The fingerprint as text, as in the bucket.
+/// Formats a fingerprint as in the bucket, in hexadecimal.
 pub(super) fn text(fingerprint: &Fingerprint) -> String {
     fingerprint
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn text(fingerprint: &Fingerprint) -> String {
         .collect()
 }
 
-/// Parses a fingerprint.
+/// Parses a fingerprint in hexadecimal; `None` if the text is malformed.
 pub(super) fn parse(text: &str) -> Option<Fingerprint> {
     let digits: Option<Vec<u8>> = (text.chars())
         .map(|c| c.to_digit(16).map(|digit| digit as u8))
@@ -66,7 +66,7 @@ impl Certificate {
     }
 }
 
-/// Name in all certificates; it has no meaning.
+/// Host name in all certificates. It has no meaning, since certificates are trusted by their hashes.
 const NAME: &str = "jindou";
 
 pub(super) fn server_name() -> ServerName<'static> {
@@ -98,7 +98,7 @@ impl Pinned {
     }
 }
 
-/// Trusts certificates with a pinned fingerprint, whatever their content.
+/// Trusts exactly the certificates whose fingerprints are in `pinned`, whatever their content.
 #[derive(Debug)]
 struct Verifier {
     pinned: Arc<Pinned>,
@@ -122,7 +122,7 @@ impl Verifier {
     }
 }
 
-/// Error for TLS versions that are never negotiated.
+/// Error for signatures of TLS 1.2, which is never negotiated.
 fn old() -> Error {
     Error::General("TLS 1.2 is not spoken".to_owned())
 }
@@ -201,25 +201,25 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// ALPN names of the protocols between servers: messages about the log, and requests for the data of shards. Servers
-/// that offer none mean the first.
+/// ALPN names of the two protocols between servers: messages about the log, and shard requests. A server that offers
+/// none of them means the first.
 const LOG: &[u8] = b"jindou-log";
 pub(super) const SHARDS: &[u8] = b"jindou-shards";
 
-/// TLS configurations of one process. Sessions are not resumed, so each handshake presents certificates.
+/// TLS configurations of one process. Sessions are not resumed, so that each handshake presents certificates.
 pub(super) struct Configurations {
-    /// For dialling, with messages about the log.
+    /// Client configuration for messages about the log.
     pub log: Arc<ClientConfig>,
-    /// For dialling, with requests for the data of shards.
+    /// Client configuration for shard requests.
     pub shards: Arc<ClientConfig>,
-    /// For accepting.
+    /// Server configuration for both protocols.
     pub accept: Arc<ServerConfig>,
 }
 
-/// The configurations of a process with this certificate.
+/// Creates the configurations of a process with this certificate.
 ///
 /// # Errors
-/// One sentence.
+/// A sentence for the operator.
 pub(super) fn configurations(
     certificate: &Certificate,
     pinned: &Arc<Pinned>,
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn fingerprints_are_texts() {
         let of = fingerprint(b"abc");
-        // FIPS 180-4's example.
+        // Example from FIPS 180-4.
         let there = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(text(&of), there);
         assert_eq!(parse(there), Some(of));

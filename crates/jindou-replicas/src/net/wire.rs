@@ -1,8 +1,8 @@
-//! Encoding of messages.
+//! Encoding of messages between servers.
 //!
-//! A frame is a 32-bit length, a kind, and content that depends on the kind. A message that fits into a frame is sent
-//! as one, with a kind of its own. A larger one is sent in pieces, each in its own frame, and other frames may come in
-//! between.
+//! A frame consists of a 32-bit length, a kind, and content that depends on the kind. A message that fits into a frame
+//! is sent as one frame, whose kind is that of the message. A larger message is sent in pieces, each in a frame, and
+//! frames of other messages may be sent between them.
 
 use crate::machine::{
     Author, Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, ServerName,
@@ -11,11 +11,11 @@ use crate::machine::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a large message per frame.
+/// Number of bytes of a large message in one frame.
 pub(super) const PIECE: usize = 64 << 10;
-/// Largest number of bytes in a frame, without its length.
+/// Largest length in bytes of a frame, without its length field.
 pub(super) const FRAME: usize = PIECE + 16;
-/// Largest number of bytes of a server's name.
+/// Largest length in bytes of a server's name.
 pub(super) const NAME: usize = 255;
 
 /// Kinds of frames. The first seven are also kinds of messages.
@@ -29,11 +29,11 @@ pub(super) mod kind {
     pub const FORWARD: u8 = 7;
     /// A ping, without content.
     pub const PING: u8 = 16;
-    /// Number and size of a large message, and its first bytes.
+    /// First piece of a large message: the message's number and size, and its first bytes.
     pub const FIRST: u8 = 17;
-    /// Number of a large message, and its next bytes.
+    /// Further piece of a large message: the message's number, and its next bytes.
     pub const MORE: u8 = 18;
-    /// Number of a large message that the receiver rejects for lack of memory.
+    /// Rejection of a large message by the receiver, for lack of memory: the message's number.
     pub const STOP: u8 = 19;
 }
 
@@ -53,12 +53,12 @@ impl From<Broken> for std::io::Error {
     }
 }
 
-/// A message being sent; its bodies are not copied before.
+/// A message that is being sent. Its bodies are encoded piece by piece, without copying them first.
 pub(super) struct Outgoing {
     message: Message,
-    /// The encoded message without its bodies, or the part before them.
+    /// The encoded fields before the bodies, or the whole message if it has none.
     head: Vec<u8>,
-    /// The next part, and the number of its bytes that were sent.
+    /// Index of the next part to send, and the number of its bytes that were already sent.
     part: usize,
     offset: usize,
     left: usize,
@@ -91,7 +91,7 @@ impl Outgoing {
         })
     }
 
-    /// The message.
+    /// The message that is being sent.
     pub fn message(&self) -> &Message {
         &self.message
     }
@@ -106,7 +106,7 @@ impl Outgoing {
         (self.part, self.offset) == (0, 0)
     }
 
-    /// Appends up to `most` bytes to `out`.
+    /// Encodes and appends up to `most` further bytes to `out`.
     pub fn take(&mut self, most: usize, out: &mut Vec<u8>) {
         let mut most = most.min(self.left);
         self.left -= most;
@@ -150,7 +150,7 @@ impl Outgoing {
     }
 }
 
-/// Encodes the part of a record before its bodies. The lengths fit into 32 bits, as in a group that was put.
+/// Encodes the fixed-size fields of a record. Its lengths fit into 32 bits, since the group was put.
 fn fixed_part(record: &Record) -> [u8; FIXED] {
     let mut fixed = [0; FIXED];
     fixed[..16].copy_from_slice(&record.key.0.to_le_bytes());
@@ -160,7 +160,7 @@ fn fixed_part(record: &Record) -> [u8; FIXED] {
     fixed
 }
 
-/// Bytes of a record before its bodies.
+/// Size in bytes of the fixed-size fields of a record.
 const FIXED: usize = 32;
 
 fn head(message: &Message) -> Option<Vec<u8>> {
@@ -267,7 +267,7 @@ impl Writer {
     }
 }
 
-/// Upper bound on the memory that the decoded message takes.
+/// Upper bound on the memory of the decoded message, in bytes.
 pub(super) fn weight(bytes: &[u8]) -> Result<usize, Broken> {
     let mut rest = Reader(bytes);
     if rest.u8()? != kind::PROPOSED {
@@ -279,10 +279,11 @@ pub(super) fn weight(bytes: &[u8]) -> Result<usize, Broken> {
     Ok(bytes.len() + RECORD * rest.count()?)
 }
 
-/// Upper bound on a record's memory besides its bytes: the struct and the overhead of two allocations.
+/// Upper bound on the memory of a decoded record in addition to its bytes: the struct, and the overhead of two
+/// allocations.
 const RECORD: usize = size_of::<Record>() + 64;
 
-/// The request's key, if these are the first bytes of a forwarded update.
+/// Key of the request, if `bytes` begins with a forwarded update.
 pub(super) fn forwarded(bytes: &[u8]) -> Option<RequestKey> {
     let mut rest = Reader(bytes);
     (rest.u8() == Ok(kind::FORWARD)).then(|| rest.key().ok())?
@@ -371,7 +372,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
     }
 }
 
-/// Bytes that were not decoded yet.
+/// Reader of the bytes that are not decoded yet.
 pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -429,14 +430,14 @@ impl<'a> Reader<'a> {
         Ok(Author { server, start })
     }
 
-    /// The hash of a group's predecessor, if the group has it.
+    /// Decodes the hash of a group's predecessor; `None` if the group has none.
     fn previous(&mut self) -> Result<Option<u64>, Broken> {
         let there = self.flag()?;
         let hash = self.u64()?;
         Ok(there.then_some(hash))
     }
 
-    /// Decodes a number of records, and checks it against the number of bytes that follow.
+    /// Decodes the number of records, and rejects a number that exceeds the remaining bytes.
     fn count(&mut self) -> Result<usize, Broken> {
         let count = self.u32()? as usize;
         match count <= self.0.len() / FIXED {
@@ -450,7 +451,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Begins a frame. Returns its position for [`end_frame`].
+/// Starts a frame. Returns its position, for [`end_frame`].
 pub(super) fn begin_frame(out: &mut Vec<u8>, kind: u8) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);

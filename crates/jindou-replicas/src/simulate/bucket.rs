@@ -8,7 +8,7 @@ use crate::machine::group::{Blob, Group};
 use crate::machine::names::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Time after which a driver treats a request as timed out.
+/// Time after which a driver treats a request as timed out, in microseconds.
 const TIME_OUT: u64 = 2 * S;
 
 /// A request to the bucket.
@@ -24,7 +24,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// The event for an unknown outcome, if the machine waits for one.
+    /// The event for an unknown outcome of the request; `None` if the machine does not wait for an outcome.
     pub(super) fn unknown(&self) -> Option<Event> {
         match self {
             Self::Put(number, attempt, _) => {
@@ -44,12 +44,12 @@ pub(super) struct Bucket {
     groups: BTreeMap<u64, Blob>,
     spans: BTreeMap<(u64, u64), Blob>,
     bases: BTreeMap<u64, (Base, State)>,
-    /// The first object created under each name, with its creation time.
+    /// The first object created under each group's name, with its creation time.
     first: BTreeMap<u64, (Blob, u64)>,
     pub trimmed: u64,
-    /// The newest group that an entry in `servers/` names.
+    /// Highest group number that an entry in `servers/` mentions.
     pub entries: u64,
-    /// Groups that the bucket lost.
+    /// Groups that the bucket has lost and that were not restored.
     pub lost: BTreeSet<u64>,
     losses: u64,
 }
@@ -62,7 +62,7 @@ impl Bucket {
         self.groups.insert(number, bytes.clone());
         let first = self.first.entry(number);
         let (first, _) = first.or_insert_with(|| (bytes.clone(), now));
-        // A late put of a different group does not restore the lost one.
+        // A late put of a different group does not restore the lost group.
         if *first == *bytes {
             self.lost.remove(&number);
         }
@@ -93,8 +93,9 @@ impl Bucket {
         (self.lost.iter()).any(|lost| *lost > base && !in_span(*lost))
     }
 
-    /// Loses a group older than `before` whose loss can be detected. Returns its number. The newest group is lost only
-    /// if all running servers know that it existed (`heard`), since they rarely read the entries.
+    /// Loses a group that was created before `before` and whose loss servers can detect. Returns its number. The newest
+    /// group is lost only if all running servers know that it existed (`heard`), since they rarely read the entries in
+    /// `servers/`.
     pub fn lose(&mut self, random: &mut Random, before: u64, heard: u64) -> Option<u64> {
         let newest = *self.groups.last_key_value()?.0;
         let version = |number: u64| {
@@ -110,7 +111,7 @@ impl Bucket {
         };
         let candidates: Vec<u64> = self.groups.keys().copied().filter(may).collect();
         let at = random.below(candidates.len() as u64) as usize;
-        // Prefers new groups, which no base contains yet.
+        // The maximum of two random positions prefers new groups, which no base contains yet.
         let at = at.max(random.below(candidates.len() as u64) as usize);
         let number = *candidates.get(at)?;
         self.groups.remove(&number);
@@ -119,7 +120,7 @@ impl Bucket {
         Some(number)
     }
 
-    /// A listing. Without `all`, groups are looked up by name one after another where the driver would do so.
+    /// Lists the bucket. Without `all`, groups are requested by name one after another where the driver would do so.
     fn list(&self, after: u64, all: bool) -> Listing {
         let near = !all && self.bases.keys().all(|base| *base <= after);
         let mut end = after;
@@ -152,7 +153,7 @@ impl Bucket {
         bytes.map_or(Fetched::Missing, |bytes| Fetched::Bytes(bytes.clone()))
     }
 
-    /// Deletes up to `most` groups in ascending order.
+    /// Deletes up to `most` groups that end at or before `number`, in ascending order.
     fn trim(&mut self, number: u64, most: usize) {
         let old: Vec<u64> = self
             .groups
@@ -174,7 +175,7 @@ impl Bucket {
 }
 
 impl World<'_> {
-    /// Sends a request from a driver, with random faults.
+    /// Sends a request from a server's driver, with random faults.
     pub fn request(&mut self, server: usize, op: Op) {
         let start = self.servers[server].start;
         let bad = self.weather.bucket_bad[server] > self.now;
@@ -224,14 +225,14 @@ impl World<'_> {
                 };
                 self.after(late, arrive(op, false));
             }
-            // 409, with or without the request being executed.
+            // The response is status 409, whether or not the request is executed.
             5 => give_up(self, time),
             6 => {
                 give_up(self, time);
                 let late = self.random.delay(0, 500 * MS);
                 self.after(late, arrive(op, false));
             }
-            // A retry by the HTTP client: two requests, and the second one's response.
+            // The HTTP client retries: the request arrives twice, and only the second response is received.
             7 if matches!(op, Op::Put(..)) => {
                 self.after(time / 2, arrive(op.clone(), false));
                 self.after(time, arrive(op, true));
@@ -244,7 +245,7 @@ impl World<'_> {
     pub fn arrive(&mut self, server: usize, start: u64, op: Op, answered: bool) {
         let sender = &self.servers[server];
         let lives = sender.machine.is_some() && sender.start == start;
-        // A process that crashed may have sent its buffered requests, or not.
+        // A process that crashed may or may not have sent the requests that it had buffered.
         if answered && !lives && self.random.chance(50) {
             return;
         }
@@ -300,8 +301,9 @@ impl World<'_> {
                 self.note([10, number, most as u64], || {
                     format!("bucket: trimmed to {number} by {server}, at most {most}")
                 });
-                // Servers that are behind rely on this. Without it, only one in thousands of seeds shows a wrong
-                // answer: a put must create exactly the last trimmed name, for a group of version 1.
+                // Servers that are behind rely on this limit. It is checked here because a violation rarely causes a
+                // wrong answer (in one of thousands of seeds): a put would have to create exactly the last trimmed
+                // name, for a group of version 1.
                 if number > self.bucket.second_base() {
                     self.fail(format!(
                         "{server} trims to {number}, after the second newest base"

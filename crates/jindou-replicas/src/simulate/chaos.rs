@@ -1,4 +1,4 @@
-//! Faults, and the simulated network.
+//! Faults, and the simulated network between servers.
 
 use super::Counted;
 use super::server::Server;
@@ -7,33 +7,33 @@ use super::world::{Happening, MS, S, SERVERS, World};
 use crate::machine::event::Message;
 use crate::machine::group::ServerName;
 
-/// End times of current faults, and the parameters of future ones.
+/// End times of the current faults, and the random parameters of a run.
 #[derive(Debug)]
 pub(super) struct Weather {
-    /// For each server: the bucket is slow, and loses requests and responses.
+    /// For each server, end time of the fault: the bucket is slow, and loses requests and responses.
     pub bucket_bad: [u64; SERVERS],
-    /// For each server: the bucket cannot be reached.
+    /// For each server, end time of the fault: the bucket cannot be reached.
     pub bucket_cut: [u64; SERVERS],
-    /// For each sender and receiver: messages are slow, and get lost.
+    /// For each sender and receiver, end time of the fault: messages are slow, and some are lost.
     bad: [[u64; SERVERS]; SERVERS],
-    /// For each sender and receiver: messages do not arrive.
+    /// For each sender and receiver, end time of the fault: all messages are lost.
     cut: [[u64; SERVERS]; SERVERS],
-    /// For each server: it will be paused for this time during its next put.
+    /// For each server, if set: during its next put, the server will be paused for this time.
     pub ambush: [Option<u64>; SERVERS],
-    /// Longest time between two merges.
+    /// Longest interval between two merges.
     pub merges: u64,
-    /// Length of the run.
+    /// Duration of the run.
     pub length: u64,
     /// True if pauses may be longer than `keep`.
     pub long_pauses: bool,
-    /// Time between two faults.
+    /// Mean interval between two faults.
     every: u64,
-    /// Time between two updates, and between two queries.
+    /// Interval between two updates, and between two queries.
     pub updates: u64,
     pub queries: u64,
-    /// True if the bucket loses groups.
+    /// True if the bucket loses groups in this run.
     loses: bool,
-    /// Time until which some server reads group version 1 only.
+    /// Time until which some server reads only group version 1.
     pub upgraded: u64,
 }
 
@@ -127,7 +127,7 @@ impl World<'_> {
                 }
             }
             7..9 => {
-                // In one direction only.
+                // The link is cut in one direction only.
                 self.count(Counted::CutOneWay);
                 self.weather.cut[index][other] = until;
                 self.disturb(index, until);
@@ -183,8 +183,8 @@ impl World<'_> {
         });
     }
 
-    /// Makes the bucket lose a group. Very recent groups are excluded, since a server that puts the same number may not
-    /// know of them.
+    /// Makes the bucket lose a group. Very recent groups are never lost, since a server that puts the same number might
+    /// not know of them, and the loss could not be detected.
     fn lose(&mut self) {
         let before = self.now.saturating_sub(6 * S);
         let machines = self

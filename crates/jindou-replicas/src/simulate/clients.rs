@@ -1,4 +1,4 @@
-//! Clients: they send queries and updates, and retry an update with the same key until its outcome is known.
+//! Simulated clients. They send queries and updates, and retry an update with the same key until its outcome is known.
 
 use super::oracle::{Ack, ReadAnswer};
 use super::server::Server;
@@ -18,14 +18,14 @@ pub(super) struct Update {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Attached {
-    /// Waiting before the next attempt.
+    /// The client waits before the next attempt.
     Waiting,
     To(usize),
     Done,
     GivenUp,
 }
 
-/// A query.
+/// A query of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub server: usize,
@@ -34,11 +34,11 @@ pub(super) struct Reading {
     pub consistency: Consistency,
     pub refused: Option<Refusal>,
     answered: bool,
-    /// True if it was sent after all faults had stopped, so that it must be answered.
+    /// True if the query was sent after all faults had ended, so that it must be answered.
     last: bool,
 }
 
-/// Time after which a client stops retrying an update.
+/// Time after which a client stops retrying an update, in microseconds.
 const PATIENCE: u64 = 30 * S;
 
 impl World<'_> {
@@ -61,7 +61,7 @@ impl World<'_> {
 
     fn new_update(&mut self) {
         let number = self.updates.len() as u128 + 1;
-        // Register 4 does not exist; such an update is rejected.
+        // Register 4 does not exist; an update of it is rejected.
         let register = self.random.below(41) as u8 / 10;
         let size = self.random.delay(1, 120) as usize;
         let mut body = vec![register; 1];
@@ -109,7 +109,7 @@ impl World<'_> {
         }
     }
 
-    /// Closes the connections of clients to a server that crashed.
+    /// Closes the clients' connections to a server that crashed.
     pub fn lose_clients(&mut self, server: usize) {
         for index in 0..self.updates.len() {
             if self.updates[index].attached == Attached::To(server) {
@@ -230,7 +230,7 @@ impl World<'_> {
         });
     }
 
-    /// Sends an update and a strict query to every server after all faults have stopped.
+    /// Sends an update, and a strict query to every server, after all faults have ended.
     pub fn last_requests(&mut self) {
         self.queries.iter_mut().for_each(|query| query.last = false);
         self.new_update();
@@ -242,7 +242,7 @@ impl World<'_> {
         }
     }
 
-    /// Fails if one of those was not answered.
+    /// Fails if one of the requests of [`Self::last_requests`] was not answered.
     pub fn check_last_requests(&mut self) {
         if let Some(query) = self
             .queries

@@ -1,9 +1,9 @@
-//! Statistics of a simulation.
+//! Numbers of events in a simulation.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// An event that is counted.
+/// A kind of event that is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
     /// Servers, including those that joined later.
@@ -24,7 +24,7 @@ pub enum Counted {
     Emptied,
     /// Servers that were paused.
     Pauses,
-    /// Links that broke in one direction.
+    /// Links between two servers that were cut in one direction.
     CutOneWay,
     /// Servers cut off from all others.
     CutOff,
@@ -44,7 +44,7 @@ pub enum Counted {
     LostRequests,
     /// Requests to the bucket that were executed but whose responses were lost.
     LostAnswers,
-    /// Requests to the bucket that arrived after they had timed out.
+    /// Requests to the bucket that arrived after their time limit.
     Late,
     /// Requests answered with 409.
     Conflicts,
@@ -52,13 +52,13 @@ pub enum Counted {
     Doubled,
     /// Stores that were replaced by a base.
     Downloads,
-    /// Names trimmed.
+    /// Names of groups that were trimmed.
     Trimmed,
     /// Groups that the bucket lost.
     Lost,
-    /// Gaps that servers reported.
+    /// Gaps that servers have reported.
     Gaps,
-    /// Groups that servers had to write back.
+    /// Groups that servers were asked to write back.
     WrittenBack,
 }
 

@@ -3,37 +3,38 @@
 /// A protocol bug that a test injects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
-    /// After a put of unknown outcome, the group is put again under the next number.
+    /// After a put with unknown outcome, the group is put again under the next number.
     NextNumberAfterUnknown,
-    /// An update is put without a new evaluation after another server's group took the number it was evaluated for.
+    /// An update is put without being evaluated again after another server's group took the number for which it was
+    /// evaluated.
     NotEvaluatedAgain,
-    /// A successful put counts although the freshness proof is too old.
+    /// A successful put counts although the latest freshness proof is too old.
     NoProof,
     /// Trimming goes up to the newest base instead of the second newest.
     TrimsBelowNewest,
     /// Trimming ignores `keep`.
     TrimsTheYoung,
-    /// Requests executed by other servers are not remembered.
+    /// Requests that other servers executed are not remembered.
     KeysForgotten,
-    /// A follower publishes proposed groups.
+    /// A follower publishes groups that are only proposed.
     ProposedIsRead,
     /// Reads do not wait for the highest group number known to exist.
     HeardIsApplied,
-    /// A strict read accepts a listing that was begun before the read.
+    /// A strict read accepts a listing that started before the read.
     StrictLooksBefore,
-    /// Updates are acknowledged before the other servers know the group.
+    /// Updates are acknowledged before the other servers have acknowledged the group.
     AnsweredUnheard,
-    /// A put of unknown outcome is reported as not executed.
+    /// A put with unknown outcome is reported as not executed.
     UnknownIsNotDone,
     /// An existing object is assumed to be this server's own.
     ExistsIsOurs,
     /// A heartbeat proves freshness as of its arrival.
     BeatsAreFresh,
-    /// A failed listing counts for queries that arrived after it was begun.
+    /// A failed listing counts for queries that arrived after the listing started.
     OldListingFails,
-    /// The end of a listing's contiguous prefix counts as the end of the log.
+    /// The end of the contiguous prefix of a listing is taken for the end of the log.
     GapIsTheEnd,
-    /// Updates are put into a gap.
+    /// Updates are put although the log has a gap.
     WriterTrustsGap,
 }
 

@@ -1,8 +1,8 @@
 //! A deterministic simulator: servers, bucket, network and clients in one thread, driven by a seed.
 //!
-//! [`run`] simulates one seed and checks its [`History`] for the four guarantees. The oracle (`oracle.rs`) sees
-//! requests, answers and the bucket's objects, never the machines' state. The simulation has one global time; each
-//! server has its own clock, up to 5 % too fast or too slow.
+//! [`run`] simulates one seed and checks its [`History`] against the protocol's four guarantees. The oracle
+//! (`oracle.rs`) knows only requests, answers and the bucket's objects, not the machines' state. The simulation has one
+//! global time; each server has a clock of its own, which is up to 5 % too fast or too slow.
 
 mod bucket;
 mod chaos;
@@ -22,14 +22,14 @@ pub use seeds::{Seeds, seeds};
 pub use state::{State, fingerprint};
 pub use world::EPOCH;
 
-/// The outcome of one seed.
+/// The outcome of simulating one seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Hash of the trace of all events.
     pub trace: u64,
-    /// Counts of events.
+    /// Numbers of events by kind.
     pub counts: Counts,
-    /// The first violated guarantee.
+    /// A description of the first violated guarantee; `None` if all hold.
     pub violation: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! The oracle: checks the four guarantees from requests, answers and the first object of each name in the bucket.
+//! The oracle: checks the four guarantees. Its input are the requests, the answers, and the first object of each name
+//! in the bucket.
 
 use super::state::{State, fingerprint};
 use super::world::{EPOCH, MS};
@@ -6,23 +7,24 @@ use crate::machine::event::Consistency;
 use crate::machine::group::{Blob, Group, Record, RequestKey};
 use std::collections::BTreeMap;
 
-/// The answer to an update.
+/// An answer to an update.
 #[derive(Clone, Debug)]
 pub struct Ack {
     /// The time of the answer.
     pub time: u64,
-    /// The request.
+    /// Key of the request.
     pub key: RequestKey,
-    /// Group, fingerprint and answer; `None` if the update was rejected.
+    /// Number of the group, fingerprint, and answer; `None` if the update was rejected.
     pub done: Option<(u64, u64, Blob)>,
-    /// True if all servers and connections had been undisturbed for 3 s, so that every server knew the group.
+    /// True if all servers and connections had been without faults for 3 s, so that every server must have known the
+    /// group.
     pub calm: bool,
 }
 
-/// The answer to a query.
+/// An answer to a query.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadAnswer {
-    /// The server.
+    /// Index of the server that answered.
     pub server: usize,
     /// Random number of the server's process.
     pub start: u64,
@@ -32,11 +34,11 @@ pub struct ReadAnswer {
     pub time: u64,
     /// The required consistency.
     pub consistency: Consistency,
-    /// Number of the snapshot that it was answered from.
+    /// Number of the snapshot from which the query was answered.
     pub number: u64,
     /// Hash of the snapshot's content.
     pub digest: u64,
-    /// True if the server had been connected to the bucket for 5 s.
+    /// True if the server's connection to the bucket had been without faults for 5 s.
     pub bucket: bool,
 }
 
@@ -49,7 +51,7 @@ pub struct History {
     pub reads: Vec<ReadAnswer>,
     /// The first object created under each name, with its creation time.
     pub log: BTreeMap<u64, (Blob, u64)>,
-    /// Final state of each server: its index, snapshot number and content hash.
+    /// Final state of each server: its index, snapshot number and digest of the content.
     pub ends: Vec<(usize, u64, u64)>,
 }
 
@@ -61,18 +63,18 @@ impl History {
     }
 }
 
-/// Staleness limit while the bucket is reachable: 3.5 s of a clock that is 5 % slow.
+/// Staleness limit in microseconds while the bucket is available: 3.5 s of a clock that is 5 % slow.
 const FIND_OUT: u64 = 3_750 * MS;
-/// Staleness limit otherwise: 10 s of a clock that is 5 % slow.
+/// Staleness limit in microseconds otherwise: 10 s of a clock that is 5 % slow.
 const STALE: u64 = 10_700 * MS;
 
-/// The snapshots of the log: content hash and creation time of each.
+/// The snapshots of the log, by number: digest of the content, and creation time.
 struct Snapshots {
     digests: Vec<(u64, u64)>,
     done: BTreeMap<RequestKey, (u64, u64, Blob)>,
 }
 
-/// Checks the history of a run.
+/// Checks the history of a run against the guarantees.
 ///
 /// # Errors
 /// The first violated guarantee.
@@ -126,7 +128,7 @@ pub fn judge(history: &History) -> Result<(), String> {
     fresh(history)
 }
 
-/// Replays the log and checks that it has no gaps, that each request occurs once, and that each record equals the
+/// Replays the log. Checks that the log has no gaps, that each request occurs once, and that each record equals the
 /// result of evaluating its request at that point.
 fn replay(history: &History) -> Result<Snapshots, String> {
     let mut state = State::default();
@@ -173,10 +175,10 @@ fn replay(history: &History) -> Result<Snapshots, String> {
     Ok(Snapshots { digests, done })
 }
 
-/// Checks guarantees 3 and 4.
+/// Checks the guarantees on freshness (3 and 4).
 fn fresh(history: &History) -> Result<(), String> {
-    // For each acknowledgement, the newest group acknowledged until then: among all, and among those that every server
-    // knew.
+    // For each acknowledgement, the newest group acknowledged until then: among all acknowledgements, and among those
+    // that were made without faults (`calm`).
     let mut all: Vec<(u64, u64)> = vec![(0, 0)];
     let mut calm: Vec<(u64, u64)> = vec![(0, 0)];
     let add = |list: &mut Vec<(u64, u64)>, time: u64, number: u64| {
@@ -191,7 +193,7 @@ fn fresh(history: &History) -> Result<(), String> {
             }
         }
     }
-    // The newest entry strictly before a time.
+    // The newest group in a list strictly before a time.
     let before = |list: &[(u64, u64)], time: u64| {
         let end = list.partition_point(|(at, _)| *at < time);
         end.checked_sub(1).map_or(0, |at| list[at].1)

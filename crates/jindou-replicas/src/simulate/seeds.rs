@@ -4,7 +4,7 @@ use super::{Counts, Fault, Run, run};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Outcome of a range of seeds.
+/// Outcome of simulating a range of seeds.
 #[derive(Debug, Default)]
 pub struct Seeds {
     /// Number of seeds without a violation.
@@ -35,7 +35,8 @@ impl Seeds {
     }
 }
 
-/// Simulates seeds in ascending order until one fails. `played` is called after each with the number simulated so far.
+/// Simulates seeds in ascending order until one has a violation. `played` is called after each seed with the number of
+/// seeds simulated so far.
 pub fn seeds(
     range: Range<u64>,
     fault: Option<Fault>,

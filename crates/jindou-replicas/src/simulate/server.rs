@@ -15,33 +15,33 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Server {
     pub machine: Option<Machine>,
     pub start: u64,
-    /// End of the current pause.
+    /// End time of the current pause; `None` if the server is not paused.
     pub paused: Option<u64>,
-    /// Events that arrived during the pause.
+    /// Events that arrived while the server was paused.
     inbox: VecDeque<Happening>,
-    /// Requests that were not sent yet when the pause began.
+    /// Requests that were not sent yet when the pause started.
     pub outbox: Vec<Happening>,
-    /// Drift of the clock in parts per million, and its value at time 0.
+    /// Drift of the server's clock in parts per million, and the clock's value at global time 0.
     drift: i64,
     offset: u64,
     wake_at: u64,
-    /// The base in its folder; survives crashes.
+    /// The base in the server's folder; survives crashes.
     pub disk: Option<(Base, State)>,
     pub published: (u64, State),
     head: State,
-    /// State of the head after each evaluated record that is not in a group yet.
+    /// State of the head after each evaluated record that is in no group yet.
     layers: VecDeque<State>,
     /// State of the head after each group that is not published yet.
     groups: BTreeMap<u64, State>,
     /// Updates being evaluated, one after another.
     evaluating: VecDeque<(u64, RequestKey, Blob)>,
-    /// Encoded objects of the newest groups on the head.
+    /// Encoded objects of the newest groups applied to the head.
     objects: BTreeMap<u64, Blob>,
-    /// False once the server has left for good.
+    /// False once the server has left permanently.
     pub member: bool,
     /// Last time at which the server or one of its connections was faulty.
     pub disturbed: u64,
-    /// Last time at which its connection to the bucket was faulty.
+    /// Last time at which the server's connection to the bucket was faulty.
     pub cut_off: u64,
 }
 
@@ -57,7 +57,7 @@ impl Server {
         self.objects = self.objects.split_off(&number.saturating_sub(8));
     }
 
-    /// A global time at which the clock shows at least `time`.
+    /// A global time at which the server's clock shows at least `time`.
     fn global(&self, time: Time) -> u64 {
         let local = time.0.saturating_sub(self.offset);
         let rate = (1_000_000 + self.drift).max(1) as u128;
@@ -66,7 +66,7 @@ impl Server {
 }
 
 impl World<'_> {
-    /// Adds a server. Each of the initial servers has the empty store in its folder.
+    /// Adds a server. If `first` is set, its folder usually contains the empty store.
     pub fn add_server(&mut self, first: bool) {
         if self.servers.len() == SERVERS {
             return;
@@ -132,7 +132,7 @@ impl World<'_> {
             .filter(|(server, _)| server.member)
             .map(|(_, name)| name.clone());
         self.deliver(index, Event::Peers(names.collect()));
-        // Servers of the old version are replaced one by one.
+        // Servers with the old version are replaced one by one.
         let format = match self.now < self.weather.upgraded {
             true => 1,
             false => 2,
@@ -154,7 +154,7 @@ impl World<'_> {
         self.after(5 * S, Happening::Peers);
     }
 
-    /// Crashes a server. With `forever`, its operator removes it.
+    /// Crashes a server. With `forever`, the server leaves permanently.
     pub fn crash(&mut self, index: usize, forever: bool) {
         let now = self.now;
         let server = &mut self.servers[index];
@@ -213,7 +213,8 @@ impl World<'_> {
                 Happening::Arrive { op, .. } if self.random.chance(50) => op.unknown(),
                 _ => None,
             };
-            // Its time limit passed during the pause, so the driver treats it as timed out. It may still be sent.
+            // The request's time limit passed during the pause, so the driver treats it as timed out. The request may
+            // still be sent.
             if let (Some(event), Happening::Arrive { server, op, .. }) = (late, &request) {
                 self.after(time, Happening::Deliver(*server, start, event, None));
                 if self.random.chance(50) {
@@ -233,8 +234,8 @@ impl World<'_> {
             }
             self.after(time, request);
         }
-        // A machine that wakes up may have lost its connections with everything buffered in them, and its network may
-        // be bad at first. Clients query it in this state. Once faults have stopped, no new ones begin.
+        // A machine that wakes up may have lost its connections, with everything buffered in them, and its network may
+        // be bad at first. Clients query the server in this state. No new faults start once faults have ended.
         let lost = self.random.chance(40) && now < self.until;
         if lost {
             let until = now + self.random.between(S, 5 * S);
@@ -251,7 +252,7 @@ impl World<'_> {
             if lost && matches!(happening, Happening::Message { .. }) {
                 continue;
             }
-            // Buffered events are handled in order, interleaved with the process's own actions.
+            // Buffered events are handled in order, interleaved with the results of the server's own actions.
             self.reach(happening);
         }
         self.deliver(index, Event::Wake);
@@ -267,7 +268,7 @@ impl World<'_> {
         }
     }
 
-    /// Delivers an event to a server if it is running, or buffers it if it is paused.
+    /// Delivers an event to a server if it is running, or buffers the event if the server is paused.
     pub fn reach(&mut self, happening: Happening) {
         let (index, start) = match &happening {
             Happening::Deliver(index, start, ..) => (*index, Some(*start)),
@@ -299,7 +300,7 @@ impl World<'_> {
             }
             Happening::Ask(_, update, attempt) => {
                 let update = &self.updates[update];
-                // Skip clients that have closed their connection.
+                // Skip updates whose client has closed the connection.
                 if update.attempt == attempt && update.attached == Attached::To(index) {
                     let request = Request {
                         key: update.key,
@@ -320,7 +321,7 @@ impl World<'_> {
         }
     }
 
-    /// Completes an evaluation, unless the head was rolled back, and begins the next one.
+    /// Completes an evaluation, unless the head was rolled back, and starts the next one.
     fn evaluated(&mut self, index: usize, ticket: u64) {
         let server = &mut self.servers[index];
         if (server.evaluating.front()).is_none_or(|(of, ..)| *of != ticket) {
@@ -348,7 +349,7 @@ impl World<'_> {
             return;
         };
         let start = server.start;
-        // Evaluations take less time on average than passes between updates.
+        // On average, evaluations take less time than the interval between updates.
         let time = match self.random.below(500) {
             0 => self.random.between(S, 5 * S),
             1..10 => self.random.between(20 * MS, 100 * MS),
@@ -413,7 +414,7 @@ impl World<'_> {
         let count = group.records.len();
         let state = match server.layers.len() >= count {
             true => server.layers.drain(..count).next_back(),
-            // Only with injected faults.
+            // Reached only with injected faults.
             false => {
                 for record in &group.records {
                     server.head.apply(record);
@@ -426,7 +427,7 @@ impl World<'_> {
             .insert(group.number, state.unwrap_or(server.head));
     }
 
-    /// Merges the store of a random server into its folder.
+    /// Merges the store of a random server into the server's folder.
     pub fn merge(&mut self) {
         let index = self.random.below(self.servers.len() as u64) as usize;
         let server = &mut self.servers[index];
@@ -494,7 +495,8 @@ impl World<'_> {
             Action::WriteBack(number) => self.write_back(index, number),
             Action::Fetch(fetch) => self.request(index, Op::Fetch(fetch)),
             Action::Span(first, last) => {
-                // Read from memory, since the bucket may no longer have the first objects of these names.
+                // Use the objects in memory, since the bucket may no longer have the first objects created under these
+                // names.
                 let objects = &self.servers[index].objects;
                 let objects: Option<Vec<Blob>> =
                     (first..=last).map(|n| objects.get(&n).cloned()).collect();
@@ -536,7 +538,7 @@ impl World<'_> {
         }
     }
 
-    /// A server may only report gaps, and only if the bucket lost objects.
+    /// Handles a report of a server: it may only report gaps, and only if the bucket has lost objects.
     fn reported(&mut self, index: usize, problem: &Problem) {
         let Problem::Gap(gap) = problem else {
             return self.fail(format!("{index} reports {problem:?}"));
@@ -550,12 +552,12 @@ impl World<'_> {
         }
     }
 
-    /// Restores the object of a group that the bucket lost, or uploads a base that contains it.
+    /// Restores the object of a group that the bucket has lost, or uploads a base that contains the group.
     fn write_back(&mut self, index: usize, number: u64) {
         self.count(Counted::WrittenBack);
         let server = &mut self.servers[index];
         if let Some(bytes) = server.objects.get(&number).cloned() {
-            // This put is not an attempt of the machine, so its outcome is not reported as one.
+            // This put is not an attempt of the machine, so the machine is not informed of its outcome.
             return self.request(index, Op::Put(number, u32::MAX, bytes));
         }
         if let Some(machine) = &server.machine {

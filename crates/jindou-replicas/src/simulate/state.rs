@@ -1,8 +1,8 @@
-//! A toy store, random numbers and hashes.
+//! A simple store for the simulation, random numbers, and hashes.
 
 use crate::machine::group::{Blob, Record, RequestKey};
 
-/// A store of registers. Each update replaces a register by a function of its old value.
+/// A store of four registers. Each update replaces a register by a function of its old value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
     registers: [u64; 4],
@@ -11,14 +11,14 @@ pub struct State {
 }
 
 impl State {
-    /// The record and the answer of an update; `None` if it is rejected.
+    /// Evaluates an update. Returns the record, which includes the answer; `None` if the update is rejected.
     pub fn evaluate(&self, key: RequestKey, body: &[u8]) -> Option<Record> {
         let register = usize::from(*body.first()?);
         let old = *self.registers.get(register)?;
         let new = mix(old ^ mix(key.0 as u64));
         let mut bytes = vec![register as u8];
         bytes.extend_from_slice(&new.to_le_bytes());
-        // Records of different sizes.
+        // Padding, so that records have different sizes.
         bytes.resize(9 + body.len(), 0);
         Some(Record {
             key,
@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-/// The fingerprint that clients give a request.
+/// The fingerprint that simulated clients send with a request.
 pub fn fingerprint(key: RequestKey) -> u64 {
     mix(!key.0 as u64) | 1
 }
@@ -88,7 +88,7 @@ pub(super) fn mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Random number generator of a seed.
+/// Deterministic random number generator, seeded with the simulation's seed.
 #[derive(Debug)]
 pub(super) struct Random(pub u64);
 
@@ -98,7 +98,7 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `end`, which must not be 0.
+    /// A random number below `end`. `end` 0 is treated as 1.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -112,7 +112,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// A random delay, usually short and rarely close to `most`.
+    /// A random delay, usually close to `least` and rarely close to `most`.
     pub fn delay(&mut self, least: u64, most: u64) -> u64 {
         let range = most.saturating_sub(least) + 1;
         let a = self.below(range);

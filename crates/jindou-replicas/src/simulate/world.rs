@@ -16,17 +16,17 @@ use std::time::Duration;
 
 pub(super) const MS: u64 = 1000;
 pub(super) const S: u64 = 1_000_000;
-/// Id epoch of the toy stores.
+/// Id epoch of the simulated log.
 pub const EPOCH: u64 = 0xe0;
-/// Largest number of servers, including those that have left.
+/// Largest number of servers in a run, including those that have left.
 pub(super) const SERVERS: usize = 6;
 
 /// An event that is scheduled for a time.
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
-    /// An event for one process of a server. A base is accompanied by its store.
+    /// An event for the process of a server that has this start number. A base is accompanied by its store.
     Deliver(usize, u64, Event, Option<State>),
-    /// An evaluation has finished.
+    /// An evaluation with this ticket has finished at a process of a server.
     Evaluated(usize, u64, u64),
     Message {
         from: usize,
@@ -49,9 +49,9 @@ pub(super) enum Happening {
     TimeOut(usize, u32),
     /// A query arrives at a server.
     Query(usize),
-    /// A client queries a server with [`crate::Consistency::Any`].
+    /// A client sends a query with [`crate::Consistency::Any`] to a server.
     Look(usize),
-    /// Creates the next update and the next query.
+    /// Create the next update, and the next query.
     MakeUpdate,
     MakeQuery,
     Chaos,
@@ -85,7 +85,6 @@ impl Ord for Scheduled {
     }
 }
 
-/// The simulated world.
 pub(super) struct World<'a> {
     pub now: u64,
     pub random: Random,
@@ -104,7 +103,7 @@ pub(super) struct World<'a> {
     pub queries: Vec<Reading>,
     pub history: History,
     pub violation: Option<String>,
-    /// Time at which faults stop.
+    /// Time at which faults end.
     pub until: u64,
 }
 
@@ -112,8 +111,8 @@ impl<'a> World<'a> {
     pub fn new(seed: u64, fault: Option<Fault>, lines: Option<&'a mut Vec<String>>) -> Self {
         let mut random = Random(mix(seed ^ 0x6a69_6e64_6f75));
         let settings = Settings {
-            // Shorter than the defaults, so that runs of minutes include trims and pauses longer than `keep`. Requests
-            // are remembered for longer than clients retry them and servers hold them.
+            // These values are shorter than the defaults, so that runs of some minutes include trims and pauses longer
+            // than `keep`. Requests are remembered for longer than clients retry them and servers hold them.
             keys_for: Duration::from_secs(60),
             keep: Duration::from_secs(40),
             audit_every: Duration::from_secs(10),
@@ -168,7 +167,7 @@ impl<'a> World<'a> {
         self.at(self.now + time, happening);
     }
 
-    /// Adds an entry to the trace.
+    /// Adds an event to the trace and its hash.
     pub fn note(&mut self, numbers: [u64; 3], line: impl FnOnce() -> String) {
         self.hash = mix(self.hash ^ self.now);
         for number in numbers {
@@ -189,7 +188,7 @@ impl<'a> World<'a> {
         self.violation.get_or_insert(why);
     }
 
-    /// Simulates until the end and checks the history.
+    /// Runs the simulation to its end and checks the history.
     pub fn play(mut self) -> Run {
         self.run_until(self.until);
         if self.violation.is_none() {
@@ -201,7 +200,8 @@ impl<'a> World<'a> {
                 self.last_requests();
                 let end = self.now + 15 * S;
                 self.run_until(end);
-                // They may be rejected if a late put restores a lost group only after they were sent.
+                // The last requests may be rejected if a late put restored a lost group only after they were sent. Then
+                // send them again.
                 if !broken || self.bucket.is_broken() {
                     break;
                 }
@@ -272,7 +272,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Once faults have stopped, checks that every server is up, has applied the whole log, and agrees with the oracle.
+    /// After faults have ended, checks that every server is up, has applied the whole log, and agrees with the oracle.
     fn check_last(&mut self) {
         let head = self.bucket.newest();
         for index in 0..self.servers.len() {

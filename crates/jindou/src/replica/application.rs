@@ -1,4 +1,5 @@
-//! The store as the driver uses it: evaluates changes over snapshots, lays groups, and shows queries what is committed.
+//! The store as the driver uses it: evaluates changes over snapshots, applies groups, and publishes committed
+//! snapshots.
 
 use super::request::{self, SentChange};
 use crate::database::{Database, DatabaseState};
@@ -19,16 +20,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Instant, SystemTime};
 
-/// Receives messages for the operator.
+/// Callback that receives messages for the operator.
 pub type Told = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The local folder of a store that follows a shared log. The methods are those of [`Application`].
+/// The local directory of a replica's store: [`super::folder::Folder`] or [`super::shards::ShardFolder`]. Methods
+/// without a comment are those of [`Application`].
 pub(super) trait LogFolder: Send + Sync {
     fn open(&self) -> Result<Local<Snapshot>>;
 
     fn follow(&self, log: u64) -> Result<()>;
 
-    /// Applies a record that another server's update made.
+    /// Applies a record of an update that another server evaluated.
     fn replay(&self, head: &Snapshot, record: &[u8]) -> Result<Snapshot> {
         head.replay(record)
     }
@@ -53,81 +55,84 @@ pub(super) trait LogFolder: Send + Sync {
         Err(not_of_shards())
     }
 
-    /// True if the record is the start of a merge by all servers.
+    /// True if the record starts a merge by all servers.
     fn starts_merge(&self, _: &[u8]) -> bool {
         false
     }
 
-    /// Does this server's part of a merge that was started, whose base is the snapshot. Returns when it is complete.
+    /// Writes this server's part of a merge that was started. The snapshot is the base of that merge. Returns when the
+    /// new base is complete here.
     fn merge(&self, _: &Base, _: &Snapshot) -> Result<()> {
         Ok(())
     }
 
-    /// The snapshot in which a merge by all servers is started, over the base with this number, and its record.
+    /// Starts a merge by all servers over the base with this number. Returns the snapshot that records this, and its
+    /// log record.
     fn start_merge(&self, _: &Snapshot, _: u64) -> Result<(Snapshot, Vec<u8>)> {
         Err(not_of_shards())
     }
 
-    /// The snapshot over the base of a merge with this result, and its record.
+    /// Commits a merge with these encoded results. Returns the snapshot over the new base, and its log record.
     fn commit_merge(&self, _: &Snapshot, _: &[u8]) -> Result<(Snapshot, Vec<u8>)> {
         Err(not_of_shards())
     }
 
-    /// The open merge, if it should be committed now. `seen` is the time since which that is possible.
+    /// The open merge, if it should be committed now. `seen` keeps the time of the first call at which a commit was
+    /// possible.
     fn due_commit(&self, _: &Snapshot, _: &mut Option<Instant>) -> Result<Option<DueCommit>> {
         Ok(None)
     }
 
-    /// Drops what is kept for a while. Called regularly.
+    /// Releases what is kept only for a limited time. Called regularly.
     fn tidy(&self) {}
 
-    /// Figures about each shard of a sharded store.
+    /// Metrics of each shard of a sharded store.
     fn shard_figures(&self) -> Vec<ShardFigures> {
         Vec::new()
     }
 
-    /// The shards that this server has.
+    /// Numbers of the shards that this server holds.
     fn held(&self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// The files of the shards of the base with this number that this server should upload now; `None` if it has another
-    /// base.
+    /// The files that this server should upload now of the shards of the base with this number; `None` if this server's
+    /// base has another number.
     fn shard_files(&self, _: u64) -> Result<Option<ShardFiles>> {
         Ok(None)
     }
 
-    /// The last group in the files of a merge that was committed since the last call.
+    /// Last group in the base of a merge that was committed since the last call; `None` if no merge was.
     fn committed_merge(&self) -> Option<u64> {
         None
     }
 
-    /// Runs parts of queries at this server's shards.
+    /// The service that evaluates parts of queries at this server's shards.
     fn hub(&self) -> Option<Hub> {
         None
     }
 
-    /// Requests to the shards of the newest base at all servers.
+    /// Client for the shards of the newest base at all servers.
     fn client(&self) -> Option<Arc<dyn ShardClient>> {
         None
     }
 
-    /// State of the verification of the files of a snapshot that was just opened.
+    /// Result of verifying the files of a snapshot that was just opened, according to `verify`.
     fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<Held>;
 
-    /// Takes note of a published snapshot.
+    /// Called with each snapshot that is published.
     fn published(&self, _: &Snapshot) {}
 
-    /// Report of the last merge by all servers, of this server's part.
+    /// Report of this server's part in the last merge by all servers.
     fn last_merge(&self) -> MergeReport {
         MergeReport::default()
     }
 
-    /// Ends waits.
+    /// Ends all waits, because the server stops.
     fn stop(&self) {}
 }
 
-/// Number of a base, and the results of its merge.
+/// Number of the base to commit, and the encoded results of its merge.
 pub(super) type DueCommit = (u64, Vec<u8>);
 
 fn not_of_shards() -> Error {
@@ -140,14 +145,14 @@ pub(super) struct Store(pub Arc<Inner>);
 
 pub(super) struct Inner {
     pub folder: Arc<dyn LogFolder>,
-    /// The database, once there is one.
+    /// The database; unset until it was opened.
     pub database: OnceLock<Weak<DatabaseState>>,
-    /// The snapshot for a database that is not there yet.
+    /// The newest published snapshot, kept for the database while it is not open yet.
     pub latest: Mutex<Option<Snapshot>>,
-    /// Options of the updates that this server evaluates: their limits, and the clients of SERVICE and LOAD.
+    /// Options of the updates that this server evaluates: their limits, and the HTTP clients for SERVICE and LOAD.
     pub options: UpdateOptions,
     pub told: Told,
-    /// Time of the last record.
+    /// Time of the newest record.
     pub last: AtomicU64,
 }
 
@@ -157,7 +162,7 @@ impl Store {
         Some(Database { inner })
     }
 
-    /// Evaluates a change.
+    /// Evaluates a change over the snapshot `head`.
     ///
     /// # Errors
     /// Those of the change.
@@ -253,7 +258,8 @@ impl Application for Store {
                     report: request::write_answer(&Ok(report)).into(),
                 }
             }
-            // The data says so, and a repeated request must hear the same.
+            // These refusals depend on the data. They become part of the log, so that a repeated request gets the same
+            // answer.
             Err(e @ (Error::Conflict(_) | Error::Precondition(_))) => {
                 nothing(request::write_answer(&Err(e)).into())
             }

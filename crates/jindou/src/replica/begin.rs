@@ -1,4 +1,4 @@
-//! Beginning a log with a store, without serving it.
+//! Creation of a shared log from an existing store, without serving it.
 
 use super::folder::OpenFiles;
 use super::notes::Notes;
@@ -19,14 +19,14 @@ use jindou_store::shard::{CLUSTER, Cluster};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Begins the log at `s3://BUCKET/PREFIX` or in a directory with a store, and uploads the store as its first base, so that
-/// servers can start with empty folders. With `uploads` false only the log is created: then each server needs a copy of the
-/// store, or of its shards. Repeated after a failure, it continues. The store stays as it is, and its log, if it has one,
-/// is merged into its files. Returns one sentence that describes what was done.
+/// Creates the log at `s3://BUCKET/PREFIX` or in a directory, and uploads the store as its first base, so that servers
+/// can start with empty folders. If `uploads` is false, only the log is created, and each server needs a copy of the
+/// store or of its shards. Calling this again after a failure continues the upload. The store's data stays the same; if
+/// the store has a log of its own, that is merged into the files. Returns a sentence that describes what was done.
 ///
 /// # Errors
-/// [`Error::Usage`] for the log of another store, and a store that follows a log; those of opening a store and verifying its
-/// files; [`Error::Io`].
+/// [`Error::Usage`] if the log belongs to another store, or if the store follows a log already; those of opening a
+/// store and verifying its files; [`Error::Io`].
 pub fn begin_log(place: &str, store: &Path, uploads: bool) -> Result<String> {
     if follows_log(store) {
         return Err(Error::Usage(format!(
@@ -37,7 +37,7 @@ pub fn begin_log(place: &str, store: &Path, uploads: bool) -> Result<String> {
     let runtime = Runtime::default();
     let options = OpenOptions::default().with_runtime(runtime.clone());
     fold_own_log(store, &options, &runtime)?;
-    // What is uploaded is read again for a long time.
+    // Many servers will read the uploaded files, so verify them first.
     let options = options.with_access(Access::Read).with_verify(Verify::Eager);
     drop(Database::open_with(store, &options)?);
     let _lock = StoreLock::acquire(store)?;
@@ -86,14 +86,14 @@ pub fn begin_log(place: &str, store: &Path, uploads: bool) -> Result<String> {
     })
 }
 
-/// A store's files.
+/// The files of the store to upload.
 struct Found {
-    /// Id epoch of its load; `None` if it was changed since.
+    /// Id epoch of the store's load; `None` if the store was changed since.
     loaded: Option<u64>,
     shards: ShardFiles,
-    /// The files that are in no shard.
+    /// The files that belong to no shard.
     root: Arc<dyn BaseFiles>,
-    /// All of them.
+    /// The files of the root and of all shards.
     files: Vec<Arc<dyn BaseFiles>>,
 }
 

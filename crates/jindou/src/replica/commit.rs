@@ -1,9 +1,9 @@
 //! Changes that servers propose by themselves.
 //!
-//! - The commit of a merge by all servers of a sharded store: any of them may propose it, and it takes effect once. Later,
-//!   the base that it replaces is released.
-//! - Freeing the ids of terms that no quad uses: the writer proposes it after each of its own merges. The merge is only
-//!   the occasion: the record of the change names the ids, so it does not matter which server has merged what.
+//! - Committing a merge by all servers of a sharded store: any server may propose this, and the change takes effect
+//!   once. The replaced base is released later.
+//! - Freeing the ids of terms that no quad uses: the writer proposes this after each of its own merges. The change's
+//!   record names the ids, so it does not matter which servers have merged.
 
 use super::Replica;
 use super::request::{self, Asked, SentChange};
@@ -17,12 +17,12 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Interval at which a server looks if a merge can be committed, or a base released.
+/// Interval at which a server checks if a merge can be committed, or a base released.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time for which the others leave the proposal to the writer.
+/// Time for which the other servers leave the proposal to the writer.
 const WRITER_FIRST: Duration = Duration::from_secs(2);
 
-/// Key of a request that several servers make and that takes effect once.
+/// Request key of a change that several servers may propose and that takes effect once.
 pub(super) fn key(what: &str, base: u64) -> u128 {
     xxh3_128(format!("jindou {what} {base}").as_bytes())
 }
@@ -30,7 +30,7 @@ pub(super) fn key(what: &str, base: u64) -> u128 {
 /// Starts a thread that proposes changes for as long as the database is open.
 ///
 /// # Errors
-/// [`Error::Limit`] without a thread.
+/// [`Error::Limit`] if the thread cannot be created.
 pub(super) fn propose_after_merges(db: &Database, frees_terms: bool) -> Result<()> {
     let state = std::sync::Arc::downgrade(&db.inner);
     let thread = std::thread::Builder::new().name("jindou-commits".into());
@@ -51,25 +51,27 @@ fn run(state: &Weak<DatabaseState>, frees_terms: bool) {
         let Some(inner) = state.upgrade() else {
             return;
         };
-        // What fails is tried again: another server may have proposed it, or have it in use already.
+        // A failed proposal is tried again later: another server may have proposed the same change, or use the base
+        // already.
         let db = Database { inner };
         let _ = propose(&db, &mut seen);
         let freeing = Freeing::after_merge(&db, &mut freed).filter(|_| frees_terms);
-        // Nothing that waits keeps the database open.
+        // Dropped before the wait, so that this thread does not keep the database open.
         drop(db);
-        // What fails is found again after the next merge.
+        // If this fails, the unused terms are found again after the next merge.
         let _ = freeing.map(Freeing::propose);
     }
 }
 
-/// The proposal to free the new terms that no quad uses.
+/// A proposal to free the ids of tail terms that no quad uses.
 struct Freeing {
     snapshot: Snapshot,
     handle: Handle<Snapshot>,
 }
 
 impl Freeing {
-    /// The proposal that is due once for each merged base of the server that writes; `of` is the last of these bases.
+    /// The proposal that the writer makes once after each of its merges, if one is due; `None` on other servers. `of`
+    /// holds the number of the base after which the last proposal was made.
     fn after_merge(db: &Database, of: &mut u64) -> Option<Self> {
         let replica = db.replica().filter(|replica| is_writer(replica))?;
         let snapshot = db.inner.writer.published();
@@ -100,7 +102,7 @@ fn is_writer(replica: &Replica) -> bool {
         .is_some_and(|name| *name == *replica.name())
 }
 
-/// Proposes the commit of the open merge if it is due.
+/// Proposes the commit of the open merge if that is due.
 fn propose(db: &Database, seen: &mut Option<Instant>) -> Result<()> {
     let Some(replica) = db.replica() else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The local folder of a store that follows a shared log: any store directory, without a log of its own, and notes that say
-//! what of the shared log is in it.
+//! The local directory of an unsharded store that follows a shared log: an ordinary store directory without a log of
+//! its own, and notes that say which groups of the shared log the store contains.
 
 use super::application::LogFolder;
 use super::notes::{Notes, random, sync};
@@ -22,7 +22,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Number of merges whose snapshots may still use the previous base.
+/// Number of recent merges that are remembered, so that snapshots over the bases before them can be moved to the newest
+/// base.
 const MERGES: usize = 4;
 
 /// A store directory that follows, or will follow, a shared log.
@@ -37,18 +38,18 @@ pub(super) struct Folder {
 }
 
 struct State {
-    /// The base in use; `None` before there is a store.
+    /// The base in use; `None` while the directory contains no store.
     open: Option<(BaseLocation, Arc<Base>)>,
-    /// The log, and the number of its newest group in the base.
+    /// Id of the shared log, and the number of its newest group in the base.
     log: Option<(u64, u64)>,
     merges: VecDeque<Merging>,
 }
 
 impl Folder {
-    /// Takes the folder, which is created if it is missing.
+    /// Locks the directory, which is created if it is missing.
     ///
     /// # Errors
-    /// [`Error::InUse`]; [`Error::Io`].
+    /// [`Error::InUse`] if another process has locked it; [`Error::Io`].
     pub(super) fn take(
         dir: &Path,
         indexes: &Indexes,
@@ -73,7 +74,7 @@ impl Folder {
         })
     }
 
-    /// Makes the complete folder of a base the store's.
+    /// Makes the base in the complete folder `place` the store's current one.
     fn use_base(
         &self,
         place: BaseLocation,
@@ -81,7 +82,7 @@ impl Folder {
         base: &LogBase,
         before: Option<&Base>,
     ) -> Result<Snapshot> {
-        // A merge that ends meanwhile must not remove the new note.
+        // Held to the end, because a merge that ends meanwhile would remove the new note.
         let mut state = sync::lock(&self.state);
         let manifest = Manifest::of_store(&place.folder())?;
         self.notes
@@ -103,14 +104,14 @@ impl Folder {
 impl LogFolder for Folder {
     fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<Held> {
         let state = sync::lock(&self.state);
-        // What an empty folder was filled with was verified as it came.
+        // A base that was downloaded into an empty folder was verified during the download.
         match &state.open {
             Some((place, _)) => durable::trust(verify, &place.folder(), snapshot.base()),
             None => Ok(Held(Arc::default())),
         }
     }
 
-    /// Opens the folder's store.
+    /// Opens the store in the directory.
     ///
     /// # Errors
     /// Those of opening a store, and [`Error::Unsupported`] for one with shards.
@@ -127,7 +128,7 @@ impl LogFolder for Folder {
                         || n.starts_with("current.jd")
                 });
                 if !known {
-                    // Says what is there instead.
+                    // Fails with an error that says what the directory contains instead of a store.
                     Manifest::of_store(&self.dir)?;
                 }
             }
@@ -157,7 +158,8 @@ impl LogFolder for Folder {
         })
     }
 
-    /// An empty store in an empty folder. With a log it is one on disk that follows it.
+    /// Creates an empty store in an empty directory. With `log`, the store is written to disk and follows that log;
+    /// without, it is in memory only.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -174,7 +176,7 @@ impl LogFolder for Folder {
         self.use_base(place, log, &LogBase::default(), None)
     }
 
-    /// Notes that the store, which followed no log, is this log's without a group.
+    /// Notes that the store, which followed no log so far, follows this log and contains none of its groups yet.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -190,10 +192,10 @@ impl LogFolder for Folder {
         Ok(())
     }
 
-    /// Merges a snapshot into the files, with the remembered requests.
+    /// Merges a snapshot into the files, together with the request keys that `base` remembers.
     ///
     /// # Errors
-    /// Those of a merge; the files are then unchanged.
+    /// Those of a merge; then the files are unchanged.
     fn save(&self, base: &LogBase, snapshot: &Snapshot) -> Result<()> {
         let mut state = sync::lock(&self.state);
         let snapshot = &state.over(snapshot)?;
@@ -219,15 +221,15 @@ impl LogFolder for Folder {
         Ok(())
     }
 
-    /// A snapshot over the files as they are.
+    /// The same snapshot, rebased onto the files of the newest merge.
     ///
     /// # Errors
-    /// [`Error::Internal`] for a snapshot of another store.
+    /// [`Error::Internal`] if the snapshot belongs to another store.
     fn over_saved(&self, snapshot: &Snapshot) -> Result<Snapshot> {
         sync::lock(&self.state).over(snapshot)
     }
 
-    /// The base's files, if it is of this number.
+    /// The files of the base; `None` if the base's last group is not `number`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -244,7 +246,7 @@ impl LogFolder for Folder {
         Ok(Some(Arc::new(OpenFiles::open(&folder, names, 0)?)))
     }
 
-    /// Begins to receive the store of a log.
+    /// Starts to receive the store of a log into a new folder.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -280,15 +282,15 @@ impl State {
     }
 }
 
-/// Files that stay readable when a merge removes them.
+/// Open files, which stay readable when a merge unlinks them.
 pub(super) struct OpenFiles {
     files: Vec<(String, u64, File)>,
-    /// Shards whose files are uploaded by their own holders.
+    /// Number of shards whose files their own holders upload; 0 for an unsharded store.
     shards: u32,
 }
 
 impl OpenFiles {
-    /// Opens files of a folder.
+    /// Opens the named files of a folder.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -327,7 +329,7 @@ impl BaseFiles for OpenFiles {
     }
 }
 
-/// Files of a store that are being received, one after the other.
+/// Files of a store that are being received one after the other.
 pub(super) struct Coming {
     folder: PathBuf,
     file: Option<(String, File)>,
@@ -335,7 +337,7 @@ pub(super) struct Coming {
 }
 
 impl Coming {
-    /// Files for an empty folder.
+    /// Starts to receive files into an empty folder.
     pub(super) fn into(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -351,7 +353,7 @@ impl Coming {
         }
     }
 
-    /// Appends to a file, as [`Incoming::write`].
+    /// Appends to the named file, like [`Incoming::write`].
     pub(super) fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         if self.file.as_ref().is_none_or(|(of, _)| of != name) {
             self.end_file()?;
@@ -376,10 +378,10 @@ impl Coming {
         }
     }
 
-    /// Makes the files durable once all were received.
+    /// Syncs the files after all were received.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if they are not those of a store.
+    /// [`Error::Damaged`] if they are not the files of a store.
     pub(super) fn end(&mut self) -> Result<()> {
         let folder = &self.folder.clone();
         self.end_file().map_err(|e| Error::io(folder, e))?;
@@ -406,7 +408,7 @@ impl Coming {
     }
 }
 
-/// A store that is being received into the folder.
+/// A store that is being received into a new folder of a [`Folder`].
 struct Receiving {
     into: Arc<Folder>,
     log: u64,
@@ -433,7 +435,7 @@ impl Incoming<Snapshot> for Receiving {
                 ));
             }
             let folder = self.place.folder();
-            // It is read once before anything relies on it.
+            // Open the received store once, to find damage before the store becomes the current one.
             open_at(&folder, &self.into.indexes)?;
             let before = sync::lock(&self.into.state).open.clone();
             let before = before.as_ref().map(|(_, base)| &**base);
@@ -447,7 +449,7 @@ impl Incoming<Snapshot> for Receiving {
 
 impl Drop for Receiving {
     fn drop(&mut self) {
-        // The folder may be in use if only what followed failed.
+        // The folder is already the current one if only a later step failed; then it must stay.
         let current = BaseLocation::find(&self.into.dir);
         if !self.done && current.is_ok_and(|now| now != self.place) {
             let _ = std::fs::remove_dir_all(self.place.folder());
@@ -455,7 +457,6 @@ impl Drop for Receiving {
     }
 }
 
-/// True if a store directory has a log of its own.
 pub(super) fn has_own_log(dir: &Path) -> Result<bool> {
     Ok(BaseLocation::find(dir)?.folder().join(LOG).is_dir())
 }

@@ -1,59 +1,59 @@
-//! Contents of a log, without following it.
+//! Contents of a log, read without following it.
 
 use jindou_replicas::{Beginning, Bucket, Failure, Fetch, Fetched, Group, Identity, Limits, Name};
 
-/// The groups, bases and servers of a log, as its bucket has them. Times are those of the objects, by the bucket's clock, in
-/// microseconds since 1970 (UTC).
+/// Groups, bases and servers of a log, as found in its bucket. Times are the objects' modification times by the
+/// bucket's clock, in microseconds since 1970 (UTC).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogContents {
-    /// The log's identity.
+    /// The log's id.
     pub log: u64,
-    /// The store that it began with.
+    /// The store that the log began with.
     pub beginning: LogBeginning,
-    /// True if that was not uploaded on purpose ([`begin_log`](super::begin_log)), so that empty folders cannot be filled before
-    /// the first merge.
+    /// True if that store was deliberately not uploaded ([`begin_log`](super::begin_log)), so that empty folders cannot
+    /// be filled before the first merge.
     pub without_base: bool,
-    /// The time at which it was begun.
+    /// Time at which the log was created.
     pub begun: Option<u64>,
-    /// Number of groups that were neither trimmed nor put together into spans.
+    /// Number of group objects, without those that were trimmed or combined into spans.
     pub groups: usize,
-    /// Number of the newest group; 0 for a log without one.
+    /// Number of the newest group; 0 for a log without groups.
     pub newest: u64,
-    /// The server that wrote it, and when; `None` where only a base has it.
+    /// The server that wrote the newest group, and the time; `None` if only a base contains that group.
     pub newest_by: Option<(String, u64)>,
-    /// The uploaded bases, ascending.
+    /// The uploaded bases, by ascending number.
     pub bases: Vec<LogBase>,
-    /// Names of the objects that are missing after the newest base: each is a group that the log must have. Of very many
-    /// the first ones.
+    /// Names of missing objects: groups after the newest base that the log must have. Only the first ones, if there are
+    /// very many.
     pub missing: Vec<String>,
-    /// The newest group that any object names, whether or not it exists.
+    /// Highest group number that any object mentions, whether or not that group exists.
     pub known: u64,
-    /// The servers that have an entry, in the order of their names.
+    /// The servers that have an entry, ordered by name.
     pub servers: Vec<LogServer>,
 }
 
-/// A store that a log began with.
+/// The store that a log began with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LogBeginning {
-    /// The empty store.
+    /// An empty store.
     Empty,
-    /// Existing data of the log's first server, which uploads it as the first base.
+    /// A store with data, which the log's first server uploads as the first base.
     Store,
 }
 
-/// A base in a log.
+/// An uploaded base of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LogBase {
-    /// The last group in it.
+    /// Number of the last group that the base contains.
     pub number: u64,
-    /// The time at which it was complete.
+    /// Time at which the upload was complete.
     pub written: Option<u64>,
-    /// Its bytes; `None` where its document cannot be read.
+    /// Size in bytes; `None` if the base's document cannot be read.
     pub bytes: Option<u64>,
-    /// Number of its shards; 0 for a store that is not sharded.
+    /// Number of shards; 0 for a store that is not sharded.
     pub shards: u32,
 }
 
@@ -61,22 +61,22 @@ pub struct LogBase {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LogServer {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// Addresses at which other servers reach it.
+    /// Addresses (HOST:PORT) at which other servers reach this one.
     pub addresses: Vec<String>,
-    /// The shards that it has, if the store is sharded.
+    /// Numbers of the shards that the server holds; empty if the store is not sharded.
     pub shards: Vec<u32>,
-    /// The time at which it wrote the entry, which it does every ten minutes.
+    /// Time of the last write of this entry; servers write theirs every ten minutes.
     pub written: u64,
-    /// False if the entry is so much older than the newest one that the other servers consider this one gone.
+    /// False if the entry is so much older than the newest entry that the other servers consider this server gone.
     pub counts: bool,
 }
 
-/// Reads the contents of the log at `s3://BUCKET/PREFIX` or in a directory. Writes nothing.
+/// Reads the contents of the log at `s3://BUCKET/PREFIX` or in a directory, without writing anything.
 ///
 /// # Errors
-/// One sentence.
+/// A message for the operator.
 pub fn inspect(place: &str) -> Result<LogContents, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -160,12 +160,12 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
     })
 }
 
-/// Opens an existing log. Writes nothing.
+/// Opens an existing log, without writing anything.
 ///
 /// # Errors
-/// One sentence.
+/// A message for the operator.
 pub(super) async fn existing(place: &str, limits: Limits) -> Result<(Bucket, Identity), String> {
-    // Opening would make it.
+    // `Bucket::open` would create a missing directory.
     if !place.contains("://") && !std::path::Path::new(place).is_dir() {
         return Err(format!("{place}: no such directory"));
     }

@@ -1,27 +1,28 @@
-//! A store that several servers keep, over one log in a bucket or a shared directory (docs/internals/replicas.md).
+//! A database as a replica: several servers follow one log in a bucket or a shared directory
+//! (docs/internals/replicas.md).
 //!
 //! ```text
-//! change ─► bytes (sink, request) ─► the driver: here, or at the server that writes ─► evaluated (application) ─► a group of the log
-//!                                                  every server applies the group ─► published: queries that begin now see it
+//! change ─► encoded (sink, request) ─► the writer's driver ─► evaluated (application) ─► a group of the log
+//!        ─► every server applies the group ─► published: later queries see the change
 //! ```
 //!
 //! | module | job |
 //! |---|---|
-//! | `folder` | the store directory: merges, uploads and downloads |
-//! | `shards` | the directory of a server that has some of a store's shards: merges at the same snapshot everywhere |
-//! | `parts` | what parts of queries read at such a server |
-//! | `peer_reads` | how such servers read each other's memory |
-//! | `commit` | what a server proposes after merges |
-//! | `notes` | what of the log is in a store directory |
-//! | `application` | changes and groups, as the driver hands them over |
-//! | `begin` | begins a log with a store |
-//! | `inspect` | what is in a log |
-//! | `restore` | stores of a log at points in time |
-//! | `repair` | logs that lost objects |
-//! | `sink` | a database's changes, on their way to the driver |
-//! | `request` | changes and answers as bytes |
-//! | `wait` | blocking calls of the driver |
-//! | `wire` | the connections to other servers |
+//! | `folder` | the store directory of an unsharded replica: merges, uploads and downloads |
+//! | `shards` | the store directory of a server that holds some shards; all servers merge at the same snapshot |
+//! | `parts` | the snapshots that other servers' queries read at such a server |
+//! | `peer_reads` | the transports by which such servers read each other's memory |
+//! | `commit` | changes that a server proposes by itself after merges |
+//! | `notes` | files that say which groups of the log a store directory contains |
+//! | `application` | the store as the driver sees it: evaluates changes and applies groups |
+//! | `begin` | creates a log from a store |
+//! | `inspect` | lists the contents of a log |
+//! | `restore` | restores a store from a log as of a point in time |
+//! | `repair` | repairs a log that lost objects |
+//! | `sink` | sends a database's changes to the driver |
+//! | `request` | encodes changes and their answers |
+//! | `wait` | blocks on a future |
+//! | `wire` | connections to the other servers |
 
 mod application;
 mod begin;
@@ -79,17 +80,18 @@ use tokio::sync::mpsc;
 use wait::wait_for;
 use wire::{LogNetwork, STREAMS, Wire};
 
-/// The log of a store that several servers keep.
+/// Settings of a replica: the shared log that it follows, and this server's part in it.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SharedLog {
     /// The bucket or directory of the log.
     pub bucket: Bucket,
-    /// This server's name; no two servers of a log have the same.
+    /// This server's name, unique among the servers of the log.
     pub name: String,
-    /// Times and sizes.
+    /// Time limits, intervals and sizes of the protocol.
     pub settings: LogSettings,
-    /// Limits of the updates that this server evaluates, for itself and for others, and its clients of SERVICE and LOAD.
+    /// Limits of the updates that this server evaluates, for its own clients and for other servers, and the HTTP
+    /// clients that they use for SERVICE and LOAD.
     pub updates: UpdateOptions,
     /// Receives messages for the operator.
     pub told: Told,
@@ -99,23 +101,23 @@ pub struct SharedLog {
     /// Address (HOST:PORT) that this server listens at, if it differs from `peer_address`, for example because of port
     /// forwarding. Has no effect without `peer_address`.
     pub peer_listen: Option<String>,
-    /// The shards of a sharded store that this server has.
+    /// The shards of a sharded store that this server holds.
     pub shards: HeldShards,
-    /// How this server reads the memory of others that have shards of the same store, and they its own.
+    /// How servers that hold shards of the same store read each other's memory.
     pub peer_reads: PeerReads,
-    /// Longest time for which this server keeps the files of its shards that a merge replaced, for queries and cursors
-    /// that began before it.
+    /// Longest time for which this server keeps the files of a base that a merge replaced, for queries and cursors that
+    /// began before the merge.
     pub base_patience: Duration,
-    /// True if queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
-    /// threads must not block sets it to false and calls [`Replica::ready_for`].
+    /// If true, queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
+    /// threads must not block sets this to false and calls [`Replica::ready_for`].
     pub queries_wait: bool,
-    /// True if this server does not propose to free terms: for tests that count groups.
+    /// If true, this server never proposes to free the ids of unused terms. For tests that count groups.
     #[doc(hidden)]
     pub keeps_terms: bool,
 }
 
 impl SharedLog {
-    /// A log in a bucket, for a server of this name, with the usual settings.
+    /// Settings for a server with this name that follows the log in `bucket`; the other fields have their defaults.
     #[must_use]
     pub fn new(bucket: Bucket, name: impl Into<String>) -> Self {
         Self {
@@ -147,10 +149,10 @@ impl fmt::Debug for SharedLog {
     }
 }
 
-/// Time beyond an update's own limit for which its outcome is waited for.
+/// Time that a client waits for an update's outcome beyond the update's own time limit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Longest time for the end of the driver, which has limits of its own.
+/// Longest time to wait for the driver to end when the database is closed.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
 /// A database's connection to the shared log and its other servers.
@@ -161,7 +163,7 @@ pub struct Replica {
     folder: Arc<dyn LogFolder>,
     queries_wait: bool,
     runtime: Option<tokio::runtime::Runtime>,
-    /// Reason why the driver has ended.
+    /// Reason why the driver ended; `None` while it runs.
     ended: Arc<Mutex<Option<String>>>,
 }
 
@@ -171,7 +173,7 @@ impl fmt::Debug for Replica {
     }
 }
 
-/// Notes the reason of the driver's end, also when it panics.
+/// Records the reason why the driver ended when it is dropped, also by a panic.
 struct Ends(Arc<Mutex<Option<String>>>, String);
 
 impl Drop for Ends {
@@ -185,7 +187,8 @@ impl Drop for Replica {
         self.handle.stop();
         self.folder.stop();
         if let Some(runtime) = self.runtime.take() {
-            // The driver notes what only this server may know.
+            // Wait for the driver: before it ends, it writes to the bucket what other servers may lack, such as lost
+            // groups.
             let begun = Instant::now();
             while self.ended().is_none() && begun.elapsed() < LAST_WORK {
                 std::thread::sleep(Duration::from_millis(5));
@@ -196,11 +199,11 @@ impl Drop for Replica {
 }
 
 impl Replica {
-    /// Waits until the published snapshot is fresh enough for a query that arrives now. If it is, this costs an atomic
-    /// load and a read of the clock.
+    /// Waits until the published snapshot is fresh enough for a query that arrives now. If it already is, the call
+    /// costs an atomic load and a read of the clock.
     ///
     /// # Errors
-    /// [`Error::Stale`].
+    /// [`Error::Stale`] if the snapshot does not become fresh in time.
     #[inline]
     pub async fn ready_for(&self, consistency: Consistency) -> Result<()> {
         if consistency == Consistency::Default && self.fresh.is_now() {
@@ -244,19 +247,20 @@ impl Replica {
         wait_for(self.asked(consistency), None).unwrap_or(Ok(()))
     }
 
-    /// Reason why the log is no longer followed; the process should end then.
+    /// Reason why this server no longer follows the log; `None` while it does. The process should end then.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         sync::lock(&self.ended).clone()
     }
 
-    /// The newest group here, and whether queries are answered; `None` once the log is no longer followed.
+    /// Number of the newest group applied here, and whether queries are answered; `None` once the server no longer
+    /// follows the log.
     pub async fn status(&self) -> Option<LogState> {
         self.handle.status().await
     }
 
-    /// Waits until a query would be answered without waiting, at most for `limit`. Returns false if that is not the
-    /// case by then.
+    /// Waits, at most for `limit`, until a query would be answered at once. Returns false if the limit passed first, or
+    /// if the server no longer follows the log.
     #[must_use]
     pub fn wait_until_ready(&self, limit: Duration) -> bool {
         let begun = Instant::now();
@@ -275,26 +279,27 @@ impl Replica {
         &self.name
     }
 
-    /// Name of the server that wrote the newest group here; `None` if it is not known.
+    /// Name of the server that wrote the newest group applied here; `None` if that is not known.
     #[must_use]
     pub fn writer(&self) -> Option<Arc<str>> {
         self.handle.writer()
     }
 
-    /// Figures for the operator.
+    /// Metrics of the log for the operator.
     #[must_use]
     pub fn figures(&self) -> LogFigures {
         self.handle.figures()
     }
 
-    /// Requests to the shards of the newest base at all servers, for measurements; `None` for a store that is not sharded.
+    /// Client that sends requests to the shards of the newest base at all servers, for measurements; `None` for a store
+    /// that is not sharded.
     #[doc(hidden)]
     #[must_use]
     pub fn shards(&self) -> Option<Arc<dyn ShardClient>> {
         self.folder.client()
     }
 
-    /// Figures about each shard of a sharded store; none for another store.
+    /// Metrics of each shard of a sharded store; empty for a store without shards.
     #[must_use]
     pub fn shard_figures(&self) -> Vec<ShardFigures> {
         self.folder.shard_figures()
@@ -305,12 +310,13 @@ impl Replica {
         self.handle.drain().await;
     }
 
-    /// Stops following the log. The outcomes of updates that wait are unknown then, and queries that wait are refused.
+    /// Stops following the log. Pending updates end with an unknown outcome, and waiting queries are refused.
     pub fn stop(&self) {
         self.handle.stop();
     }
 
-    /// Saves the published snapshot to the files. Returns its group; `None` if that failed or a save is running.
+    /// Merges the published snapshot into the files. Returns the number of its group; `None` if that failed or a merge
+    /// is already running.
     pub(crate) fn save(&self) -> Option<u64> {
         wait_for(self.handle.save(), None).flatten()
     }
@@ -326,7 +332,7 @@ impl Replica {
         memory.charge(body.len() as u64)?;
         let held = body.len() as u64;
         let key = match change {
-            // Every server may propose it, and it takes effect once.
+            // Every server may propose this change. All use the same request key, so it takes effect once.
             SentChange::StartMerge(base) => commit::key("merge started", *base),
             SentChange::CommitMerge(base, _) => commit::key("merge committed", *base),
             SentChange::Change(_) | SentChange::Record { .. } | SentChange::FreeTerms(_) => {
@@ -363,7 +369,7 @@ impl Replica {
             }
             Some(Outcome::Refused(report)) => Err(request::read_refusal(&report)),
             Some(Outcome::Missing(group)) => Err(match options.key {
-                // An earlier attempt may be in a group that cannot be read here.
+                // An earlier attempt with the same request key may be in a group that cannot be read here.
                 Some(_) => Error::OutcomeUnknown(missing(group)),
                 None => Error::Stale(missing(group)),
             }),
@@ -385,10 +391,10 @@ fn random() -> u128 {
     u128::from(a) << 64 | u128::from(b)
 }
 
-/// Opens the folder of a store that follows a shared log; it is filled if it is empty.
+/// Opens the store directory of a replica; an empty directory is filled from the log.
 ///
 /// # Errors
-/// Those of opening a store, and one sentence where the log cannot be followed.
+/// Those of opening a store, and a message if the log cannot be followed.
 pub(crate) fn open(
     dir: &Path,
     log: &SharedLog,
@@ -421,7 +427,7 @@ pub(crate) fn open(
     let hub = store.0.folder.hub();
     let shards = hub.is_some().then(|| (members, runtime.memory().clone()));
     let starting = start(store.clone(), log.clone(), shards, is_empty);
-    // The call may come from a task of another runtime, whose threads must not be blocked by this one's way to block.
+    // The caller may be a task of another tokio runtime, in which `block_on` panics. So this waits on a channel.
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     tokio.spawn(async move {
         let _ = sender.send(starting.await);
@@ -474,7 +480,7 @@ pub(crate) fn open(
     Ok(db)
 }
 
-/// Takes the folder of a store, whole or with some of its shards.
+/// Locks and opens the store directory: the whole store, or some of its shards.
 fn take_folder(
     dir: &Path,
     log: &SharedLog,
@@ -503,13 +509,13 @@ fn take_folder(
     Ok(Arc::new(folder))
 }
 
-/// This server's shards, and the memory that requests of other servers are charged to.
+/// The shards that this server serves, and the memory budget for requests of other servers.
 type OwnShards = (Members, MemoryBudget);
 
-/// Connects to the other servers, and begins to follow the log.
+/// Connects to the other servers, and starts the driver that follows the log.
 ///
 /// # Errors
-/// One sentence.
+/// A message for the operator.
 async fn start(
     store: Store,
     log: SharedLog,
@@ -550,15 +556,15 @@ async fn start(
     jindou_replicas::start(store, log.bucket, peers, incoming, settings).await
 }
 
-/// Checks the shards of a server with an empty folder against the log's newest base.
+/// Checks, for a server with an empty folder, that its choice of shards fits the log's newest base.
 ///
 /// # Errors
-/// One sentence.
+/// A message for the operator.
 async fn check_choice(log: &SharedLog) -> Result<(), String> {
     let Some(identity) = log.bucket.identity().await? else {
         return Ok(());
     };
-    // What cannot be read now is read, and reported, later.
+    // If the bases cannot be read now, the driver reads them later and reports the failure.
     let Ok(bases) = log.bucket.bases(identity.epoch).await else {
         return Ok(());
     };
@@ -584,7 +590,7 @@ async fn check_choice(log: &SharedLog) -> Result<(), String> {
     }
 }
 
-/// Merges the log of a store that followed no shared log so far into its files.
+/// Merges a store's own log into its files, before the store follows a shared log for the first time.
 fn fold_own_log(dir: &Path, options: &OpenOptions, runtime: &Runtime) -> Result<()> {
     if !dir.exists() || follows_log(dir) || !folder::has_own_log(dir)? {
         return Ok(());

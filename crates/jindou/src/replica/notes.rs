@@ -1,13 +1,13 @@
-//! Notes by which a store directory says what of a shared log is in it.
+//! Notes: files of a store directory that say which part of a shared log the store contains.
 //!
 //! ```text
-//! replica/B-N.jd  for snapshot N of base B: the log, the newest group in the snapshot, the requests that it knows
+//! replica/B-N.jd  for snapshot N of base B: the log, the newest group in the snapshot, the request keys up to it
 //! replica/B-N.merge  the results of this server's shards in the merge that made base N
-//! replica/begins  the log that this store begins if there is none
-//! replica/shards  the id epoch of the load, and the shards that this server had when it was last open
+//! replica/begins  id of the log that is created from this store if no log exists yet
+//! replica/shards  the id epoch of the load, and the shards that this server held when the store was last open
 //! ```
 //!
-//! A note is written before the manifest names the snapshot, so that whichever manifest a crash leaves has its note.
+//! A note is written before the manifest names its snapshot. So after a crash, the manifest that is found has its note.
 
 use crate::update::note::note_path;
 use jindou_model::{Error, Result, private};
@@ -19,11 +19,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// First bytes of a note: a file that says which group of the log the store contains.
+/// First bytes of a `B-N.jd` note.
 const MAGIC: &[u8; 8] = b"JDREPL1\n";
-/// File with the random number of the log that is created from this store if there is none yet.
+/// File with the random id of the log that is created from this store if no log exists yet.
 const BEGINS: &str = "begins";
-/// File with the shards of a server.
+/// File with the shards that this server held.
 const SHARDS: &str = "shards";
 
 /// The notes of a store directory.
@@ -36,7 +36,7 @@ pub(super) fn sync(path: &Path) -> Result<()> {
     synced.map_err(|e| Error::io(path, e))
 }
 
-/// Writes a file of the notes' folder, all or nothing.
+/// Writes a file of the notes' folder atomically and durably.
 pub(super) fn write_durably(path: &Path, bytes: &[u8]) -> Result<()> {
     let new = path.with_extension("new");
     let written = private::create(&new).and_then(|mut file| {
@@ -70,7 +70,7 @@ impl Notes {
         Ok(notes)
     }
 
-    /// Id epoch of the log that is created from this store if there is none: a random number, the same at each start.
+    /// Id of the log that is created from this store if no log exists yet: a random number, the same at each start.
     pub(super) fn begins(&self) -> Result<u64> {
         let path = self.folder()?.join(BEGINS);
         if let Ok(text) = private::read(&path)
@@ -85,7 +85,7 @@ impl Notes {
         Ok(log)
     }
 
-    /// The shards of this load that this server had; none without a note.
+    /// Shards that this server held of the load with this id epoch; empty without a note.
     ///
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Io`].
@@ -113,7 +113,7 @@ impl Notes {
         }
     }
 
-    /// Notes the shards that this server has.
+    /// Records the shards that this server holds.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -126,7 +126,7 @@ impl Notes {
         write_durably(&path, format!("{epoch:016x}{shards}\n").as_bytes())
     }
 
-    /// The log, and what of it is in this snapshot of a base; `None` without a note.
+    /// The log and the part of it that this snapshot of a base contains; `None` without a note.
     ///
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Io`].
@@ -154,7 +154,7 @@ impl Notes {
         Ok(Some((u64::from_le_bytes(*log), base)))
     }
 
-    /// Notes that this snapshot of a base contains the groups of `log` up to that of `contained`.
+    /// Records that this snapshot of a base contains the groups of `log` up to the last group of `contained`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -180,7 +180,7 @@ impl Notes {
         note_path(&self.dir, base, snapshot).with_extension("merge")
     }
 
-    /// Removes the notes of other states, which are not needed.
+    /// Removes the notes of all other snapshots, which are obsolete.
     pub(super) fn remove_others(&self, base: u64, snapshot: u64) {
         let kept = note_path(&self.dir, base, snapshot).with_extension("");
         let entries = std::fs::read_dir(self.dir.join(REPLICA));

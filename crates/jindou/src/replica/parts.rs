@@ -1,5 +1,5 @@
-//! The states of a sharded store over a log that parts of other servers' queries read: the snapshots that were published
-//! last, by number. Equal numbers mean equal states at all servers.
+//! Snapshots that other servers' queries may read at this server: the ones published last, by number. Equal numbers
+//! mean equal contents at all servers.
 
 use crate::update::open_part;
 use jindou_cluster::servers::Members;
@@ -11,13 +11,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Time for which a snapshot is kept after the next one was published.
+/// Time for which a snapshot is kept after a newer one was published.
 const KEPT: Duration = Duration::from_secs(2);
 
-/// Published snapshots, the newest last; the others with the time at which the next one was published.
+/// Published snapshots, oldest first, each with the time at which a newer one replaced it.
 type Published = VecDeque<(Snapshot, Option<Instant>)>;
 
-/// Parts of queries at this server's shards.
+/// The service that evaluates parts of other servers' queries at this server's shards.
 #[derive(Clone)]
 pub(super) struct Parts {
     members: Members,
@@ -32,7 +32,7 @@ impl Parts {
         }
     }
 
-    /// Parts may read this snapshot from now on.
+    /// Lets queries of other servers read this snapshot from now on.
     pub(super) fn publish(&self, snapshot: &Snapshot) {
         let now = Instant::now();
         let mut all = sync::lock(&self.published);
@@ -49,7 +49,7 @@ impl Parts {
         self.forget_old();
     }
 
-    /// Drops the snapshots that were replaced a while ago, which keep their bases in use.
+    /// Drops snapshots that were replaced more than [`KEPT`] ago, because they keep their bases in use.
     pub(super) fn forget_old(&self) {
         let is_kept = |at: &Option<Instant>| at.is_none_or(|at| at.elapsed() < KEPT);
         let mut all = sync::lock(&self.published);
@@ -84,7 +84,7 @@ impl LocalShards for Parts {
     fn name_of(&self, graph: &dyn Graph) -> Option<u64> {
         let snapshot = graph.as_any()?.downcast_ref::<Snapshot>()?;
         let all = sync::lock(&self.published);
-        // The writer's snapshots ahead of the log are nowhere else, and may be rolled back.
+        // Speculative snapshots of the writer exist at no other server, and may be rolled back.
         let same = |s: &Snapshot| {
             let of = |s: &Snapshot| (s.number(), s.version(), s.base().number());
             of(s) == of(snapshot)

@@ -1,4 +1,4 @@
-//! How servers of shards read lists from each other's memory.
+//! Transports by which servers that hold shards read lists from each other's memory.
 
 use jindou_cluster::transport::Transport;
 use jindou_cluster::transport::files::Files;
@@ -7,23 +7,23 @@ use jindou_model::{Error, Result};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How servers with some shards of a store read lists from each other's memory, where that is faster than asking: the same
-/// for all servers of a log, or none.
+/// How servers that hold shards of a store read lists from each other's memory, where that is faster than a request.
+/// All servers of a log must use the same setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PeerReads {
-    /// Not at all.
+    /// Servers only send requests.
     #[default]
     Off,
-    /// Out of the files of the other servers, which are all on this machine.
+    /// From the files of the other servers, which all run on this machine.
     Files,
-    /// By UCX, over these of its devices, comma-separated, for example `mlx5_0:1`. There is neither authentication nor
+    /// Over UCX, on these devices, comma-separated, for example `mlx5_0:1`. There is neither authentication nor
     /// encryption: any program that can reach a device can read the server's memory.
     Ucx(String),
 }
 
 impl PeerReads {
     /// # Errors
-    /// [`Error::Usage`] where UCX cannot be used.
+    /// [`Error::Usage`] if UCX is not usable.
     pub(super) fn transport(&self) -> Result<Option<Arc<dyn Transport>>> {
         Ok(match self {
             Self::Off => None,

@@ -1,9 +1,10 @@
-//! Repair of a log that lost objects. Nothing is deleted or replaced; what is given up is named first.
+//! Repair of a log that lost objects. Nothing is deleted or replaced, and updates that would be lost are listed first.
 //!
-//! A base makes the groups before it unnecessary. So a log with a gap is whole again once it has a base after the gap:
-//! one of a store that has the missing groups, or one of the store before the gap, under a number after everything that
-//! anything names. The second gives up the updates in between, at all servers alike, since each that is behind a base
-//! and cannot follow the groups replaces its store by it.
+//! A base makes the groups before it unnecessary. So a log with a gap is repaired by a base after the gap. There are
+//! two ways: upload a store that contains the missing groups; or upload the store as of the last group before the gap,
+//! under a number higher than any that an object mentions. The second way gives up the updates in between. It does so
+//! at all servers alike: a server that is behind a base and cannot read the groups up to it replaces its store by that
+//! base.
 
 use super::application::LogFolder;
 use super::folder::Folder;
@@ -21,49 +22,49 @@ use jindou_store::{LoadOptions, MergeOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// When a repair gives up groups, the new base's number exceeds the newest known group by this much, since a server of
-/// an earlier version may still put groups.
+/// When a repair gives up groups, the new base's number exceeds the newest known group by this much, since a server
+/// that runs an earlier version of the program may still put groups.
 const SPARE: u64 = 1000;
-/// Most requests that such a base remembers, the newest ones.
+/// Most request keys that such a base remembers; the newest are kept.
 const REQUESTS: usize = 100_000;
-/// Most groups that are described one by one.
+/// Most groups that are described individually.
 const DESCRIBED: usize = 20;
 
 /// The state of a log, and what a repair would do.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogDamage {
-    /// Each object that is missing or damaged, by its name in the bucket, with what can be done. Empty for a log that is whole.
+    /// The name of each missing or damaged object in the bucket, with a possible repair. Empty for an undamaged log.
     pub findings: Vec<String>,
-    /// True if `log.json` is missing or damaged, so that nothing else was examined.
+    /// True if `log.json` is missing or damaged; then nothing else was examined.
     pub first_object: bool,
-    /// The last snapshot that can be read; `None` where that is the newest one that is known.
+    /// The last snapshot that can be read; `None` if that is the newest known snapshot.
     pub whole_up_to: Option<u64>,
-    /// The newest group that anything names.
+    /// Highest group number that any object mentions.
     pub newest: u64,
     /// Names of servers that knew of the missing groups.
     pub servers: Vec<String>,
-    /// One sentence for each group, or run of groups, that would be given up.
+    /// A sentence for each group, or run of consecutive groups, whose updates would be given up.
     pub given_up: Vec<String>,
 }
 
-/// An action of a repair.
+/// A repair action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Repair<'a> {
-    /// Puts `log.json` again, where it is missing or damaged.
+    /// Write `log.json` again, where it is missing or damaged.
     FirstObject,
-    /// Uploads the store in this folder, which has the missing groups.
+    /// Upload the store in this folder, which contains the missing groups.
     From(&'a Path),
-    /// Gives up all updates after this snapshot, which must be [`LogDamage::whole_up_to`].
+    /// Give up all updates after this snapshot, which must be [`LogDamage::whole_up_to`].
     GiveUpAfter(u64),
 }
 
-/// Says what a log lacks, and what of it is damaged: `log.json`, documents and parts of bases, groups, spans. Of parts only the
-/// lengths are compared. Writes nothing.
+/// Lists what a log lacks and what is damaged: `log.json`, the documents and parts of bases, groups, and spans. Of the
+/// parts of bases only the lengths are checked. Writes nothing.
 ///
 /// # Errors
-/// [`Error::Usage`] if there is no log, or the bucket fails.
+/// [`Error::Usage`] if there is no log, or if reading the bucket fails.
 pub fn diagnose(place: &str) -> Result<LogDamage> {
     let runtime = threads()?;
     runtime.block_on(async {
@@ -95,7 +96,7 @@ pub fn diagnose(place: &str) -> Result<LogDamage> {
     })
 }
 
-/// The log's first object, or the problem with it.
+/// The identity in `log.json`, or a sentence about what is wrong with that file.
 async fn first_object(
     bucket: &Bucket,
     place: &str,
@@ -161,7 +162,7 @@ fn began(identity: &Identity) -> &'static str {
     }
 }
 
-/// The content of a `log.json` that is missing, or the reason why it is not known.
+/// The content that a missing `log.json` must have had, or the reason why that cannot be determined.
 async fn lost_identity(
     bucket: &Bucket,
     place: &str,
@@ -176,7 +177,7 @@ async fn lost_identity(
     let bases = bucket.bases(remains.epoch).await;
     let bases = bases.map_err(|e| failed(place, e))?;
     Ok(match bases.is_empty() {
-        // With a base, nothing depends on what was before it.
+        // Once there is a base, the store that the log began with does not matter.
         false => Ok(Identity::of_store(remains.epoch)),
         true => Err(format!(
             "Objects of the log {:016x} are there, such as {}, and nothing says whether it began with the empty store. So \
@@ -232,15 +233,15 @@ async fn damage(bucket: &Bucket, identity: &Identity) -> std::result::Result<Log
     })
 }
 
-/// Consecutive groups.
+/// A run of consecutive groups.
 struct Run {
     first: u64,
     last: u64,
-    /// True if neither objects nor spans have them.
+    /// True if the groups are missing, as objects and in spans.
     is_missing: bool,
 }
 
-/// The runs of groups from this one on, in order.
+/// The runs of groups from number `from` on, in ascending order.
 fn runs(survey: &Survey, from: u64) -> Vec<Run> {
     let there = survey.groups.iter().map(|run| (run, false));
     let missing = survey.missing.iter().map(|run| (run, true));
@@ -257,7 +258,7 @@ fn runs(survey: &Survey, from: u64) -> Vec<Run> {
     runs
 }
 
-/// Describes groups that would be given up.
+/// Appends to `said` a description of the groups that would be given up.
 async fn describe(
     bucket: &Bucket,
     log: u64,
@@ -310,7 +311,7 @@ async fn describe(
     Ok(())
 }
 
-/// The store's folder, opened, and what of the log is in it.
+/// Opens a store's directory. Returns also which part of the log the store contains.
 fn folder(store: &Path) -> Result<(Arc<Folder>, Local<jindou_store::Snapshot>)> {
     if !store.is_dir() {
         return Err(Error::Usage(format!(
@@ -385,7 +386,7 @@ fn upload_from(place: &str, store: &Path) -> Result<String> {
     })
 }
 
-/// Rejects a store whose newest group differs from the log's group of the same number.
+/// Rejects a store whose newest group differs from the log's group with the same number.
 async fn same_history(bucket: &Bucket, place: &str, log: u64, base: &Base) -> Result<()> {
     let mut other = false;
     let compare = |group: Group, _| {
@@ -408,7 +409,7 @@ async fn same_history(bucket: &Bucket, place: &str, log: u64, base: &Base) -> Re
     }
 }
 
-/// A folder that is removed in the end.
+/// A temporary folder, removed on drop.
 struct Work(std::path::PathBuf);
 
 impl Drop for Work {
@@ -464,7 +465,7 @@ fn give_up_after(place: &str, number: u64) -> Result<String> {
     })
 }
 
-/// The newest requests up to a group, which a repeated one must still find.
+/// The newest request keys up to the group `last`, which make repeated requests recognizable.
 async fn requests(
     bucket: &Bucket,
     log: u64,

@@ -1,4 +1,4 @@
-//! Changes and their answers as bytes, so that any server can ask the one that writes.
+//! Encoding of changes and their answers, with which any server can forward a change to the writer.
 //!
 //! ```text
 //! request  length of the header, header (JSON), the update's text or the quads' changes
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Options that go along with a change.
+/// Options that are sent along with a change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {
@@ -30,12 +30,12 @@ pub(crate) struct Asked {
     pub common_prefixes: bool,
     pub store_prefixes: bool,
     pub prefixes: Vec<(String, String)>,
-    /// Set apart in [`Header`]: it must not be overlooked.
+    /// Sent in [`Kind::If`] instead, so that a server that does not know conditions cannot ignore it.
     #[serde(skip)]
     pub condition: Option<Condition>,
 }
 
-/// [`GraphName`]. Never null as JSON: an optional one would be none.
+/// [`GraphName`] as JSON. An enum rather than an option, because an `Option` of an option would lose the inner null.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Graph {
     Default,
@@ -62,7 +62,7 @@ impl From<Graph> for GraphName {
 
 #[derive(Serialize, Deserialize)]
 enum Kind {
-    /// A change that is applied only if a condition holds. Servers of versions that do not know conditions reject it.
+    /// A change that is applied only if a condition holds. Servers with versions that do not know conditions reject it.
     If(Condition, Box<Self>),
     Update,
     Quads {
@@ -94,7 +94,7 @@ enum PrefixOf {
 struct Header {
     kind: Kind,
     asked: Asked,
-    /// A condition that always holds: the graph whose content the answer numbers.
+    /// Names the graph whose revision the answer must report. A condition that always holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watched: Option<Condition>,
 }
@@ -117,7 +117,7 @@ fn change_of(prefix: PrefixOf) -> PrefixChange {
 
 impl Asked {
     /// # Errors
-    /// [`Error::Unsupported`] for options that cannot go to another process.
+    /// [`Error::Unsupported`] for options that cannot be sent to another process.
     pub(crate) fn of(options: &UpdateOptions) -> Result<Self> {
         if !options.functions.is_empty() {
             return Err(Error::Unsupported(
@@ -140,7 +140,7 @@ impl Asked {
         })
     }
 
-    /// Options with the clients of the server that evaluates.
+    /// The options for evaluating the change, with the HTTP clients and at most the time limit of this server's `own`.
     pub(crate) fn options(self, own: &UpdateOptions) -> UpdateOptions {
         UpdateOptions {
             timeout: match (self.timeout, own.timeout) {
@@ -165,25 +165,25 @@ impl Asked {
     }
 }
 
-/// A change that goes to the server that writes.
+/// A change that is sent to the writer.
 pub(crate) enum SentChange<'c> {
     Change(Change<'c>),
-    /// The record of a transaction that was evaluated over the snapshot of this number.
+    /// The record of a transaction that was evaluated over the snapshot with the number `after`.
     Record {
         after: u64,
         record: &'c [u8],
         added: u64,
         removed: u64,
     },
-    /// All servers of a sharded store shall merge, over the base with this number.
+    /// Starts a merge by all servers of a sharded store, over the base with this number.
     StartMerge(u64),
-    /// The base with this number shall be in use; with the results of its merge.
+    /// Commits the base with this number, with the encoded results of its merge.
     CommitMerge(u64, &'c [u8]),
-    /// Terms, by runs of numbers in the tail, shall be freed as far as no quad uses them.
+    /// Frees those of the terms in these runs of tail ids that no quad uses.
     FreeTerms(Vec<[u32; 2]>),
 }
 
-/// A change as bytes.
+/// Encodes a change.
 ///
 /// # Errors
 /// [`Error::Limit`] for options that are too long.
@@ -249,10 +249,10 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A change in bytes that another server sent.
+/// Decodes a change that another server sent.
 ///
 /// # Errors
-/// [`Error::Internal`] for bytes of another form.
+/// [`Error::Internal`] if the bytes cannot be decoded.
 pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, Asked)> {
     let damaged = || Error::Internal("a change that another server sent cannot be read".into());
     let (length, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
@@ -355,7 +355,7 @@ enum Failed {
     Other(String),
 }
 
-/// Resources by their codes.
+/// Resources by their codes, which are their positions.
 const RESOURCES: [Resource; 8] = [
     Resource::Memory,
     Resource::Disk,
@@ -366,7 +366,7 @@ const RESOURCES: [Resource; 8] = [
     Resource::Answer,
     Resource::Changes,
 ];
-/// Code of a resource that is not among them.
+/// Code for a resource that is not in [`RESOURCES`].
 const UNLISTED: u8 = u8::MAX;
 
 fn limit_of(limit: &Limit) -> (u8, Option<u64>, String) {
@@ -375,7 +375,7 @@ fn limit_of(limit: &Limit) -> (u8, Option<u64>, String) {
     (code, limit.limit, limit.to_string())
 }
 
-/// The limit of a resource with this code. `None` for one that this server does not know.
+/// The limit of the resource with this code; `None` if this version does not know the code.
 fn limit(resource: u8, most: Option<u64>, message: String) -> Option<Limit> {
     let limit = Limit::new(*RESOURCES.get(usize::from(resource))?, message);
     Some(match most {
@@ -384,12 +384,11 @@ fn limit(resource: u8, most: Option<u64>, message: String) -> Option<Limit> {
     })
 }
 
-/// The answer to an update that ended with an error.
+/// Encodes the answer to an update that ended with an error.
 pub(crate) fn write_failure(error: &Error) -> Vec<u8> {
     write_answer(&Err(error.duplicate()))
 }
 
-/// An answer as bytes.
 pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
     let answer = match answer {
         Ok(report) => Answer::Done(Done {
@@ -458,20 +457,21 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
     serde_json::to_vec(&answer).unwrap_or_default()
 }
 
-/// The error in the answer to a change that was refused.
+/// Decodes the error in the answer to a refused change.
 pub(crate) fn read_refusal(bytes: &[u8]) -> Error {
     match serde_json::from_slice::<Answer>(bytes) {
         Ok(_) => (read_answer(bytes).err())
             .unwrap_or_else(|| Error::Internal("an update was refused without a reason".into())),
-        // The driver's own reasons.
+        // A plain-text reason of the driver, not of the application.
         Err(_) => Error::limit(Resource::Form, String::from_utf8_lossy(bytes)),
     }
 }
 
-/// The answer in bytes that another server sent.
+/// Decodes an answer that another server sent.
 ///
 /// # Errors
-/// The error that the change ended with; [`Error::Internal`] for bytes of another form, with them where they are text.
+/// The error that the change ended with; [`Error::Internal`] if the bytes cannot be decoded, with the bytes as its
+/// message.
 pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
     let answer = match serde_json::from_slice(bytes) {
         Ok(answer) => answer,

@@ -1,4 +1,4 @@
-//! Stores of a log's moments. The log is only read, also while servers follow it.
+//! Restores a store from a log as of a point in time. The log is only read, and servers may follow it meanwhile.
 
 use super::folder::Coming;
 use super::inspect::existing;
@@ -15,25 +15,25 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time limit of a request. No client waits for its outcome.
+/// Time limit of a request to the bucket.
 const REQUEST: Duration = Duration::from_secs(10);
 /// Interval at which the cancel token is checked.
 const CANCEL_LOOK: Duration = Duration::from_millis(100);
-/// Time for the end of requests that hang.
+/// Time that pending requests get to end when the restore ends.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// True for the place of a log that servers share: one in S3, or a directory that contains a log.
+/// True if `place` is that of a shared log: a location in S3, or a directory that contains a log.
 #[must_use]
 pub fn is_log(place: &str) -> bool {
     Bucket::is_place(place)
 }
 
-/// Restores a store from a log as of a time or snapshot, into a folder that does not exist yet or is empty; all or
-/// nothing. The new store has a log of its own. [`RestoreTo::Snapshot`] is the number of a group; [`RestoreTo::Time`]
-/// is by the bucket's clock. Must not be called from a task of tokio's.
+/// Restores a store from a log as of a time or snapshot, atomically, into a folder that is empty or does not exist yet.
+/// The new store has a log of its own. [`RestoreTo::Snapshot`] is the number of a group; [`RestoreTo::Time`] is by the
+/// bucket's clock. Must not be called from a tokio task.
 ///
 /// # Errors
-/// [`Error::Conflict`] if the folder is not empty, and if objects were removed from the log meanwhile; [`Error::Usage`]
+/// [`Error::Conflict`] if the folder is not empty, or if objects were removed from the log meanwhile; [`Error::Usage`]
 /// if there is no log, or the log does not cover that time or snapshot; [`Error::Damaged`]; [`Error::Cancelled`];
 /// [`Error::Io`].
 pub fn restore(
@@ -112,21 +112,21 @@ fn restore_into(
     })
 }
 
-/// The files of a store of a log's moment.
+/// A store that was restored into a folder.
 struct Written {
-    /// The last group in it.
+    /// Number of the last group that the store contains.
     group: u64,
-    /// The time at which that was written, if it is still known.
+    /// Time at which that group was written, if known.
     written: Option<u64>,
-    /// The base's id epoch.
+    /// Id epoch of the base.
     epoch: u64,
-    /// The snapshot's number in the store itself.
+    /// Number of the newest snapshot in the restored store's own numbering.
     own: u64,
-    /// Bases that could not be used.
+    /// A sentence for each damaged base that was skipped.
     warnings: Vec<String>,
 }
 
-/// Removes what a base that could not be used left in a folder.
+/// Removes the files that a damaged base left in a folder.
 fn emptied(dir: &Path) -> Result<()> {
     let io = |e| Error::io(dir, e);
     for entry in std::fs::read_dir(dir).map_err(io)? {
@@ -140,15 +140,15 @@ fn emptied(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The groups that can be restored.
+/// The range of groups that can be restored.
 struct Kept {
-    /// Numbers of bases, in ascending order, with 0 for a log that begins with the empty store.
+    /// Numbers of the bases, ascending, with 0 for a log that began with the empty store.
     bases: Vec<u64>,
     first: u64,
     last: u64,
 }
 
-/// An existing log that is being read.
+/// An existing log that is being read for a restore.
 struct Past<'a> {
     bucket: Bucket,
     identity: Identity,
@@ -190,7 +190,7 @@ impl Past<'_> {
         Ok(bases)
     }
 
-    /// Writes the files of a moment's store into an empty folder.
+    /// Writes the files of the store as of `to` into an empty folder.
     async fn write(&self, to: RestoreTo, dir: &Path) -> Result<Written> {
         let held = self.bucket.hold().await;
         held.map_err(|e| self.failed(e))?;
@@ -220,8 +220,8 @@ impl Past<'_> {
         })
     }
 
-    /// Writes the files of the newest base up to a group that is whole. Returns it, the hash of its last group, and a sentence for each
-    /// later base.
+    /// Writes the files of the newest undamaged base that ends at or before `group`. Returns its number, the hash of
+    /// its last group, and a sentence for each newer base that was skipped because of damage.
     async fn base_before(
         &self,
         to: RestoreTo,
@@ -283,7 +283,7 @@ impl Past<'_> {
             Name::Base(_) => last,
         });
         let mut first = newest;
-        // Groups after old bases may be trimmed already.
+        // The groups after old bases may be trimmed already.
         for base in &bases {
             let after = Name::Group(base.saturating_add(1));
             if *base == last || self.written(after).await?.is_some() {
@@ -294,7 +294,8 @@ impl Past<'_> {
         Ok(Kept { bases, first, last })
     }
 
-    /// The earliest time that is known to be the first group's, or later than it.
+    /// The time at which the first restorable group was written or, if that is not known, the earliest known later
+    /// time.
     async fn since(&self, kept: &Kept) -> Result<u64> {
         let first = kept.first;
         if let Some(written) = self.written(Name::Group(first)).await? {
@@ -311,7 +312,7 @@ impl Past<'_> {
         known.ok_or_else(|| self.removed())
     }
 
-    /// The last group of a moment.
+    /// Number of the last group that the restored store must contain.
     async fn find(&self, to: RestoreTo, kept: &Kept) -> Result<u64> {
         let wanted = match to {
             RestoreTo::Newest => return Ok(kept.last),
@@ -333,22 +334,22 @@ impl Past<'_> {
         )))
     }
 
-    /// The last group written at or before this time. A group is put only after its predecessor exists, so times
-    /// ascend.
+    /// The last group that was written at or before `time`. Found by binary search: a group is put only after its
+    /// predecessor exists, so the times ascend.
     async fn last_until(&self, time: u64, kept: &Kept) -> Result<u64> {
         let (mut low, mut high) = (kept.first, kept.last);
         while low < high {
             let middle = high - (high - low) / 2;
             match self.written(Name::Group(middle)).await? {
                 Some(written) if written > time => high = middle - 1,
-                // What is missing was trimmed, so later groups are wanted.
+                // A missing group was trimmed, so the group that is searched for is a later one.
                 _ => low = middle,
             }
         }
         Ok(low)
     }
 
-    /// Refuses a moment for which a group after its base is missing.
+    /// Rejects a restore for which a group between its base and its end is missing.
     async fn check_whole(&self, to: RestoreTo, base: u64, group: u64) -> Result<()> {
         let epoch = self.identity.epoch;
         let survey = self.bucket.survey(epoch, base).await;
@@ -356,12 +357,12 @@ impl Past<'_> {
         let Some((first, last)) = survey.missing.first().copied() else {
             return Ok(());
         };
-        // The newest moment is that of the newest group that is known, not of the newest one that is there.
+        // For `Newest`, a gap after the newest existing group counts, too: the newest known group is then missing.
         if first > group && to != RestoreTo::Newest {
             return Ok(());
         }
         if !self.bases().await?.contains(&base) {
-            // It was trimmed meanwhile.
+            // The base was trimmed meanwhile.
             return Err(self.removed());
         }
         let name = Name::Group(first).text(epoch);
@@ -382,8 +383,8 @@ impl Past<'_> {
         )))
     }
 
-    /// Writes a base's files. Returns the hash of its last group, 0 if it is unknown; or a description of the damage in
-    /// the base.
+    /// Writes the files of base `number`. Returns the hash of its last group (0 if unknown), or a description of the
+    /// damage in the base.
     async fn base(&self, number: u64, dir: &Path) -> Result<std::result::Result<u64, String>> {
         let epoch = self.identity.epoch;
         let document = match self.bucket.base(epoch, number).await {
@@ -413,8 +414,8 @@ impl Past<'_> {
         Ok(Ok(known.hash))
     }
 
-    /// Writes the records of the groups after a base into the store's own log, after the record with number `own`. Gives
-    /// the number of the last one.
+    /// Writes the records of the groups after a base into the new store's own log, after record number `own`. Returns
+    /// the number of the last record.
     async fn groups(
         &self,
         (base, hash): (u64, u64),
@@ -444,11 +445,12 @@ impl Past<'_> {
         Ok(own)
     }
 
-    /// Checks that the groups read are those that the servers applied, since a name that was trimmed can be created
-    /// again. Trimming goes up to the second newest base, and never past a base that exists, because old bases are
-    /// deleted first.
+    /// Checks that the groups that were read are those that the servers applied, since a name that was trimmed can be
+    /// created again. Trimming goes up to the second newest base, and never past a base that exists, because old bases
+    /// are deleted first.
     ///
-    /// `latest` is the time of the last group that was not read from a span; spans are copies of applied groups.
+    /// `latest` is the time of the newest group that was read as an object of its own; spans need no check, as they are
+    /// copies of applied groups.
     async fn check(&self, base: u64, last: u64, latest: Option<u64>) -> Result<()> {
         let bases = self.bases().await?;
         if !bases.contains(&base) {
@@ -458,7 +460,8 @@ impl Past<'_> {
         let (Some(next), Some(_)) = (later.next(), later.next()) else {
             return Ok(());
         };
-        // A base is put after its groups, and they are trimmed after that.
+        // A base is put after its groups, which are trimmed only later. So groups written before the next base are the
+        // applied ones.
         let put = self.written(Name::Base(next)).await?;
         match last <= next && latest <= put {
             true => Ok(()),
@@ -467,7 +470,7 @@ impl Past<'_> {
     }
 }
 
-/// Files of a store that is being restored.
+/// Writes the received files of a store that is being restored.
 struct Files(Coming);
 
 impl Incoming<()> for Files {

@@ -15,8 +15,9 @@ use jindou_store::{MergeOptions, MergeReport, Snapshot};
 use std::any::Any;
 use std::time::{Duration, Instant};
 
-/// Number of groups since the last merge that justify another: a server that starts fetches and applies them, at some
-/// 60 µs each. They must also be at least one in [`GROUPS_SHARE`] quads, so that applying them takes longer than a merge.
+/// Minimum number of groups since the last merge for another merge: a server that starts must fetch and apply these
+/// groups, at some 60 µs each. A merge also requires one group per [`GROUPS_SHARE`] quads, so that applying the groups
+/// would take longer than merging.
 const GROUPS: u64 = 50_000;
 const GROUPS_SHARE: u64 = 50;
 
@@ -45,7 +46,7 @@ impl UpdateSink for Replica {
         cancel: &CancelToken,
     ) -> Result<UpdateReport> {
         match &change {
-            // Mistakes are found here.
+            // Syntax errors are found here, before the change is sent.
             Change::Update(text) => {
                 Database::parse_request(text, options, &db.prefixes(), cancel)?;
             }
@@ -70,7 +71,7 @@ impl UpdateSink for Replica {
         }
     }
 
-    /// That of its newest group.
+    /// The number of the snapshot's newest group.
     fn number(&self, snapshot: &Snapshot) -> u64 {
         snapshot.group()
     }
@@ -130,14 +131,14 @@ impl UpdateSink for Replica {
     }
 }
 
-/// Longest wait for the servers of a sharded store to merge.
+/// Longest wait for all servers of a sharded store to merge.
 const ALL_MERGE: Duration = Duration::from_secs(3600);
-/// Interval at which that is looked at.
+/// Interval at which that wait checks the state.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Replica {
-    /// Sends a change once there is room for it. The server that writes refuses it if its newest snapshot has none; then it
-    /// is sent again.
+    /// Sends a change once the limit of unmerged changes permits. The writer refuses the change if its newest snapshot
+    /// is at the limit; then the change is sent again.
     ///
     /// # Errors
     /// Those of [`Self::send`] and [`ChangesLimit::wait`](crate::update::ChangesLimit::wait).
@@ -164,10 +165,10 @@ impl Replica {
         }
     }
 
-    /// Lets all servers of a sharded store merge, and waits until the new base is in use.
+    /// Starts a merge by all servers of a sharded store, and waits until the new base is in use.
     ///
     /// # Errors
-    /// [`Error::Conflict`]; [`Error::External`] with the reason why the merge failed here.
+    /// [`Error::Conflict`]; [`Error::External`] with the reason why the merge failed on this server.
     fn merge_everywhere(&self, db: &Database) -> Result<()> {
         let snapshot = db.inner.writer.published();
         let base = snapshot.base().number();
@@ -202,7 +203,7 @@ impl Replica {
     }
 }
 
-/// A transaction of several calls, which fails at its commit if the store was changed since its beginning.
+/// A transaction of several calls. Its commit fails if the store was changed since the transaction began.
 struct ReplicaTurn {
     db: Database,
     head: Snapshot,

@@ -1,4 +1,4 @@
-//! Blocking calls of what is written for tasks: they work on any thread, also on one of another runtime.
+//! Blocks a thread on a future. Works on any thread, also on one of another tokio runtime.
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,7 +15,8 @@ impl Wake for Unpark {
     }
 }
 
-/// The result of a future, or `None` after the limit. The future must not need a runtime on this thread.
+/// Blocks until the future completes; `None` if `limit` passes first. The future must not need a tokio runtime on this
+/// thread.
 pub(super) fn wait_for<T>(future: impl Future<Output = T>, limit: Option<Duration>) -> Option<T> {
     let end = limit.and_then(|limit| Instant::now().checked_add(limit));
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));

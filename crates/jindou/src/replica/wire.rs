@@ -1,10 +1,10 @@
-//! The connections of a replica to other servers: for messages about the log, and for the data of shards.
+//! A replica's connections to other servers, for messages of the log's protocol and for requests to shards.
 
 use jindou_cluster::servers::{Network, Stream};
 use jindou_replicas::{Message, Nobody, Peers, ServerEntry, ServerName, net};
 use std::pin::Pin;
 
-/// The connection to other servers.
+/// The connections to other servers, if the server has an address.
 pub(super) enum Wire {
     Alone(Nobody),
     Connected(net::Connections),
@@ -37,10 +37,10 @@ impl Peers for Wire {
     }
 }
 
-/// Connections of other servers that may wait to be served.
+/// Most incoming connections for shard requests that may wait to be served.
 pub(super) const STREAMS: usize = 64;
 
-/// The servers of the log's list, as servers of shards reach them.
+/// The servers in the log's list, for connections between holders of shards.
 pub(super) struct LogNetwork(pub(super) net::Streams);
 
 impl Network for LogNetwork {

@@ -1,11 +1,11 @@
-//! Changes from a program, as terms.
+//! Batches of changes that a program makes from terms.
 
 use jindou_model::{QuadBatch, term};
 use jindou_store::{ChangeTerm, Changes};
 use oxrdf::{GraphNameRef, QuadRef, Term};
 
-/// Insertions and removals of quads, in order; of two changes to the same quad the later wins. [`Database::apply`]
-/// makes them one transaction.
+/// Insertions and removals of quads, in order. Of two changes to the same quad the later one wins. [`Database::apply`]
+/// executes a batch as one transaction.
 ///
 /// Labels of blank nodes refer to the store's own blank nodes: the same label is the same node in every batch.
 ///
@@ -77,7 +77,7 @@ impl Batch {
         }
     }
 
-    /// Adds the insertion of all quads in a parsed batch.
+    /// Adds an insertion for each quad of a parsed batch.
     pub fn insert_all(&mut self, quads: &QuadBatch) {
         super::documents::push_all(&mut self.changes, quads);
     }
@@ -94,7 +94,7 @@ impl Batch {
         self.changes.is_empty()
     }
 
-    /// Bytes on the heap.
+    /// Heap memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.changes.bytes() + self.bytes.capacity()

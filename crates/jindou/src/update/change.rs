@@ -1,4 +1,4 @@
-//! Changes as values: prepared without a lock, then evaluated over a snapshot, here or at the server that writes.
+//! Changes as values: prepared without a lock, then evaluated over a snapshot, here or on the writer of a shared log.
 
 use super::operations::{self, Loaded};
 use super::transaction::Transaction;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A change to a store.
 pub(crate) enum Change<'c> {
-    /// An update request.
+    /// A SPARQL Update request.
     Update(Cow<'c, str>),
     Quads(QuadChange<'c>),
     /// Removal of all quads of a graph.
@@ -29,12 +29,12 @@ pub(crate) enum Change<'c> {
 #[derive(Default)]
 pub(crate) struct QuadChange<'c> {
     pub changes: Cow<'c, Changes>,
-    /// The graph whose earlier quads are removed first.
+    /// If set, all earlier quads of this graph are removed first.
     pub replaced: Option<GraphName>,
-    /// The graph whose presence is reported.
+    /// If set, the report says whether this graph had a quad before.
     pub watched: Option<GraphName>,
     pub prefixes: Vec<PrefixChange>,
-    /// Memory of the changes, until a transaction is charged for it.
+    /// Memory charge of the changes, until a transaction is charged for them.
     pub charge: Option<Charge>,
 }
 
@@ -52,7 +52,8 @@ impl QuadChange<'_> {
         match self.changes {
             Cow::Borrowed(changes) => tx.apply(changes),
             Cow::Owned(mut changes) => {
-                // In one step with the removals, so that a quad that existed before and after counts as neither.
+                // Removals and insertions are applied in one step, so that a quad that existed before and after counts
+                // as neither added nor removed.
                 changes.put_first(std::mem::take(&mut tx.changes));
                 tx.changes = changes;
                 drop(self.charge);
@@ -62,7 +63,7 @@ impl QuadChange<'_> {
     }
 }
 
-/// A change that can be evaluated over a snapshot: its text is parsed, and its documents are read.
+/// A change that is ready to be evaluated over a snapshot: its text is parsed, and its documents are read.
 pub(crate) struct PreparedChange<'c> {
     step: Step<'c>,
     operations: usize,
@@ -79,14 +80,14 @@ enum Step<'c> {
 }
 
 impl PreparedChange<'_> {
-    /// Adds to a report how the change was read.
+    /// Adds the parse time and the skipped statements to a report.
     pub(super) fn describe(&self, report: &mut UpdateReport) {
         report.parse_time = self.parse_time;
         report.skipped.clone_from(&self.skipped);
     }
 
     fn run(self, options: &Settled<'_, UpdateOptions>, tx: &mut Transaction) -> Result<()> {
-        // A named graph that does not exist meets every condition.
+        // Clearing a named graph that does not exist changes nothing, so its condition is not tested.
         let is_tested = match &self.step {
             Step::Clear(graph) => tx.look_for(&graph.target()?) || *graph == GraphName::Default,
             _ => true,
@@ -104,16 +105,16 @@ impl PreparedChange<'_> {
     }
 }
 
-/// The result of a change: the next snapshot and its record, unless nothing changed.
+/// The result of a change: the new snapshot and its log record (`made`, `None` if nothing changed), and the report.
 pub(crate) struct Changed {
     pub(crate) made: Option<(Snapshot, Vec<u8>)>,
     pub(crate) report: UpdateReport,
 }
 
-/// A parsed request that is not executed yet.
+/// A parsed request, with the documents of its LOADs, that is not executed yet.
 pub(super) struct ReadRequest {
     parsed: ParsedUpdate,
-    /// Charge for the operations.
+    /// Holds the memory charge of the parsed operations.
     _scope: Scope,
     documents: Loaded,
     pub(super) parse_time: Duration,
@@ -124,7 +125,7 @@ impl ReadRequest {
         self.parsed.request.operations.len()
     }
 
-    /// Statements of the documents that were skipped, in the order of the operations.
+    /// Statements that were skipped in the documents, in the order of the operations.
     fn skipped(&self) -> SkipReport {
         let mut all = SkipReport::default();
         for operation in 0..self.operations() {
@@ -148,7 +149,7 @@ impl ReadRequest {
 }
 
 impl Database {
-    /// Makes a change in one transaction.
+    /// Executes a change in one transaction.
     pub(crate) fn submit(
         &self,
         change: Change<'_>,
@@ -159,10 +160,11 @@ impl Database {
         self.inner.sink.submit(self, change, options, cancel)
     }
 
-    /// Parses a change's text and reads its documents, so that neither delays other writers.
+    /// Parses a change's text and reads its documents, before the right to write is acquired, so that neither delays
+    /// other writers.
     ///
     /// # Errors
-    /// Those of the text. A document that cannot be read fails when the change is evaluated.
+    /// Errors in the text. A failure to read a document is reported when the change is evaluated.
     pub(crate) fn prepare_change<'c>(
         change: Change<'c>,
         options: &Settled<'_, UpdateOptions>,
@@ -210,7 +212,8 @@ impl Database {
         };
         change.describe(&mut report);
         let mut tx = Transaction::new(head, options, cancel);
-        // Before anything is written: the record states what was found.
+        // Errors in the store's files are detected here, before anything is written, because the record repeats what
+        // was read from them.
         let made = self.inner.made_of(head, || {
             change.run(options, &mut tx)?;
             let (made, counts) = tx.finish()?;
@@ -224,7 +227,6 @@ impl Database {
         Ok(Changed { made, report })
     }
 
-    /// Parses a request.
     pub(crate) fn parse_request(
         text: &str,
         options: &Settled<'_, UpdateOptions>,

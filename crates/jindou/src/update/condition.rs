@@ -1,4 +1,4 @@
-//! Conditions under which an update is made: compare-and-swap of graphs.
+//! Preconditions of updates: compare-and-swap of graphs.
 
 use super::GraphName;
 use super::graphs::{TargetGraphs, is_there};
@@ -7,8 +7,8 @@ use jindou_model::{Error, Result};
 use jindou_store::Snapshot;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A condition on the content of a graph. It is tested in the same step as the update that it belongs to is made, so
-/// that no other update comes in between; one that does not hold changes nothing ([`Error::Precondition`]).
+/// A precondition on the content of a graph. The test and the update are one atomic step. If the condition does not
+/// hold, nothing is changed ([`Error::Precondition`]).
 ///
 /// ```
 /// use jindou::{Condition, Database, Error, GraphName, RevisionSet, UpdateOptions};
@@ -29,26 +29,26 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Condition {
-    /// The graph; `None` for the whole store.
+    /// The graph; `None` means the whole store.
     pub graph: Option<GraphName>,
-    /// The graph's content must be one of these.
+    /// If set, the graph's revision must be in this set.
     pub matches: Option<RevisionSet>,
-    /// The graph's content must not be one of these.
+    /// If set, the graph's revision must not be in this set.
     pub differs: Option<RevisionSet>,
 }
 
-/// Contents of a graph.
+/// A set of revisions of a graph.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum RevisionSet {
-    /// Any content, if the graph exists. The default graph and the store as a whole always exist; a named graph does if it
+    /// Any content, if the graph exists. The default graph and the whole store always exist; a named graph exists if it
     /// has a quad.
     Any,
-    /// The contents with these numbers ([`Database::revision`]).
+    /// The revisions with these numbers ([`Database::revision`]).
     OneOf(Vec<u64>),
 }
 
 impl RevisionSet {
-    /// True if the graph exists, with one of these contents. `None` stands for a graph that does not exist.
+    /// True if the graph exists and `revision` is in this set. `None` stands for a graph that does not exist.
     #[must_use]
     pub fn has(&self, revision: Option<u64>) -> bool {
         match (self, revision) {
@@ -60,7 +60,8 @@ impl RevisionSet {
 }
 
 impl Condition {
-    /// A condition on a graph that always holds; with it [`UpdateReport::revision`](crate::UpdateReport::revision) is known.
+    /// A condition on a graph that always holds. It makes the update report the graph's revision
+    /// ([`UpdateReport::revision`](crate::UpdateReport::revision)).
     #[must_use]
     pub fn on(graph: impl Into<Option<GraphName>>) -> Self {
         Self {
@@ -74,14 +75,14 @@ impl Condition {
         with_differs: differs = impl Into<Option<RevisionSet>>;
     }
 
-    /// True if it always holds.
+    /// True if the condition always holds.
     #[must_use]
     pub fn is_always(&self) -> bool {
         self.matches.is_none() && self.differs.is_none()
     }
 
     /// # Errors
-    /// [`Error::Precondition`] if it does not hold for a snapshot.
+    /// [`Error::Precondition`] if the condition does not hold for a snapshot.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<()> {
         if self.is_always() {
             return Ok(());
@@ -113,7 +114,8 @@ impl Condition {
     }
 }
 
-/// The number of the content of a graph that exists in a snapshot, or of the store's. O(the graph's subjects) at worst.
+/// The revision of a graph, or of the whole store, in a snapshot; `None` if the graph does not exist there. At worst
+/// O(subjects of the graph).
 ///
 /// # Errors
 /// As [`revision`].
@@ -128,7 +130,7 @@ pub(super) fn present(snapshot: &Snapshot, graph: Option<&GraphName>) -> Result<
     }
 }
 
-/// The number of a graph's content in a snapshot, or of the store's.
+/// The revision of a graph, or of the whole store, in a snapshot.
 ///
 /// # Errors
 /// [`Error::Query`] for a name that is not an IRI.
@@ -143,9 +145,9 @@ pub(crate) fn revision(snapshot: &Snapshot, graph: Option<&GraphName>) -> Result
 }
 
 impl Database {
-    /// A number for the present content of a graph, or of the whole store. The same number means the same quads, in
-    /// this store, in its copies, and after any restart, merge or restore; any change results in another number.
-    /// Changes of other graphs do not affect it. O(log changed graphs).
+    /// The revision: a number for the present content of a graph, or of the whole store. Equal numbers mean equal
+    /// quads: in this store, in copies of it, and after any restart, merge or restore. Any change results in another
+    /// number. Changes of other graphs do not affect it. O(log changed graphs).
     ///
     /// # Errors
     /// [`Error::Query`] for a name that is not an IRI.
@@ -153,7 +155,7 @@ impl Database {
         revision(&self.snapshot(), graph)
     }
 
-    /// [`Self::revision`] of a snapshot.
+    /// Like [`Self::revision`], for a snapshot.
     ///
     /// # Errors
     /// As [`Self::revision`].

@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Reading time after which a document counts as heavy work and needs a slot.
+/// A document that takes longer than this to read counts as heavy work and needs a slot.
 const SMALL: Duration = Duration::from_millis(5);
 
-/// Documents from files below given folders; IRIs of other schemes are left to another source (a web client).
+/// Document source that reads files below given folders. IRIs with a scheme other than `file:` are passed to another
+/// source (a web client).
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
     folders: Vec<PathBuf>,
@@ -31,17 +32,17 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// No folders yet: `file:` IRIs are refused.
+    /// A source without folders: `file:` IRIs are refused.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Allows reading files below a folder. Links are followed, and their targets must be below an allowed folder as
-    /// well.
+    /// Allows reading files below a folder. Symbolic links are followed, and their targets must be below an allowed
+    /// folder as well.
     ///
     /// # Errors
-    /// [`Error::Io`] for anything but a folder.
+    /// [`Error::Io`] if `folder` is not a folder.
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let whole = folder.canonicalize().map_err(|e| Error::io(folder, e))?;
@@ -53,7 +54,7 @@ impl Documents {
         Ok(self)
     }
 
-    /// Uses this source for IRIs that are not files.
+    /// Sets the source for IRIs that are not files.
     #[must_use]
     pub fn others(mut self, source: Arc<dyn DocumentSource>) -> Self {
         self.others = Some(source);
@@ -70,7 +71,8 @@ impl Documents {
             return Err(refused());
         }
         let path = file_path(path).ok_or_else(refused)?;
-        // The existence of files elsewhere must not be revealed, so both answers are the same.
+        // A missing file gives the same error as a forbidden one, so that a client cannot find out which files exist
+        // elsewhere.
         let path = path.canonicalize().map_err(|_| refused())?;
         if !self.folders.iter().any(|f| path.starts_with(f)) {
             return Err(refused());
@@ -96,7 +98,7 @@ impl DocumentSource for Documents {
     }
 }
 
-/// The quads of a document for LOAD. Its blank nodes are its own.
+/// Reads the quads of a LOAD's document. Its blank nodes are distinct from all others.
 pub(super) fn load(
     iri: &str,
     into: Option<&str>,
@@ -146,19 +148,19 @@ pub(super) fn load(
     Ok(gathered)
 }
 
-/// The quads of a source to be inserted. They are read before the transaction begins, so that a slow parser never
-/// delays other writers.
+/// Quads of a source that are to be inserted. They are read before the transaction begins, so that a slow parser does
+/// not delay other writers.
 pub(super) struct GatheredQuads {
     changes: Changes,
     prefixes: DeclaredPrefixes,
-    /// Statements of a document of LOAD that were skipped.
+    /// Statements that LOAD skipped.
     pub(super) skipped: SkipReport,
     charge: Charge,
     cancel: CancelToken,
 }
 
 impl GatheredQuads {
-    /// As a change; with `replaced` it also removes what that graph had.
+    /// Converts the quads to a change. With `replaced`, the change also removes all earlier quads of that graph.
     pub(super) fn into_change(
         self,
         replaced: Option<GraphName>,
@@ -173,7 +175,7 @@ impl GatheredQuads {
         }
     }
 
-    /// Adds them to the changes of a transaction.
+    /// Adds the quads to the changes of a transaction.
     pub(super) fn add_to(self, tx: &mut Transaction) -> Result<()> {
         self.into_change(None, None).run(tx)
     }
@@ -185,7 +187,7 @@ impl GatheredQuads {
     }
 }
 
-/// Reads all quads of a source; with `only`, a quad of another graph is an error.
+/// Reads all quads of a source. With `only`, a quad of another graph is an error.
 pub(super) fn gather(
     source: &dyn QuadSource,
     only: Option<&GraphName>,
@@ -238,7 +240,7 @@ pub(super) fn gather(
     Ok(shared.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Bytes of terms between two checks of time and memory.
+/// Bytes of terms between two checks of the deadline and the memory.
 const WORK: usize = 8 << 20;
 
 struct IntoChanges<'a> {
@@ -247,7 +249,7 @@ struct IntoChanges<'a> {
     pool: &'a dyn WorkerPool,
     cancel: &'a CancelToken,
     begun: Instant,
-    /// True if reading has acquired a slot.
+    /// True once reading has acquired a slot.
     entered: bool,
 }
 
@@ -270,7 +272,8 @@ impl QuadSink for IntoChanges<'_> {
         for quad in &batch.quads {
             push(&mut gathered.changes, batch, *quad);
             since += quad.iter().map(|span| span.len as usize).sum::<usize>();
-            // A term of megabytes that every quad repeats is stored once in the batch, but hashed for each quad.
+            // A term of megabytes that every quad repeats is stored once in the batch, but hashed for each quad. So
+            // count bytes, not quads.
             if since >= WORK {
                 since = 0;
                 gathered.check()?;
@@ -286,14 +289,14 @@ impl QuadSink for IntoChanges<'_> {
     }
 }
 
-/// Adds the insertion of all quads in a batch.
+/// Adds an insertion for each quad of a batch.
 pub(super) fn push_all(changes: &mut Changes, batch: &QuadBatch) {
     for quad in &batch.quads {
         push(changes, batch, *quad);
     }
 }
 
-/// Adds the insertion of one quad in a batch.
+/// Adds an insertion for one quad of a batch.
 fn push(changes: &mut Changes, batch: &QuadBatch, quad: [Span; 4]) {
     let [s, p, o, g] = quad.map(|span| batch.term(span));
     changes.insert(

@@ -1,5 +1,5 @@
-//! An open store directory: its base, its log as the journal of its database, and the lock that keeps other processes
-//! out.
+//! An open store directory: its base, its log (the journal of its database), and the lock that excludes other
+//! processes.
 
 use super::journal::{Journal, Ticket};
 use super::shards::ShardHost;
@@ -25,20 +25,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Number of attempts to open a store for reading if its files change meanwhile.
 pub(super) const TRIES: usize = 20;
-/// Failures in a row for the same reason after which the reason is no longer attributed to changes by another process.
+/// Number of consecutive failures with the same reason after which the reason is not a concurrent change by another
+/// process.
 const SAME: usize = 3;
 
 /// Intended use of a database that is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// The database can be changed if no other process is changing it and its files can be written. Otherwise it can
-    /// only be read, in its state at the time of opening.
+    /// Open for updates if no other process has the store open for updates and the files are writable. Otherwise open
+    /// read-only, in the state at the time of opening.
     #[default]
     Any,
-    /// The database must be open for changes, or opening fails.
+    /// Open for updates, or fail if that is not possible.
     Write,
-    /// The database is only read, in its state at the time of opening; its directory is not touched.
+    /// Open read-only, in the state at the time of opening. Nothing in the directory is changed.
     Read,
 }
 
@@ -48,25 +49,26 @@ pub enum Access {
 pub struct OpenOptions {
     /// Intended use of the database.
     pub access: Access,
-    /// The point at which an update counts as done.
+    /// The point at which an update is acknowledged.
     pub durability: Durability,
-    /// The time at which files are verified.
+    /// When the files' hashes are verified.
     pub verify: Verify,
-    /// Threads, memory and devices, which several databases may share; `None` creates them for this database, with this
-    /// machine's defaults.
+    /// Threads, memory and devices, which several databases may share; `None` creates a runtime for this database, with
+    /// the defaults for this machine.
     pub runtime: Option<Runtime>,
-    /// Indexes to use, and to build when the store is reclustered. An index that the store was not loaded with is not
-    /// used until then; answers are the same.
+    /// Indexes to use, and to build when the store is reclustered. An index that the store was loaded without is not
+    /// used before that; answers are the same.
     pub indexes: Indexes,
-    /// True to create an empty store if nothing exists there yet. Ignored with [`Access::Read`].
+    /// If true, an empty store is created if nothing exists at the path. Ignored with [`Access::Read`].
     pub create: bool,
-    /// Bytes of changes since the last merge at which a merge is due ([`Database::merge_in_background`]); at twice as many,
-    /// updates wait for it, and end with [`Error::Busy`] once their time is over. `None` for no limit.
+    /// Bytes of changes since the last merge at which a merge is due ([`Database::merge_in_background`]). At twice this
+    /// size, updates wait for a merge, and fail with [`Error::Busy`] if their time limit passes first. `None` means no
+    /// limit.
     ///
     /// [`Database::merge_in_background`]: crate::Database::merge_in_background
     pub changes_memory: Option<u64>,
-    /// The log of a store that several servers keep. The directory is then this server's copy, which is filled where it is
-    /// empty; `access`, `durability` and `create` are ignored.
+    /// The shared log of a store that several servers replicate. The directory is then this server's copy, and an empty
+    /// directory is filled from the log; `access`, `durability` and `create` are ignored.
     #[cfg(feature = "replicas")]
     pub log: Option<crate::replica::SharedLog>,
 }
@@ -90,7 +92,7 @@ impl OpenOptions {
         self
     }
 
-    /// True if an empty store is to be created when nothing exists yet.
+    /// True if an empty store must be created where none exists.
     pub(crate) fn creates(&self) -> bool {
         self.create && self.access != Access::Read
     }
@@ -102,9 +104,9 @@ pub(crate) struct WritableStore {
     lock: StoreLock,
     options: LogOptions,
     open: RwLock<OpenBase>,
-    /// Name of the current work on the files as a whole.
+    /// Name of the exclusive work on the files that is in progress.
     work: Mutex<Option<&'static str>>,
-    /// Time of the last record.
+    /// Commit time of the newest record, in microseconds since 1970 (UTC).
     last: AtomicU64,
 }
 
@@ -112,7 +114,7 @@ pub(crate) struct WritableStore {
 struct OpenBase {
     place: BaseLocation,
     log: Arc<Log>,
-    /// Reason why updates are no longer accepted.
+    /// Reason why updates are no longer accepted; `None` while they are.
     refused: Option<String>,
 }
 
@@ -126,7 +128,8 @@ impl Drop for FilesPermit<'_> {
 }
 
 impl WritableStore {
-    /// Begins exclusive work on the files. Until it ends, other such work is rejected, and the whole log is kept.
+    /// Acquires the right to exclusive work on the files. While it is held, other such work is rejected, and no log
+    /// records are removed.
     ///
     /// # Errors
     /// [`Error::Conflict`] if other work is in progress.
@@ -141,7 +144,6 @@ impl WritableStore {
         Ok(FilesPermit(self))
     }
 
-    /// The store directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -180,11 +182,12 @@ impl WritableStore {
         Ok(Log::open(Arc::new(files), epoch, after, self.options, none)?.0)
     }
 
-    /// Switches to another base and log, both of which are durable. No records may be passed to the log meanwhile.
+    /// Switches to another base and its log, which must both be durable. No records may be passed to the log during the
+    /// call.
     ///
     /// # Errors
-    /// [`Error::Io`] if that is not possible, in which case nothing has changed, or if it is uncertain which base would
-    /// be found after a power loss; then updates are no longer accepted, and both bases stay.
+    /// [`Switching::Not`] if the old base stays. [`Switching::Uncertain`] if a power loss could leave either base
+    /// current: then updates are no longer accepted, and the files of both bases stay.
     pub(crate) fn switch(&self, place: BaseLocation, log: Log) -> Result<(), Switching> {
         let mut open = sync::write(&self.open);
         if let Some(e) = place.make_current().map_err(Switching::Not)? {
@@ -198,11 +201,11 @@ impl WritableStore {
     }
 }
 
-/// Reason why a base was not replaced by another.
+/// Reason why the switch to another base failed.
 pub(crate) enum Switching {
-    /// The old base stays.
+    /// The old base stays in use.
     Not(Error),
-    /// Either base may be found later.
+    /// After a power loss, either base may be the current one.
     Uncertain(Error),
 }
 
@@ -211,7 +214,7 @@ struct LogJournal(Arc<WritableStore>);
 impl Journal for LogJournal {
     fn append(&self, number: u64, mut record: Vec<u8>) -> Result<Box<dyn Ticket>> {
         self.check_alone()?;
-        // Records are handed over one at a time, and times never go back.
+        // Called for one record at a time. Commit times never decrease.
         let disk = &*self.0;
         let now = micros(SystemTime::now()).max(disk.last.load(Ordering::Relaxed));
         disk.last.store(now, Ordering::Relaxed);
@@ -264,7 +267,7 @@ impl Journal for LogJournal {
     }
 }
 
-/// Microseconds since 1970, UTC.
+/// Converts to microseconds since 1970 (UTC).
 pub(crate) fn micros(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
@@ -276,7 +279,7 @@ impl Ticket for jindou_log::Ticket {
     }
 }
 
-/// Adds damage in the log of a store directory, if it has one, to the known damage of its other files.
+/// Adds any damage of a store directory's log to the report on the store's other files.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
@@ -311,7 +314,8 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     Ok(())
 }
 
-/// Number of transactions in the log of a store directory after number `after`, and bytes of its files.
+/// Number of transactions after snapshot `after` in the log of a store directory, and the size of the log files in
+/// bytes.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
@@ -330,25 +334,25 @@ pub(crate) fn log_size(dir: &Path, epoch: u64, after: u64) -> Result<[u64; 2]> {
 enum FoundStore {
     /// No log exists, and none is needed.
     None,
-    /// The whole log is missing; a description.
+    /// The whole log is missing although the store needs it; contains a description.
     Gone(String),
     Read(jindou_log::LogReport),
 }
 
-/// Reads the log of a store directory.
+/// Reads the log of a store directory, repeating that if another process changes the files meanwhile.
 fn found_in_log(dir: &Path) -> Result<FoundStore> {
     let mut tries = 0;
     loop {
         tries += 1;
         let place = match BaseLocation::find(dir) {
             Ok(place) => place,
-            // Reported already.
+            // This damage is already in the report on the other files.
             Err(Error::Damaged { .. }) => return Ok(FoundStore::None),
             Err(e) => return Err(e),
         };
         let manifest = Manifest::read(&place.folder())?;
         let found = found_at(&place.folder().join(LOG), &manifest);
-        // Another process may merge or recluster meanwhile, and remove files that were needed before.
+        // True if another process has merged or reclustered meanwhile, which removes files of the state that was read.
         let moved = || {
             Ok::<_, Error>(
                 BaseLocation::find(dir)? != place || Manifest::read(&place.folder())? != manifest,
@@ -388,7 +392,7 @@ fn found_at(folder: &Path, manifest: &ManifestState) -> Result<FoundStore> {
     .map(FoundStore::Read)
 }
 
-/// The message that a log's whole folder is missing.
+/// The message for a missing log folder.
 fn gone() -> String {
     format!(
         "the store's log folder is missing, along with acknowledged updates: restore the store from a \
@@ -398,10 +402,10 @@ fn gone() -> String {
     )
 }
 
-/// The log in a folder; `None` if there is none yet.
+/// Opens the log in a folder; `None` if no log was created there yet.
 ///
 /// # Errors
-/// [`Error::Damaged`] if there was one, [`Error::Io`].
+/// [`Error::Damaged`] if there was a log; [`Error::Io`].
 pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
     match Directory::open(folder) {
         Ok(files) => Ok(Some(files)),
@@ -415,11 +419,11 @@ pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
     }
 }
 
-/// Locks a store directory with a log, its own or a shared one, against changes by other processes. `None` if it is not
-/// a store.
+/// Locks a store directory that has a log, its own or a shared one, against changes by other processes. `None` if the
+/// directory is not such a store.
 ///
 /// # Errors
-/// [`Error::InUse`] when another process may be changing it.
+/// [`Error::InUse`] if another process may be changing the store.
 pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
     if dir.join(LOG).is_dir() || dir.join(CURRENT).exists() || dir.join(REPLICA).is_dir() {
         StoreLock::acquire(dir).map(Some)
@@ -428,24 +432,22 @@ pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
     }
 }
 
-/// An opened store directory.
 pub(crate) struct OpenedStore {
     pub writer: Writer,
-    /// The findings in its log, if it has one.
+    /// Findings of the recovery of the store's log, if it has one.
     pub recovery: Option<Recovery>,
-    /// `None` if it is only read.
+    /// The directory, open for updates; `None` if the store is read-only.
     pub disk: Option<Arc<WritableStore>>,
-    /// Set for a store that is only read.
+    /// Set if the store is read-only.
     pub reader: Option<ReadOnlyStore>,
-    /// The state of the verification of its files.
+    /// State of the verification of the store's files.
     pub trust: Held,
-    /// The shards of a sharded store in this process.
+    /// The shards in this process, if the store is sharded.
     pub shards: Option<ShardHost>,
-    /// Runs parts of queries at shards, if that is not the task of `shards`.
+    /// Evaluates parts of queries at this process's shards, if `shards` does not do that.
     pub hub: Option<Hub>,
 }
 
-/// A store directory that is only read.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadOnlyStore {
     pub dir: PathBuf,
@@ -455,7 +457,7 @@ pub(crate) struct ReadOnlyStore {
     pub indexes: Indexes,
 }
 
-/// Verifies a base as requested: now, later or not at all.
+/// Verifies a base as requested: now, in the background, or not at all.
 pub(crate) fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
     Ok(Held(match verify {
         Verify::Off => Arc::default(),
@@ -467,10 +469,10 @@ pub(crate) fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<H
 /// Opens a store directory and replays its log.
 ///
 /// # Errors
-/// As [`current`]; [`Error::Damaged`] when the log is damaged, and for [`Access::Write`] [`Error::InUse`] when another process has the
-/// store; [`Error::Io`].
+/// Those of [`current`]; [`Error::Damaged`] if the log is damaged; [`Error::InUse`] for [`Access::Write`] if another
+/// process has the store open; [`Error::Io`].
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
-    // Nothing must be written to a folder that is not a store.
+    // Fail before anything is written if the folder is not a store.
     current(dir)?;
     if options.access != Access::Read && super::note::follows_log(dir) {
         let why = "the store follows a shared log, so only a server of that log changes it: send the change to one (`jindou update --endpoint URL`), or open the store with the log (`jindou serve --log`)";
@@ -485,7 +487,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
         Access::Write => Ok(StoreLock::acquire(dir)?),
     };
     match lock {
-        // Now only this process changes the files.
+        // The lock is held, so no other process changes the files from here on.
         Ok(lock) => write(dir, lock, options),
         Err(why) => read(dir, why, options),
     }
@@ -501,15 +503,15 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedSto
             _ => read(dir, e.to_string(), options),
         };
     }
-    // Files that cannot be removed now can be removed later: bases before this one, and leftovers of a merge that did
-    // not complete.
+    // Removes older bases, and leftovers of a merge that did not complete. Files that cannot be removed now are removed
+    // at the next opening.
     let _ = place.remove_others();
     let _ = remove_leftovers(&place.folder());
     let trust = trust(options.verify, &place.folder(), &base)?;
     with_log(dir, lock, place, Snapshot::of_base(base), trust, options)
 }
 
-/// Opens the log of a store whose base, or bases, are open, and replays it.
+/// Opens and replays the log of a store whose bases are already open.
 ///
 /// # Errors
 /// As [`open`].
@@ -526,7 +528,8 @@ pub(super) fn with_log(
     log_in(&folder, epoch)?;
     let files: Arc<dyn Files> = match Directory::create(&folder) {
         Ok(files) => Arc::new(files),
-        // A full disk, for example: there is no log to read, and none can be created.
+        // The log folder cannot be created, for example because the disk is full. Then the log is empty, and the store
+        // is opened read-only.
         Err(e) if options.access == Access::Any && !folder.exists() => {
             let why = format!("{}: {e}", folder.display());
             return Ok(OpenedStore {
@@ -550,7 +553,7 @@ pub(super) fn with_log(
         Ok(())
     };
     let (log, recovery) = Log::open(files, epoch, after, log_options, &mut replay)?;
-    // Left by a process that ended between merging and this step.
+    // Removes records that are already merged: an earlier process ended between merging and removing them.
     if after > 0 {
         let _ = log.truncate(after);
     }
@@ -577,7 +580,7 @@ pub(super) fn with_log(
     })
 }
 
-/// Opens a store in its present state, read-only for this reason.
+/// Opens a store read-only in its present state. `why` is the reason for being read-only.
 fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<OpenedStore> {
     let whole = read_whole(dir, options.verify, &options.indexes, None)?;
     let reader = ReadOnlyStore {
@@ -589,7 +592,7 @@ fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<OpenedStore> {
     Ok(whole.into_store(why, Some(reader)))
 }
 
-/// A store that was read.
+/// A store as it was read from its files.
 pub(crate) struct StoreContents {
     pub head: Snapshot,
     recovery: Option<Recovery>,
@@ -598,8 +601,8 @@ pub(crate) struct StoreContents {
     trust: Held,
 }
 
-/// Reads a store that another process may be changing, in its present state. `before` is the base that it replaces,
-/// whose files were verified.
+/// Reads the present state of a store that another process may be changing. `before` is the base that this process used
+/// so far; files shared with it are not verified again.
 pub(crate) fn read_whole(
     dir: &Path,
     verify: Verify,
@@ -612,9 +615,9 @@ pub(crate) fn read_whole(
         let seen = current(dir)?;
         let whole = read_once(dir, verify, indexes, before);
         tries += 1;
-        // Another process may put a new base in place and remove the old one's files. Or it may merge, which leaves the
-        // base's name as it is and removes files of its log: a listed file is then missing, and another listing no
-        // longer has it.
+        // Another process may have replaced the base and removed the old one's files. Or it may have merged, which
+        // keeps the base's name but removes log files, so that a file listed before is missing. In both cases try
+        // again.
         let ended = match &whole {
             Ok(_) => matches!(current(dir), Ok(now) if now == seen),
             Err(e) => {
@@ -652,7 +655,7 @@ fn read_once(
 }
 
 impl StoreContents {
-    /// A base, or the bases of all shards, without the log.
+    /// The contents of a base, or of the bases of all shards, before the log is replayed.
     pub(super) fn of_base(head: Snapshot, trust: Held) -> Self {
         Self {
             head,
@@ -677,7 +680,7 @@ impl StoreContents {
         Ok(())
     }
 
-    /// The store, read-only for this reason.
+    /// Converts the contents to a store that is read-only for the reason `why`.
     pub(super) fn into_store(self, why: String, reader: Option<ReadOnlyStore>) -> OpenedStore {
         OpenedStore {
             shards: None,

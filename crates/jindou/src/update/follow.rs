@@ -1,10 +1,10 @@
-//! Following a store that another process changes: a database that was opened for reading shows the commits of that
+//! Follows a store that another process changes: a database that was opened for reading shows the commits of that
 //! process.
 //!
 //! ```text
-//! every 100 ms: current.jd, manifest.jd, the newest log file ─► as they were: nothing to do
-//!   the same base ─► the log's records after the last one are replayed ─► published
-//!   another base, or another history ─► the store is opened again ─► published
+//! every 100 ms: stamps of current.jd, manifest.jd and the newest log file ─► unchanged: nothing to do
+//!   same base ─► replay the log records after the last one ─► publish
+//!   another base, or different records ─► open the store again ─► publish
 //! ```
 
 use super::durable::{ReadOnlyStore, log_in, read_whole};
@@ -23,14 +23,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Interval at which the files are checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// A check that found changes takes at most this fraction (1/n) of a core.
+/// The checks that find changes may use at most 1/SHARE of a core; the interval grows accordingly.
 const SHARE: u32 = 4;
-/// Resolution of file systems' clocks: a file that changed this recently may change again without showing it.
+/// Resolution of file systems' timestamps: a file that was changed this recently may change again without a new
+/// timestamp.
 const COARSE: Duration = Duration::from_millis(100);
-/// Failures that last shorter than this are attributed to the other process changing the files.
+/// Failures that last shorter than this are attributed to the other process changing the files, and not reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Values that tell if a file has changed: device, inode, length, and modification time in nanoseconds.
+/// Identifies a version of a file: device, inode, length, and modification time in nanoseconds; `None` if the file is
+/// missing.
 type Stamp = Option<(u64, u64, u64, i128)>;
 
 fn stamp(path: &Path) -> Stamp {
@@ -39,12 +41,12 @@ fn stamp(path: &Path) -> Stamp {
     Some((m.dev(), m.ino(), m.len(), time))
 }
 
-/// The observed state of a store directory's files, for detecting changes.
+/// Stamps of a store directory's files, for detecting changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     current: Stamp,
     manifest: Stamp,
-    /// The newest log file, whose name sorts last.
+    /// Name of the newest log file, which sorts last.
     newest: Option<std::ffi::OsString>,
     log: Stamp,
 }
@@ -66,7 +68,7 @@ impl Seen {
         })
     }
 
-    /// True if any change after `now` will be visible.
+    /// True if any change after `now` will be visible in the stamps.
     fn is_settled(&self, now: SystemTime) -> bool {
         let now = now
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -76,7 +78,7 @@ impl Seen {
     }
 }
 
-/// A store directory that is only read, and the state in which its files were read last.
+/// A store directory that is only read, and the stamps of its files when they were last read.
 pub(crate) struct Followed {
     reader: ReadOnlyStore,
     seen: Seen,
@@ -84,7 +86,7 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    /// Takes a store as it was opened.
+    /// Starts to follow a store that was just opened.
     pub(crate) fn new(reader: ReadOnlyStore) -> Self {
         Self {
             reader,
@@ -115,7 +117,7 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Looks at the files and publishes new data.
+    /// Checks the files, and publishes a new snapshot if they have changed.
     fn look(&mut self) -> Result<()> {
         let now = SystemTime::now();
         let seen = Seen::read(&self.followed.reader.dir)?;
@@ -141,8 +143,8 @@ impl<'a> Follower<'a> {
             self.followed.reader.last = last;
             return Ok(());
         }
-        // The store was merged, reclustered or loaded again; or records read before were never acknowledged, and others
-        // took their place.
+        // The store was merged, reclustered or loaded again; or unacknowledged records that were read before have been
+        // replaced by other records.
         let verify = match self.followed.reader.verify {
             Verify::Off => Verify::Off,
             Verify::Background | Verify::Eager => Verify::Eager,
@@ -158,8 +160,8 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Replays the records after the last one; returns the time of the last. `None` if the log no longer has the last
-    /// record unchanged.
+    /// Replays the records after the last one that was applied. Returns the new snapshot and the commit time of its
+    /// last record; `None` if the log no longer contains the last applied record unchanged.
     fn replay(
         &self,
         place: &BaseLocation,
@@ -169,7 +171,7 @@ impl<'a> Follower<'a> {
         let Some(files) = log_in(&place.folder().join(LOG), head.base().epoch())? else {
             return Ok((number == base).then(|| (head.clone(), None)));
         };
-        // The last record is read again, to check that it is unchanged.
+        // Start with the last applied record, to check that it is unchanged.
         let after = if number > base { number - 1 } else { number };
         let (mut next, mut last) = (head.clone(), self.followed.reader.last);
         let mut same = true;
@@ -188,11 +190,12 @@ impl<'a> Follower<'a> {
 }
 
 impl Database {
-    /// Brings a database that was opened for reading up to date with other processes' commits to its store, once. Running queries keep
-    /// the snapshot that they began with. True if there was something new.
+    /// Brings a database that was opened for reading up to date with commits by other processes, once. Running queries
+    /// keep the snapshot that they began with. Returns true if there was a new snapshot.
     ///
     /// # Errors
-    /// [`Error::Usage`] as [`Self::follow_in_background`]; those of opening the store, if it cannot be read for some seconds.
+    /// [`Error::Usage`] as for [`Self::follow_in_background`]; those of opening the store, if it cannot be read for
+    /// some seconds.
     pub fn refresh(&self) -> Result<bool> {
         let before = self.snapshot();
         let begun = Instant::now();
@@ -208,13 +211,13 @@ impl Database {
         Ok(place(&before) != place(&now))
     }
 
-    /// Keeps a database that was opened for reading up to date with other processes' commits to its store, on a thread
-    /// of its own, until the result is dropped. Changes appear within a fraction of a second, including merges,
-    /// reclusterings and loads. Running queries keep the snapshot that they began with. `told` receives an error when
-    /// following has failed for some seconds, and the snapshot's number when it works again.
+    /// Starts a thread that keeps a database that was opened for reading up to date with commits by other processes,
+    /// until the returned handle is dropped. Changes appear within a fraction of a second, including merges,
+    /// reclusterings and loads. Running queries keep the snapshot that they began with. `told` is called with an error
+    /// when following has failed for some seconds, and with the snapshot's number when it works again.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a database that was not opened for reading from a directory, [`Error::Limit`] if no thread
+    /// [`Error::Usage`] for a database that was not opened for reading from a directory; [`Error::Limit`] if no thread
     /// can be started.
     pub fn follow_in_background(
         &self,
@@ -272,7 +275,7 @@ fn follow(db: &Database, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u6
     }
 }
 
-/// A thread that follows a store. It ends when this is dropped, and the database then stays in its current state.
+/// Handle of a thread that follows a store. Dropping it ends the thread; the database then stays in its current state.
 #[must_use = "dropped, the database no longer changes"]
 pub struct Following {
     stop: Arc<(Mutex<bool>, Condvar)>,

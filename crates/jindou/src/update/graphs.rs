@@ -1,5 +1,5 @@
 //! The quads of whole graphs: CLEAR, DROP, and tests for existence. A graph is read through its index vertex, so that
-//! other graphs are not touched.
+//! other graphs are not read.
 
 use super::transaction::Transaction;
 use jindou_graph::segment::GraphScope;
@@ -7,7 +7,7 @@ use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
 use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
 use jindou_store::{ChangeTerm, Snapshot};
 
-/// Number of changes between two checks of the clock and the budget.
+/// Number of changes between two checks of the deadline and the memory budget.
 const LOOK: usize = 1 << 12;
 /// Number of subjects whose edges are fetched from other shards at a time.
 const PAGE: usize = 1 << 13;
@@ -16,7 +16,6 @@ const PAGE: usize = 1 << 13;
 #[derive(Clone, Debug)]
 pub(super) enum TargetGraphs {
     Default,
-    /// The graph of this name.
     Named(Canonical),
     AllNamed,
     All,
@@ -39,7 +38,8 @@ impl From<&GraphTarget> for TargetGraphs {
     }
 }
 
-/// Removes all quads of the graphs. O(quads in them), and for all graphs or the default graph O(keys of all predicates).
+/// Removes all quads of the target graphs. O(removed quads); for all graphs or the default graph also O(keys of all
+/// predicates).
 pub(super) fn clear(tx: &mut Transaction, target: &TargetGraphs) -> Result<()> {
     let snapshot = tx.current()?;
     let mut keys = Vec::new();
@@ -102,7 +102,8 @@ fn remove(
     Ok(())
 }
 
-/// True if a graph has a quad; all graphs together always exist. O(its subjects) at worst, as [`Snapshot::has_graph`].
+/// True if a graph has a quad. [`TargetGraphs::All`] always exists. At worst O(subjects of the graph), like
+/// [`Snapshot::has_graph`].
 pub(super) fn is_there(snapshot: &Snapshot, target: &TargetGraphs) -> bool {
     match target {
         TargetGraphs::Default => {

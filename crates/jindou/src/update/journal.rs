@@ -1,45 +1,46 @@
-//! The journal, which makes transactions durable. The database accesses it only through this interface.
+//! The journal, which makes transactions durable. The database uses it only through this interface.
 
 use jindou_model::Result;
 
-/// Keeps the records of transactions, in order. A record that it has confirmed survives any crash.
+/// Stores the records of transactions in order. A confirmed record survives any crash.
 pub trait Journal: Send + Sync {
-    /// Accepts the record of snapshot `number`, one more than the last accepted, and returns at once.
+    /// Accepts the record of snapshot `number`, which must be one more than the last accepted number, and returns at
+    /// once.
     ///
     /// # Errors
-    /// If it cannot accept records now; the message gives the reason.
+    /// The reason why no record can be accepted now.
     fn append(&self, number: u64, record: Vec<u8>) -> Result<Box<dyn Ticket>>;
 
-    /// Continues after snapshot `number`, the last durable one, once records have failed.
+    /// Resumes after a failed record. `number` is the last durable snapshot; the next record has the next number.
     ///
     /// # Errors
-    /// If it cannot continue yet.
+    /// The reason why the journal cannot resume yet.
     fn reset(&self, number: u64) -> Result<()>;
 
-    /// Separates the records accepted so far from later ones, so that [`Self::forget`] can remove all of them.
+    /// Starts a new file, so that [`Self::forget`] can remove all records accepted so far.
     fn begin_file(&self) {}
 
     /// Makes all accepted records durable.
     ///
     /// # Errors
-    /// If that is not possible now.
+    /// The reason why they cannot be made durable now.
     fn sync(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Removes records up to that of snapshot `upto`, which is now stored elsewhere.
+    /// Removes the records up to snapshot `upto`, whose data is now stored elsewhere.
     ///
     /// # Errors
-    /// If they cannot be removed; no data is lost.
+    /// The reason why the records could not be removed. No data is lost.
     fn forget(&self, upto: u64) -> Result<()> {
         let _ = upto;
         Ok(())
     }
 
-    /// Ok while nothing else can write the journal's storage.
+    /// Ok while no other process can write the journal's storage.
     ///
     /// # Errors
-    /// The reason why something else can.
+    /// The reason why another process could.
     fn check_alone(&self) -> Result<()> {
         Ok(())
     }
@@ -47,28 +48,28 @@ pub trait Journal: Send + Sync {
     /// Ok if a record would probably be accepted now.
     ///
     /// # Errors
-    /// The reason why it would not.
+    /// The reason why a record would not be accepted.
     fn probe(&self) -> Result<()> {
         self.check_alone()
     }
 
-    /// The current status of the journal, if it is a log.
+    /// Status of the log; `None` if the journal is not a log.
     fn status(&self) -> Option<jindou_log::Status> {
         None
     }
 }
 
-/// The promise that a record will be durable.
+/// A pending record, whose outcome can be waited for.
 pub trait Ticket: Send {
-    /// Blocks until the record is durable, in the sense for which the journal was opened, or has failed. When a record
-    /// fails, all records after it fail too, until [`Journal::reset`].
+    /// Blocks until the record is durable (as defined by the [`crate::Durability`] of the journal) or has failed. When
+    /// a record fails, all later records fail too, until [`Journal::reset`].
     ///
     /// # Errors
     /// The reason for the failure.
     fn wait(self: Box<Self>) -> Result<()>;
 }
 
-/// A journal that keeps nothing: for databases in memory, whose changes end with the process.
+/// A journal that stores nothing, for databases in memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullJournal;
 

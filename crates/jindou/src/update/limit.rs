@@ -1,5 +1,5 @@
-//! The limit of the memory of changes since the last merge: at the limit a merge is due, and at twice the limit updates
-//! wait for it.
+//! Limit for the memory of unmerged changes: at the limit a merge is due, and at twice the limit updates wait for a
+//! merge.
 
 use jindou_model::units::grouped;
 use jindou_model::{CancelToken, Error, Limit, Resource, Result, sync};
@@ -7,24 +7,24 @@ use jindou_store::Snapshot;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Measuring takes at most one part in this many of the time: it visits all changes.
+/// Measuring visits all changes, so it may take at most 1/SHARE of the time; meanwhile the last measurement is used.
 const SHARE: u32 = 20;
-/// Interval at which a waiting update looks again.
+/// Interval at which a waiting update checks again.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait of an update without a time limit.
+/// Longest wait for an update without a time limit.
 const UNLIMITED: Duration = Duration::from_secs(60);
 
-/// A database's limit, and the last measurement.
+/// A database's limit for unmerged changes, and the last measurement of their memory.
 #[derive(Debug, Default)]
 pub(crate) struct ChangesLimit {
-    /// Bytes; `None` for no limit.
+    /// Limit in bytes; `None` means unlimited.
     limit: Option<u64>,
     measured: Mutex<Option<Measured>>,
 }
 
 #[derive(Debug)]
 struct Measured {
-    /// Number of the base that the changes are over.
+    /// Number of the base that the measured changes apply to.
     base: u64,
     bytes: u64,
     at: Instant,
@@ -39,12 +39,13 @@ impl ChangesLimit {
         }
     }
 
-    /// The limit in bytes, if there is one.
+    /// The limit in bytes; `None` means unlimited.
     pub(crate) fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// Bytes of a snapshot's changes since the last merge, or of those of another recent snapshot over the same base.
+    /// Memory of a snapshot's unmerged changes in bytes. May be the measurement of another recent snapshot over the
+    /// same base.
     pub(crate) fn bytes(&self, snapshot: &Snapshot) -> u64 {
         let base = snapshot.base().number();
         let mut last = sync::lock(&self.measured);
@@ -65,13 +66,13 @@ impl ChangesLimit {
         bytes
     }
 
-    /// True if the changes justify a merge.
+    /// True if the unmerged changes are large enough for a merge.
     pub(crate) fn is_reached(&self, snapshot: &Snapshot) -> bool {
         self.limit
             .is_some_and(|limit| self.bytes(snapshot) >= limit)
     }
 
-    /// Ok if there is room for further changes.
+    /// Ok if further changes are allowed: the unmerged changes take less than twice the limit.
     ///
     /// # Errors
     /// [`Error::Busy`] for [`Resource::Changes`].
@@ -93,7 +94,7 @@ impl ChangesLimit {
         Err(Error::Busy(Limit::new(Resource::Changes, why).of(most)))
     }
 
-    /// Waits until there is room for further changes, at most until the token's time is over.
+    /// Waits until further changes are allowed, at most until the token's deadline.
     ///
     /// # Errors
     /// Those of [`Self::check`]; [`Error::Cancelled`].
@@ -109,10 +110,10 @@ impl ChangesLimit {
     }
 }
 
-/// Pauses an update that has waited for room since `begun`.
+/// Pauses an update that has waited since `begun` because of the limit.
 ///
 /// # Errors
-/// `full` once the update's time is over; [`Error::Cancelled`].
+/// `full` once the update's deadline has passed; [`Error::Cancelled`].
 pub(crate) fn pause(full: Error, begun: Instant, cancel: &CancelToken) -> Result<()> {
     match cancel.check() {
         Err(Error::Timeout(_)) => return Err(full),

@@ -1,11 +1,11 @@
-//! Merging changes into the segments of a store directory, on request and automatically.
+//! Merges: writing changes into the segments of a store directory, on request and automatically.
 //!
 //! ```text
-//! transactions free the ids of terms that no quad uses any more
-//! snapshot S, all of it durable ─► files of a new generation (updates and queries go on)
-//!                               ─► the manifest names them
-//!                               ─► one turn: head and the published snapshot get over the new base
-//!                               ─► the log forgets what is merged, replaced files go
+//! transactions free the ids of terms that no quad uses
+//! durable snapshot S ─► files of a new generation are written (updates and queries continue)
+//!                    ─► the manifest names the new files
+//!                    ─► with the right to write held: head and the published snapshot move to the new base
+//!                    ─► records up to S are removed from the log, and replaced files are removed
 //! ```
 
 use super::durable::WritableStore;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A database's merges: the running one, and counts of finished ones.
+/// Statistics of a database's merges, and whether one is running.
 #[derive(Default)]
 pub(crate) struct Merges {
     running: AtomicBool,
@@ -33,7 +33,7 @@ pub(crate) struct Merges {
 }
 
 impl Merges {
-    /// Runs a merge that writes some bytes, and counts it.
+    /// Runs a merge and counts its outcome. `bytes` returns the bytes that it wrote.
     pub(crate) fn count<T>(
         &self,
         merge: impl FnOnce() -> Result<T>,
@@ -46,7 +46,7 @@ impl Merges {
         result
     }
 
-    /// Counts the outcome of a merge: the bytes that it wrote.
+    /// Counts the outcome of a merge: the bytes written, or the error.
     fn ended(&self, outcome: Result<u64, &Error>) {
         match outcome {
             Ok(bytes) => {
@@ -61,7 +61,7 @@ impl Merges {
         }
     }
 
-    /// Reason why the last merge failed, if none has succeeded since.
+    /// Reason why the last merge failed; `None` if it succeeded, or none has run.
     pub(crate) fn last_failure(&self) -> Option<String> {
         self.failure().clone()
     }
@@ -83,17 +83,17 @@ pub struct MergeStatus {
     pub failed: u64,
     /// Bytes that the successful merges wrote.
     pub bytes: u64,
-    /// The last snapshot whose changes are in the segments.
+    /// Number of the last snapshot whose changes are in the segments.
     pub merged: u64,
-    /// Edits that wait for the next merge.
+    /// Number of edits since the last merge.
     pub edits: u64,
-    /// Bytes of the changes that wait for the next merge.
+    /// Memory of the changes since the last merge, in bytes.
     pub changes_bytes: u64,
-    /// [`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory).
+    /// Limit for that memory ([`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory)).
     pub changes_memory: Option<u64>,
-    /// Generations of files in addition to the load's.
+    /// Number of generations of files that merges wrote, in addition to the load's files.
     pub generations: usize,
-    /// Reason why the last merge failed, if none has succeeded since.
+    /// Reason why the last merge failed; `None` if it succeeded, or none has run.
     pub last_failure: Option<String>,
 }
 
@@ -101,16 +101,16 @@ pub struct MergeStatus {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergePolicy {
-    /// Number of edits at which to merge; `None` means a million, but at least a twentieth of all quads. With a
-    /// shared log 50,000 groups are enough as well, if they are a fiftieth of all quads. Merges are also due at
-    /// [`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory).
+    /// Number of edits at which a merge is due; `None` means a million, or a twentieth of all quads if that is more.
+    /// With a shared log, a merge is also due at 50,000 groups, if these are at least a fiftieth of the number of
+    /// quads. Merges are also due at [`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory).
     pub edits: Option<u64>,
-    /// Options of these merges.
+    /// Options of the automatic merges.
     pub options: MergeOptions,
 }
 
 impl Default for MergePolicy {
-    /// One thread, and otherwise the defaults of [`MergeOptions`].
+    /// One thread; otherwise the defaults of [`MergeOptions`].
     fn default() -> Self {
         Self {
             edits: None,
@@ -126,22 +126,23 @@ impl MergePolicy {
     }
 }
 
-/// Number of edits that justify a merge whatever a store's size: on LUBM-20 they slow queries and take some 40 MB.
+/// Minimum number of edits for an automatic merge: on LUBM-20, this many edits slow queries and take some 40 MB.
 const EDITS: u64 = 1_000_000;
-/// Edits also have to be at least one in this many quads.
+/// An automatic merge also requires at least one edit per this many quads.
 const SHARE: u64 = 20;
-/// Interval at which a database checks if it should merge. Updates may wait for it ([`super::ChangesLimit`]).
+/// Interval at which a background thread checks if a merge is due. Short, since updates may wait for the merge
+/// ([`super::ChangesLimit`]).
 const LOOK: Duration = Duration::from_millis(200);
-/// Waits after failed merges: the first, doubled each time up to the second.
+/// Delay after a failed merge: the first value, doubled after each further failure up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)];
 
-/// Makes the layer below the files in a folder: for tests.
+/// For tests: wraps the file layer of a folder.
 pub(crate) type FileLayer<'a> = dyn Fn(Directory) -> Box<dyn Files> + 'a;
 
-/// The files of a store that is merged.
+/// The file layers of a store that is merged.
 struct StoreFiles {
     root: Box<dyn Files>,
-    /// Files in each shard's folder.
+    /// File layers of the shards' folders.
     shards: Vec<Box<dyn Files>>,
 }
 
@@ -186,19 +187,19 @@ impl DatabaseState {
 }
 
 impl Database {
-    /// Folds the changes of updates into the store's segments. Queries and updates continue; afterwards opening the
-    /// store is fast, and memory is released. Ids do not change. Blocks until it is done. Having nothing to merge is
-    /// not an error.
+    /// Writes the changes of updates into the store's segments. Queries and updates continue. Afterwards the store
+    /// opens fast, and memory is released. Ids do not change. Blocks until the merge is complete. If there is nothing
+    /// to merge, that is not an error.
     ///
     /// # Errors
     /// [`Error::Conflict`] while another merge, a reclustering or a backup runs; [`Error::Usage`] for a database in
-    /// memory, [`Error::ReadOnly`] for one that cannot be written; [`Error::Cancelled`], [`Error::Limit`] for memory or
-    /// disk space, [`Error::Io`]. The store is then unchanged.
+    /// memory; [`Error::ReadOnly`] for one that cannot be written; [`Error::Cancelled`]; [`Error::Limit`] for memory or
+    /// disk space; [`Error::Io`]. The store is then unchanged.
     pub fn merge(&self, options: &MergeOptions, progress: &Progress) -> Result<MergeReport> {
         self.merge_in(None, options, progress)
     }
 
-    /// As [`Self::merge`], writing through other layers over the folders: for tests with failing disks.
+    /// Like [`Self::merge`], but writes through the given file layer. For tests with failing disks.
     ///
     /// # Errors
     /// As [`Self::merge`].
@@ -221,7 +222,7 @@ impl Database {
         self.inner.sink.merge(self, through, options, progress)
     }
 
-    /// Merges the log of this process into the store's files.
+    /// Merges changes that are in this process's own log into the store's files.
     pub(super) fn merge_files(
         &self,
         through: Option<&FileLayer<'_>>,
@@ -251,7 +252,7 @@ impl Database {
             true => 0,
             false => self.free_unused_terms(&options.cancel),
         };
-        // The log's file ends at the merged snapshot, so that it can be removed as a whole.
+        // Start a new log file at the merged snapshot, so that the older files can be removed as a whole.
         let snapshot = writer.quiet(&options.cancel, |head| {
             journal.begin_file();
             Ok((None, head.clone()))
@@ -262,8 +263,8 @@ impl Database {
             nothing.generations = snapshot.base().generations();
             return Ok(nothing);
         }
-        // It is best if the log has the records first. If its file was removed while in use, the merge saves the
-        // acknowledged data.
+        // Preferably the log is synced first. If that fails, for example because a log file was removed while in use,
+        // the merge itself saves the acknowledged data.
         let _ = journal.sync();
         journal.check_alone()?;
         let shards = self.inner.shards.as_ref();
@@ -276,7 +277,7 @@ impl Database {
             }
         };
         drop(snapshot);
-        // From here on the store is merged, and nothing may interrupt the rest.
+        // From here on the merge is committed; the remaining steps must not be interrupted.
         let others = match shards {
             None => None,
             Some(host) => Some(host.serve_merged(merging.bases(), merging.base())?),
@@ -287,15 +288,15 @@ impl Database {
                 None => merging.rebase(head)?,
                 Some(others) => merging.rebase_shards(head, Arc::clone(others))?,
             };
-            // The files and the log are right, but the data read for the snapshot in memory may not be. In that case
-            // everything is refused from here on.
+            // The new files and the log are intact, but the data read for the snapshots in memory may be damaged. If
+            // so, these checks make the database refuse all further requests.
             let _ = self.inner.check_files(head);
             let _ = self.inner.check_files(&next);
             Ok((Some(next), begun.elapsed()))
         })?;
         let mut report = merging.report().clone();
         (report.pause, report.freed) = (pause, freed);
-        // Records and files that cannot be removed now are removed when the store is opened, or by the next merge.
+        // Log files and replaced files that cannot be removed now are removed by the next merge or opening.
         let _ = journal.forget(report.snapshot);
         match shards {
             None => merging.remove_replaced(&*files.root),
@@ -304,9 +305,9 @@ impl Database {
         Ok(report)
     }
 
-    /// Frees the ids of new terms that no quad uses, in a transaction for each part, if there is something to merge.
-    /// Returns their number. Those that are left after a failure are freed by the next merge: without the log, merging is
-    /// what saves the data.
+    /// Frees the ids of tail terms that no quad uses, in several transactions, if there is something to merge. Returns
+    /// the number of freed ids. Failures are ignored: the next merge frees the remaining ids. This merge must continue,
+    /// because it may be the only way to save the data.
     fn free_unused_terms(&self, cancel: &CancelToken) -> u64 {
         let writer = &self.inner.writer;
         let before = writer.published();
@@ -361,7 +362,7 @@ impl Database {
         })
     }
 
-    /// True if a policy asks for a merge now.
+    /// True if the policy requires a merge now.
     fn is_merge_due(&self, policy: &MergePolicy) -> bool {
         let snapshot = self.snapshot();
         let edits = policy
@@ -373,11 +374,11 @@ impl Database {
             || self.inner.sink.is_log_long(&self.inner, &snapshot)
     }
 
-    /// Merges automatically, on a thread of its own, until the result is dropped; `each` receives the outcome of each
-    /// merge.
+    /// Starts a thread that merges automatically until the returned handle is dropped. `each` is called with the
+    /// outcome of each merge.
     ///
     /// # Errors
-    /// [`Error::Usage`] or [`Error::ReadOnly`] if the database cannot be merged, [`Error::Limit`] if no thread can be
+    /// [`Error::Usage`] or [`Error::ReadOnly`] if the database cannot be merged; [`Error::Limit`] if no thread can be
     /// started.
     pub fn merge_in_background(
         &self,
@@ -427,7 +428,7 @@ impl Database {
             let result = self.merge(&policy.options, &Progress::default());
             match &result {
                 Err(Error::Cancelled) => return,
-                // Other work on the files is in progress, and will end.
+                // Other exclusive work on the files is in progress; try again.
                 Err(Error::Conflict(_)) => continue,
                 Err(_) => {
                     wait = again;
@@ -440,7 +441,7 @@ impl Database {
     }
 }
 
-/// A thread that merges. It ends when this is dropped, and a running merge is then discarded.
+/// Handle of a thread that merges automatically. Dropping it ends the thread and discards a running merge.
 #[must_use = "dropped, it merges no more"]
 pub struct BackgroundMerges {
     cancel: CancelToken,

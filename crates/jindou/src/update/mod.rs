@@ -1,28 +1,28 @@
 //! SPARQL 1.1 Update, and the other ways to change a database: each call is one transaction.
 //!
 //! ```text
-//! request ─► operations, in order: each reads the snapshot that the one before made
-//!         ─► one record for the journal ─► durable ─► published: queries that begin now see it
+//! request ─► operations, in order: each reads the snapshot that the previous one made
+//!         ─► one record for the journal ─► durable ─► published: later queries see the changes
 //! ```
 //!
 //! | module | job |
 //! |---|---|
-//! | `writer` | one writer at a time; snapshots wait for the journal and are published in order |
-//! | `merge` | changes into the segments of a store directory |
-//! | `limit` | the limit of the memory of changes that wait for a merge |
-//! | `journal`, `durable` | what makes a transaction last: the seam, and a store directory's log behind it |
-//! | `transaction` | changes on their way to the next snapshot, within a memory budget |
-//! | `operations` | the operations of a request |
+//! | `writer` | admits one writer at a time; publishes snapshots in order once the journal has confirmed them |
+//! | `merge` | writes the changes into the segments of a store directory |
+//! | `limit` | limits the memory of unmerged changes |
+//! | `journal`, `durable` | the interface that makes transactions durable; a store directory's log behind it |
+//! | `transaction` | collects changes and applies them to the next snapshot, within a memory budget |
+//! | `operations` | executes the operations of a request |
 //! | `template` | rows of a pattern → quads to remove and to insert |
-//! | `graphs` | the quads of whole graphs |
+//! | `graphs` | finds and removes the quads of whole graphs |
 //! | `open` | a transaction of several calls |
-//! | `documents` | LOAD, and quads from any source |
-//! | `recluster` | the whole store numbered again, also while it is changed |
-//! | `target` | a request that may change one graph only |
-//! | `condition` | conditions under which a request is made |
-//! | `repeated` | requests with a key, which are done once |
-//! | `change` | changes as values, prepared without a lock and evaluated over a snapshot |
-//! | `sink` | where changes are put in order and made durable: here, or in a log that several servers share |
+//! | `documents` | reads documents for LOAD, and quads from any other source |
+//! | `recluster` | writes a new base with new ids, while updates continue |
+//! | `target` | restricts a request to one graph |
+//! | `condition` | preconditions of a request |
+//! | `repeated` | idempotency: a request with a known key is not executed again |
+//! | `change` | changes as values, parsed without a lock and then evaluated over a snapshot |
+//! | `sink` | orders changes and makes them durable: in this process, or in a log that several servers share |
 
 mod batch;
 mod change;
@@ -86,28 +86,28 @@ use std::sync::Arc;
 use std::time::Duration;
 pub(crate) use transaction::Transaction;
 
-/// Options of an update. The defaults are those of the database's [`Runtime`](crate::Runtime), without a deadline, LOAD
-/// and SERVICE.
+/// Options of an update. By default, the limits are those of the database's [`Runtime`](crate::Runtime), there is no
+/// deadline, and LOAD and SERVICE are refused.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpdateOptions {
-    /// Threads for patterns, for parsing documents, and for applying changes; `None` means all of the runtime's.
+    /// Threads for patterns, for parsing documents, and for applying changes; `None` means all threads of the runtime.
     pub threads: Option<usize>,
-    /// Time limit, measured from the call and including the wait for other updates. It no longer applies once the
-    /// changes are handed to the journal, since they cannot be taken back.
+    /// Time limit, measured from the call and including the wait for other updates. The limit no longer applies once
+    /// the changes are handed to the journal, since they cannot be undone then.
     pub timeout: Option<Duration>,
-    /// Memory for patterns and changes together; `None` means the rest of the runtime's. An update that does not fit is
-    /// rejected and changes nothing.
+    /// Memory budget for patterns and changes together; `None` means the runtime's remaining memory. An update that
+    /// needs more is rejected and changes nothing.
     pub memory: Option<MemoryBudget>,
     /// Cancels the update from another thread, until its changes are handed to the journal.
     pub cancel: CancelToken,
-    /// True if patterns see the union of all graphs as their default graph; `None` keeps the setting of the store's
-    /// load.
+    /// If true, patterns see the union of all graphs as their default graph; `None` means the setting with which the
+    /// store was loaded.
     pub union_default: Option<bool>,
-    /// The graphs that patterns read in place of the store's default graph and named graphs (SPARQL 1.1 Protocol
-    /// §2.2.3). With it, a request with its own USING or WITH is rejected.
+    /// The graphs that patterns read instead of the store's default graph and named graphs (SPARQL 1.1 Protocol
+    /// 2.2.3). If set, a request with its own USING or WITH is rejected.
     pub using: Option<DatasetChoice>,
-    /// The IRI that relative IRIs are resolved against where the request has no BASE.
+    /// Base IRI for relative IRIs of a request without BASE.
     pub base: Option<String>,
     /// The only graph that the request may change. Operations without a graph name refer to it (Graph Store Protocol,
     /// PATCH).
@@ -118,24 +118,24 @@ pub struct UpdateOptions {
     pub functions: Functions,
     /// Source of the documents for `LOAD`. Without one, LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// True if LOAD skips malformed statements; [`UpdateReport::skipped`] lists them.
+    /// If true, LOAD skips malformed statements, and [`UpdateReport::skipped`] lists them.
     pub lenient: bool,
-    /// True if the common prefixes are known where a request does not declare them. They are by default.
+    /// If true (the default), common prefixes such as `rdf:` are known in requests that do not declare them.
     pub common_prefixes: bool,
-    /// True (the default) if the store's prefixes ([`Database::prefixes`]) apply to requests that do not declare them.
-    /// They take precedence over the common ones.
+    /// If true (the default), the store's prefixes ([`Database::prefixes`]) apply to requests that do not declare them.
+    /// They take precedence over the common prefixes.
     pub store_prefixes: bool,
-    /// Prefixes with their IRIs for requests that do not declare them; they take precedence over the store's.
+    /// Prefixes and their IRIs for requests that do not declare them. They take precedence over the store's prefixes.
     pub prefixes: Vec<(String, String)>,
-    /// The caller's key for the request. A request with a key that was used within the last ten minutes is not executed
-    /// and gets the first one's report. Not for calls of an [`OpenTransaction`].
+    /// Idempotency key. A request whose key was used within the last ten minutes is not executed; it gets the report of
+    /// the first request with that key. Ignored by calls of an [`OpenTransaction`].
     pub key: Option<String>,
-    /// A hash of the request. A request with the key of another request, as shown by this hash, is rejected
+    /// A hash of the request. If a request has the same key but another hash than an earlier request, it is rejected
     /// ([`Error::KeyReused`]). 0 matches any request.
     ///
     /// [`Error::KeyReused`]: crate::Error::KeyReused
     pub fingerprint: u64,
-    /// A condition on the present content of a graph, tested atomically with the update. Not for calls of an
+    /// A condition on the present content of a graph, tested atomically with the update. Ignored by calls of an
     /// [`OpenTransaction`].
     pub condition: Option<Condition>,
 }
@@ -193,7 +193,8 @@ impl UpdateOptions {
         self
     }
 
-    /// The content that the condition's graph has in a snapshot.
+    /// Revision that the condition's graph has in a snapshot; `None` without a condition, or if the graph does not
+    /// exist.
     fn revision_after(&self, snapshot: &Snapshot) -> Result<Option<u64>> {
         match &self.condition {
             Some(condition) => condition::present(snapshot, condition.graph.as_ref()),
@@ -201,7 +202,7 @@ impl UpdateOptions {
         }
     }
 
-    /// The cancellation token with the deadline counted from now.
+    /// The cancel token, with a deadline if a time limit is set. The time starts now.
     #[must_use]
     pub fn token(&self) -> CancelToken {
         match self.timeout {
@@ -211,40 +212,40 @@ impl UpdateOptions {
     }
 }
 
-/// Report on an update.
+/// Report on an executed update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateReport {
-    /// Number of the snapshot after the update ([`Database::snapshot_number`]). An update that changed nothing creates
-    /// none, unless it has a key.
+    /// Number of the snapshot after the update ([`Database::snapshot_number`]). An update that changes nothing creates
+    /// no snapshot, unless it has a key.
     pub snapshot: u64,
-    /// Number of operations.
+    /// Number of operations in the request.
     pub operations: usize,
     /// Quads added, summed over the operations.
     pub added: u64,
     /// Quads removed, summed over the operations.
     pub removed: u64,
-    /// The number ([`Database::revision`]) of the content that the graph of [`UpdateOptions::condition`] has after the update;
-    /// `None` if it does not exist then.
+    /// The revision ([`Database::revision`]) of the graph of [`UpdateOptions::condition`] after the update; `None` if
+    /// the graph does not exist then.
     pub revision: Option<u64>,
-    /// True if the graph had a quad before; set by calls that change one graph by name.
+    /// True if the graph had a quad before the update; set by calls that change one graph by name.
     pub graph_was_there: Option<bool>,
-    /// Statements of LOAD's documents that were skipped, with [`UpdateOptions::lenient`]. (Other sources know it themselves:
-    /// [`jindou_parse::Sources::skip_report`].)
+    /// Statements that LOAD skipped because of [`UpdateOptions::lenient`]. Other sources report theirs with
+    /// [`jindou_parse::Sources::skip_report`].
     pub skipped: Option<SkipReport>,
     /// Time for parsing the request.
     pub parse_time: Duration,
     /// Time spent waiting for other updates.
     pub wait_time: Duration,
-    /// Time for evaluating and applying.
+    /// Time for evaluating the operations and applying the changes.
     pub run_time: Duration,
-    /// Time from handing the changes to the journal to its confirmation that they are durable.
+    /// Time from handing the changes to the journal until it confirms that they are durable.
     pub commit_time: Duration,
 }
 
 impl Database {
-    /// Runs an update request: all of its operations in order, each seeing the results of those before it, or none of
-    /// them.
+    /// Runs an update request atomically: executes its operations in order, each seeing the results of the previous
+    /// ones.
     ///
     /// ```
     /// use jindou::{Database, UpdateOptions};
@@ -257,10 +258,10 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL with its position, [`Error::Conflict`] for an operation that contradicts the
-    /// data (CREATE of a graph that exists), [`Error::ReadOnly`] if the database cannot be written, [`Error::Timeout`],
-    /// [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Io`] when the journal cannot be written,
-    /// [`Error::Precondition`] if [`UpdateOptions::condition`] does not hold. In these cases nothing is changed.
+    /// [`Error::Query`] for invalid SPARQL, with its position; [`Error::Conflict`] for an operation that contradicts
+    /// the data (CREATE of a graph that exists); [`Error::ReadOnly`] if the database cannot be written;
+    /// [`Error::Timeout`]; [`Error::Cancelled`]; [`Error::Limit`] for memory; [`Error::Io`] if the journal cannot be
+    /// written; [`Error::Precondition`] if [`UpdateOptions::condition`] does not hold. In all cases nothing is changed.
     ///
     /// [`Error::Query`]: crate::Error::Query
     /// [`Error::Conflict`]: crate::Error::Conflict
@@ -276,8 +277,9 @@ impl Database {
         self.submit(Change::Update(text.into()), options, &cancel)
     }
 
-    /// Adds all quads of a source in one transaction; with [`UpdateOptions::only`] all must belong to that graph.
-    /// Labels of blank nodes are used as the source gives them: [`Self::document_number`] helps to create new ones.
+    /// Adds all quads of a source in one transaction. With [`UpdateOptions::only`], all quads must belong to that
+    /// graph. Blank node labels are used as the source gives them; [`Self::document_number`] helps to create new
+    /// labels.
     ///
     /// # Errors
     /// As [`Self::update`], and the source's own errors.
@@ -314,7 +316,7 @@ impl Database {
         self.submit(Change::Quads(change), options, &cancel)
     }
 
-    /// Removes all quads of a graph. [`UpdateOptions::condition`] does not matter for a named graph that does not exist.
+    /// Removes all quads of a graph. For a named graph that does not exist, [`UpdateOptions::condition`] is not tested.
     ///
     /// # Errors
     /// As [`Self::update`].
@@ -336,8 +338,8 @@ impl Database {
         self.submit(Change::Quads(change), options, &options.token())
     }
 
-    /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes a document's blank nodes new. It is
-    /// random, so that a store never has a label with it already.
+    /// A random number for [`jindou_parse::SourcesBuilder::documents_from`] that makes a document's blank nodes
+    /// distinct from all others: the store contains no label with this number.
     #[must_use]
     pub fn document_number() -> u64 {
         transaction::LabelGenerator::new().document()
@@ -351,7 +353,7 @@ impl Database {
         self.inner.may_write()
     }
 
-    /// Ok if an update would probably become durable now: tests that the log's storage accepts a small file.
+    /// Ok if an update would probably become durable now. Tests that the log's storage accepts a small file.
     ///
     /// # Errors
     /// As [`Self::is_writable`]; [`crate::Error::Io`] when the log's disk is full or gone.
@@ -365,7 +367,7 @@ impl Database {
         self.inner.writer.log_status()
     }
 
-    /// The quads of a source, read before the turn to write.
+    /// Reads all quads of a source, before the transaction acquires the right to write.
     fn gathered(
         &self,
         source: &dyn QuadSource,

@@ -1,5 +1,4 @@
-//! A transaction of several calls: each call sees the changes of those before it, and all of them are committed at once
-//! or not at all.
+//! Transactions of several calls: each call sees the changes of the previous calls, and the commit is atomic.
 
 use super::documents;
 use super::transaction::Transaction;
@@ -8,14 +7,16 @@ use crate::database::{Database, guarded, watching};
 use jindou_model::{CancelToken, Progress, QuadSource, Result};
 use std::time::{Duration, Instant};
 
-/// An open transaction, created by [`Database::begin`]. Its calls make changes that only it sees, until
-/// [`Self::commit`] makes all of them durable, with one record in the log, and shows them to everyone. Dropped without
-/// a commit, it changes nothing.
+/// An open transaction, created by [`Database::begin`]. Only the transaction itself sees the changes of its calls until
+/// [`Self::commit`] makes all of them durable, with one record in the log, and visible. If the transaction is dropped
+/// without a commit, nothing is changed.
 ///
-/// For a store with a shared log, [`Self::commit`] is refused with [`Error::Conflict`](crate::Error::Conflict) if the store was
-/// changed after the transaction had begun. Otherwise, while it is open, other updates, merges and reclusterings of the database wait for it. Queries do not wait, and see
-/// the data before the transaction. A thread with an open transaction that calls [`Database::update`] deadlocks with
-/// itself.
+/// While a transaction is open, other updates, merges and reclusterings of the database wait for it. Queries do not
+/// wait, and see the data before the transaction. A thread with an open transaction that calls [`Database::update`]
+/// deadlocks with itself.
+///
+/// A store with a shared log does not make others wait. Instead, [`Self::commit`] fails with
+/// [`Error::Conflict`](crate::Error::Conflict) if the store was changed after the transaction had begun.
 ///
 /// ```
 /// use jindou::{Database, QueryOptions, UpdateOptions};
@@ -42,7 +43,7 @@ pub struct OpenTransaction {
     db: Database,
     turn: Box<dyn SinkTurn>,
     changes: Transaction,
-    /// A read-only database over the changes so far, made on demand.
+    /// A read-only database over the changes so far, created on demand.
     view: Option<Database>,
     operations: usize,
     wait_time: Duration,
@@ -51,11 +52,11 @@ pub struct OpenTransaction {
 }
 
 impl Database {
-    /// Waits until no other transaction is evaluated, and opens a transaction of several calls. The options' memory
-    /// holds its changes; their time limit and cancellation end the wait. Each call has options of its own.
+    /// Waits for other transactions to end, and opens a transaction of several calls. The memory option limits the
+    /// transaction's changes; time limit and cancellation apply to the wait. Each call has options of its own.
     ///
     /// # Errors
-    /// As [`Self::update`], for errors that occur before evaluation.
+    /// As [`Self::update`], for errors before evaluation.
     pub fn begin(&self, options: &UpdateOptions) -> Result<OpenTransaction> {
         self.inner.may_write()?;
         let asked = Instant::now();
@@ -76,10 +77,10 @@ impl Database {
 }
 
 impl OpenTransaction {
-    /// Runs an update request over the results of the calls before.
+    /// Runs an update request over the results of the previous calls.
     ///
     /// # Errors
-    /// As [`Database::update`]: in that case this call has changed nothing, and the transaction is still open.
+    /// As [`Database::update`]. After an error this call has changed nothing, and the transaction is still open.
     pub fn update(&mut self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         let (db, cancel) = (self.db.clone(), options.token());
         let options = &db.inner.runtime.settle_update(options);
@@ -118,11 +119,12 @@ impl OpenTransaction {
         self.one(&cancel, |changes| gathered.add_to(changes))
     }
 
-    /// A database over the transaction's results so far, for queries. Later calls do not change it, and it is
-    /// read-only.
+    /// A read-only database over the transaction's results so far, for queries. Later calls of the transaction do not
+    /// change it.
     ///
     /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) for memory; [`Error::Damaged`](crate::Error::Damaged) where damage was found in the store's files.
+    /// [`Error::Limit`](crate::Error::Limit) for memory; [`Error::Damaged`](crate::Error::Damaged) if damage was found
+    /// in the store's files.
     pub fn database(&mut self) -> Result<Database> {
         self.db.inner.trust_files()?;
         if let Some(view) = &self.view {
@@ -135,11 +137,11 @@ impl OpenTransaction {
         Ok(view)
     }
 
-    /// Makes all changes durable and visible at once. The report counts all calls.
+    /// Makes all changes durable and visible, atomically. The report sums up all calls.
     ///
     /// # Errors
-    /// The log's errors, and [`Error::Damaged`](crate::Error::Damaged) if files failed from which the changes were
-    /// computed. In these cases nothing is changed.
+    /// The log's errors; [`Error::Damaged`](crate::Error::Damaged) if files from which the changes were computed are
+    /// damaged. In both cases nothing is changed.
     pub fn commit(self) -> Result<UpdateReport> {
         let Self {
             db,
@@ -148,7 +150,8 @@ impl OpenTransaction {
             ..
         } = self;
         changes.cancel = watching(CancelToken::new(), changes.unsettled());
-        // Before anything is written: the record states what was found.
+        // Errors in the store's files are detected here, before anything is written, because the record repeats what
+        // was read from them.
         let (made, outcome) = db.inner.made_of(turn.head(), || changes.finish())?;
         let ran = Instant::now();
         let snapshot = turn.commit(made, outcome)?;
@@ -165,7 +168,7 @@ impl OpenTransaction {
         })
     }
 
-    /// Makes a change that counts as one operation.
+    /// Executes a change that counts as one operation.
     fn one(
         &mut self,
         cancel: &CancelToken,
@@ -177,7 +180,7 @@ impl OpenTransaction {
         Ok(report)
     }
 
-    /// Makes a change with its counts, or none.
+    /// Executes a change and counts its quads; on an error, undoes it.
     fn change(
         &mut self,
         cancel: &CancelToken,

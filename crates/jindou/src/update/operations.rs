@@ -18,17 +18,17 @@ use jindou_store::ChangeTerm;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Number of quads between two checks of the clock and the budget.
+/// Number of quads between two checks of the deadline and the memory budget.
 const LOOK: usize = 1 << 12;
-/// Bytes of terms after which the clock and the budget are checked, too.
+/// Bytes of terms after which deadline and memory budget are checked as well.
 const LOOK_BYTES: usize = 8 << 20;
 
-/// Documents of LOADs, by the numbers of their operations.
+/// Documents of LOAD operations, by the operation's number in the request.
 pub(super) type Loaded = FxHashMap<usize, Result<GatheredQuads>>;
 
-/// Reads the documents of a request's LOADs before the transaction begins, so that a slow parser or server never delays
-/// other writers. A failure is reported when its operation is executed. Unless that operation is SILENT, the documents
-/// after it are not read.
+/// Reads the documents of a request's LOADs before the transaction begins, so that a slow parser or server does not
+/// delay other writers. A failure is reported when its operation is executed; unless that operation is SILENT, no
+/// further documents are read.
 pub(super) fn read_documents(
     request: &UpdateRequest,
     options: &Settled<'_, UpdateOptions>,
@@ -58,10 +58,10 @@ pub(super) fn read_documents(
     loaded
 }
 
-/// Runs a request's operations in order, each over the results of those before it.
+/// Executes a request's operations in order, each over the results of the previous ones.
 ///
 /// # Errors
-/// The error of the first operation that fails, with its place in the request.
+/// The error of the first operation that fails, with the operation's position in the request.
 pub(super) fn run(
     request: &UpdateRequest,
     mut loaded: Loaded,
@@ -97,7 +97,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The error with the place of its operation.
+/// Adds an operation's position to an error.
 fn placed(e: Error, (line, column): (usize, usize)) -> Error {
     let told = |m: &str| format!("operation at line {line}, column {column}: {m}");
     let at = |m: String| told(&m);
@@ -111,7 +111,7 @@ fn placed(e: Error, (line, column): (usize, usize)) -> Error {
     }
 }
 
-/// Adds a document that was read.
+/// Adds the quads of a LOAD's document to the transaction. With `silent`, a document that could not be read is ignored.
 fn load(silent: bool, loaded: Option<Result<GatheredQuads>>, tx: &mut Transaction) -> Result<()> {
     match loaded.invariant("each document of a LOAD was read") {
         Ok(quads) => quads.add_to(tx),
@@ -139,8 +139,8 @@ impl Evaluation<'_> {
         if let Some(from) = &self.operation.copied_from
             && !graphs::is_there(&tx.current()?, &TargetGraphs::named(&from.graph))
         {
-            // The standard allows a failure here (§3.2.3). Nothing is changed: a misspelt graph name must not empty
-            // another graph.
+            // The standard allows an error here (
+            // 3.2.3). Nothing is changed, because a misspelt graph name must not empty another graph.
             if from.silent {
                 return Ok(());
             }
@@ -159,8 +159,8 @@ impl Evaluation<'_> {
                 pattern,
             } => self.delete_insert(delete, insert, using.as_ref(), pattern, tx),
             Op::Load { silent, .. } => load(*silent, loaded, tx),
-            // The store keeps no empty graphs: a graph without quads does not exist, and clearing it is not an error
-            // (§3.1.3).
+            // The store has no empty graphs: a graph without quads does not exist, and clearing it is not an error (
+            // 3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
                 if !silent && graphs::is_there(&tx.current()?, &TargetGraphs::named(graph)) {
@@ -205,7 +205,7 @@ impl Evaluation<'_> {
                 }),
                 base_iri: self.request.base.clone(),
             };
-            // This leaves a text without BNODE unchanged.
+            // Has no effect on a pattern without BNODE.
             blank_nodes::of_each_solution(&mut query);
             let query = Parsed::from_query(query)?;
             let plan = jindou_plan::plan(&query, &snapshot, &plan_options)?;
@@ -219,7 +219,7 @@ impl Evaluation<'_> {
             pool: Some(Arc::clone(options.pool)),
             ..ExecOptions::default()
         };
-        // Other updates wait for this one's turn to end.
+        // Start at once, without queueing for a slot: other updates wait for this one to end.
         let _place = match plan.weight {
             Weight::Light => Computing::light(),
             Weight::Heavy => Computing::at_once(options.runtime.workers()),
@@ -249,7 +249,7 @@ fn graph_name(name: &GraphName, to: &mut Vec<u8>) {
     }
 }
 
-/// Canonical bytes of a quad's four terms, one after the other; empty for the default graph.
+/// Canonical bytes of a quad's four terms, concatenated; the graph is empty for the default graph.
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,

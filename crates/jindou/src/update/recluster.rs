@@ -1,11 +1,11 @@
-//! Renumbering a whole store in a new id epoch, even while it is read and changed.
+//! Reclustering: writes a whole store again with new ids, while queries and updates continue.
 //!
 //! ```text
-//! snapshot S ─► load ─► base-N ─► what was committed since, from the log, by terms ─► turn held: the rest ─► current.jd
+//! snapshot S ─► load ─► base-N ─► later transactions from the log, by terms ─► writers blocked: the rest ─► current.jd
 //! ```
 //!
-//! The new base gets its own log with the same transactions under the same numbers, so only the ids differ afterwards.
-//! Until `current.jd` is replaced the old base and log are authoritative; from then on the new ones are.
+//! The new base gets its own log with the same transactions under the same numbers, so only the ids differ. The old
+//! base and log are valid until `current.jd` is replaced; from then on the new ones are.
 
 use super::WholeStoreWork;
 use super::durable::{Switching, WritableStore};
@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReclusterOptions {
-    /// Memory limit in bytes, as for [`LoadOptions::memory`]. Larger intermediate data goes to files.
+    /// Memory limit in bytes, as for [`LoadOptions::memory`]. Larger intermediate data is written to files.
     pub memory: u64,
     /// Number of threads.
     pub threads: usize,
-    /// Cancels the reclustering from another thread: the store then stays as it was.
+    /// Cancels the reclustering from another thread. The store is then unchanged.
     pub cancel: CancelToken,
-    /// The indexes of the new base. `None`: those that the database was opened with, without indexes that are built on
-    /// demand ([`Index::on_demand`](crate::index::Index::on_demand)) and that the store does not have.
+    /// The indexes of the new base. `None` means those that the database was opened with, except indexes built on
+    /// demand ([`Index::on_demand`](crate::index::Index::on_demand)) that the store does not have.
     pub indexes: Option<Indexes>,
 }
 
@@ -60,29 +60,29 @@ impl ReclusterOptions {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReclusterReport {
-    /// Quads of the new base.
+    /// Number of quads in the new base.
     pub quads: u64,
-    /// Terms of the new base.
+    /// Number of terms in the new base.
     pub terms: u64,
-    /// Bytes of the new base's files.
+    /// Size of the new base's files in bytes.
     pub bytes: u64,
     /// The new id epoch.
     pub epoch: u64,
-    /// The snapshot that was published with the new base.
+    /// Number of the snapshot that was published with the new base.
     pub snapshot: u64,
-    /// Transactions that were committed while the base was made, and then applied to it.
+    /// Number of transactions that were committed while the base was written, and then applied to it.
     pub caught_up: u64,
-    /// Time for making the base.
+    /// Time for writing the base.
     pub load_time: Duration,
-    /// Time for catching up.
+    /// Time for applying the transactions committed meanwhile.
     pub catch_up_time: Duration,
-    /// Time for which updates had to wait.
+    /// Time for which updates were blocked.
     pub held: Duration,
-    /// Reason why files of the old base still exist; they are removed when the store is opened next.
+    /// Reason why the old base's files could not be removed; they are removed when the store is opened next.
     pub left: Option<String>,
 }
 
-/// Names of the phases, as numbered by [`Progress::phase`]: those of a load, and one more.
+/// Names of the phases, by number ([`Progress::phase`]): those of a load, and catching up.
 pub const RECLUSTER_PHASES: [&str; 9] = [
     PHASES[0],
     PHASES[1],
@@ -95,20 +95,20 @@ pub const RECLUSTER_PHASES: [&str; 9] = [
     "catching up",
 ];
 
-/// Number of remaining transactions for which updates may be made to wait.
+/// Number of remaining transactions at which updates may be blocked for the last round.
 const FEW: u64 = 64;
-/// Rounds of catching up after which updates are blocked for the last round.
+/// Number of rounds after which updates are blocked even if more transactions remain.
 const ROUNDS: usize = 16;
 
 impl Database {
-    /// Renumbers the store, so that the order of ids suits the present data and the base has no patches. Queries and
-    /// updates continue; updates only wait while the last few transactions are carried over. Takes the disk space of a
-    /// second store until the last reader of the old base is gone.
+    /// Writes the store again with new ids, so that their order suits the present data and the base has no patches.
+    /// Queries and updates continue; updates are only blocked while the last few transactions are applied. Takes the
+    /// disk space of a second store until the last reader of the old base is gone.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a database without a directory, [`Error::ReadOnly`] for one that cannot be changed;
-    /// [`Error::Conflict`] if other work on its files is in progress; [`Error::Cancelled`]; the errors of loading. The
-    /// store is then unchanged.
+    /// [`Error::Usage`] for a database without a directory; [`Error::ReadOnly`] for one that cannot be changed;
+    /// [`Error::Conflict`] if other exclusive work on its files is in progress; [`Error::Cancelled`]; the errors of
+    /// loading. The store is then unchanged.
     pub fn recluster(
         &self,
         options: &ReclusterOptions,
@@ -141,7 +141,7 @@ impl Database {
     ) -> Result<ReclusterReport> {
         let begun = Instant::now();
         let place = disk.place();
-        // Files that an earlier reclustering could not remove.
+        // Removes files that an earlier reclustering could not remove.
         place.remove_others()?;
         let next = place.next();
         let snapshot = self.snapshot();
@@ -180,7 +180,7 @@ impl Database {
                 Ok(report)
             }
             Err(Switching::Not(e)) => {
-                // Remaining files are removed when the store is opened.
+                // Files that cannot be removed now are removed when the store is opened.
                 let _ = std::fs::remove_dir_all(&folder);
                 Err(e)
             }
@@ -188,7 +188,7 @@ impl Database {
         }
     }
 
-    /// Applies the latest transactions to a new base and replaces the old one by it.
+    /// Applies the transactions committed meanwhile to the new base, and replaces the old base by it.
     fn take_over(
         &self,
         disk: &WritableStore,
@@ -216,7 +216,8 @@ impl Database {
             if new.behind(&present) <= FEW {
                 break;
             }
-            // The log is being written: records that cannot be read now can be read when writing has stopped.
+            // The log is being written concurrently. Records that cannot be read now can be read once writers are
+            // blocked.
             if new.catch_up(&present).is_err() {
                 break;
             }
@@ -234,7 +235,7 @@ impl Database {
                 present.quads()
             ))));
         }
-        // Checks the files from which the new base was made, and the new base itself.
+        // Reports damage in the files that the new base was made from, or in the new base itself.
         self.inner.check_files(&present).map_err(not)?;
         new.snapshot.base().check_files().map_err(not)?;
         disk.switch(next, new.log)?;
@@ -245,7 +246,7 @@ impl Database {
     }
 }
 
-/// A new base that is being brought up to date.
+/// A new base to which the transactions committed meanwhile are applied.
 struct Successive<'d> {
     disk: &'d WritableStore,
     snapshot: Snapshot,
@@ -254,13 +255,13 @@ struct Successive<'d> {
 }
 
 impl Successive<'_> {
-    /// Number of transactions that are missing.
+    /// Number of transactions that are still to be applied.
     fn behind(&self, present: &Snapshot) -> u64 {
         present.number().saturating_sub(self.snapshot.number())
     }
 
-    /// Applies the transactions that were committed up to a published snapshot of the old base, from the old base's
-    /// log; durable when it returns, in the sense for which the database was opened.
+    /// Applies the transactions up to a published snapshot of the old base, from the old base's log. On return they are
+    /// durable, as defined by the durability that the database was opened with.
     fn catch_up(&mut self, present: &Snapshot) -> Result<()> {
         let from = self.snapshot.number();
         if from == present.number() {
@@ -273,7 +274,7 @@ impl Successive<'_> {
             present.base().epoch(),
             from,
             &mut |number, record| {
-                // Later records were not acknowledged to anyone yet, and may still fail.
+                // Later records are not acknowledged yet, and may still fail.
                 if number > present.number() {
                     return Ok(());
                 }

@@ -1,4 +1,4 @@
-//! Requests with a key: each is done once, however often it is sent.
+//! Idempotency of requests with a key: each is executed once, however often it is sent.
 
 use super::{UpdateOptions, UpdateReport, micros};
 use jindou_model::{Error, Result};
@@ -7,12 +7,12 @@ use std::time::SystemTime;
 use xxhash_rust::xxh3::xxh3_128;
 
 impl UpdateOptions {
-    /// The request's key as a number.
+    /// The request's key as a 128-bit hash.
     pub(crate) fn request_key(&self) -> Option<u128> {
         self.key.as_ref().map(|key| xxh3_128(key.as_bytes()))
     }
 
-    /// Ok unless a request with this one's key and this fingerprint is another request.
+    /// Ok if the fingerprint matches this request's, so that both are the same request.
     ///
     /// # Errors
     /// [`Error::KeyReused`].
@@ -25,10 +25,11 @@ impl UpdateOptions {
         ))
     }
 
-    /// The report on this request, if a snapshot shows that it was done already.
+    /// The report of an earlier execution, if `head` contains this request's key; `None` if the request must be
+    /// executed.
     ///
     /// # Errors
-    /// [`Error::KeyReused`] if another request with this key was done.
+    /// [`Error::KeyReused`] if the key belongs to another request.
     pub(super) fn repeated(&self, head: &Snapshot) -> Result<Option<UpdateReport>> {
         let now = micros(SystemTime::now());
         let known = self.request_key().and_then(|key| head.request(key));
@@ -47,7 +48,7 @@ impl UpdateOptions {
         }))
     }
 
-    /// The result of a transaction over `head`, with a record of the executed request if it has a key.
+    /// Adds the request's key and outcome to the result of a transaction over `head`, if the request has a key.
     pub(super) fn noted(
         &self,
         made: Option<(Snapshot, Vec<u8>)>,

@@ -21,7 +21,7 @@ use std::sync::{Arc, RwLock, Weak};
 /// Opens a store directory, sharded or not.
 ///
 /// # Errors
-/// As [`durable::open`]; [`Error::Damaged`] for a shard that is missing, damaged or of another load.
+/// As [`durable::open`]; [`Error::Damaged`] for a shard that is missing, damaged, or from another load.
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
     match Cluster::read(dir)? {
         Some(_) => open_shards_at(dir, options, 0, |client| client),
@@ -29,7 +29,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
     }
 }
 
-/// The bases of the shards in this process at one merge, and the way to all shards of that merge.
+/// The bases that one merge wrote of the shards in this process, and the client that reads all shards of that merge.
 struct ServedBases {
     bases: Vec<Option<Arc<Base>>>,
     client: Weak<dyn ShardClient>,
@@ -42,7 +42,7 @@ impl ServedBases {
     }
 }
 
-/// The shards of this process, as parts of queries read them.
+/// The shards of this process, for evaluating parts of queries.
 #[derive(Clone, Default)]
 struct LocalParts(Arc<RwLock<Vec<ServedBases>>>);
 
@@ -68,11 +68,12 @@ impl LocalShards for LocalParts {
     }
 }
 
-/// The bases of one merge that are in this process, by shard, and the client that reads those of all shards.
+/// The bases of one merge that are in this process, indexed by shard, and the client that reads all shards of that
+/// merge.
 type Served = (Vec<Option<Arc<Base>>>, Arc<dyn ShardClient>);
 
-/// Opens a shard in this process for a part of a query that reads this state, or the newest one. `served` is for the
-/// state's base; `None` if its files are no longer open.
+/// Opens a shard in this process for a part of a query. The part reads `state`, or the newest one if `None`. `served`
+/// are the bases that `state` uses; `None` if their files are no longer open.
 pub(crate) fn open_part(
     shard: u32,
     state: Option<&dyn Graph>,
@@ -92,21 +93,21 @@ pub(crate) fn open_part(
     Ok((Arc::new(snapshot), cancel))
 }
 
-/// The shards of a store in this process: parts of queries run there, over the bases of any merge that a snapshot still
-/// reads.
+/// The shards of a store in this process. Parts of queries run at them, over the bases of any merge that a snapshot
+/// still reads.
 pub(crate) struct ShardHost {
     hub: Hub,
     parts: LocalParts,
 }
 
-/// Coordinates queries over shards at shard `home`, with the memory and threads of a runtime.
+/// Creates a hub that coordinates queries at shard `home`, with the memory and threads of a runtime.
 pub(crate) fn shard_hub(parts: Box<dyn LocalShards>, home: u32, runtime: &Runtime) -> Hub {
     let (memory, pool) = (runtime.memory().clone(), Arc::clone(runtime.pool()));
     Hub::new(parts, home, memory, pool, runtime.threads())
 }
 
 impl ShardHost {
-    /// Queries are coordinated at shard `home`.
+    /// Creates a host without bases, whose queries are coordinated at shard `home`.
     pub(crate) fn new(home: u32, options: &OpenOptions) -> Self {
         let parts = LocalParts::default();
         let runtime = options.runtime.clone().unwrap_or_default();
@@ -118,10 +119,10 @@ impl ShardHost {
         &self.hub
     }
 
-    /// Serves these bases, too, to queries over them, which reach other shards through the client.
+    /// Serves these bases in addition to earlier ones. Their queries reach other shards through the client.
     pub(crate) fn serve(&self, bases: Vec<Option<Arc<Base>>>, client: &Arc<dyn ShardClient>) {
         let mut served = write(&self.parts.0);
-        // Nothing reads the bases of a client that is gone.
+        // The bases of a dropped client have no readers.
         served.retain(|s| s.client.strong_count() > 0);
         served.push(ServedBases {
             bases,
@@ -131,8 +132,8 @@ impl ShardHost {
         self.hub.connect(&far);
     }
 
-    /// Serves the bases of all shards, which are in this process. `through` receives the direct client between them, and
-    /// returns the client to use.
+    /// Serves the bases of all shards, which are all in this process. `through` maps the direct client between them to
+    /// the client to use.
     fn serve_all(
         &self,
         bases: &[Arc<Base>],
@@ -144,7 +145,7 @@ impl ShardHost {
         client
     }
 
-    /// Serves the bases that a merge made; returns the way from one of them to the others.
+    /// Serves the bases that a merge wrote. Returns the access from the base `own` to the other shards.
     ///
     /// # Errors
     /// [`Error::Internal`] if the base is not a shard.
@@ -167,7 +168,7 @@ impl ShardHost {
             .map_or(0, |s| s.bases.len() as u32)
     }
 
-    /// The bases under a snapshot of the shards in this process, by shard.
+    /// The bases that a snapshot reads of the shards in this process, indexed by shard.
     pub(crate) fn bases_of(&self, snapshot: &Snapshot) -> Vec<Option<Arc<Base>>> {
         let served = read(&self.parts.0);
         let of = served.iter().find(|s| s.has(snapshot.base()));
@@ -175,8 +176,8 @@ impl ShardHost {
     }
 }
 
-/// Opens all shards of a store in this process, with queries asked at shard `home`. `through` receives the direct
-/// client between them, and returns the client to use.
+/// Opens all shards of a store in this process; queries are coordinated at shard `home`. `through` maps the direct
+/// client between them to the client to use.
 ///
 /// # Errors
 /// As [`open`].
@@ -228,7 +229,7 @@ fn bases(
     let bases = open_shards_with(dir, cluster, &all_of(cluster), &options.indexes)?;
     let bases: Vec<Arc<Base>> = bases.into_iter().flatten().collect();
     let mut verified = Held(Arc::default());
-    // A later request then finds it done.
+    // All files are verified now, so a later check in the background is not needed.
     if options.verify != Verify::Off {
         let mut bytes = 0;
         for (s, base) in (0..).zip(&bases) {
@@ -245,7 +246,7 @@ fn bases(
     Ok((snapshot_of_shard(own, client)?, verified))
 }
 
-/// Reads a store that another process may be changing, in its present state.
+/// Reads the present state of a sharded store that another process may be changing.
 fn read_shards(
     dir: &Path,
     options: &OpenOptions,
@@ -267,7 +268,7 @@ fn read_shards(
             contents.read_log(&dir.join(LOG))?;
             Ok(contents)
         });
-        // Another process may merge meanwhile, and remove files that were needed before.
+        // Try again if another process has merged meanwhile and removed files that were needed.
         match read {
             Err(_) if tried < TRIES && cluster_of(dir)? != cluster => {}
             read => return read,

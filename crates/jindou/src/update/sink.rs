@@ -1,4 +1,5 @@
-//! Where changes are put in order and made durable: at this process's writer, or in a log that several servers share.
+//! Interface for ordering changes and making them durable: by this process's writer, or in a log that several servers
+//! share.
 
 use super::change::{Change, Changed};
 use super::merge::FileLayer;
@@ -14,14 +15,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Work on a whole store that not every kind of store supports.
+/// Operations on a whole store that not every kind of store supports.
 #[derive(Clone, Copy)]
 pub(crate) enum WholeStoreWork {
     Backup,
     Recluster,
 }
 
-/// Where a database's changes are put in order and made durable.
+/// Orders a database's changes and makes them durable.
 pub(crate) trait UpdateSink: Any + Send + Sync {
     /// Ok if the database accepts changes.
     ///
@@ -32,7 +33,7 @@ pub(crate) trait UpdateSink: Any + Send + Sync {
     /// Ok if a change would probably become durable now.
     fn probe(&self, db: &DatabaseState) -> Result<()>;
 
-    /// Makes a change in one transaction, and returns when it is durable and visible to queries.
+    /// Executes a change in one transaction, and returns when it is durable and visible to queries.
     fn submit(
         &self,
         db: &Database,
@@ -47,16 +48,16 @@ pub(crate) trait UpdateSink: Any + Send + Sync {
     /// Waits until the published snapshot is fresh enough for a query that begins now.
     fn wait_until_fresh(&self) -> Result<()>;
 
-    /// The number of a snapshot for users.
+    /// The number of a snapshot as users see it: of the group in a shared log, if there is one.
     fn number(&self, snapshot: &Snapshot) -> u64;
 
-    /// True if changes can be merged into files.
+    /// True if the store has files, into which changes can be merged.
     fn has_files(&self, db: &DatabaseState) -> bool;
 
     /// Ok if [`Self::merge`] is possible now.
     fn may_merge(&self, db: &DatabaseState) -> Result<()>;
 
-    /// Merges the changes into the store's files; `through` replaces the layer below files, for tests.
+    /// Merges the changes into the store's files. `through` replaces the file layer, for tests.
     fn merge(
         &self,
         db: &Database,
@@ -65,23 +66,23 @@ pub(crate) trait UpdateSink: Any + Send + Sync {
         progress: &Progress,
     ) -> Result<MergeReport>;
 
-    /// True if the log since the last merge delays a start so much that it justifies another merge.
+    /// True if the log since the last merge is so long that opening the store would take longer than a merge.
     fn is_log_long(&self, db: &DatabaseState, snapshot: &Snapshot) -> bool;
 
-    /// Ok if the kind of store supports this work.
+    /// Ok if this kind of store supports the operation.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) with another way to the same end.
+    /// [`Error::Unsupported`](crate::Error::Unsupported), with an alternative.
     fn supports(&self, work: WholeStoreWork) -> Result<()>;
 }
 
-/// A transaction of several calls, between its beginning and its commit. Dropped, it changes nothing.
+/// An open transaction of several calls. Dropping it changes nothing.
 pub(crate) trait SinkTurn: Send + Sync {
     /// The snapshot with which the transaction began.
     fn head(&self) -> &Snapshot;
 
-    /// Makes the changes durable and visible; `made` is `None` if there are none. Returns the number of the snapshot that
-    /// shows them.
+    /// Makes the changes durable and visible; `made` is `None` if there are none. Returns the number of the snapshot
+    /// that contains them.
     fn commit(
         self: Box<Self>,
         made: Option<(Snapshot, Vec<u8>)>,
@@ -89,13 +90,13 @@ pub(crate) trait SinkTurn: Send + Sync {
     ) -> Result<u64>;
 }
 
-/// The sink of a database without a shared log: its [`Writer`], which refuses changes if the database is read-only.
+/// The sink of a database without a shared log. Uses the database's [`Writer`], which refuses changes if the database
+/// is read-only.
 pub(crate) struct LocalSink {
-    /// True for a store in several shards.
     pub(crate) is_sharded: bool,
 }
 
-/// Bytes of the log that justify a merge: opening the store has to read them.
+/// Size of the log in bytes at which a merge is due, because opening the store reads the whole log.
 const LOG_BYTES: u64 = 1 << 30;
 
 impl UpdateSink for LocalSink {
@@ -120,7 +121,7 @@ impl UpdateSink for LocalSink {
         let begun = Instant::now();
         let before = turn.head().clone();
         if let Some(mut report) = options.repeated(&before)? {
-            // What the first one saw and made is durable then.
+            // Wait until everything that the first execution read and wrote is durable.
             turn.nothing()?;
             prepared.describe(&mut report);
             return Ok(report);
@@ -187,7 +188,7 @@ impl UpdateSink for LocalSink {
     }
 }
 
-/// The right to write, once there is room for further changes.
+/// Acquires the right to write once the limit of unmerged changes permits.
 ///
 /// # Errors
 /// Those of [`Writer::turn`] and [`ChangesLimit::wait`](super::ChangesLimit::wait).
@@ -197,7 +198,7 @@ fn turn_with_room<W: Deref<Target = Writer>>(
     cancel: &CancelToken,
 ) -> Result<WriterTurn<W>> {
     loop {
-        // A merge needs the turn itself, so it is not held meanwhile.
+        // The right to write is not held during the wait, since a merge needs it.
         db.changes.wait(|| db.writer.head(), cancel)?;
         let turn = Writer::turn_of(writer(), cancel)?;
         if db.changes.check(turn.head()).is_ok() {
@@ -206,7 +207,7 @@ fn turn_with_room<W: Deref<Target = Writer>>(
     }
 }
 
-/// The writer of a database, kept alive together with it.
+/// Reference to a database's writer that keeps the database alive.
 struct WriterOf(Arc<DatabaseState>);
 
 impl Deref for WriterOf {

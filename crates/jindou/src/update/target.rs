@@ -13,13 +13,13 @@ use jindou_plan::sparql::{
 pub enum GraphName {
     /// The default graph.
     Default,
-    /// The graph of this IRI.
+    /// The graph with this IRI.
     Named(String),
 }
 
 impl GraphName {
     /// # Errors
-    /// [`Error::Query`] when the name is not an IRI.
+    /// [`Error::Query`] if the name is not an IRI.
     pub(super) fn target(&self) -> Result<TargetGraphs> {
         Ok(match self {
             Self::Default => TargetGraphs::Default,
@@ -46,10 +46,10 @@ impl GraphName {
     }
 }
 
-/// Makes references to the default graph in the request mean `only`.
+/// Replaces references to the default graph in the request by `only`.
 ///
 /// # Errors
-/// [`Error::Conflict`] with its place for an operation that could change another graph.
+/// [`Error::Conflict`] for an operation that could change another graph, with the operation's position.
 pub(super) fn restrict(request: &mut UpdateRequest, only: &GraphName) -> Result<()> {
     let node = only.node()?;
     for operation in &mut request.operations {

@@ -1,5 +1,6 @@
-//! Turns rows of a pattern into quads to remove and to insert (SPARQL 1.1 Update §3.1.3), by ids: a term is decoded
-//! only if an expression made it, or if a subject could be a literal.
+//! Turns rows of a pattern into quads to remove and to insert (SPARQL 1.1 Update
+//! 3.1.3). Works on ids: a term is decoded only if an expression created it, or if it must be checked that a subject is
+//! not a literal.
 
 use super::transaction::Transaction;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
@@ -14,21 +15,20 @@ use jindou_store::{ChangeTerm, Snapshot};
 use rustc_hash::FxHashMap;
 use std::mem::swap;
 
-/// A template's term.
 enum CompiledTerm {
-    /// An id of the store's.
+    /// Id of a term in the store.
     Id(u32),
-    /// A term that the store does not have.
+    /// A term that has no id in the store.
     New(Canonical),
-    /// Number of a variable.
+    /// A variable, by its position in the list of the templates' variables.
     Variable(usize),
-    /// Number of a blank node, which is a new one in every row.
+    /// A blank node, by its number in the template. Each row creates a new one.
     Blank(usize),
     /// A triple term that contains variables or blank nodes.
     Triple(Box<[CompiledTerm; 3]>),
 }
 
-/// The quads of a template: subject, predicate, object, graph.
+/// A compiled template: a list of quads, each as subject, predicate, object and graph.
 pub(super) struct TemplateQuads {
     quads: Vec<([CompiledTerm; 3], Option<CompiledTerm>)>,
     blanks: usize,
@@ -37,7 +37,7 @@ pub(super) struct TemplateQuads {
 struct TemplateCompiler<'a> {
     snapshot: &'a Snapshot,
     variables: &'a mut Vec<Variable>,
-    /// Numbers of the variables.
+    /// Position of each variable in `variables`.
     numbers: FxHashMap<Variable, usize>,
     blanks: FxHashMap<BlankNode, usize>,
     known: FxHashMap<Canonical, Option<u32>>,
@@ -57,7 +57,7 @@ impl<'a> TemplateCompiler<'a> {
     fn known(&mut self, term: Canonical) -> CompiledTerm {
         let snapshot = self.snapshot;
         let known = self.known.entry(term.clone());
-        // In a sharded store all terms are looked up together when the changes are applied.
+        // In a sharded store, all terms are looked up together when the changes are applied.
         let look = || match snapshot.as_sharded() {
             Some(_) => None,
             None => snapshot.lookup(&term).map(|id| id.0),
@@ -131,7 +131,7 @@ impl<'a> TemplateCompiler<'a> {
 }
 
 impl TemplateQuads {
-    /// Compiles a DELETE template; its variables are added to the list.
+    /// Compiles a DELETE template, and adds its variables to the list.
     pub(super) fn to_delete(
         quads: &[GroundQuadPattern],
         snapshot: &Snapshot,
@@ -152,7 +152,7 @@ impl TemplateQuads {
         Self { quads, blanks: 0 }
     }
 
-    /// Compiles an INSERT template; its variables are added to the list.
+    /// Compiles an INSERT template, and adds its variables to the list.
     pub(super) fn to_insert(
         quads: &[QuadPattern],
         snapshot: &Snapshot,
@@ -182,20 +182,20 @@ pub(super) struct Templates<'a> {
     pub(super) variables: &'a [Variable],
 }
 
-/// Receives the rows of the pattern. All removals are recorded before the first insertion: for a quad with both, the
-/// insertion wins.
+/// Receives the rows of the pattern. All removals are recorded before the first insertion, so that for a quad with both
+/// the insertion wins.
 pub(super) struct TemplateRows<'a> {
     delete: &'a TemplateQuads,
     insert: &'a TemplateQuads,
-    /// The column of each variable in the templates.
+    /// Column of each template variable in the rows; `None` if the pattern does not bind it.
     columns: Vec<Option<usize>>,
-    /// Rows that wait for the insertions, if there are removals as well.
+    /// Rows whose insertions are recorded after all removals; unused if there are no removals.
     kept: KeptRows,
     maker: QuadMaker<'a>,
     tx: &'a mut Transaction,
 }
 
-/// Rows of ids, charged to the query's memory.
+/// Rows of ids that are kept for later, charged to the query's memory.
 struct KeptRows {
     ids: Vec<u32>,
     rows: usize,
@@ -204,13 +204,13 @@ struct KeptRows {
 }
 
 impl KeptRows {
-    /// Keeps a row: the ids of its variables. Memory is charged first.
+    /// Keeps a row: the ids of the templates' variables. Memory is charged before it is allocated.
     fn push(&mut self, row: &[u32]) -> Result<()> {
         let want = self.ids.len() + row.len();
         if want > self.ids.capacity() {
             let larger = want.max(self.ids.capacity() * 2).max(1024);
             let bytes = larger as u64 * 4;
-            // Growing copies the rows: for a moment both copies exist.
+            // During the copy, both the old and the new allocation exist.
             self.budget.charge(bytes)?;
             self.ids.reserve_exact(larger - self.ids.len());
             self.budget.release(self.charged);
@@ -279,7 +279,8 @@ impl<'a> TemplateRows<'a> {
 
 impl Sink for TemplateRows<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        // The transaction keeps the quads after the pattern was executed: they are not charged to the pattern's scope.
+        // The transaction keeps these quads after the pattern's execution, so they are not charged to the pattern's
+        // scope.
         scope::outside(|| self.record(columns, rows))
     }
 }
@@ -305,41 +306,41 @@ impl TemplateRows<'_> {
     }
 }
 
-/// Instantiates a template for one row after the other.
+/// Instantiates the templates for one row at a time.
 struct QuadMaker<'a> {
     snapshot: &'a Snapshot,
     decoder: TermDecoder<'a>,
-    /// The values of the templates' variables.
+    /// Ids of the templates' variables in the current row.
     row: Vec<u32>,
-    /// The row's blank nodes as canonical bytes; empty if not made yet.
+    /// Canonical bytes of the row's blank nodes, by number; empty if not created yet.
     blanks: Vec<Vec<u8>>,
-    /// Bytes of the quad's terms that have no id.
+    /// Canonical bytes of those terms of the current quad that have no id.
     made: [Vec<u8>; 4],
-    /// Number of quads since the last check of clock and memory.
+    /// Number of quads since the last check of deadline and memory.
     quads: usize,
 }
 
-/// Number of quads between two checks of clock and memory: a row may create a hundred thousand. Bytes of their terms
-/// count, too.
+/// Number of quads between two checks of deadline and memory; a single row may create a hundred thousand quads. Bytes
+/// of terms count as well ([`BYTES_A_QUAD`]).
 const QUADS: usize = 4096;
-/// Number of bytes that take as long as a quad.
+/// Number of bytes of terms that count as one quad.
 const BYTES_A_QUAD: usize = 256;
 
-/// Length of a term that is charged before it is copied.
+/// Terms with at least this many bytes are charged before they are copied.
 const LONG: usize = 1 << 16;
-/// Copies of such a term: in the quad, which may double, and in the changes.
+/// Number of copies of a long term: in the quad, whose buffer may be twice as large, and in the changes.
 const COPIES: u64 = 4;
 
-/// A term of the quad being made.
+/// A term of the quad that is being created.
 #[derive(Clone, Copy)]
 enum TemplateValue {
     Id(u32),
-    /// Its bytes are in `QuadMaker::made` at the term's position.
+    /// The canonical bytes are in `QuadMaker::made`, at the term's position in the quad.
     Bytes,
 }
 
 impl QuadMaker<'_> {
-    /// Checks clock and memory once every `QUADS` quads.
+    /// Checks deadline and memory once every `QUADS` quads.
     fn step(&mut self, tx: &mut Transaction) -> Result<()> {
         self.quads += 1 + self.made.iter().map(Vec::len).sum::<usize>() / BYTES_A_QUAD;
         for bytes in self.made.iter_mut().filter(|b| b.capacity() > LONG) {
@@ -387,8 +388,8 @@ impl QuadMaker<'_> {
         ([0, 1, 2].map(term), made[3].map(|_| term(3)))
     }
 
-    /// `None` if the row does not make a quad: a variable has no value, or a term is in a position where RDF does not
-    /// allow its kind. Removals need not be checked, as such quads do not exist.
+    /// Instantiates a quad for the current row. `None` if a variable has no value or, with `check`, a term is in a
+    /// position where RDF does not allow it. Removals need no check, as such quads do not exist.
     fn quad(
         &mut self,
         parts: &[CompiledTerm; 3],
@@ -409,12 +410,12 @@ impl QuadMaker<'_> {
         Ok(Some(out))
     }
 
-    /// True if a term may be a subject (0), a predicate (1) or a graph's name (3).
+    /// True if RDF allows the term in this position: subject (0), predicate (1) or graph name (3).
     fn fits(&mut self, made: TemplateValue, place: usize) -> Result<bool> {
         let tag = match made {
             TemplateValue::Bytes => self.made[place].first().copied(),
             TemplateValue::Id(id) => {
-                // A vertex already used in this position needs no look at its text.
+                // A vertex that the store already has in this position need not be decoded.
                 let v = VertexId(id);
                 if self.snapshot.predicate_of(v).is_some()
                     || (place == 0 && !self.snapshot.predicates_of(id, Direction::Out).is_empty())
@@ -453,7 +454,7 @@ impl QuadMaker<'_> {
         Ok(pushed?.then_some(TemplateValue::Bytes))
     }
 
-    /// Appends a term's canonical bytes; false if it has no value in this row.
+    /// Appends a term's canonical bytes; returns false if the term has no value in this row.
     fn push(
         &mut self,
         part: &CompiledTerm,
@@ -522,7 +523,7 @@ fn charge_long(bytes: &[u8], tx: &mut Transaction) -> Result<()> {
     }
 }
 
-/// Appends a term's canonical bytes with other blank nodes in place of its own.
+/// Appends a term's canonical bytes; `blank` writes the replacement of each of its blank nodes.
 pub(super) fn push_renamed(
     t: &Term,
     blank: &mut impl FnMut(&BlankNode, &mut Vec<u8>),

@@ -1,4 +1,4 @@
-//! Changes on their way to the next snapshot, within a memory budget.
+//! Collects the changes of a transaction and applies them to the next snapshot, within a memory budget.
 
 use super::UpdateOptions;
 use super::graphs::{TargetGraphs, is_there};
@@ -10,33 +10,34 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
 
-/// Temporary memory in bytes for applying a change: the sorted and looked-up quad, its entries in two patches, its
-/// record.
+/// Temporary memory in bytes for applying one change: the sorted quad with its ids, its entries in two patches, and its
+/// part of the record.
 const APPLYING: u64 = 160;
-/// Bytes for applying changes of a predicate: its patches and its counts.
+/// Memory in bytes for each predicate with changes: its patches and its counts.
 const PREDICATE: u64 = 900;
-/// Copies of the terms' text besides the changes' own: the dictionary's, the record's, and the log's group.
+/// Copies of the terms' text, in addition to the one in the changes: in the dictionary, the record, and the log's
+/// group.
 const COPIES: u64 = 3;
-/// Memory is charged in steps of this size.
+/// Memory is charged in multiples of this many bytes.
 const STEP: u64 = 1 << 16;
 
-/// Bytes needed to apply these changes.
+/// Estimated memory in bytes for applying these changes.
 pub(super) fn applying(changes: &Changes) -> u64 {
     changes.len() as u64 * APPLYING
         + changes.predicates() as u64 * PREDICATE
         + changes.text_bytes() as u64 * COPIES
 }
 
-/// A transaction that is being evaluated. Dropped, it changes nothing.
+/// A transaction that is being evaluated. Dropping it changes nothing.
 pub(crate) struct Transaction {
     snapshot: Snapshot,
-    /// Changes recorded but not yet in the snapshot.
+    /// Changes that are recorded but not yet applied to the snapshot.
     pub(super) changes: Changes,
-    /// Record of the difference between the current snapshot and the one with which the transaction began.
+    /// Log record: the difference between the first and the current snapshot of the transaction.
     record: Vec<u8>,
     outcome: ChangeCounts,
     begun: bool,
-    /// True if the graph that the update refers to had a quad; `None` if it refers to none.
+    /// True if the graph that the update names had a quad before; `None` if the update does not ask.
     pub(super) graph_was_there: Option<bool>,
     pub(super) labels: LabelGenerator,
     pub(super) threads: usize,
@@ -44,20 +45,20 @@ pub(crate) struct Transaction {
     charge: TransactionCharge,
 }
 
-/// A finished snapshot, and its record.
+/// The snapshot to publish and its log record.
 type Made = (Snapshot, Vec<u8>);
 
-/// A state of a transaction in which all recorded changes are applied.
+/// A state of a transaction to which it can be rolled back. All recorded changes are applied in it.
 pub(super) struct Savepoint {
     snapshot: Snapshot,
-    /// Length of the record at that time.
+    /// Length of the log record in this state.
     record: usize,
     outcome: ChangeCounts,
     begun: bool,
 }
 
 impl Savepoint {
-    /// Numbers of quads up to this state.
+    /// Numbers of quads that were added and removed up to this state.
     pub(super) fn outcome(&self) -> ChangeCounts {
         self.outcome
     }
@@ -76,7 +77,7 @@ impl Transaction {
         options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
     ) -> Self {
-        // Failures to read other shards end this transaction, not the next one.
+        // A snapshot of its own, so that failures to read other shards end this transaction and not later ones.
         let snapshot = head.for_new_query().into_owned();
         if let Some(sharded) = snapshot.as_sharded() {
             sharded.charge_to(&options.memory);
@@ -95,25 +96,25 @@ impl Transaction {
         }
     }
 
-    /// The snapshot with all changes so far.
+    /// Applies all recorded changes, and returns the resulting snapshot.
     pub(super) fn current(&mut self) -> Result<Snapshot> {
         self.settle()?;
         Ok(self.snapshot.clone())
     }
 
-    /// The snapshot without the changes that are only recorded.
+    /// The snapshot without the changes that are recorded but not yet applied.
     pub(crate) fn unsettled(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Finds out whether the graph that the update is about has a quad.
+    /// Determines whether the graph that the update names has a quad, for the report.
     pub(super) fn look_for(&mut self, target: &TargetGraphs) -> bool {
         let there = is_there(&self.snapshot, target);
         self.graph_was_there = Some(there);
         there
     }
 
-    /// Ok if the update's condition holds for the transaction's first snapshot.
+    /// Ok if the update's precondition holds for the transaction's first snapshot.
     ///
     /// # Errors
     /// [`Error::Precondition`].
@@ -124,20 +125,20 @@ impl Transaction {
         }
     }
 
-    /// Charges memory for the changes and for applying them, and checks the clock. Call it now and then while changes
-    /// are collected: a transaction that does not fit ends here.
+    /// Charges memory for the changes and for applying them, and checks the deadline. Must be called regularly while
+    /// changes are collected; a transaction that exceeds its budget fails here.
     pub(super) fn check(&mut self) -> Result<()> {
         self.check_for(0)
     }
 
-    /// As [`Self::check`], before this many additional bytes are allocated.
+    /// Like [`Self::check`], before `more` additional bytes are allocated.
     pub(super) fn check_for(&mut self, more: u64) -> Result<()> {
         self.cancel.check()?;
         let held = self.changes.bytes() as u64 + applying(&self.changes);
         self.charge.set(held + self.recorded() + more)
     }
 
-    /// Bytes of the record, and of the log's copy of it.
+    /// Memory of the record and of the log's copy of it, in bytes.
     fn recorded(&self) -> u64 {
         2 * self.record.capacity() as u64
     }
@@ -151,7 +152,7 @@ impl Transaction {
         self.apply_unchecked(&changes)
     }
 
-    /// Applies changes that were collected elsewhere.
+    /// Applies changes that were collected by the caller.
     pub(super) fn apply(&mut self, changes: &Changes) -> Result<()> {
         self.settle()?;
         self.charge.set(self.recorded() + applying(changes))?;
@@ -173,7 +174,7 @@ impl Transaction {
         let mut applied = self
             .snapshot
             .apply_while(changes, threads, self.begun, cancel)?;
-        // Changes without effect leave no trace.
+        // Changes without effect leave the snapshot and the record as they are.
         if applied.added + applied.removed > 0 {
             self.begun = true;
             self.snapshot = applied.snapshot;
@@ -188,7 +189,7 @@ impl Transaction {
         self.charge.set(self.recorded())
     }
 
-    /// Changes prefixes; the snapshot has those of the transaction so far.
+    /// Changes prefixes. The new snapshot contains all prefix changes of the transaction so far.
     pub(crate) fn change_prefixes(
         &mut self,
         changes: impl IntoIterator<Item = PrefixChange>,
@@ -201,7 +202,7 @@ impl Transaction {
         self.check()
     }
 
-    /// A point to which the transaction can go back. All recorded changes must have been applied.
+    /// Creates a savepoint. All recorded changes must have been applied.
     pub(super) fn mark(&self) -> Savepoint {
         Savepoint {
             snapshot: self.snapshot.clone(),
@@ -211,17 +212,17 @@ impl Transaction {
         }
     }
 
-    /// Undoes everything since a mark.
+    /// Rolls back to a savepoint.
     pub(super) fn back_to(&mut self, mark: Savepoint) {
         self.changes = Changes::new();
         self.snapshot = mark.snapshot.for_new_query().into_owned();
         self.record.truncate(mark.record);
         (self.outcome, self.begun) = (mark.outcome, mark.begun);
-        // This is less than the charge so far, so it cannot be refused.
+        // Lowers the charge, so it cannot fail.
         let _ = self.charge.set(self.recorded());
     }
 
-    /// Applies all recorded changes to the snapshot; returns the numbers so far.
+    /// Applies all recorded changes to the snapshot. Returns the numbers of quads added and removed so far.
     pub(super) fn settled(&mut self) -> Result<ChangeCounts> {
         self.settle()?;
         self.cancel.check()?;
@@ -229,29 +230,31 @@ impl Transaction {
         Ok(self.outcome)
     }
 
-    /// The snapshot to publish and its record; `None` if nothing changed.
+    /// Applies all recorded changes. Returns the snapshot to publish and its record (`None` if nothing changed), and
+    /// the counts.
     pub(super) fn finish(&mut self) -> Result<(Option<Made>, ChangeCounts)> {
         self.settle()?;
         self.cancel.check()?;
         self.snapshot.check_shards()?;
         let record = std::mem::take(&mut self.record);
-        // Without what this transaction fetched from other shards.
+        // A new snapshot, so that the published one does not keep the data that this transaction fetched from other
+        // shards.
         let next = || self.snapshot.for_new_query().into_owned();
         let made = self.begun.then(|| (next(), record));
         Ok((made, self.outcome))
     }
 }
 
-/// Generator of unused labels for blank nodes.
+/// Generator of unused blank node labels.
 pub(super) struct LabelGenerator {
-    /// Random prefix, which no text written before contains.
+    /// Random prefix that no label in the store has.
     prefix: String,
     next: u64,
 }
 
 impl LabelGenerator {
     pub(super) fn new() -> Self {
-        // A random number in hexadecimal digits that begins with a letter.
+        // The label of a new `BlankNode` is a random hexadecimal number that begins with a letter.
         let random = oxrdf::BlankNode::default();
         let mut prefix = random.as_str().to_owned();
         prefix.truncate(16);
@@ -259,8 +262,9 @@ impl LabelGenerator {
         Self { prefix, next: 0 }
     }
 
-    /// Appends the canonical bytes of a blank node that the snapshot does not have, and that no other call has
-    /// returned. The dictionaries of other shards are not asked: the 64 random bits of the prefix have to suffice.
+    /// Appends the canonical bytes of a blank node that is neither in the snapshot nor was created by an earlier call.
+    /// In a sharded store only the tail is checked; the prefix's 64 random bits make collisions with other terms
+    /// improbable.
     pub(super) fn push(&mut self, snapshot: &Snapshot, out: &mut Vec<u8>) {
         let from = out.len();
         let mut label = String::with_capacity(32);
@@ -281,7 +285,7 @@ impl LabelGenerator {
         }
     }
 
-    /// A number for the labels of a document's blank nodes ([`jindou_parse::SourcesBuilder::documents_from`]).
+    /// A number for the blank node labels of one document ([`jindou_parse::SourcesBuilder::documents_from`]).
     pub(super) fn document(&mut self) -> u64 {
         let digits = self.prefix.get(..16).unwrap_or_default();
         self.next += 1;
@@ -291,7 +295,7 @@ impl LabelGenerator {
     }
 }
 
-/// Bytes taken from a budget, released on drop.
+/// An amount charged to a memory budget, released on drop.
 struct TransactionCharge {
     budget: MemoryBudget,
     held: u64,

@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Time at which a store's files are verified.
+/// When a store's files are verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verify {
-    /// Never: damaged bytes may give wrong answers without an error (`Database::check` finds them), unless they point
-    /// outside of their arrays.
+    /// Never. Damaged bytes may give wrong answers without an error, unless they point outside of their arrays.
+    /// (`Database::check` finds such damage.)
     #[default]
     Off,
-    /// In the background while queries are answered. Once damage is found, every query and update is refused, and
-    /// running ones end with an error. Earlier answers may be wrong.
+    /// In the background while queries are answered. Once damage is found, every new query and update is refused, and
+    /// running ones fail. Answers given before may be wrong.
     Background,
-    /// Before anything is answered: opening reads all files.
+    /// Before any query is answered: opening reads all files.
     Eager,
 }
 
@@ -35,10 +35,11 @@ impl std::str::FromStr for Verify {
     }
 }
 
-/// Compares all files of a base with their hashes, except those shared with `before`. Returns their bytes.
+/// Compares all files of a base with their hashes, except those shared with `before`. Returns the number of bytes
+/// compared.
 ///
 /// # Errors
-/// [`Error::Damaged`] with the file that is damaged; [`Error::Io`]; [`Error::Cancelled`].
+/// [`Error::Damaged`], with the damaged file; [`Error::Io`]; [`Error::Cancelled`].
 pub(crate) fn compare(
     folder: &Path,
     base: &Base,
@@ -49,7 +50,7 @@ pub(crate) fn compare(
     verify(folder, base.manifest(), before, threads, stop)
 }
 
-/// State of the verification of an open store's files.
+/// Progress and result of verifying an open store's files.
 #[derive(Debug, Default)]
 pub struct Trust {
     damage: OnceLock<Error>,
@@ -59,7 +60,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The state for files that were all verified already, with their bytes.
+    /// The state for files that have all been verified, with their size in bytes.
     pub(crate) fn of_verified(bytes: u64) -> Arc<Self> {
         Arc::new(Self {
             verified: AtomicU64::new(bytes),
@@ -68,7 +69,7 @@ impl Trust {
         })
     }
 
-    /// Verifies a base on threads of its own.
+    /// Starts to verify a base in the background.
     pub(crate) fn begin(folder: PathBuf, base: Arc<Base>) -> Arc<Self> {
         let trust = Arc::new(Self::default());
         let told = Arc::clone(&trust);
@@ -118,21 +119,21 @@ impl Trust {
         }
     }
 
-    /// Number of bytes that were compared, once all are.
+    /// Number of bytes compared, once the verification is complete without damage.
     #[must_use]
     pub fn verified(&self) -> Option<u64> {
         let whole = self.done.load(Ordering::Acquire) && self.damage.get().is_none();
         whole.then(|| self.verified.load(Ordering::Relaxed))
     }
 
-    /// The damage, once it is found.
+    /// The damage, if any was found.
     #[must_use]
     pub fn damage(&self) -> Option<&Error> {
         self.damage.get()
     }
 }
 
-/// Ends a verification when the database is dropped.
+/// Cancels a running verification when dropped, together with the database.
 #[derive(Debug)]
 pub(crate) struct Held(pub Arc<Trust>);
 

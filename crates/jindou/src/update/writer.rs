@@ -1,8 +1,8 @@
-//! A single writer at a time; snapshots wait for the journal and are published in order.
+//! Admits one writer at a time, and publishes snapshots in order once the journal has confirmed them.
 //!
-//! `head` is the last snapshot that was prepared. It may be ahead of the published one: while a record is on its way to
-//! the disk the next transaction is already evaluated over it, so that several records share one write. If a record
-//! fails, every snapshot after it fails as well, and `head` goes back to the last durable one.
+//! `head` is the newest prepared snapshot. It may be ahead of the published one: while a record is being written to
+//! disk, the next transaction is already evaluated over `head`, so that several records share one sync. If a record
+//! fails, all later snapshots fail as well, and `head` is rolled back to the last durable snapshot.
 
 use super::journal::{Journal, Ticket};
 use arc_swap::ArcSwap;
@@ -14,30 +14,31 @@ use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Interval at which a transaction that waits for its turn checks its own deadline.
+/// Interval at which a transaction that waits for the right to write checks its own deadline.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The published snapshot, the head that the next transaction is evaluated over, and the transactions between them that wait for the journal.
+/// The published snapshot, the head for the next transaction, and the prepared snapshots between them that wait for the
+/// journal.
 pub(crate) struct Writer {
-    /// The snapshot that readers take at every query, without waiting for each other or for a writer.
+    /// The snapshot that queries read. Reading it never blocks.
     published: ArcSwap<Snapshot>,
     state: Mutex<CommitState>,
-    /// Notified when a turn ends.
+    /// Notified when a transaction gives up the right to write.
     free: Condvar,
-    /// `Err` if the database is read-only, with the reason.
+    /// The journal, or the reason why the database is read-only.
     journal: Result<Box<dyn Journal>, String>,
 }
 
 struct CommitState {
     busy: bool,
     head: Snapshot,
-    /// Prepared snapshots not known to be durable, ascending.
+    /// Prepared snapshots that are not known to be durable, ascending.
     waiting: VecDeque<Arc<PreparedSnapshot>>,
-    /// Number of times that `head` went back.
+    /// Number of rollbacks of `head`.
     falls: u64,
 }
 
-/// A snapshot that waits for the journal.
+/// A snapshot whose record was passed to the journal.
 struct PreparedSnapshot {
     snapshot: Snapshot,
     ticket: Mutex<Option<Box<dyn Ticket>>>,
@@ -45,7 +46,7 @@ struct PreparedSnapshot {
 }
 
 impl PreparedSnapshot {
-    /// Blocks until the journal has decided. Any number of threads may wait.
+    /// Blocks until the record is durable or has failed. Any number of threads may wait.
     fn wait(&self) -> Result<(), Arc<Error>> {
         let mut ticket = sync::lock(&self.ticket);
         if let Some(ticket) = ticket.take() {
@@ -58,7 +59,7 @@ impl PreparedSnapshot {
 }
 
 impl Writer {
-    /// A writer over a snapshot that is durable already.
+    /// Creates a writer whose first snapshot is already durable.
     pub(crate) fn new(snapshot: Snapshot, journal: Result<Box<dyn Journal>, String>) -> Self {
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
@@ -73,17 +74,17 @@ impl Writer {
         }
     }
 
-    /// The snapshot that queries read.
+    /// The published snapshot, which queries read.
     pub(crate) fn published(&self) -> Snapshot {
         Snapshot::clone(&self.published.load())
     }
 
-    /// The snapshot that the next transaction would be evaluated over.
+    /// The snapshot over which the next transaction would be evaluated.
     pub(crate) fn head(&self) -> Snapshot {
         self.lock().head.clone()
     }
 
-    /// Publishes another snapshot of a read-only database, whose store another process has changed.
+    /// Publishes a new snapshot of a read-only database, whose store another process has changed.
     pub(crate) fn follow(&self, snapshot: Snapshot) {
         let mut state = self.lock();
         self.published.store(Arc::new(snapshot.clone()));
@@ -106,8 +107,9 @@ impl Writer {
         }
     }
 
-    /// Calls `act` with `head` while no transaction is evaluated and all earlier ones are durable or have failed. If it
-    /// returns a snapshot, which must have the same content, that replaces `head`, also for queries.
+    /// Calls `act` with `head` while no transaction is evaluated and all earlier ones are durable or have failed. If
+    /// `act` returns a snapshot, which must have the same content as `head`, that snapshot replaces `head` and the
+    /// published one.
     pub(crate) fn quiet<T>(
         &self,
         cancel: &CancelToken,
@@ -116,7 +118,7 @@ impl Writer {
         let mut turn = self.turn(cancel)?;
         let last = self.lock().waiting.back().cloned();
         if let Some(last) = last {
-            // The committing threads receive the outcome; only the position of `head` matters here.
+            // The committing threads receive the error; here only a possible rollback of `head` matters.
             let _ = self.settle(&last);
         }
         let head = self.lock().head.clone();
@@ -138,12 +140,12 @@ impl Writer {
         sync::lock(&self.state)
     }
 
-    /// Waits for the exclusive right to write, which lasts until the result is dropped.
+    /// Waits for the exclusive right to write, which lasts until the returned turn is dropped.
     pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<WriterTurn<&Self>> {
         Self::turn_of(self, cancel)
     }
 
-    /// [`Self::turn`] that may hold the writer for as long as it lives.
+    /// Like [`Self::turn`], but the turn owns its reference to the writer.
     pub(crate) fn turn_of<W: Deref<Target = Self>>(
         writer: W,
         cancel: &CancelToken,
@@ -170,7 +172,7 @@ impl Writer {
         })
     }
 
-    /// Blocks until a prepared snapshot is durable, and publishes it.
+    /// Blocks until a prepared snapshot is durable, and publishes it; if its record failed, rolls back `head`.
     fn settle(&self, prepared: &Arc<PreparedSnapshot>) -> Result<u64> {
         let outcome = prepared.wait();
         let number = prepared.snapshot.number();
@@ -178,7 +180,7 @@ impl Writer {
             Ok(()) => {
                 self.publish(&prepared.snapshot);
                 let mut state = self.lock();
-                // The snapshots before it are durable as well.
+                // Earlier snapshots are durable as well, since records become durable in order.
                 while state.waiting.front().is_some_and(|w| {
                     same_epoch(&w.snapshot, &prepared.snapshot) && w.snapshot.number() <= number
                 }) {
@@ -195,8 +197,8 @@ impl Writer {
 
     fn publish(&self, snapshot: &Snapshot) {
         let next = Arc::new(snapshot.clone());
-        // Records become durable in order, so a later snapshot may have been published already, which includes this
-        // one. A snapshot of another epoch was published only after all before it were durable.
+        // Records become durable in order, so a later snapshot, which includes this one, may already be published. A
+        // snapshot of another epoch is published only after all snapshots of the earlier epoch are durable.
         self.published.rcu(|published| {
             if same_epoch(published, snapshot) && published.number() < snapshot.number() {
                 Arc::clone(&next)
@@ -206,13 +208,14 @@ impl Writer {
         });
     }
 
-    /// Moves `head` back to the last durable snapshot, once for all snapshots that failed together.
+    /// Rolls back `head` to the last durable snapshot, once for all snapshots that failed together.
     fn fall_back(&self, failed: &Arc<PreparedSnapshot>) {
         let mut state = self.lock();
         if !state.waiting.iter().any(|w| Arc::ptr_eq(w, failed)) {
             return;
         }
-        // All of them are decided, or will be at once: one of them failed.
+        // This does not block for long: since one record failed, the outcomes of all others are known, or will be at
+        // once.
         while let Some(next) = state.waiting.front() {
             if next.wait().is_err() {
                 break;
@@ -224,7 +227,7 @@ impl Writer {
         state.head = self.published();
         state.falls += 1;
         if let Ok(journal) = &self.journal {
-            // A journal that cannot continue yet refuses further records, with the reason.
+            // If the journal cannot resume yet, it refuses further records with the reason.
             let _ = journal.reset(state.head.number());
         }
     }
@@ -234,7 +237,7 @@ fn same_epoch(a: &Snapshot, b: &Snapshot) -> bool {
     a.base().epoch() == b.base().epoch()
 }
 
-/// The only transaction that is being evaluated. Dropped, it changes nothing.
+/// The exclusive right to write, held by the transaction that is being evaluated. Dropping it changes nothing.
 pub(crate) struct WriterTurn<W: Deref<Target = Writer>> {
     writer: W,
     head: Snapshot,
@@ -248,11 +251,11 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
         &self.head
     }
 
-    /// Hands the next snapshot over, ends the turn, and blocks until the snapshot is durable and published. Returns its
-    /// number.
+    /// Passes the next snapshot's record to the journal, gives up the right to write, and blocks until the snapshot is
+    /// durable and published. Returns its number.
     ///
     /// # Errors
-    /// The journal's errors: nothing was changed.
+    /// The journal's errors. In that case nothing is changed.
     pub(crate) fn commit(mut self, snapshot: Snapshot, record: Vec<u8>) -> Result<u64> {
         let journal = match &self.writer.journal {
             Ok(journal) => journal,
@@ -285,7 +288,7 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
         self.writer.settle(&prepared)
     }
 
-    /// Ends the turn of a transaction that changes nothing, once the data that it saw is durable.
+    /// Ends a transaction that changes nothing, once the data that it read is durable.
     pub(crate) fn nothing(mut self) -> Result<u64> {
         let last = self.writer.lock().waiting.back().cloned();
         self.end();
@@ -295,20 +298,21 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
         }
     }
 
-    /// Blocks until all prepared snapshots are decided; returns the published snapshot, which is then `head`.
+    /// Blocks until all prepared snapshots are durable or have failed. Returns the published snapshot, which is then
+    /// `head`.
     pub(crate) fn settled(&self) -> Snapshot {
         loop {
             let last = self.writer.lock().waiting.back().cloned();
             match last {
-                // The committing threads get the error, and `head` goes back.
+                // The committing threads receive the error, and `head` is rolled back.
                 Some(last) => drop(self.writer.settle(&last)),
                 None => return self.writer.published(),
             }
         }
     }
 
-    /// Replaces `head` by an equal snapshot of another base, which is durable, and ends the turn. The journal must
-    /// accept the record after it.
+    /// Replaces `head` by an equal snapshot of another base, which must be durable, and gives up the right to write.
+    /// The journal must accept the next record.
     pub(crate) fn replace(mut self, snapshot: Snapshot) {
         {
             let mut state = self.writer.lock();

@@ -1,13 +1,14 @@
-//! Ids of terms, and terms of ids, from all shards.
+//! Lookups of terms and ids at all shards.
 
 use super::ShardSession;
 use crate::shards::{Reply, ShardRequest};
 use jindou_graph::TermSource;
 use jindou_model::{FIRST_TAIL_ID, NO_VERTEX};
 
-/// Number of ids whose terms are requested in one message.
+/// Largest number of ids whose terms are requested in one message.
 const TERMS: usize = 1 << 16;
-/// Up to this number of terms, a lookup is assumed to be for a query's constants, and their edges are counted.
+/// A lookup of at most this many terms is assumed to be for a query's constants, so that their edges are counted as
+/// well.
 const CONSTANTS: usize = 16;
 
 impl TermSource for ShardSession {
@@ -73,7 +74,7 @@ impl TermSource for ShardSession {
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
         let here = self.own();
         let mut buffer = Vec::new();
-        // By shard: places in `ids`.
+        // Positions in `ids`, by shard.
         let mut far: Vec<Vec<u32>> = vec![Vec::new(); self.blocks().shards() as usize];
         for (at, &id) in (0..).zip(ids) {
             buffer.clear();

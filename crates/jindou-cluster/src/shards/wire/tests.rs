@@ -172,7 +172,7 @@ proptest! {
         prop_assert_eq!(replies(&bytes), None);
     }
 
-    /// Damaged bytes are refused, or are exactly the bytes that the decoded value would be written as.
+    /// Damaged bytes are rejected, or decode to a value whose encoding is exactly these bytes.
     #[test]
     fn damage_is_refused_or_means_itself(
         all in vec((any::<u32>(), a_request()), 1..4),
@@ -204,7 +204,7 @@ proptest! {
     }
 }
 
-/// Lengths far beyond the available bytes, up to those that overflow.
+/// Lengths that far exceed the available bytes, up to those that overflow.
 #[test]
 fn lengths_are_not_trusted() {
     for length in [5, 1 << 40, u64::MAX / 4, u64::MAX / 4 + 1, u64::MAX] {

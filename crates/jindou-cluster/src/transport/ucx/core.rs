@@ -1,7 +1,7 @@
-//! The worker under its lock, and how threads share it.
+//! The UCX worker behind a lock, and how threads share it.
 //!
-//! A caller starts its operations and then drives progress itself for a while, which is the fastest way; after that it
-//! sleeps and the progress thread ([`super::progress`]) takes over.
+//! A caller starts its operations and then drives UCX's progress itself for a while, which is the fastest way. After
+//! that the caller sleeps, and the progress thread ([`super::progress`]) takes over.
 
 use super::library::load;
 use super::operation::UcxOperation;
@@ -14,25 +14,25 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Longest wait on closing for UCX to release operations in progress.
+/// Longest wait, when closing, for UCX to complete operations in progress.
 const CLOSE_WAIT: Duration = Duration::from_millis(2000);
-/// Time without any progress after which all operations are assumed to have ended.
+/// When closing: time without progress after which all operations are assumed to be complete.
 const CLOSE_QUIET: Duration = Duration::from_millis(100);
-/// Time for which a caller drives progress itself before it sleeps. Longer than a round trip over
-/// TCP, so that sleeping is the exception.
+/// Time for which a caller drives progress itself before it sleeps. Longer than a round trip over TCP, so that callers
+/// rarely sleep.
 const SPIN_BEFORE_SLEEP: Duration = Duration::from_micros(100);
 
-/// The worker, and the state shared by its users.
+/// The worker, and the state that its users share.
 pub(super) struct Core {
     worker: Mutex<Worker>,
-    /// Threads that wait for the lock while another one drives progress.
+    /// Number of threads that wait for the lock while another one drives progress.
     wanted: AtomicU32,
-    /// Number of threads that drive progress themselves; the progress thread then pauses.
+    /// Number of callers that drive progress themselves. While there are some, the progress thread pauses.
     pub(super) spinning: AtomicU32,
-    /// Broken endpoints for the links to learn of: number and reason.
+    /// Broken endpoints that the links have not been notified of: number and reason.
     pub(super) broken: Mutex<Vec<(u32, String)>>,
     wake: OwnedFd,
-    /// Readable when UCX has something to do and was armed.
+    /// Becomes readable when UCX has an event, after the worker was armed.
     pub(super) events: RawFd,
     pub(super) closed: AtomicBool,
 }
@@ -42,7 +42,7 @@ impl Core {
     pub(super) fn new(devices: &str) -> Result<Arc<Self>> {
         let mut worker = Worker::new(load()?, devices)?;
         let events = worker.event_descriptor()?;
-        // SAFETY: plain system call; the descriptor it returns is ours alone.
+        // SAFETY: a system call without pointers; nothing else owns the descriptor that it returns.
         let wake = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
         if wake < 0 {
             let e = std::io::Error::last_os_error();
@@ -53,7 +53,7 @@ impl Core {
             wanted: AtomicU32::new(0),
             spinning: AtomicU32::new(0),
             broken: Mutex::default(),
-            // SAFETY: just created, owned by nothing else else.
+            // SAFETY: `wake` was just created, and nothing else owns it.
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
             events,
             closed: AtomicBool::new(false),
@@ -64,10 +64,10 @@ impl Core {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The worker, for one or a few UCX calls.
+    /// Locks the worker, for one or a few UCX calls.
     pub(super) fn worker(&self) -> MutexGuard<'_, Worker> {
-        /// Number of attempts to lock before the thread sleeps. A thread that drives progress releases the lock every
-        /// microsecond or so.
+        /// Number of attempts to lock before the thread sleeps. A thread that drives progress releases the lock about
+        /// every microsecond.
         const TRIES: u32 = 500;
         if let Ok(w) = self.worker.try_lock() {
             return w;
@@ -82,15 +82,15 @@ impl Core {
         w
     }
 
-    /// Ends the progress thread's sleep.
+    /// Wakes up the progress thread.
     pub(super) fn wake(&self) {
         let one = 1u64;
-        // SAFETY: writes eight bytes from a local to a descriptor that we own. It can only fail when the
-        // counter is full, and then the sleeper wakes anyway.
+        // SAFETY: writes eight bytes from a local variable to a descriptor that `self` owns. The write can only fail if
+        // the counter is full, and then the sleeping thread wakes up anyway.
         unsafe { libc::write(self.wake.as_raw_fd(), ptr::from_ref(&one).cast(), 8) };
     }
 
-    /// Sleeps until [`Self::wake`], UCX events (if `events`) or `wait`.
+    /// Sleeps until [`Self::wake`], a UCX event (if `events` is true), or the end of `wait`.
     pub(super) fn sleep(&self, events: bool, wait: Duration) {
         let poll = |fd| libc::pollfd {
             fd,
@@ -117,7 +117,7 @@ impl Core {
         }
     }
 
-    /// Drives progress once; true if anything happened.
+    /// Drives progress once; returns true if anything happened.
     pub(super) fn progress(&self, worker: &mut Worker) -> bool {
         let some = worker.progress();
         if some {
@@ -125,15 +125,15 @@ impl Core {
             if !broken.is_empty() {
                 let reasons = broken.iter().map(|&(n, s)| (n, worker.text(s)));
                 lock(&self.broken).extend(reasons);
-                // The progress thread, which may not be the caller, tells the links.
+                // The progress thread, which may not be the caller, notifies the links.
                 self.wake();
             }
         }
         some
     }
 
-    /// Waits until `operation` is done: first by driving progress, then asleep. `hindered` may return a reason to give
-    /// up.
+    /// Waits until `operation` is complete: first by driving progress, then asleep. `hindered` returns a reason to give
+    /// up, if there is one.
     pub(super) fn finish<'a>(
         &'a self,
         mut worker: MutexGuard<'a, Worker>,
@@ -141,7 +141,7 @@ impl Core {
         deadline: Instant,
         hindered: impl Fn() -> Option<TransportError>,
     ) -> (MutexGuard<'a, Worker>, Result<()>) {
-        /// Progress calls between two checks of the clock.
+        /// Number of progress calls between two checks of the clock.
         const TURNS: u32 = 8;
         if operation.done() {
             return (worker, Ok(()));
@@ -171,7 +171,7 @@ impl Core {
                 drop(worker);
                 refused += 1;
                 if refused.is_multiple_of(32) {
-                    // The other threads may not even be running.
+                    // The thread that must run may be waiting for this core.
                     std::thread::yield_now();
                 } else {
                     (0..16).for_each(|_| std::hint::spin_loop());
@@ -183,7 +183,7 @@ impl Core {
                 self.spinning.fetch_sub(1, Ordering::Relaxed);
                 self.wake();
                 let slept = loop {
-                    // Short enough that a reason to give up is seen soon.
+                    // Short enough that a reason to give up is noticed soon.
                     let wait = deadline.saturating_duration_since(Instant::now());
                     let wait = wait.min(Duration::from_millis(5));
                     operation.park(wait);
@@ -204,14 +204,15 @@ impl Core {
         (worker, result)
     }
 
-    /// Ends everything: endpoints, registrations, worker, context. Waits [`CLOSE_WAIT`] at most.
+    /// Closes endpoints, registrations, worker and context. Waits [`CLOSE_WAIT`] at most.
     pub(super) fn shut(&self, registrations: Vec<MemoryHandle>) {
         let mut w = self.worker();
         w.disconnect_all();
         let until = Instant::now() + CLOSE_WAIT;
-        // A worker that still owes a peer the answer to its connection must not be destroyed: UCX 1.13 then ends the
-        // process. The answer leaves when the peer has accepted the connection, which takes the peer's thread a time
-        // slice or two. That moment cannot be observed, so the worker is destroyed after a quiet spell.
+        // A worker that has not yet answered a peer's connection request must not be destroyed, because UCX 1.13 would
+        // then abort the process. The answer is sent when the peer has accepted the connection, which takes the peer's
+        // thread a time slice or two. This cannot be observed, so the worker is destroyed after a period without
+        // progress.
         let mut quiet = Instant::now() + CLOSE_QUIET;
         while Instant::now() < quiet && Instant::now() < until {
             if self.progress(&mut w) {

@@ -1,4 +1,4 @@
-//! The way to one other end's memory.
+//! A link: access to the memory of one peer.
 
 use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED};
 use super::core::Core;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// An endpoint to another server. Closed when dropped.
+/// A UCX endpoint to a peer. Closed on drop.
 pub(super) struct UcxLink {
     core: Arc<Core>,
     /// Number of the UCX endpoint.
@@ -29,14 +29,15 @@ impl UcxLink {
         }
     }
 
-    /// Treats the peer as dead from here on, and has UCX end all operations in progress. The first reason is kept.
+    /// Considers the peer dead from now on, and makes UCX end all operations in progress. Only the first reason is
+    /// kept.
     pub(super) fn fail(&self, reason: String) {
         if self.failure.set(reason).is_ok() {
             self.core.worker().disconnect(self.endpoint);
         }
     }
 
-    /// The reason why nothing can be done over this link, if there is one.
+    /// The reason why this link cannot be used; `None` if it can.
     fn hindrance(&self) -> Option<TransportError> {
         if self.closed.load(Ordering::Acquire) || self.core.is_closed() {
             return Some(TransportError::Closed);
@@ -44,7 +45,7 @@ impl UcxLink {
         self.failure.get().cloned().map(TransportError::PeerDead)
     }
 
-    /// Replaces the error of a closed endpoint by its reason.
+    /// Replaces the error for a closed endpoint by the reason for closing.
     fn explained(&self, e: TransportError) -> TransportError {
         match e {
             TransportError::Closed => self.hindrance().unwrap_or(TransportError::Closed),
@@ -52,7 +53,7 @@ impl UcxLink {
         }
     }
 
-    /// One round of single reads, at most [`LANDING`] bytes.
+    /// Reads several parts in one round, at most [`LANDING`] bytes in total.
     fn read_round(
         &self,
         slot: u32,
@@ -79,8 +80,8 @@ impl UcxLink {
                 _ => self.hindrance().unwrap_or(TransportError::PeerDead(reason)),
             });
         }
-        // SAFETY: no part is under way any more, so nothing writes to the landing; it has at least as many
-        // bytes as were asked for, all of them initialised.
+        // SAFETY: no part is pending, so nothing writes to the landing buffer; the buffer has at least `into.len()`
+        // bytes, and all of them are initialised.
         let landed = unsafe { std::slice::from_raw_parts(operation.landing(), into.len()) };
         into.copy_from_slice(landed);
         worker.recycle(operation);
@@ -112,7 +113,7 @@ impl Link for UcxLink {
             return Err(e);
         }
         check_read(region, ranges, into)?;
-        // The clock is read only if the caller must wait.
+        // Fast path: the clock is read only if the caller must wait.
         if let [r] = ranges
             && r.len as usize <= LANDING
         {

@@ -1,4 +1,4 @@
-//! An operation in progress, and the callbacks by which UCX reports on it.
+//! An operation in progress, and the callbacks by which UCX reports its completion.
 
 use super::bindings::*;
 use super::parts::PendingParts;
@@ -8,28 +8,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// One read of several ranges.
+/// A read of several parts.
 ///
-/// It owns the memory that UCX writes to, and every part that UCX still works on holds a reference count, so its
-/// starter may abandon it at a deadline.
+/// The operation owns the memory that UCX writes to, and each part that UCX still works on holds a reference to the
+/// operation. So its caller may abandon it at a deadline.
 pub(super) struct UcxOperation {
     lib: &'static LibUcp,
-    /// Parts that UCX is still working on.
+    /// Number of parts that UCX still works on.
     parts: PendingParts,
-    /// First failure; 0 if there is none.
+    /// Status of the first failed part; 0 if none has failed.
     failure: AtomicI32,
-    /// Written by UCX while there are parts, by nothing after that.
+    /// Receives the data. Written by UCX while parts are pending, and not written after that.
     landing: Box<[UnsafeCell<u64>]>,
 }
 
 // SAFETY: `landing` is written by UCX only while there are parts and read by the operation's owner only once there are none
 // (`PendingParts::done` acquires what `PendingParts::end` releases); everything else is atomic or behind a lock.
 unsafe impl Sync for UcxOperation {}
-// SAFETY: nothing in it belongs to a thread.
+// SAFETY: no field is bound to the thread that created it.
 unsafe impl Send for UcxOperation {}
 
 impl UcxOperation {
-    /// An operation with room for `bytes` of data.
+    /// Creates an operation for `bytes` of data.
     pub(super) fn new(lib: &'static LibUcp, bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             lib,
@@ -39,18 +39,18 @@ impl UcxOperation {
         })
     }
 
-    /// True once UCX works on no part of it.
+    /// True once UCX works on no part of the operation.
     #[inline]
     pub(super) fn done(&self) -> bool {
         self.parts.done()
     }
 
-    /// Counts one more part.
+    /// Counts another pending part.
     pub(super) fn begin_part(&self) {
         self.parts.begin();
     }
 
-    /// Counts one part less, and wakes the thread that sleeps for the last one.
+    /// Records the completion of a part. If it was the last one, wakes up the waiting thread.
     pub(super) fn end_part(&self, status: ucs_status_t) {
         if status != UCS_OK {
             self.failure.store(i32::from(status), Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl UcxOperation {
         self.parts.end();
     }
 
-    /// The first failure of its parts.
+    /// Status of a failed part, if there is one.
     pub(super) fn failure(&self) -> Option<ucs_status_t> {
         match self.failure.load(Ordering::Relaxed) {
             0 => None,
@@ -66,32 +66,32 @@ impl UcxOperation {
         }
     }
 
-    /// Sleeps until it is done, for at most `wait`; may return early.
+    /// Sleeps until the operation is complete, for at most `wait`. May return early.
     pub(super) fn park(&self, wait: Duration) {
         self.parts.park(|| std::thread::park_timeout(wait));
     }
 
-    /// Memory that UCX may write.
+    /// Address of the memory that UCX writes to.
     pub(super) fn landing(&self) -> *mut u8 {
         self.landing.as_ptr().cast_mut().cast()
     }
 
-    /// Bytes at [`Self::landing`].
+    /// Size in bytes of the memory at [`Self::landing`].
     pub(super) fn capacity(&self) -> usize {
         self.landing.len() * 8
     }
 }
 
-/// The state that UCX's callbacks write to. Touched only under the worker's lock.
+/// State that UCX's callbacks write to. Accessed only under the worker's lock.
 #[derive(Default)]
 pub(super) struct Callbacks {
-    /// Endpoints that UCX found broken.
+    /// Numbers of endpoints that UCX reported as broken, with the status.
     pub broken: Vec<(u32, ucs_status_t)>,
-    /// Endpoints that UCX has closed.
+    /// Numbers of endpoints that UCX has closed.
     pub closed: Vec<u32>,
 }
 
-/// Context to which an endpoint's callbacks report.
+/// Argument of an endpoint's callbacks.
 pub(super) struct EndpointContext {
     pub lib: &'static LibUcp,
     pub callbacks: *mut Callbacks,
@@ -104,7 +104,7 @@ pub(super) unsafe extern "C" fn on_part(
     status: ucs_status_t,
     user: *mut c_void,
 ) {
-    // SAFETY: `user` is the count of the operation that was leaked for this part.
+    // SAFETY: `user` is a reference to the operation, leaked when this part was started, and taken back only here.
     let operation = unsafe { Arc::from_raw(user.cast::<UcxOperation>()) };
     // SAFETY: the request is complete and freed nowhere else; UCX allows that inside the callback.
     unsafe { operation.lib.ucp_request_free(request) };
@@ -117,8 +117,8 @@ pub(super) unsafe extern "C" fn on_closed(
     _status: ucs_status_t,
     user: *mut c_void,
 ) {
-    // SAFETY: `user` is the endpoint's context, alive until the worker is destroyed or this call was seen; callbacks as in
-    // `on_broken`, the request as in `on_part`.
+    // SAFETY: `user` is the endpoint's context, which lives until the worker is destroyed or has handled this call. For
+    // `callbacks` see `on_broken`, for the request see `on_part`.
     unsafe {
         let context = &*user.cast::<EndpointContext>();
         (*context.callbacks).closed.push(context.number);
@@ -128,9 +128,9 @@ pub(super) unsafe extern "C" fn on_closed(
 
 /// Called when an endpoint has broken.
 pub(super) unsafe extern "C" fn on_broken(arg: *mut c_void, _ep: ucp_ep_h, status: ucs_status_t) {
-    // SAFETY: `arg` is the endpoint's context, alive until the worker is destroyed; callbacks run inside
-    // progress or a posting call, under the worker's lock, whose holder keeps no reference into the
-    // callbacks across such calls.
+    // SAFETY: `arg` is the endpoint's context, which lives until the worker is destroyed. UCX calls this inside a call
+    // that drives progress or starts an operation, under the worker's lock, and the lock's holder keeps no reference
+    // into `callbacks` across such calls.
     unsafe {
         let context = &*arg.cast::<EndpointContext>();
         (*context.callbacks).broken.push((context.number, status));

@@ -1,4 +1,4 @@
-//! The progress thread: drives UCX while nothing else does, for reads that the processor has to help with.
+//! The progress thread: drives UCX while no caller does, for reads in which this server's processor has to take part.
 
 use super::core::Core;
 use super::transport::TransportState;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Progress calls per acquisition of the lock.
+/// Number of progress calls for each acquisition of the lock.
 const TURNS: u32 = 32;
-/// Sleep while another thread drives progress. That thread hands over by a wake-up; this limit covers the case that it
-/// fails to.
+/// Sleep while a caller drives progress. The caller wakes up this thread when it stops; this limit covers the case that
+/// the caller fails to do so.
 const KEEP_OUT: Duration = Duration::from_micros(500);
-/// Time after the last event before the thread sleeps. Sleeping and waking cost more than a caller's usual pause
-/// between two requests. It is short, because if both ends share a core the other one waits for it.
+/// Time after the last event before the thread sleeps. Sleeping and waking up cost more than a caller's usual pause
+/// between two requests. The time is short because, if both ends share a core, the other end waits for it.
 const LINGER: Duration = Duration::from_micros(20);
-/// Longest sleep on UCX's events, so that UCX can maintain its endpoints.
+/// Longest sleep while waiting for UCX's events, so that UCX can maintain its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
-/// Time for which a thread polls if there is no event but it may not sleep. UCX forbids sleeping while a message waits
-/// for space at the other end, and over shared memory that lasts for ever if the other end is dead.
+/// Time for which the thread polls if there is no event but it may not sleep. UCX forbids sleeping while a message
+/// waits for space at the peer, and over shared memory that lasts forever if the peer is dead.
 const STUCK: Duration = Duration::from_millis(1);
-/// First and longest sleep after that.
+/// Shortest and longest sleep after [`STUCK`].
 const NAPS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
 
 /// Runs until the transport is closed.

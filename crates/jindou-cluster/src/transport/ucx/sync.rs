@@ -1,5 +1,5 @@
-//! The synchronisation primitives used by [`super::parts`]. `tests/loom.rs` compiles that file with replacements of the
-//! same names, which try every interleaving.
+//! The synchronisation primitives used by [`super::parts`]. `tests/loom.rs` compiles that file with loom's
+//! replacements, which test every interleaving.
 
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 pub(super) use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! One end of the transport over UCX.
+//! One server's end of the UCX transport.
 
 use super::core::Core;
 use super::link::UcxLink;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
-/// Memory and its registration with UCX.
+/// Registered memory, with its UCX handle.
 type Registered = (MemoryHandle, Arc<dyn Memory>);
 
-/// The state that the progress thread shares with the transport.
+/// State that the progress thread shares with the transport.
 pub(super) struct TransportState {
     pub(super) core: Arc<Core>,
-    /// Links by the numbers of their endpoints.
+    /// Links, by the numbers of their endpoints.
     links: Mutex<FxHashMap<u32, Weak<UcxLink>>>,
 }
 
@@ -27,7 +27,7 @@ impl TransportState {
     }
 }
 
-/// A [`Transport`] over UCX; see [`super`]. Closed when dropped.
+/// A [`Transport`] over UCX; see [`super`]. Closed on drop.
 pub struct UcxTransport {
     shared: Arc<TransportState>,
     regions: Mutex<FxHashMap<u64, Registered>>,
@@ -36,8 +36,8 @@ pub struct UcxTransport {
 }
 
 impl UcxTransport {
-    /// Loads UCX and starts the progress thread. `devices` are UCX's `NET_DEVICES`, comma-separated, for example `lo` or
-    /// `mlx5_0:1`: the fastest carrier among them is used, RDMA first. An error says in one sentence what is missing.
+    /// Loads UCX and starts the progress thread. `devices` is UCX's `NET_DEVICES`, comma-separated, for example `lo` or
+    /// `mlx5_0:1`. The fastest of them is used, RDMA devices first. An error is a sentence that says what is missing.
     pub fn new(devices: &str) -> Result<Arc<Self>> {
         let shared = Arc::new(TransportState {
             core: Core::new(devices)?,
@@ -122,7 +122,7 @@ impl Transport for UcxTransport {
         let regions = std::mem::take(&mut *lock(&self.regions));
         let (handles, kept): (Vec<_>, Vec<_>) = regions.into_values().unzip();
         self.core().shut(handles);
-        // Only now may the memory be released: UCX no longer knows of it.
+        // The memory may be released only now that UCX no longer has it registered.
         drop(kept);
     }
 }

@@ -1,5 +1,5 @@
-//! The UCX worker: the only place from which UCX is called. All calls are made under the lock that
-//! [`super::core::Core`] keeps around it; UCX's callbacks run inside them.
+//! The UCX worker: all calls of UCX are made here, under the lock in [`super::core::Core`]. UCX's callbacks run inside
+//! these calls.
 
 use super::bindings::*;
 use super::library::{Started, check, started, text};
@@ -10,23 +10,23 @@ use std::os::fd::RawFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Most bytes that one operation reads; longer reads go in rounds.
+/// Largest number of bytes that one operation reads. Longer reads take several rounds.
 pub(super) const LANDING: usize = 256 << 10;
-/// Landing size of pooled operations, enough for most neighbour lists.
+/// Buffer size in bytes of pooled operations, enough for most neighbour lists.
 const SMALL_LANDING: usize = 16 << 10;
-/// Most pooled operations.
+/// Largest number of pooled operations.
 const SPARE: usize = 16;
 
 struct UcxEndpoint {
     handle: ucp_ep_h,
-    /// Unpacked access keys and their regions' base addresses, by slot.
+    /// Unpacked access keys, with the base addresses of their regions, by slot.
     keys: Vec<(ucp_rkey_h, u64)>,
-    /// Error context, whose address UCX holds until the worker is gone.
+    /// Argument of the callbacks. UCX keeps its address until the worker is destroyed.
     context: Fixed<EndpointContext>,
 }
 
-/// A value on the heap whose address foreign code holds. It is not a box: moving a box promises the compiler that
-/// earlier pointers to it are not used any more.
+/// A value on the heap whose address foreign code keeps. Not a `Box`, because moving a `Box` asserts that earlier
+/// pointers to its value are no longer used.
 struct Fixed<T>(NonNull<T>);
 
 impl<T> Fixed<T> {
@@ -41,58 +41,60 @@ impl<T> Fixed<T> {
 
 impl<T> Drop for Fixed<T> {
     fn drop(&mut self) {
-        // SAFETY: leaked in `new`, and taken back once.
+        // SAFETY: the pointer comes from `Box::leak` in `new`, and is converted back only here.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-/// One read to start: the peer's address and the number of bytes.
+/// One part of a read: offset from the region's start, and number of bytes.
 pub(super) struct RemoteRead {
     pub address: u64,
     pub len: usize,
 }
 
-/// UCX's handles.
+/// The handles of UCX: context, worker and endpoints.
 pub(super) struct Worker {
     lib: &'static LibUcp,
     context: ucp_context_h,
-    /// Null once destroyed.
+    /// Null once the worker was destroyed.
     handle: ucp_worker_h,
-    /// True once nothing may be started or driven any more.
+    /// True once no operation may be started and no progress driven.
     closed: bool,
     callbacks: NonNull<Callbacks>,
     endpoints: Vec<Option<UcxEndpoint>>,
-    /// Endpoints that are being closed, with operations in progress, which use their keys.
+    /// Endpoints that are being closed. Operations in progress may still use their keys.
     closing: Vec<UcxEndpoint>,
-    /// Contexts of closed endpoints.
+    /// Contexts of closed endpoints, kept until the worker is destroyed.
     contexts: Vec<Fixed<EndpointContext>>,
-    /// Pooled operations, each with [`SMALL_LANDING`].
+    /// Pooled operations, each with [`SMALL_LANDING`] bytes.
     spare: Vec<Arc<UcxOperation>>,
 }
 
-// SAFETY: UCX handles may be used from any thread, one at a time (UCS_THREAD_MODE_SERIALIZED); the mutex
-// around the worker sees to that. The worker owns `callbacks`.
+// SAFETY: UCX handles may be used from any thread, by one thread at a time (UCS_THREAD_MODE_SERIALIZED), which the
+// mutex around the worker ensures. The worker owns `callbacks`.
 unsafe impl Send for Worker {}
 
 impl Worker {
     pub(super) fn new(lib: &'static LibUcp, devices: &str) -> Result<Self> {
         let mut config = ptr::null_mut();
-        // SAFETY: out-pointers to locals; null prefix and file mean UCX's defaults and environment.
+        // SAFETY: the out-pointer is to a local variable; null for prefix and file selects UCX's defaults and
+        // environment.
         let status = unsafe { lib.ucp_config_read(ptr::null(), ptr::null(), &mut config) };
         check(lib, status, "reading the configuration")?;
         for (name, value) in [(c"TLS", "all"), (c"NET_DEVICES", devices)] {
             let value = CString::new(value)
                 .map_err(|_| TransportError::Refused("a device name has a zero byte".into()))?;
-            // SAFETY: a configuration just read, and C strings.
+            // SAFETY: `config` was just read, and both texts are C strings.
             let status = unsafe { lib.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
             check(lib, status, "setting transports and devices")?;
         }
-        // SAFETY: all-zero is valid for this struct of integers and pointers; `field_mask` says what counts.
+        // SAFETY: all zeros are valid for this struct of integers and pointers; UCX reads only the fields in
+        // `field_mask`.
         let mut params: ucp_params_t = unsafe { std::mem::zeroed() };
         params.field_mask = u64::from(UCP_PARAM_FIELD_FEATURES);
         params.features = u64::from(UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP);
         let mut context = ptr::null_mut();
-        // SAFETY: pointers to locals; the version is the bindings' own.
+        // SAFETY: all pointers are to local variables; the version is that of the bindings.
         let status = unsafe {
             let s =
                 lib.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &mut context);
@@ -105,7 +107,7 @@ impl Worker {
         params.field_mask = u64::from(UCP_WORKER_PARAM_FIELD_THREAD_MODE);
         params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
         let mut handle = ptr::null_mut();
-        // SAFETY: a context just made, pointers to locals.
+        // SAFETY: `context` was just created, and all pointers are to local variables.
         let status = unsafe { lib.ucp_worker_create(context, &params, &mut handle) };
         if status != UCS_OK {
             // SAFETY: nothing uses the context.
@@ -127,35 +129,36 @@ impl Worker {
     }
 
     fn callbacks(&mut self) -> &mut Callbacks {
-        // SAFETY: owned by the worker and touched under its lock only; no UCX call is made while the
-        // reference lives, as it borrows the worker.
+        // SAFETY: the worker owns `callbacks`, which are accessed under its lock only; no UCX call is made while the
+        // reference lives, as the reference borrows the worker.
         unsafe { self.callbacks.as_mut() }
     }
 
-    /// Endpoints that UCX found broken since the last call.
+    /// Endpoints that UCX reported as broken since the last call.
     pub(super) fn take_broken(&mut self) -> Vec<(u32, ucs_status_t)> {
         std::mem::take(&mut self.callbacks().broken)
     }
 
     pub(super) fn event_descriptor(&mut self) -> Result<RawFd> {
         let mut fd = -1;
-        // SAFETY: valid handle, pointer to a local.
+        // SAFETY: the handle is valid, and the pointer is to a local variable.
         let status = unsafe { self.lib.ucp_worker_get_efd(self.handle, &mut fd) };
         check(self.lib, status, "getting the event descriptor")?;
         Ok(fd)
     }
 
-    /// Makes the event descriptor signal the next event; false if there is work already.
+    /// Arms the event descriptor for the next event. Returns false if there is already work to do.
     pub(super) fn arm(&mut self) -> bool {
-        // SAFETY: valid handle or skipped.
+        // SAFETY: the handle is valid while `closed` is false; otherwise the call is skipped.
         !self.closed && unsafe { self.lib.ucp_worker_arm(self.handle) } == UCS_OK
     }
 
-    /// The address with which others make endpoints to this worker.
+    /// The address with which peers create endpoints to this worker.
     pub(super) fn address(&mut self) -> Result<Vec<u8>> {
         self.open()?;
         let (mut address, mut len) = (ptr::null_mut(), 0);
-        // SAFETY: valid handle, pointers to locals; the address is copied before it is released.
+        // SAFETY: the handle is valid, and the pointers are to local variables; the address is copied before it is
+        // released.
         unsafe {
             let status = self
                 .lib
@@ -175,8 +178,8 @@ impl Worker {
         }
     }
 
-    /// Registers memory for reading by others: returns the handle, and the key to send them. The caller keeps the memory
-    /// alive until [`Self::unregister`] or [`Self::destroy`].
+    /// Registers memory for reads by peers. Returns the handle, and the key to send to peers. The caller must keep the
+    /// memory alive until [`Self::unregister`] or [`Self::destroy`].
     pub(super) fn register(&mut self, bytes: &[u8]) -> Result<(MemoryHandle, Vec<u8>)> {
         self.open()?;
         if bytes.is_empty() {
@@ -191,7 +194,7 @@ impl Worker {
         );
         params.address = bytes.as_ptr().cast_mut().cast();
         params.length = bytes.len();
-        // Read-only, so that a mapped file can be registered.
+        // Without write access, so that a read-only mapping can be registered.
         params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
         let mut handle = ptr::null_mut();
         // SAFETY: the memory is alive now and kept so by the caller; UCX only reads it.
@@ -200,17 +203,18 @@ impl Worker {
         match self.pack(handle) {
             Ok(key) => Ok((MemoryHandle(handle), key)),
             Err(e) => {
-                // SAFETY: just made, used by nothing else.
+                // SAFETY: the handle was just created, and nothing else uses it.
                 unsafe { self.lib.ucp_mem_unmap(self.context, handle) };
                 Err(e)
             }
         }
     }
 
-    /// The key of a registration.
+    /// The key of a registration, for peers.
     fn pack(&mut self, handle: ucp_mem_h) -> Result<Vec<u8>> {
         let (mut key, mut len) = (ptr::null_mut(), 0);
-        // SAFETY: a live handle, pointers to locals; the key is copied before it is released.
+        // SAFETY: the handle is valid, and the pointers are to local variables; the key is copied before it is
+        // released.
         unsafe {
             let status = self
                 .lib
@@ -222,15 +226,15 @@ impl Worker {
         }
     }
 
-    /// Ends a registration.
     pub(super) fn unregister(&mut self, handle: &MemoryHandle) {
         if !self.closed && !handle.0.is_null() {
-            // SAFETY: made by `register` on this context and unmapped once: the caller owns and drops it.
+            // SAFETY: the handle was created by `register` on this context, and is unmapped only once, because the
+            // caller owns and drops it.
             unsafe { self.lib.ucp_mem_unmap(self.context, handle.0) };
         }
     }
 
-    /// Makes an endpoint to a peer's worker address; returns its number.
+    /// Creates an endpoint to a peer's worker address. Returns its number.
     pub(super) fn connect(&mut self, address: &[u8]) -> Result<u32> {
         self.open()?;
         let number = self.endpoints.len() as u32;
@@ -271,14 +275,14 @@ impl Worker {
         slot.and_then(Option::as_mut).ok_or(TransportError::Closed)
     }
 
-    /// Unpacks a key for reading over an endpoint; returns its slot.
+    /// Unpacks a key for reads over an endpoint. Returns the key's slot.
     pub(super) fn attach(&mut self, number: u32, key: &[u8], base: u64) -> Result<u32> {
         let lib = self.lib;
         let endpoint = self.endpoint(number)?;
         let mut handle = ptr::null_mut();
         if !key.is_empty() {
-            // SAFETY: a live endpoint, pointers to live memory. UCX trusts the key's content, see the
-            // trust boundary in the transport's documentation.
+            // SAFETY: the endpoint is open, and the pointers are valid. UCX trusts the key's content; see the trust
+            // boundary in the transport's documentation.
             let status = unsafe {
                 lib.ucp_ep_rkey_unpack(endpoint.handle, key.as_ptr().cast(), &mut handle)
             };
@@ -288,7 +292,7 @@ impl Worker {
         Ok(endpoint.keys.len() as u32 - 1)
     }
 
-    /// An operation with room for `bytes`, pooled if small.
+    /// An operation for `bytes` of data; from the pool if small.
     pub(super) fn operation(&mut self, bytes: usize) -> Arc<UcxOperation> {
         if bytes <= SMALL_LANDING {
             self.spare
@@ -299,7 +303,7 @@ impl Worker {
         }
     }
 
-    /// Takes an operation back into the pool if nothing else holds it.
+    /// Returns an operation to the pool, if nothing else holds a reference to it.
     pub(super) fn recycle(&mut self, operation: Arc<UcxOperation>) {
         if self.spare.len() < SPARE
             && operation.capacity() == SMALL_LANDING
@@ -310,7 +314,7 @@ impl Worker {
         }
     }
 
-    /// Starts reading `parts` of the region in a slot (offsets from its start) into the operation's landing.
+    /// Starts to read `parts` of the region in `slot` (offsets from the region's start) into the operation's memory.
     pub(super) fn read(
         &mut self,
         number: u32,
@@ -337,8 +341,8 @@ impl Worker {
                     "more than one round of bytes".into(),
                 ));
             }
-            // SAFETY: the landing has room after `at` (just checked) and lives until the callback, which
-            // holds the count added below; the key belongs to this endpoint.
+            // SAFETY: the landing buffer has `part.len` bytes after `at` (just checked), and lives until the callback,
+            // which owns the reference that is leaked below; the key belongs to this endpoint.
             let pointer = unsafe {
                 lib.ucp_get_nbx(
                     endpoint.handle,
@@ -366,9 +370,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Drives progress once; true if anything happened.
+    /// Drives progress once; returns true if anything happened.
     pub(super) fn progress(&mut self) -> bool {
-        // SAFETY: valid handle or skipped; callbacks touch `callbacks` only, into which no reference is held.
+        // SAFETY: the handle is valid while `closed` is false, otherwise the call is skipped; callbacks write to
+        // `callbacks` only, into which no reference is held.
         let some = !self.closed && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0;
         if some {
             self.release_closed();
@@ -381,8 +386,8 @@ impl Worker {
         text(self.lib, status)
     }
 
-    /// Force-closes an endpoint: operations in progress on it end with an error. (If UCX cannot close it, the endpoint
-    /// is no longer used and is destroyed with the worker; operations in progress own their memory.)
+    /// Force-closes an endpoint: operations in progress on it end with an error. If UCX cannot close the endpoint, it
+    /// is no longer used, and destroyed with the worker; operations in progress own their memory.
     pub(super) fn disconnect(&mut self, number: u32) {
         let slot = self.endpoints.get_mut(number as usize);
         let Some(endpoint) = slot.and_then(Option::take) else {
@@ -395,8 +400,8 @@ impl Worker {
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         params.cb.send = Some(on_closed);
         params.user_data = endpoint.context.as_ptr().cast();
-        // SAFETY: the endpoint was taken out of the table, so it is closed once and used no more; its context lives until
-        // the callback.
+        // SAFETY: the endpoint was removed from the table, so it is closed only once and no longer used; its context
+        // lives until the callback.
         let closing = unsafe { self.lib.ucp_ep_close_nbx(endpoint.handle, &params) };
         match started(closing) {
             Started::Done => self.release(endpoint),
@@ -404,10 +409,10 @@ impl Worker {
         }
     }
 
-    /// Destroys the keys of a closed endpoint.
+    /// Destroys the keys of a closed endpoint, and keeps its context.
     fn release(&mut self, endpoint: UcxEndpoint) {
         for (key, _) in endpoint.keys.iter().filter(|k| !k.0.is_null()) {
-            // SAFETY: made for this endpoint, on which no operation is in progress any more.
+            // SAFETY: the key was unpacked for this endpoint, on which no operation is in progress any more.
             unsafe { self.lib.ucp_rkey_destroy(*key) };
         }
         self.contexts.push(endpoint.context);
@@ -436,19 +441,19 @@ impl Worker {
         }
     }
 
-    /// Ends registrations, worker and context; every later call finds the worker closed.
+    /// Ends registrations, worker and context. Later calls find the worker closed.
     pub(super) fn destroy(&mut self, registrations: &[MemoryHandle]) {
         if self.closed {
             return;
         }
         for r in registrations.iter().filter(|r| !r.0.is_null()) {
-            // SAFETY: made by `register` on this context, and used by nothing any more.
+            // SAFETY: the handle was created by `register` on this context, and nothing uses it any more.
             unsafe { self.lib.ucp_mem_unmap(self.context, r.0) };
         }
         self.end();
     }
 
-    /// Ends keys, worker and context.
+    /// Destroys keys, worker and context.
     fn end(&mut self) {
         self.closed = true;
         let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
@@ -456,12 +461,12 @@ impl Worker {
             return;
         }
         self.disconnect_all();
-        // Keys end before the worker, the endpoints' contexts after it.
+        // Keys are destroyed before the worker, the endpoints' contexts after it.
         for endpoint in std::mem::take(&mut self.closing) {
             self.release(endpoint);
         }
-        // SAFETY: handles made by us and used by nothing any more (`closed` keeps all who come later out); the worker
-        // before the context.
+        // SAFETY: this worker created both handles, and nothing uses them any more, since later calls see `closed`. The
+        // worker is destroyed before its context.
         unsafe {
             self.lib.ucp_worker_destroy(handle);
             self.lib.ucp_cleanup(self.context);
@@ -469,17 +474,17 @@ impl Worker {
     }
 }
 
-/// A registration.
+/// Handle of a registration.
 pub(super) struct MemoryHandle(ucp_mem_h);
 // SAFETY: used under the worker's lock only.
 unsafe impl Send for MemoryHandle {}
-// SAFETY: as above.
+// SAFETY: used under the worker's lock only.
 unsafe impl Sync for MemoryHandle {}
 
 impl Drop for Worker {
     fn drop(&mut self) {
         self.end();
-        // SAFETY: the worker that called back into it is destroyed; allocated by `Box` in `new`.
+        // SAFETY: `callbacks` was allocated by `Box` in `new`, and the UCX worker that wrote to it is destroyed.
         drop(unsafe { Box::from_raw(self.callbacks.as_ptr()) });
     }
 }

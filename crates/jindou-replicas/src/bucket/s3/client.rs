@@ -1,7 +1,7 @@
-//! The HTTP client: connections that are kept alive, and time limits.
+//! The HTTP client for S3: keep-alive connections, and time limits.
 //!
-//! `Bucket` reports an unknown outcome after `Limits::request`. The limits here end the request itself, so that its
-//! permit is released. They are about twice as long, so that a request that is only late still completes.
+//! `Bucket` reports an unknown outcome after `Limits::request`. The time limits here end the request itself, so that
+//! its permit is released. They are about twice as long, so that a slow request still completes.
 
 use super::Fault;
 use crate::bucket::{Failure, Limits};
@@ -35,30 +35,30 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Time limit for connecting, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Delay before the next of a host's addresses is tried in parallel.
+/// Delay after which the next of a host's addresses is tried in parallel.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-/// Idle time after which a connection is not used again, since servers and routers drop idle connections silently.
+/// Idle time after which a connection is no longer used, since servers and routers drop idle connections silently.
 const IDLE: Duration = Duration::from_secs(15);
-/// Largest number of idle connections.
+/// Largest number of idle connections that are kept.
 const KEPT: usize = 40;
-/// Largest response that is not an object, in bytes.
+/// Largest response other than an object's content, in bytes.
 const ANSWER: u64 = 16 << 20;
 
-/// Makes clients with these limits.
+/// Creates HTTP clients with these limits.
 #[derive(Debug)]
 pub(super) struct Connector {
     limits: Limits,
     metadata: Metadata,
-    /// File of trusted certificates, in place of the machine's.
+    /// File of trusted root certificates; `None` means the system's.
     roots: Option<String>,
 }
 
 /// The metadata service that provides credentials on cloud machines.
 #[derive(Clone, Debug)]
 pub(super) struct Metadata {
-    /// Its address, if it is not the default.
+    /// Address of the service; `None` means the default.
     pub place: Option<String>,
-    /// True if it is asked by an older protocol after a 403.
+    /// True if the older protocol is tried after a 403 response.
     pub fallback: bool,
 }
 
@@ -95,7 +95,7 @@ struct Client {
     /// True if requests may be sent unencrypted.
     plain: bool,
     tls: OnceLock<Result<TlsConnector, String>>,
-    /// Idle connections, with their place and the time of last use.
+    /// Idle connections, each with its destination and the time of its last use.
     kept: Mutex<Vec<(Place, Sender, Instant)>>,
 }
 
@@ -158,7 +158,7 @@ impl Place {
         })
     }
 
-    /// The error for a place that does not respond.
+    /// The error for a destination that does not respond.
     fn unreachable(&self, why: &str) -> HttpError {
         match self.metadata {
             true => refused(format!(
@@ -237,7 +237,7 @@ impl Client {
         {
             headers.insert(HOST, host);
         }
-        // Servers expect a path here, not an absolute URL.
+        // HTTP/1.1 servers expect only the path in the request line.
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = path
             .parse()
@@ -252,7 +252,7 @@ impl Client {
                     self.keep(place, sender);
                     return Ok(answer);
                 }
-                // Nothing of the request was sent.
+                // The connection failed before any byte of the request was sent, so it can be sent over another one.
                 Err(mut e) => match e.take_message() {
                     Some(message) if !fresh => request = message,
                     _ => return Err(broken(place, e.error())),
@@ -261,7 +261,7 @@ impl Client {
         }
     }
 
-    /// An idle connection that is ready for a request.
+    /// Takes an idle connection that is ready for a request.
     fn take(&self, place: &Place) -> Option<Sender> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(_, sender, used)| !sender.is_closed() && used.elapsed() < IDLE);
@@ -281,7 +281,7 @@ impl Client {
         let end = end.min(Instant::now() + CONNECT);
         let late = |_| place.unreachable("no connection in time");
         let stream = timeout_at(end, dial(place)).await.map_err(late)??;
-        // Requests are small, and each waits for its response.
+        // Send small requests without delay, since each waits for its response.
         let _ = stream.set_nodelay(true);
         if !place.secure {
             return timeout_at(end, begin(place, stream)).await.map_err(late)?;
@@ -332,7 +332,7 @@ async fn begin(
     let (sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|e| broken(place, &e))?;
-    // Ends when its sender is dropped or the server closes it.
+    // The task ends when the sender is dropped or the server closes the connection.
     tokio::spawn(connection);
     Ok(sender)
 }

@@ -1,10 +1,10 @@
-//! S3: requests and signatures of `object_store`, over this crate's HTTP client.
+//! S3: requests and signatures of `object_store`, sent over this crate's HTTP client.
 //!
 //! The client does not retry requests: the machine retries puts under the same name and must know which of its attempts
-//! created the object. (If a client retried a put by itself after a lost response, it would find its own object and
-//! report that the name exists. The machine would then read the object back, which is slower, but not wrong.) One
+//! created the object. (A client that repeated a put after a lost response would find its own object and report that
+//! the name exists. The machine would then read the object back, which is slower, but not wrong.) There is one
 //! exception: if a kept-alive connection turns out to be closed before any byte of a request was sent, the request is
-//! sent over another one.
+//! sent over another connection.
 
 mod client;
 
@@ -16,10 +16,11 @@ use object_store::client::ClientConfigKey;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Variables that `object_store` does not read, or reads under other names. The first that is set counts.
+/// Environment variables for the endpoint that `object_store` does not read, or reads under other names. The first that
+/// is set is used.
 const ENDPOINT: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
 
-/// Opens the bucket with this name, with the settings in these variables.
+/// Opens the S3 bucket with this name, with settings from these environment variables.
 pub(super) fn open(
     bucket: &str,
     prefix: &str,
@@ -93,7 +94,7 @@ fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-/// An error of the HTTP client, as a sentence; one of the causes of `object_store`'s error.
+/// A failure of the HTTP client, which `object_store` wraps in an error of its own.
 #[derive(Debug)]
 pub(super) struct Fault(Failure);
 
@@ -108,7 +109,7 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The failure that an error of `object_store` stands for, if it came from S3.
+/// The failure that an error of `object_store` stands for; `None` if the error does not come from S3.
 pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(e) = cause {
@@ -117,7 +118,7 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
         }
         cause = e.source();
     }
-    // The type that contains status and response is private to `object_store`.
+    // The error type with status and response is private to `object_store`, so both are parsed from the text.
     let text = error.to_string();
     let status = (text.split_once("non-2xx status code: "))
         .and_then(|(_, rest)| rest.get(..3)?.parse::<u16>().ok());
@@ -156,7 +157,7 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
     })
 }
 
-/// Text of the first element with this name.
+/// Text of the first XML element with this name.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (content, _) = rest.split_once("</")?;

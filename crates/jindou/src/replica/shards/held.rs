@@ -1,11 +1,11 @@
-//! The choice of the shards that a server has.
+//! Choice of the shards that a server holds.
 
 use crate::replica::notes::Notes;
 use jindou_model::{Error, Result};
 use jindou_store::shard::{Cluster, shard_folder};
 use std::path::Path;
 
-/// The number of shards of the store in a folder; `None` for one that is not sharded.
+/// Number of shards of the store in a folder; `None` for a store that is not sharded.
 ///
 /// # Errors
 /// [`Error::Damaged`], [`Error::Version`] and [`Error::Io`] for `cluster.jd`.
@@ -13,27 +13,27 @@ pub fn shards_in(dir: &Path) -> Result<Option<u32>> {
     Ok(Cluster::read(dir)?.map(|cluster| cluster.shards))
 }
 
-/// The shards of a sharded store that a server has.
+/// The shards of a sharded store that a server holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HeldShards {
-    /// All that are in its folder.
+    /// All shards that are in its folder.
     #[default]
     InFolder,
-    /// The listed ones.
+    /// The shards with these numbers.
     Listed(Vec<u32>),
-    /// The share of one of several servers, if the shards are distributed evenly.
+    /// One server's share, if the shards are distributed evenly over several servers.
     Part {
-        /// The server's number, from 0.
+        /// Number of this server, from 0.
         number: u32,
         /// Number of servers.
         of: u32,
-        /// Number of servers that have each shard.
+        /// Number of servers that hold each shard.
         replicas: u32,
     },
 }
 
 impl HeldShards {
-    /// One of the shards, if that is known without the store.
+    /// One of the held shards, if that is known without reading the store.
     pub(super) fn first(&self) -> Option<u32> {
         match self {
             Self::InFolder => None,
@@ -42,8 +42,8 @@ impl HeldShards {
         }
     }
 
-    /// The shards' numbers in a folder with the store or a part of it, ascending. Without the operator's choice they are those
-    /// in the folder, and those that were there before.
+    /// Resolves the choice to shard numbers, ascending, for a folder that contains the store or a part of it.
+    /// [`Self::InFolder`] means the shards in the folder, and those that it had before.
     ///
     /// # Errors
     /// Those of [`Self::among`].
@@ -59,10 +59,10 @@ impl HeldShards {
         }
     }
 
-    /// The shards' numbers among all shards of a store, ascending.
+    /// Resolves the choice to shard numbers, ascending, among `shards` shards of a store.
     ///
     /// # Errors
-    /// [`Error::Usage`] for shards that the store does not have, twice, or none.
+    /// [`Error::Usage`] if a number is too high or repeated, or no shard is chosen.
     pub fn among(&self, shards: u32) -> Result<Vec<u32>> {
         let all = 0..shards;
         let held: Vec<u32> = match self {
@@ -97,7 +97,7 @@ impl HeldShards {
     }
 }
 
-/// Checks the shards that an operator names; returns them ascending.
+/// Checks shard numbers that an operator listed; returns them ascending.
 fn check_shards(count: u32, shards: &[u32]) -> Result<Vec<u32>> {
     let mut all = shards.to_vec();
     all.sort_unstable();

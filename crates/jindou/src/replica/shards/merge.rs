@@ -1,4 +1,4 @@
-//! This server's part of merges by all servers, and their commits.
+//! This server's part in merges by all servers, and committing them.
 
 use super::{LogFolder, ShardFolder};
 use crate::replica::notes::write_durably;
@@ -13,14 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Interval at which a merge looks for what other servers have.
+/// Interval at which a merge polls for the results of other servers.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time for which the writer waits for slow holders once each shard of a new base has one.
+/// Once each shard of a new base is complete at some server, the time for which the writer waits for the remaining
+/// holders.
 const SLOW_HOLDERS: Duration = Duration::from_secs(60);
-/// Longest wait of the log for this server's files of a merge that is committed.
+/// Longest time for which applying the log waits for this server's files of a committed merge.
 const OWN_FILES: Duration = Duration::from_secs(3600);
 
-/// The results of a merge as bytes, for other servers: the hash, then the statistics.
+/// Encodes the result of a shard's merge for other servers: the hash, then the statistics.
 pub(super) fn result_to_bytes(result: &ShardResult) -> Vec<u8> {
     let mut out = result.hash.to_le_bytes().to_vec();
     out.extend_from_slice(&result.statistics);
@@ -42,7 +43,7 @@ impl ShardFolder {
         Ok(self.notes.merge_path(place, number))
     }
 
-    /// Writes this server's part of the base of a snapshot, and completes it once the results of all shards are known.
+    /// Writes this server's part of the new base, and completes the base once the results of all shards are known.
     pub(super) fn write_base(&self, contained: &LogBase, snapshot: &Snapshot) -> Result<()> {
         let number = snapshot.number();
         let Some(open) = snapshot.open_merge() else {
@@ -77,7 +78,7 @@ impl ShardFolder {
         Ok(())
     }
 
-    /// The bases that a snapshot reads, by shard.
+    /// The bases that a snapshot reads, indexed by shard; `None` for shards that this server does not hold.
     fn bases_under(
         &self,
         snapshot: &Snapshot,
@@ -91,8 +92,8 @@ impl ShardFolder {
         })
     }
 
-    /// The results of all shards, from this server, the others, or the log; `None` if a connected server does not have one
-    /// yet, or any more.
+    /// Merge results of all shards, collected from this server, the other servers, or the log; `None` if no connected
+    /// server has some shard's result, yet or any more.
     fn results(
         &self,
         number: u64,
@@ -115,7 +116,7 @@ impl ShardFolder {
         })
     }
 
-    /// As [`Self::results`]; waits for them.
+    /// Like [`Self::results`], but waits until all results are available.
     fn all_results(
         &self,
         number: u64,
@@ -131,14 +132,14 @@ impl ShardFolder {
         }
     }
 
-    /// The results of a merge that is committed already.
+    /// Results of the merge that made base `number`, if that merge is already committed.
     pub(super) fn committed(&self, number: u64) -> Option<MergeCommitted> {
         let state = self.state();
         state.committed.clone().filter(|c| c.merged == number)
     }
 
-    /// The snapshot with a committed merge, over the new base, and its record. With `waits`, waits for this server's
-    /// files of it.
+    /// Commits a merge. Returns the snapshot over the new base, and the log record. If `waits` is set, first waits
+    /// until this server's files of the new base are complete.
     pub(super) fn commit(
         &self,
         head: &Snapshot,
@@ -173,8 +174,8 @@ impl ShardFolder {
         }
     }
 
-    /// Checks that this server's shards of a base are those that the log committed. If one is not, it is received again at the
-    /// next start.
+    /// Checks that this server's shards of a base have the results that the log committed. A shard that differs loses
+    /// its manifest, so that it is received again at the next start.
     ///
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Io`].
@@ -184,7 +185,7 @@ impl ShardFolder {
                 continue;
             }
             let folder = self.dir.join(shard_folder(shard));
-            // Without its manifest a shard is not there.
+            // A shard without its manifest counts as missing.
             for name in [MANIFEST, NEXT_MANIFEST] {
                 match std::fs::remove_file(folder.join(name)) {
                     Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -202,8 +203,8 @@ impl ShardFolder {
         Ok(())
     }
 
-    /// The result of the open merge, once each shard of its base is complete at a server, and at all servers
-    /// that are connected, or some time has passed since `seen`.
+    /// The results of the open merge, once it can be committed: each shard of the new base is complete at a server, and
+    /// either all connected servers are done or [`SLOW_HOLDERS`] has passed since `seen`.
     pub(super) fn result_of_merge(
         &self,
         number: u64,
@@ -243,7 +244,7 @@ impl ShardFolder {
         write_durably(&self.results_path(number)?, &out)
     }
 
-    /// The results of this server's shards of a base; none if the file is missing or has others.
+    /// Merge results of this server's shards of a base; empty if the file is missing or belongs to another base.
     pub(super) fn read_results(&self, number: u64) -> Result<Vec<(u32, ShardResult)>> {
         let path = self.results_path(number)?;
         let bytes = match private::read(&path) {
@@ -268,7 +269,7 @@ impl ShardFolder {
     }
 }
 
-/// The file layers of the shards in a folder.
+/// Opened files of the shards in a folder, and of the root.
 struct Opened {
     root: Directory,
     shards: Vec<Option<Directory>>,

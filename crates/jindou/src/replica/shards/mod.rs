@@ -1,13 +1,14 @@
-//! The local folder of a sharded store that follows a shared log: some of its shards. The others are on other servers of
-//! the log, which merge at the same snapshot.
+//! The local directory of a server that holds some shards of a store that follows a shared log. The other shards are on
+//! other servers, which merge at the same snapshot.
 //!
 //! ```text
-//! merge started (record)    ─► each server writes the segments of its shards, and announces their results
-//!                           ─► with the results of all shards it completes the new base, and serves it, too
-//! merge committed (record)  ─► proposed by the writer once the base is complete everywhere: snapshots are from now on over it
+//! merge started (record)    ─► each server writes the segments of its shards, and announces the results
+//!                           ─► with the results of all shards it completes the new base, and serves it too
+//! merge committed (record)  ─► proposed by the writer once the base is complete everywhere; later snapshots use it
 //! ```
 //!
-//! Results are in the committed record, too: a server that comes back later completes its base with them.
+//! The committed record contains the results of all shards, so that a server that was away can complete its base with
+//! them.
 
 mod held;
 mod merge;
@@ -48,23 +49,23 @@ use std::time::{Duration, Instant};
 pub(super) struct ShardFolder {
     dir: PathBuf,
     notes: Notes,
-    /// The operator's choice of shards.
+    /// The operator's choice of the shards to hold.
     shards: HeldShards,
-    /// True if other servers can reach this one.
+    /// True if this server has an address at which others can reach it.
     has_address: bool,
     indexes: Indexes,
     verify: Verify,
     merge: MergeOptions,
-    /// Longest time for which a base is kept that a merge replaced.
+    /// Longest time for which a base is kept after a merge replaced it.
     base_patience: Duration,
     members: Members,
     parts: Parts,
     hub: Hub,
-    /// The hub's way to other servers, which it holds weakly.
+    /// Connections to the other servers' shards. Stored here because the hub has only a weak reference.
     _far: Arc<dyn Far>,
     /// Receives messages for the operator.
     told: Told,
-    /// Ends waits when the server stops.
+    /// Cancels waits when the server stops.
     stop: CancelToken,
     _lock: StoreLock,
     state: Mutex<State>,
@@ -74,32 +75,33 @@ pub(super) struct ShardFolder {
 
 #[derive(Default)]
 struct State {
-    /// Shards that this server serves, ascending.
+    /// Numbers of the shards that this server serves, ascending.
     held: Vec<u32>,
-    /// Bytes of the files that were verified when they were opened.
+    /// Total bytes of the files that were verified when the store was opened.
     verified: u64,
-    /// The newest complete base here, and the last group that it contains.
+    /// The newest base that is complete on this server, and the last group that the base contains.
     newest: Option<(Arc<Base>, u64)>,
     /// Id epoch of the log.
     log: Option<u64>,
-    /// The last group of a base that was committed since that was last asked for.
+    /// Last group of a base that was committed since [`LogFolder::committed_merge`] was last called.
     committed_group: Option<u64>,
-    /// The merge that is complete here and not published yet, and the way from this server's base to the others.
+    /// The merge that is complete on this server but not committed, with the connections from its base to the other
+    /// shards.
     done: Option<(Arc<Merging>, Arc<dyn OtherShards>)>,
-    /// Number of the base that queries read which begin now.
+    /// Number of the base that new queries read.
     current: u64,
-    /// The bases before that one.
+    /// Bases that merges replaced and that are still served.
     old: OldBases,
-    /// Results of all shards of the merge that is committed, from the log.
+    /// Results of all shards of the last committed merge, from the log.
     committed: Option<MergeCommitted>,
-    /// Report of the last merge here.
+    /// Report of the last merge on this server.
     report: MergeReport,
-    /// Reason why the last merge failed here.
+    /// Reason why the last merge failed on this server.
     failed: Option<String>,
 }
 
 impl ShardFolder {
-    /// Takes the folder, for these of its shards.
+    /// Locks the directory and chooses the shards in it that this server holds.
     ///
     /// # Errors
     /// [`Error::InUse`]; those of [`HeldShards::resolve`]; [`Error::Io`].
@@ -144,7 +146,7 @@ impl ShardFolder {
         })
     }
 
-    /// Checks that a shard's folder is not of another load.
+    /// Rejects the folder of a shard that belongs to another load.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -162,7 +164,7 @@ impl ShardFolder {
         }
     }
 
-    /// Compares the files of the shards with their hashes, unless they are trusted. Returns their bytes.
+    /// Verifies the files of the shards against their hashes, if `verify` asks for that. Returns their total bytes.
     ///
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Io`].
@@ -183,18 +185,18 @@ impl ShardFolder {
         held.iter().map(one).sum()
     }
 
-    /// True if the store follows a log, from which its base can be received.
+    /// True if the store follows a log, so that damaged shards can be received from there again.
     fn has_note(&self, cluster: &Cluster) -> Result<bool> {
         let place = BaseLocation::find(&self.dir)?.number();
         Ok(self.notes.read(place, cluster.merged)?.is_some())
     }
 
-    /// Last group in the newest base.
+    /// Number of the last group in the newest base.
     fn group_of_newest(&self) -> Option<u64> {
         self.state().newest.as_ref().map(|(_, group)| *group)
     }
 
-    /// Opens and serves the base that `cluster.jd` describes, and reads its note.
+    /// Opens and serves the base that `cluster.jd` describes. Returns also the base's note.
     fn open_base(
         &self,
         cluster: &Cluster,
@@ -227,7 +229,7 @@ impl ShardFolder {
         sync::lock(&self.state)
     }
 
-    /// The way from this server's shard to the others of a base.
+    /// The connections from this server's shards to the other shards of a base.
     fn others(&self, base: &Arc<Base>) -> Result<Arc<dyn OtherShards>> {
         let client = self.members.client(base.number());
         let session = ShardSession::new(Arc::clone(base), client);
@@ -235,7 +237,7 @@ impl ShardFolder {
         Ok(Arc::new(session))
     }
 
-    /// Serves a complete base to this server's queries and to other servers, and makes it the newest.
+    /// Serves a complete base to this server's queries and to other servers, and sets it as the newest base.
     fn serve(&self, bases: ShardBases, number: u64, group: u64) -> Arc<Base> {
         let own = bases.iter().flatten().next().cloned();
         let own = own.invariant("a server of shards has at least one");
@@ -245,7 +247,7 @@ impl ShardFolder {
     }
 }
 
-/// The files of a shard in a store directory.
+/// Opens the files of a shard in a store directory.
 ///
 /// # Errors
 /// Those of [`manifest_of`]; [`Error::Io`].
@@ -255,16 +257,16 @@ pub(super) fn files_of_shard(
     shard: u32,
 ) -> Result<Arc<dyn BaseFiles>> {
     let mut names = manifest_of(dir, cluster, shard)?.names();
-    // A crash may have left the manifest under its other name.
+    // After a crash, the manifest may still have the name it was written under (`NEXT_MANIFEST`).
     names.insert(MANIFEST.to_owned());
     let folder = dir.join(shard_folder(shard));
     Ok(Arc::new(OpenFiles::open(&folder, names, 0)?))
 }
 
-/// Checks that a server with these of `count` shards can reach the others.
+/// Checks that a server that holds the shards `held` of `count` can be reached by the others.
 ///
 /// # Errors
-/// [`Error::Usage`].
+/// [`Error::Usage`] if the server lacks shards and has no address.
 pub(super) fn check_address(count: u32, held: &[u32], has_address: bool) -> Result<()> {
     match has_address || held.len() == count as usize {
         true => Ok(()),
@@ -290,8 +292,8 @@ impl LogFolder for ShardFolder {
         for &shard in &held {
             self.refuse_foreign(&cluster, shard)?;
         }
-        // A shard that is new here, damaged, or not merged with the others is received with all of them, so that all are of
-        // the same base.
+        // If a held shard is missing, damaged, or not of the same merge as the others, all held shards are received
+        // again, so that all are of the same base.
         let has = |shard: &u32| manifest_of(&self.dir, &cluster, *shard).is_ok();
         if !held.iter().all(has) {
             return Ok(Local::Empty);
@@ -320,7 +322,7 @@ impl LogFolder for ShardFolder {
     }
 
     fn empty(&self, _: Option<u64>) -> Result<Snapshot> {
-        // Nothing reads it: the server is not ready before it has received its shards.
+        // No query reads this snapshot: the server is not ready before it has received its shards.
         Ok(Snapshot::of_base(Base::empty(random(), false)?))
     }
 
@@ -446,7 +448,7 @@ impl LogFolder for ShardFolder {
             return;
         }
         let newest = state.newest.as_ref().filter(|(b, _)| b.number() == base);
-        // Also after a restart: the server may have ended before it uploaded its shards.
+        // Set also after a restart: the server may have stopped before it uploaded its shards.
         state.committed_group = newest.map(|(_, group)| *group);
         let is_over = |merging: &Merging| merging.base().number() == base;
         if state

@@ -1,19 +1,20 @@
-//! How long a server keeps the bases that merges replaced.
+//! When a server releases the bases that merges replaced.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time for which no server may have said that it reads a base or an older one, before the base is released. A server that
-/// is not connected for a moment does not say so.
+/// A base is released only if no server has reported reading it, or an older base, for this time. A server that is
+/// briefly disconnected does not report.
 const UNUSED: Duration = Duration::from_secs(10);
 
-/// Bases that were replaced: since when, and since when no server reads them or older ones.
+/// Replaced bases by number: the time of the replacement, and the time since which no server has reported reading this
+/// base or an older one.
 #[derive(Default)]
 pub(super) struct OldBases(BTreeMap<u64, (Instant, Option<Instant>)>);
 
 impl OldBases {
-    /// The bases to release now, of those that are served and were replaced. `oldest_in_use` is the oldest base that a
-    /// connected server reads.
+    /// The bases to release now. `old` are the replaced bases that are still served; `oldest_in_use` is the oldest base
+    /// that a connected server reads.
     pub(super) fn due(
         &mut self,
         (old, oldest_in_use): (impl Iterator<Item = u64>, u64),
@@ -50,13 +51,13 @@ mod tests {
         };
         assert!(due(0, &[3], 3).is_empty());
         assert!(due(50, &[3], 3).is_empty());
-        // Another server does not say for a moment that it reads it.
+        // The other server does not report for a moment that it reads base 3.
         assert!(due(60, &[3], 7).is_empty());
         assert!(due(65, &[3], 3).is_empty());
         assert!(due(72, &[3], 7).is_empty());
         assert!(due(81, &[3, 7], 8).is_empty());
         assert_eq!(due(82, &[3, 7], 8), [3]);
-        // It is read, and too old.
+        // Base 7 is still read, but replaced for longer than the patience.
         assert!(due(83, &[7], 7).is_empty());
         assert!(due(180, &[7], 7).is_empty());
         assert_eq!(due(181, &[7], 7), [7]);

@@ -1,4 +1,4 @@
-//! Shards that are received from the log's base.
+//! Receives this server's shards from a base of the log.
 
 use super::{ShardFolder, check_address};
 use crate::replica::folder::Coming;
@@ -11,10 +11,10 @@ use jindou_store::directory::BaseLocation;
 use jindou_store::shard::{CLUSTER, Cluster, open_shards_with, shard_folder};
 use std::sync::Arc;
 
-/// Folder of shards that are being received.
+/// Subfolder for shards that are being received.
 pub(super) const INCOMING: &str = "incoming";
 
-/// Shards that are being received into the folder.
+/// Shards that are being received into the store directory.
 pub(super) struct ReceivedShards {
     pub into: Arc<ShardFolder>,
     pub log: u64,
@@ -22,13 +22,13 @@ pub(super) struct ReceivedShards {
 }
 
 impl ReceivedShards {
-    /// The division into shards, which comes first.
+    /// The division of the store into shards, from the file that is received first.
     fn cluster(&self) -> Option<Cluster> {
         let read = Cluster::read(&self.into.dir.join(INCOMING));
         read.ok().flatten()
     }
 
-    /// The shards to receive; without the operator's choice, the same as before.
+    /// The shards to receive. Without a choice of the operator, those that the folder had before.
     fn wanted(&self, cluster: &Cluster) -> Result<Vec<u32>> {
         let wanted = self.into.shards.resolve(&self.into.dir, cluster)?;
         match wanted.is_empty() {
@@ -49,9 +49,10 @@ impl ReceivedShards {
         })?;
         let held = self.wanted(&cluster)?;
         check_address(cluster.shards, &held, self.into.has_address)?;
-        // It is read once before anything relies on it.
+        // Open the received shards once, to find damage before they replace the old ones.
         open_shards_with(&incoming, &cluster, &held, &self.into.indexes)?;
-        // Without this file the folder has no store, and shards are received again.
+        // Remove this file first: if the move is interrupted, the folder has no store, and the shards are received
+        // again.
         let old = std::fs::remove_file(dir.join(CLUSTER));
         let place = BaseLocation::find(dir)?.number();
         let notes = &self.into.notes;
