@@ -44,6 +44,12 @@ pub trait Application: Send + Sync + 'static {
         cancel: &CancelToken,
     ) -> Evaluated<Self::Snapshot>;
 
+    /// Prepares the evaluation of several updates that follow one another, of which the first is on `head`: for requests
+    /// to other processes that can be made together.
+    fn prefetch(&self, head: &Self::Snapshot, bodies: &[Blob]) {
+        let _ = (head, bodies);
+    }
+
     /// Applies another server's group to a snapshot.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use crate::machine::{Blob, RequestKey};
 use jindou_model::invariant::guarded;
 use jindou_model::{CancelToken, sync};
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
@@ -157,10 +158,18 @@ fn work<A: Application>(
     jobs: &Receiver<Job>,
     done: &UnboundedSender<Done<A::Snapshot>>,
 ) {
-    while let Ok(job) = jobs.recv() {
+    let mut waiting = VecDeque::new();
+    while let Some(job) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
         let Some(on) = shared.head_for(&job) else {
             continue;
         };
+        if waiting.is_empty() {
+            waiting.extend(jobs.try_iter());
+            if !waiting.is_empty() {
+                let bodies = iter::once(&job).chain(&waiting);
+                store.prefetch(&on, &bodies.map(|job| job.body.clone()).collect::<Vec<_>>());
+            }
+        }
         let evaluate = || Ok(store.evaluate(&on, job.key, &job.body, &job.cancel));
         let evaluated =
             guarded(evaluate).unwrap_or_else(|error| Evaluated::Refused(store.failed(&error)));

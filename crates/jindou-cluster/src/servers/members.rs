@@ -6,7 +6,7 @@ use super::listen::{AdmittedAccess, serve};
 use super::own::{BaseReader, Holding, Own, ShardBases};
 use super::peer::Peer;
 use super::routes::{RequestCounts, Routes};
-use crate::shards::{Reply, ShardClient, ShardRequest, post, post_through};
+use crate::shards::{Lookups, Reply, ShardClient, ShardRequest, post, post_through};
 use crate::transport::Transport;
 use jindou_graph::shard::{Blocks, BoundFar, Far, Posts};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
@@ -246,6 +246,7 @@ impl Members {
             _reader: self.0.own.begin_reading(base),
             routes: Arc::clone(&self.0),
             base,
+            lookups: Lookups::default(),
         })
     }
 }
@@ -370,6 +371,7 @@ impl Far for QueryFar {
 struct BaseClient {
     routes: Arc<Routes>,
     base: u64,
+    lookups: Lookups,
     _reader: BaseReader,
 }
 
@@ -395,6 +397,10 @@ impl ShardClient for BaseClient {
 
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         self.routes.ask(self.base, requests, cancel)
+    }
+
+    fn lookups(&self) -> Option<&Lookups> {
+        Some(&self.lookups)
     }
 
     #[cfg(feature = "text")]

@@ -1,6 +1,7 @@
 //! How one query reads a sharded store: requests for data of other shards ([`ShardRequest`], sent by a
 //! [`ShardClient`]), a shard's answers ([`answer()`]), and the session with the data received so far
-//! ([`ShardSession`]), with which one shard is explored as if it were the whole store.
+//! ([`ShardSession`]), with which one shard is explored as if it were the whole store. Answers that updates need
+//! are kept beyond a query ([`Lookups`]).
 //!
 //! ```text
 //! Graph, EdgeView ──► ShardSession ──► cache: lists, edge counts, terms
@@ -10,6 +11,7 @@
 mod answer;
 mod kept;
 mod lay;
+mod lookups;
 mod near;
 mod request;
 mod search;
@@ -20,6 +22,7 @@ pub mod wire;
 mod words;
 
 pub use answer::answer;
+pub use lookups::Lookups;
 pub use near::NearShards;
 #[cfg(feature = "servers")]
 pub(crate) use request::post_through;

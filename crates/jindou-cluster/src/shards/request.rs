@@ -1,6 +1,7 @@
 //! Requests to shards and replies: batches of keys, and columns of results. They are plain data, so that they can be
 //! serialised.
 
+use super::Lookups;
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{Blocks, Far};
 use jindou_model::{CancelToken, Direction, Error, Result};
@@ -408,6 +409,11 @@ pub trait ShardClient: Far {
         cancel: &CancelToken,
     ) -> Option<Reply> {
         let _ = (blocks, shard, request, cancel);
+        None
+    }
+
+    /// Answers about the client's base that are kept beyond a query; `None` where requests cost no messages.
+    fn lookups(&self) -> Option<&Lookups> {
         None
     }
 

@@ -23,6 +23,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Answers to at most this many tests of edges are kept beyond the query: updates test few, steps of large queries many.
+const CACHED_TESTS: usize = 1 << 13;
+
 /// The reason why a session no longer reads.
 #[derive(Clone)]
 enum SessionFailure {
@@ -493,7 +496,18 @@ impl OtherShards for ShardSession {
     }
 
     fn contains_many(&self, edges: &[(FarKey, u32, GraphScope<'_>, usize)], there: &mut [bool]) {
-        self.ask_edges(edges, there);
+        let lookups = self
+            .client
+            .lookups()
+            .filter(|_| edges.len() <= CACHED_TESTS);
+        let Some(lookups) = lookups else {
+            return self.ask_edges(edges, there);
+        };
+        let unknown = lookups.fill_edges(edges, there);
+        self.ask_edges(&unknown, there);
+        if self.check().is_ok() {
+            lookups.keep_edges(&unknown, there);
+        }
     }
 
     fn lay(

@@ -63,6 +63,37 @@ fn in_parts<T: Send>(
     })
 }
 
+impl Snapshot {
+    /// Looks up what the net effects of several transactions on this snapshot, or on later ones over the same base, need
+    /// from other shards: one round of requests for terms and one for quads. The answers are kept with the base. Does
+    /// nothing if the store is not sharded.
+    ///
+    /// # Errors
+    /// Those of `cancel`, and [`Error::Shard`] for a shard that does not answer.
+    pub fn prefetch(&self, transactions: &[Changes], cancel: &CancelToken) -> Result<()> {
+        if self.as_sharded().is_none() {
+            return Ok(());
+        }
+        let all = |changes: &'_ Changes| 0..changes.term_count();
+        let terms = transactions.iter().flat_map(|c| all(c).map(|n| c.term(n)));
+        let mut ids = Vec::new();
+        self.vocabulary()
+            .lookup_many(&terms.collect::<Vec<_>>(), &mut ids);
+        let mut rest = &mut ids[..];
+        let mut quads = Vec::new();
+        for changes in transactions {
+            let (own, others) = rest.split_at_mut(changes.term_count() as usize);
+            rest = others;
+            number_new(own, 0);
+            quads.extend(sorted(self, changes.list(), own, cancel)?);
+        }
+        quads.sort_unstable();
+        quads.dedup();
+        present(self, &quads, cancel)?;
+        self.check_shards()
+    }
+}
+
 impl NetChanges {
     /// O(changes log changes), and a lookup for each different term and quad. In a sharded store all lookups of terms
     /// are one round of requests, and those of quads another.
@@ -284,13 +315,18 @@ fn lookup(
         let terms: Vec<&[u8]> = part.clone().map(|n| changes.term(n as u32)).collect();
         let before = ids.len();
         snapshot.vocabulary().lookup_many(&terms, &mut ids);
-        for (id, n) in ids[before..].iter_mut().zip(part) {
-            if *id == NO_VERTEX {
-                *id = FIRST_QUERY_ID + n as u32;
-            }
-        }
+        number_new(&mut ids[before..], part.start as u32);
     }
     Ok(ids)
+}
+
+/// Gives unknown terms temporary numbers; `first` is the number of the first of all these terms.
+fn number_new(ids: &mut [u32], first: u32) {
+    for (id, n) in ids.iter_mut().zip(first..) {
+        if *id == NO_VERTEX {
+            *id = FIRST_QUERY_ID + n;
+        }
+    }
 }
 
 fn parts(quad: u128) -> [u32; 4] {

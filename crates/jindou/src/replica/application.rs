@@ -214,6 +214,30 @@ impl Store {
     }
 }
 
+/// Longest body in bytes that is read before its evaluation.
+const PREFETCHED: usize = 1 << 16;
+
+impl Store {
+    /// Requests what other shards know about the terms and quads that several small changes name.
+    fn prefetch_named(&self, head: &Snapshot, bodies: &[Blob]) -> Result<()> {
+        let (true, Some(db)) = (head.as_sharded().is_some(), self.database()) else {
+            return Ok(());
+        };
+        let head = head.for_new_query();
+        let mut all = Vec::with_capacity(bodies.len());
+        for body in bodies.iter().filter(|body| body.len() <= PREFETCHED) {
+            let Ok((SentChange::Change(change), asked)) = request::read(body) else {
+                continue;
+            };
+            let options = asked.options(&self.0.options);
+            let options = &db.inner.runtime.settle_update(&options);
+            let cancel = options.token();
+            all.extend(Database::named_quads(&head, change, options, &cancel));
+        }
+        head.prefetch(&all, &CancelToken::new())
+    }
+}
+
 impl Application for Store {
     type Snapshot = Snapshot;
 
@@ -265,6 +289,11 @@ impl Application for Store {
             }
             Err(e) => Evaluated::Refused(request::write_answer(&Err(e)).into()),
         }
+    }
+
+    fn prefetch(&self, head: &Snapshot, bodies: &[Blob]) {
+        // A failure is reported by the evaluation that meets it, too.
+        let _ = guarded(|| self.prefetch_named(head, bodies));
     }
 
     fn lay(&self, head: &Snapshot, group: &Group) -> io::Result<Snapshot> {

@@ -194,6 +194,38 @@ impl Database {
         })
     }
 
+    /// The quads that a change names itself, with terms as bytes; none of a change that derives them from the store.
+    ///
+    /// # Errors
+    /// Those of the change.
+    #[cfg(feature = "replicas")]
+    pub(crate) fn named_quads(
+        head: &Snapshot,
+        change: Change<'_>,
+        options: &Settled<'_, UpdateOptions>,
+        cancel: &CancelToken,
+    ) -> Result<Changes> {
+        use jindou_plan::sparql::GraphUpdateOperation as Op;
+        let text = match change {
+            Change::Update(text) => text,
+            Change::Quads(quads) => return Ok(quads.changes.into_owned()),
+            Change::Clear(_) | Change::SetPrefix(..) | Change::RemovePrefix(_) => {
+                return Ok(Changes::new());
+            }
+        };
+        let (parsed, _scope) = Self::parse_request(&text, options, head.prefixes(), cancel)?;
+        let mut operations = parsed.request.operations.iter();
+        if !operations.all(|o| matches!(o.operation, Op::InsertData { .. } | Op::DeleteData { .. }))
+        {
+            return Ok(Changes::new());
+        }
+        let mut tx = Transaction::new(head, options, cancel);
+        with_stack(parsed.depth, || {
+            operations::run(&parsed.request, Loaded::default(), options, &mut tx)
+        })??;
+        Ok(tx.changes)
+    }
+
     /// Evaluates a change over a snapshot.
     ///
     /// # Errors

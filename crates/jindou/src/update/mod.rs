@@ -62,7 +62,7 @@ pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub(crate) use note::follows_log;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
-pub(crate) use shards::{ShardHost, open, open_shards_at, shard_hub};
+pub(crate) use shards::{ShardHost, open, open_shards_at};
 pub(crate) use sink::{LocalSink, SinkTurn, UpdateSink, WholeStoreWork};
 pub use target::GraphName;
 pub(crate) use trust::Held;
@@ -70,7 +70,11 @@ pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 #[cfg(feature = "replicas")]
 pub(crate) use {
-    change::Changed, limit::pause, merge::FileLayer, shards::open_part, transaction::ChangeCounts,
+    change::Changed,
+    limit::pause,
+    merge::FileLayer,
+    shards::{open_part, shard_hub},
+    transaction::ChangeCounts,
 };
 
 use crate::database::{Database, guarded};

@@ -34,13 +34,17 @@ fn send(address: Address, name: &str, end: Instant) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// The sum of a figure over servers.
+/// The sum of a figure over servers, and over its labels.
 pub fn figure(servers: &[Server], name: &str) -> f64 {
     let of = |server: &Server| -> Option<f64> {
         let answer = server.client(LIMIT).send(&Request::new("GET", "/metrics"));
         let text = answer.ok()?.text();
-        text.lines()
-            .find_map(|l| l.strip_prefix(name)?.trim().parse().ok())
+        let value = |line: &str| -> Option<f64> {
+            let rest = line.strip_prefix(name)?;
+            let is_name = rest.starts_with([' ', '{']);
+            rest.rsplit(' ').next().filter(|_| is_name)?.parse().ok()
+        };
+        Some(text.lines().filter_map(value).sum())
     };
     servers.iter().filter_map(of).sum()
 }
@@ -62,6 +66,7 @@ fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Re
         "jindou_replica_lost_puts_total",
         "jindou_replica_puts_total",
         "jindou_replica_put_seconds_total",
+        "jindou_shard_requests_total",
     ];
     let earlier = counts.map(|name| figure(servers, name));
     let begun = Instant::now();
@@ -93,21 +98,22 @@ fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Re
         }
     }
     let now = counts.map(|name| figure(servers, name));
-    let [lost, puts, spent] = [0, 1, 2].map(|i| now[i] - earlier[i]);
+    let [lost, puts, spent, lookups] = [0, 1, 2, 3].map(|i| now[i] - earlier[i]);
     let times = Times::new(times);
     let a_second = acknowledged as f64 / seconds;
     println!(
-        "{what:<22} {clients:>7} {a_second:>14.0} {:>11.2} {:>9.2} {puts:>8.0} {:>8.2} {lost:>6.0}",
+        "{what:<22} {clients:>7} {a_second:>14.0} {:>11.2} {:>9.2} {puts:>8.0} {:>8.2} {lost:>6.0} {:>8.2}",
         times.median(),
         times.quantile(0.99),
         spent * 1e3 / puts.max(1.0),
+        lookups / acknowledged.max(1) as f64,
     );
     Ok(a_second)
 }
 
 pub fn run(a: &ReplicasCommits) -> Result<ExitCode> {
     println!(
-        "server                 clients transactions/s  median, ms  99 %, ms     puts   ms/put   lost"
+        "server                 clients transactions/s  median, ms  99 %, ms     puts   ms/put   lost  lookups"
     );
     let nothing = "<http://e/s> <http://e/p> <http://e/o> .";
     let mut own = Vec::new();

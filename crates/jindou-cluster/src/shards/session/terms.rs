@@ -15,9 +15,13 @@ impl TermSource for ShardSession {
     fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         self.own().lookup(terms, out);
-        let missing: Vec<usize> = (0..terms.len())
+        let mut missing: Vec<usize> = (0..terms.len())
             .filter(|i| out[from + i] == NO_VERTEX)
             .collect();
+        let lookups = self.client.lookups();
+        if let Some(lookups) = lookups {
+            lookups.fill_ids(terms, &mut out[from..], &mut missing);
+        }
         for part in missing.chunks(TERMS) {
             let (mut ends, mut bytes) = (Vec::with_capacity(part.len()), Vec::new());
             for &i in part {
@@ -68,6 +72,11 @@ impl TermSource for ShardSession {
                     _ => self.unfit(shard),
                 }
             }
+        }
+        if let Some(lookups) = lookups
+            && self.check().is_ok()
+        {
+            lookups.keep_ids(terms, &out[from..], &missing);
         }
     }
 

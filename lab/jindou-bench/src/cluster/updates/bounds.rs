@@ -26,8 +26,8 @@ fn of_a_change(setup: &ReplicasSetup, changes: u64) -> Result<(f64, f64)> {
         return Err(wrong(answer.text()));
     }
     let spent = used(&last[0])?.saturating_sub(before).as_secs_f64() * 1e6 / changes as f64;
-    let edits = figure(last, "jindou_delta_edits ");
-    Ok((spent, figure(last, "jindou_delta_bytes ") / edits.max(1.0)))
+    let edits = figure(last, "jindou_delta_edits");
+    Ok((spent, figure(last, "jindou_delta_bytes") / edits.max(1.0)))
 }
 
 pub fn run(a: &UpdatesBounds) -> Result<ExitCode> {
