@@ -229,6 +229,13 @@ impl LogFolder for Folder {
         sync::lock(&self.state).over(snapshot)
     }
 
+    fn tidy(&self) {
+        // While a merge is being written, this can wait.
+        if let Ok(mut state) = self.state.try_lock() {
+            state.forget_merges();
+        }
+    }
+
     /// The files of the base; `None` if the base's last group is not `number`.
     ///
     /// # Errors
@@ -268,6 +275,15 @@ impl LogFolder for Folder {
 }
 
 impl State {
+    /// Forgets the oldest merges, as long as no snapshot is left over the base before them: the merge's own is the only
+    /// one. A merge holds all changes and new terms of its time.
+    fn forget_merges(&mut self) {
+        let is_unused = |merging: &Merging| Arc::strong_count(merging.before()) == 1;
+        while self.merges.front().is_some_and(is_unused) {
+            self.merges.pop_front();
+        }
+    }
+
     fn over(&self, snapshot: &Snapshot) -> Result<Snapshot> {
         let mut snapshot = snapshot.clone();
         for merging in &self.merges {
