@@ -2,6 +2,7 @@
 //! them, and what to write instead. `docs/coming-from.md` shows the same table.
 
 use super::FaultPlace;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An extension of another engine.
 #[derive(Debug)]
@@ -259,7 +260,7 @@ pub fn extension_of_iri(iri: &str) -> Option<&'static Extension> {
     found.map(|v| &v.extension)
 }
 
-/// All extensions in these tables as a Markdown table: the extension, the engine, and what to write instead.
+/// All extensions in these tables as a Markdown table: what to write instead, and the extensions, each with its engine.
 #[must_use]
 pub fn extensions() -> String {
     let words = BY_WORD.iter().map(|(_, _, extension)| extension);
@@ -267,17 +268,17 @@ pub fn extensions() -> String {
     let all = words
         .chain(syntax)
         .chain(BY_IRI.iter().map(|v| &v.extension));
-    let mut out = String::from("| extension | of | instead |\n|---|---|---|\n");
-    let mut lines: Vec<String> = vec![];
+    let mut rows: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for e in all {
         let name = e.name.trim_end_matches(',');
-        let line = format!("| {name} | {} | {} |\n", e.engine, e.instead);
-        let line = line.replace('<', "\\<").replace('*', "\\*");
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
+        let names = rows.entry(e.instead).or_default();
+        names.insert(format!("{name} ({})", e.engine));
     }
-    lines.sort_by(|a, b| a.split('|').nth(2).cmp(&b.split('|').nth(2)));
-    out.push_str(&lines.concat());
+    let mut out = String::from("| instead | of |\n|---|---|\n");
+    for (instead, names) in rows {
+        let names: Vec<String> = names.into_iter().collect();
+        let row = format!("| {instead} | {} |\n", names.join("; "));
+        out.push_str(&row.replace('<', "\\<").replace('*', "\\*"));
+    }
     out
 }
