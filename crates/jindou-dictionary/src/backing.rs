@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
-/// The way in which a dictionary holds its files.
+/// How a dictionary holds the bytes of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Residence {
     /// Mapped: opens at once and shares the page cache; a random read may miss the TLB as well.
@@ -20,7 +20,7 @@ pub enum Residence {
     Memory,
 }
 
-/// A cache line; sections are aligned to it.
+/// A cache line, to which sections are aligned.
 #[derive(Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C, align(64))]
 pub(crate) struct CacheLine([u8; 64]);
@@ -63,6 +63,8 @@ impl Backing {
         }
     }
 
+    /// Ok if everything read so far is unchanged since the file was opened.
+    ///
     /// # Errors
     /// As [`MappedFile::check`].
     #[inline]

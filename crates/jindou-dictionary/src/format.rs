@@ -30,9 +30,10 @@ pub const STRINGS_FILE: &str = "strings.jd";
 /// Ids, hash table and value columns, in a store directory.
 pub const DICTIONARY_FILE: &str = "dictionary.jd";
 
-/// Version of both formats.
+/// Version of the formats of both files.
 ///
-/// 2: ranks computed by `jindou-values`: one for each instant, none for derived integers out of range.
+/// 2: ranks are computed by `jindou-values`: equal instants have equal ranks, and derived integers out of range have
+/// none.
 pub(crate) const VERSION: u32 = 2;
 pub(crate) const STRINGS_MAGIC: [u8; 8] = *b"JDSTRNGS";
 pub(crate) const DICTIONARY_MAGIC: [u8; 8] = *b"JDDICTNR";
@@ -41,31 +42,31 @@ const HEAD: usize = 512;
 const TABLE: usize = 64;
 const ENTRY: usize = 24;
 const MAX_SECTIONS: usize = (HEAD - TABLE) / ENTRY;
-/// Alignment of sections.
+/// Alignment of sections in bytes.
 const ALIGN: u64 = 64;
 
-/// Terms in a front-coded block.
+/// Number of terms in a front-coded block.
 pub(crate) const BLOCK: u32 = 16;
 /// Bytes of a block's offset, enough for 1 TiB of strings.
 pub(crate) const OFFSET: usize = 5;
 
-/// Sections of [`STRINGS_FILE`].
+/// Numbers of the sections of [`STRINGS_FILE`].
 pub(crate) mod strings {
     /// Blocks of 16 terms, one after the other.
     pub(crate) const BLOCKS: u32 = 1;
-    /// 5-byte offsets of the blocks in `BLOCKS`, the end of the last one, 3 zero bytes.
+    /// 5-byte offsets of the blocks in `BLOCKS`, then the end of the last block, then 3 zero bytes.
     pub(crate) const OFFSETS: u32 = 2;
-    /// 257 × `u32`: terms with a tag below `t`.
+    /// 257 × `u32`; entry `t` is the number of terms with a tag below `t`.
     pub(crate) const TAGS: u32 = 3;
 }
 
-/// Sections of [`DICTIONARY_FILE`].
+/// Numbers of the sections of [`DICTIONARY_FILE`].
 pub(crate) mod dictionary {
-    /// Lex index per id from 0 (unused): `u32`; when compact, 3 bytes each and one more at the end.
+    /// Lex index by id, from id 0 (unused): `u32`. In a compact dictionary 3 bytes each, and one more byte at the end.
     pub(crate) const LEX: u32 = 1;
     /// Buckets of 64 bytes: canonical bytes → id.
     pub(crate) const HASH: u32 = 2;
-    /// `u32` per lex index of the coded datatypes: rank of the value.
+    /// `u32` per lex index of the literals with coded datatypes: rank of the value.
     pub(crate) const RANKS: u32 = 3;
     /// `f64` per numeric rank: the nearest double.
     pub(crate) const NUMBERS: u32 = 4;
@@ -73,18 +74,18 @@ pub(crate) mod dictionary {
     pub(crate) const NUMBER_LEX: u32 = 5;
     /// `u32` per rank of a duration: lex index of one literal with this value.
     pub(crate) const DURATION_LEX: u32 = 6;
-    /// `INSTANTS + group`: sorted `i128` keys of a temporal group.
+    /// Number of the first section of sorted `i128` instants; the section of a temporal group is `INSTANTS + group`.
     pub(crate) const INSTANTS: u32 = 16;
 }
 
-/// The hash of the stored table: XXH3 with the seed in the head.
+/// Hash of a term in the stored hash table: XXH3 with the seed in the head.
 #[inline]
 pub(crate) fn stored_hash(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
-/// A bucket of the stored hash table: 12 one-byte fingerprints, 12 ids (0 = empty), and whether a term that belongs
-/// here overflowed to the next bucket.
+/// A bucket of the stored hash table: 12 one-byte fingerprints, 12 ids (0 = empty), and a byte that is 1 if a term of
+/// this bucket is stored in the next one.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
@@ -94,44 +95,46 @@ pub(crate) struct Bucket {
     pub(crate) ids: [u32; SLOTS],
 }
 
-/// Entries of a bucket.
+/// Number of entries in a [`Bucket`].
 pub(crate) const SLOTS: usize = 12;
-/// As [`Bucket`], for ids of at most [`COMPACT_BITS`] bits: each shares its word with the bits of the fingerprint above
-/// it; 0 = empty. Slots are used in order, and a full bucket may have overflowed.
+/// As [`Bucket`], for ids of at most [`COMPACT_BITS`] bits: each word holds an id in its low bits and a part of the
+/// fingerprint in the others; 0 = empty. Slots are filled in order; if all are full, terms may have overflowed to the
+/// next bucket.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct CompactBucket(pub(crate) [u32; COMPACT_SLOTS]);
 
-/// Entries of a compact bucket.
+/// Number of entries in a [`CompactBucket`].
 pub(crate) const COMPACT_SLOTS: usize = 16;
-/// Most bits of an id in a compact dictionary. With more, fewer than 8 would be left for the fingerprint, and lookups
-/// would compare strings in vain.
+/// Most bits of an id in a compact dictionary. With more bits, fewer than 8 would remain for the fingerprint, and
+/// lookups would read many strings that differ.
 pub(crate) const COMPACT_BITS: u32 = 24;
-/// Bytes of a lex index in a compact dictionary.
+/// Bytes per lex index in a compact dictionary.
 pub(crate) const NARROW_LEX: usize = 3;
 
-/// Bits of an id if a dictionary of this many terms is compact, else 0; stored as the third of the file's own numbers.
+/// Number of bits of an id if a dictionary of this many terms is compact, else 0; stored as the third of the file's own
+/// numbers.
 pub(crate) fn compact_bits(terms: u32) -> u32 {
     let bits = u32::BITS - terms.leading_zeros();
     if bits <= COMPACT_BITS { bits } else { 0 }
 }
 
-/// The word for an id of `bits` bits.
+/// The word of a [`CompactBucket`] for an id of `bits` bits.
 #[inline(always)]
 pub(crate) fn compact_entry(hash: u64, id: u32, bits: u32) -> u32 {
     (hash as u32) << bits | id
 }
 
-/// Most buckets that a lookup may visit; a table that needed more would be built with another seed.
+/// Most buckets that a lookup may visit; a table that would need more is built again with another seed.
 pub(crate) const MAX_PROBE: usize = 256;
 
-/// The bucket of a hash among `buckets`.
+/// The number of the bucket for a hash, in a table of this many buckets.
 #[inline(always)]
 pub(crate) fn bucket_of(hash: u64, buckets: usize) -> usize {
     ((u128::from(hash) * buckets as u128) >> 64) as usize
 }
 
-/// The fingerprint of a hash (its low bits; the bucket comes from the high ones).
+/// The fingerprint of a hash: its low bits, since the bucket is derived from the high ones.
 #[inline(always)]
 pub(crate) fn print_of(hash: u64) -> u8 {
     hash as u8
@@ -140,11 +143,11 @@ pub(crate) fn print_of(hash: u64) -> u8 {
 /// Writes a file of sections.
 #[derive(Debug)]
 pub(crate) struct SectionWriter {
-    /// `None` if everything stays in the buffer.
+    /// The file; `None` if all sections stay in the buffer.
     file: Option<File>,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// Bytes written or buffered.
+    /// Position in the file: bytes written or buffered so far.
     at: u64,
     sections: Vec<(u32, u64, u64)>,
     magic: [u8; 8],
@@ -159,7 +162,7 @@ impl SectionWriter {
         Self::over(Some(file), path, magic)
     }
 
-    /// Writes the content of such a file to memory.
+    /// Writes the content of a file to memory; `name` is for errors.
     pub(crate) fn in_memory(name: &str, magic: [u8; 8]) -> Result<Self> {
         Self::over(None, name.into(), magic)
     }
@@ -177,7 +180,7 @@ impl SectionWriter {
         Ok(w)
     }
 
-    /// Begins a section, which ends the one before.
+    /// Begins a section and ends the previous one.
     pub(crate) fn begin(&mut self, kind: u32) -> Result<()> {
         self.end();
         let padding = self.at.next_multiple_of(ALIGN) - self.at;
@@ -194,7 +197,6 @@ impl SectionWriter {
         }
     }
 
-    /// Appends to the current section.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.at += bytes.len() as u64;
         if self.buffer.len() + bytes.len() > BUFFER {
@@ -218,8 +220,8 @@ impl SectionWriter {
         Ok(())
     }
 
-    /// Completes the file. Syncing it is left to the code that commits the store directory. Returns the bytes of a file
-    /// in memory.
+    /// Completes the file and returns its bytes if it is in memory. Does not sync: the caller that commits the store
+    /// directory does.
     pub(crate) fn finish(mut self, terms: u32, own: [u64; 4]) -> Result<Vec<u8>> {
         self.end();
         self.flush()?;
@@ -257,7 +259,7 @@ pub(crate) struct Sections {
     map: Backing,
     path: PathBuf,
     pub(crate) terms: u32,
-    /// The file's own numbers.
+    /// The four numbers in the head that each file defines for itself.
     pub(crate) own: [u64; 4],
     table: Vec<(u32, Range<usize>)>,
 }
@@ -266,13 +268,13 @@ impl Sections {
     /// Maps or reads a file and checks its head.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be read, [`Error::Version`], [`Error::Damaged`] when it is foreign, truncated
-    /// or its head is damaged.
+    /// [`Error::Io`] when the file cannot be read, [`Error::Version`], [`Error::Damaged`] when it is of another kind,
+    /// truncated or has a damaged head.
     pub(crate) fn open(path: &Path, magic: [u8; 8], residence: Residence) -> Result<Self> {
         Self::over(Backing::open(path, residence)?, path, magic)
     }
 
-    /// As [`Self::open`], over bytes in memory; errors call them `name`.
+    /// As [`Self::open`], for bytes in memory; errors call them `name`.
     pub(crate) fn from_bytes(bytes: &[u8], name: &str, magic: [u8; 8]) -> Result<Self> {
         Self::over(Backing::from_bytes(bytes), Path::new(name), magic)
     }
@@ -326,6 +328,8 @@ impl Sections {
         })
     }
 
+    /// Ok if everything read so far is unchanged since the file was opened.
+    ///
     /// # Errors
     /// As [`jindou_model::mapped::MappedFile::check`].
     #[inline]
@@ -340,7 +344,7 @@ impl Sections {
         self.map.is_whole()
     }
 
-    /// Range of a section; [`Error::Damaged`] when it is missing or its length is not as expected.
+    /// Range of a section; [`Error::Damaged`] when the section is missing or `len` is false for its length.
     pub(crate) fn range(&self, kind: u32, len: impl Fn(usize) -> bool) -> Result<Range<usize>> {
         match self.table.iter().find(|(k, _)| *k == kind) {
             Some((_, r)) if len(r.len()) => Ok(r.clone()),
@@ -362,7 +366,7 @@ impl Sections {
         &self.map[range.clone()]
     }
 
-    /// A section as an array. Empty when its length does not fit the type (which `range` rules out).
+    /// A section as an array. Empty when the section's length does not fit the type (which `range` rules out).
     #[inline(always)]
     pub(crate) fn array<T: bytemuck::Pod>(&self, range: &Range<usize>) -> &[T] {
         bytemuck::try_cast_slice(self.bytes(range)).unwrap_or(&[])

@@ -1,6 +1,6 @@
-//! Elements of front coding: lengths with 7 bits per byte, low bits first, at most 5 bytes; common prefixes.
+//! Parts of front coding: lengths in at most 5 bytes of 7 bits each, low bits first, and common prefixes.
 
-/// Appends a length.
+/// Appends an encoded length.
 #[inline]
 pub(crate) fn push(mut v: u32, out: &mut Vec<u8>) {
     while v >= 0x80 {
@@ -10,7 +10,7 @@ pub(crate) fn push(mut v: u32, out: &mut Vec<u8>) {
     out.push(v as u8);
 }
 
-/// Reads a length at `at` and advances it; `None` when the bytes end or the number is too long.
+/// Decodes the length at `at` and advances `at`; `None` when the bytes end or the number is too long.
 #[inline]
 pub(crate) fn read(bytes: &[u8], at: &mut usize) -> Option<u32> {
     let first = *bytes.get(*at)?;

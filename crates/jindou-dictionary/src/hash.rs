@@ -1,10 +1,10 @@
-//! The in-memory hash for interning, and equality of terms: both are fast for some tens of bytes. The number of steps
-//! depends only on the length's class (up to 8, 16, 32, 64, more), so that the processor predicts the branches although
+//! The hash and the equality of terms for interning; both are fast for some tens of bytes. The number of steps depends
+//! only on the class of the length (up to 8, 16, 32, 64, more), so that the processor predicts the branches although
 //! lengths vary. This hash is never stored; the stored table uses XXH3 (`crate::format::stored_hash`).
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Randomly drawn keys of a hash function, so that collisions cannot be prepared.
+/// Randomly drawn keys of the hash function, so that input cannot be made to collide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HashKeys([u64; 4]);
 
@@ -107,7 +107,7 @@ pub(crate) fn equal(x: &[u8], y: &[u8]) -> bool {
         return word(x, 0) == word(y, 0) && word(x, n - 8) == word(y, n - 8);
     }
     let d = |at: usize| wide(x, at) ^ wide(y, at);
-    // Ends differ more often than beginnings.
+    // The last bytes are compared first, since ends differ more often than beginnings.
     if n <= 32 {
         return d(n - 16) | d(0) == 0;
     }

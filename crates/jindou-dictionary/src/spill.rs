@@ -1,5 +1,5 @@
-//! Intermediate data of a load: bytes that are appended once and read back in order, in memory while a budget allows it
-//! and in files after that. Used for sorted runs of terms and of triples.
+//! Intermediate data of a load: bytes that are appended once and read back in order. They are in memory while a budget
+//! allows it, and in files after that. Used for sorted runs of terms and of triples.
 
 use jindou_model::{Error, MemoryBudget, Resource, Result};
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 const CHUNK: usize = 1 << 20;
 
 /// Destination of spilled data: a folder for files and a budget for memory. Cheap to clone, usable from every thread.
-/// Files are unlinked as soon as they are created, so nothing is left over even if the process is killed; their space
-/// is freed when the last [`Spill`] or reader is dropped.
+/// Files are unlinked as soon as they are created, so none remains even if the process is killed; their space is freed
+/// when the last [`Spill`] or reader is dropped.
 #[derive(Clone, Debug)]
 pub struct SpillDir {
     inner: Arc<SpillState>,
@@ -41,7 +41,7 @@ impl SpillDir {
         })
     }
 
-    /// Memory only, without a limit.
+    /// Spills into memory only, without a limit.
     #[must_use]
     pub fn in_memory() -> Self {
         Self {
@@ -93,7 +93,7 @@ pub struct SpillWriter {
 }
 
 impl SpillWriter {
-    /// Appends bytes. Amortised one copy; every MiB goes to its chunk or file.
+    /// Appends bytes. Each full MiB is moved to a memory chunk or written to the file; amortised one copy.
     ///
     /// # Errors
     /// [`Error::Io`] when a file cannot be created or written (the disk is full), [`Error::Limit`] when the memory
@@ -178,13 +178,13 @@ impl SpillWriter {
         }
     }
 
-    /// Ends the writing.
+    /// Completes the spill.
     ///
     /// # Errors
     /// As [`SpillWriter::append`].
     pub fn finish(mut self) -> Result<Spill> {
         if self.file.is_none() && self.chunks.is_empty() {
-            // A small spill is not worth a whole chunk.
+            // Frees the rest of the chunk that a small spill does not use.
             self.buffer.shrink_to_fit();
         }
         self.flush()?;
@@ -206,7 +206,7 @@ enum SpillData {
     File(Arc<File>),
 }
 
-/// Finished intermediate data.
+/// Completed intermediate data.
 #[derive(Debug)]
 pub struct Spill {
     data: SpillData,
@@ -262,25 +262,26 @@ impl Spill {
     }
 }
 
-/// Reads a [`Spill`] in order through a buffer of 1 MiB (chunks in memory are read in place).
+/// Reads a [`Spill`] in order. A file is read through a buffer of 1 MiB; chunks in memory are read in place.
 #[derive(Debug)]
 pub struct SpillReader {
-    /// Chunks not yet released (the first one is current), or the file.
+    /// Chunks not yet released, beginning with the current one, or the file.
     data: SpillData,
     /// Buffer for a file; empty for memory.
     buffer: Vec<u8>,
-    /// Position in the current chunk or buffer.
+    /// Position of the next byte in the current chunk or buffer.
     at: usize,
-    /// End of the current chunk or buffer; 0 before the first.
+    /// End of the current chunk or buffer; 0 before the first one was fetched.
     end: usize,
-    /// Bytes of the spill up to the end of the current chunk or buffer.
+    /// Position in the spill of the end of the current chunk or buffer.
     fetched: u64,
     len: u64,
     dir: SpillDir,
 }
 
 impl SpillReader {
-    /// The available bytes: never empty before the end of the data, and empty there. Does not advance.
+    /// The next bytes that can be read without fetching more; fetches the next chunk if there are none. Empty only at
+    /// the end of the data. Does not advance.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be read.
@@ -291,7 +292,7 @@ impl SpillReader {
         Ok(self.available())
     }
 
-    /// The available bytes without fetching more; may be empty anywhere.
+    /// The next bytes that can be read, without fetching more; may be empty before the end of the data.
     #[inline]
     #[must_use]
     pub fn available(&self) -> &[u8] {
@@ -326,7 +327,7 @@ impl SpillReader {
         Ok(())
     }
 
-    /// Advances by `n` of the available bytes, or by all of them if there are fewer.
+    /// Advances by `n` of the available bytes, or past all of them if there are fewer.
     #[inline]
     pub fn consume(&mut self, n: usize) {
         self.at = (self.at + n).min(self.end);
@@ -338,11 +339,10 @@ impl SpillReader {
         self.len - self.fetched + (self.end - self.at) as u64
     }
 
-    /// Fills `out`; false at a clean end (nothing left).
+    /// Fills `out`; false if no bytes are left.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read, [`Error::Internal`] when the data ends inside
-    /// `out`.
+    /// [`Error::Io`] when the file cannot be read, [`Error::Internal`] when the data ends inside `out`.
     pub fn read_exact(&mut self, out: &mut [u8]) -> Result<bool> {
         let mut done = 0;
         while done < out.len() {

@@ -10,7 +10,7 @@ pub struct TagRanges {
 }
 
 impl TagRanges {
-    /// The ranges, given the number of terms of each tag. Sums beyond `u32` saturate.
+    /// The ranges for these numbers of terms, by tag. Sums beyond `u32` saturate.
     #[must_use]
     pub fn from_counts(counts: &[u32; 256]) -> Self {
         let mut starts = Box::new([0u32; 257]);

@@ -3,18 +3,19 @@
 use crate::options::{Durability, LogOptions};
 use std::time::{Duration, Instant};
 
-/// The times that the log's thread keeps track of.
+/// The points in time and the waiting times of the log's thread.
 pub(crate) struct ThreadClock {
     /// Time by which acknowledged records must be synced.
     pub sync_at: Option<Instant>,
     pub idle_since: Instant,
     /// True once the log itself records that its last group is durable ([`LogOptions::idle`]).
     pub marked: bool,
-    /// Number of queued records at which the next group is written without further waiting.
+    /// Number of queued records at which the next group is written without waiting for more.
     pub wanted: usize,
     /// Longest time to wait for more records before a group is written.
     longest: Duration,
-    /// Number of consecutive waits in which fewer than `wanted` records arrived. Each one halves the next waiting time.
+    /// Number of consecutive groups for which fewer than `wanted` records arrived in the waiting time. Each one halves
+    /// the next waiting time.
     in_vain: u32,
 }
 
@@ -22,7 +23,7 @@ pub(crate) struct ThreadClock {
 const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// Number of consecutive waits without success after which groups are written at once.
 const GIVEN_UP: u32 = 4;
-/// Number of such groups after which waiting is tried again.
+/// Number of consecutive groups without a successful wait after which the thread waits again.
 const TRIED_AGAIN: u32 = 64;
 
 impl Default for ThreadClock {

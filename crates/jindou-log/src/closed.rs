@@ -1,5 +1,5 @@
-//! A file in the log's folder that states the length of the newest log file when the log was last closed. Without it,
-//! truncating that log file afterwards could not be told from a crash that tore its end.
+//! `closed.jd`, a file in the log's folder that states the length of the newest log file when the log was last closed.
+//! Without this file, truncating that log file afterwards could not be told from a crash that tore its end.
 //!
 //! ```text
 //! jindou-log-closed 1                format version
@@ -9,9 +9,9 @@
 //! end 01ab…                          xxh3-64 of all lines above
 //! ```
 //!
-//! It is written after these bytes are durable, and a log file that was closed is not written to again: later records go
-//! to a new file. So it states nothing wrong after a crash, since the newest log file is a different one then. A log
-//! without this file can be read as well.
+//! The file is written after the log file's bytes are durable. A log file that was closed is not written to again:
+//! later records go to a new file. So the stated length stays right after a crash, since the newest log file is another
+//! one then. A log without `closed.jd` can be read as well.
 
 use crate::files::Files;
 use crate::scan::{Damage, ScanStop};
@@ -19,14 +19,13 @@ use jindou_model::Error;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The file's name.
 pub(crate) const CLOSED: &str = "closed.jd";
 
 const FIRST_LINE: &str = "jindou-log-closed 1\n";
 /// Longest length of the file in bytes.
 const LONGEST: u64 = 1 << 10;
 
-/// The newest log file when the log was closed.
+/// Content of `closed.jd`: the newest log file when the log was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed {
     pub epoch: u64,
@@ -63,8 +62,8 @@ impl Closed {
         (closed.to_text().as_bytes() == text).then_some(closed)
     }
 
-    /// Reads the file; `None` if there is none. Must be called before the log files are read, since they may be written
-    /// to at the same time.
+    /// Reads the file; `None` if it does not exist. Must be called before the log files are read, since the log may be
+    /// in use at the same time.
     ///
     /// # Errors
     /// Damage if the content is invalid, since the file is written completely or not at all; [`Error::Io`].

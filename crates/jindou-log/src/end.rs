@@ -1,5 +1,5 @@
-//! The record of a log's end: the name of its newest file, stored outside of the log's folder. Without it, the loss of
-//! the log's last files, or of the whole log, would go unnoticed.
+//! The end record of a log: the name of its newest file, stored outside of the log's folder. Without the record, the
+//! loss of the log's last files, or of the whole log, would go unnoticed.
 //!
 //! ```text
 //! jindou-log-end 1                   format version
@@ -9,11 +9,11 @@
 //! end 01ab…                          xxh3-64 of all lines above
 //! ```
 //!
-//! A directory stores it twice: next to the log's folder, and as `end.jd` in it, which is read if the first one is
-//! missing.
+//! A directory stores the record twice: next to the log's folder, and as `end.jd` in that folder, which is read if the
+//! first copy is missing.
 //!
-//! It is replaced, durably, after a new log file has its name and before any record in that file is acknowledged. So
-//! the file that it names, or a newer one, always exists.
+//! The record is replaced, durably, after a new log file has its name and before any record in that file is
+//! acknowledged. So the file that the end record names, or a newer one, always exists.
 
 use crate::files::Files;
 use crate::format::file_name;
@@ -22,14 +22,14 @@ use jindou_model::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Name of the record's file if the log's folder is called `log`; for other folders, `log` is replaced by their name.
+/// Name of the end record's file for a log whose folder is called `log`; for other folders, their name replaces `log`.
 /// The file is next to the folder.
 pub const END: &str = "log-end.jd";
 
 const FIRST_LINE: &str = "jindou-log-end 1\n";
 const FIRST_WORD: &str = "jindou-log-end ";
 
-/// The newest file that a log must have.
+/// Content of the end record: the newest file that the log must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     pub epoch: u64,
@@ -65,9 +65,9 @@ impl LogEnd {
         (end.to_text().as_bytes() == text).then_some(end)
     }
 
-    /// Reads the end of an epoch's log. `None` for logs that predate this record, if the record is of another epoch, and
-    /// if the log need not have any file. Must be called before the files are listed, since newer ones may be created at
-    /// the same time.
+    /// Reads the end record of an epoch's log. `None` for logs that predate end records, if the record is of another
+    /// epoch, and if the log need not have any file. Must be called before the files are listed, since newer ones may
+    /// be created at the same time.
     pub fn read(files: &dyn Files, epoch: Option<u64>) -> Result<Option<Self>, ScanStop> {
         let path = files.end_path();
         let text = match files.end() {
@@ -122,7 +122,7 @@ impl LogEnd {
     }
 }
 
-/// True if the log of an epoch ever had files in this folder, by the record of its end. Neither the folder nor the
+/// True if the log of an epoch ever had files in this folder, according to its end record. Neither the folder nor the
 /// files need exist any more.
 ///
 /// # Errors

@@ -55,11 +55,11 @@ struct FaultyState {
     random: u64,
     dead: bool,
     has_lost: bool,
-    /// Number of the current process. Files that were opened by an earlier one have no effect.
+    /// Number of the current process. Writes through files that an earlier process opened have no effect.
     process: u64,
 }
 
-/// A change of names that was not synced.
+/// A creation, renaming or removal of a name that was not synced.
 #[derive(Clone)]
 enum Rename {
     Set(String, usize),
@@ -113,7 +113,7 @@ impl FaultyState {
         rate > 0 && self.random(1_000_000) < u64::from(rate)
     }
 
-    /// Counts an operation. `Ok(true)` if the process dies during it.
+    /// Counts an operation; `Ok(true)` if the process dies during this one.
     fn operation(&mut self) -> io::Result<bool> {
         if self.dead {
             return Err(dead());
@@ -131,7 +131,7 @@ impl FaultyState {
         }
     }
 
-    /// Counts an operation that modifies the disk. `Ok(true)` if the process dies during it.
+    /// Counts an operation that modifies the disk and fails with this rate; `Ok(true)` if the process dies during it.
     fn change(&mut self, rate: u32) -> io::Result<bool> {
         let dies = self.operation()?;
         if let Some(kind) = self.faults.refuse {

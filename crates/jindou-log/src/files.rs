@@ -67,7 +67,7 @@ pub trait Files: Send + Sync {
         }
     }
 
-    /// Where the bytes of [`Files::set_end`] are stored, for messages.
+    /// Location of the bytes of [`Files::set_end`], for messages.
     fn end_path(&self) -> PathBuf {
         self.path(END)
     }
@@ -93,7 +93,7 @@ pub trait Files: Send + Sync {
         };
         let result = put();
         if result.is_err() {
-            // The space should be freed. If this fails, too, the first error is more useful.
+            // Frees the space. If the removal fails, too, the first error is the more useful one.
             let _ = self.remove(&temporary);
         }
         result
@@ -142,7 +142,7 @@ impl Directory {
         }
     }
 
-    /// The parent directory, and the name in it of the file with the record of this log's end.
+    /// The parent directory, and the name of the file in it that contains this log's end record.
     fn place_of_end(&self) -> (Self, String) {
         let parent = match self.path.parent() {
             Some(p) if p != Path::new("") => p,

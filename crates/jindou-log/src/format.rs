@@ -2,31 +2,30 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Length in bytes of a file's head in which the number of its first record has 32 bits.
+/// Length in bytes of the head of a file of version 1.
 const SHORT_HEAD: usize = 80;
-/// Length in bytes of a file's head in which that number has 64 bits.
+/// Length in bytes of the head of a file of version 2.
 pub(crate) const LONG_HEAD: usize = 88;
-/// Length in bytes of a group's part before its records.
+/// Length in bytes of the part of a group before its records.
 pub(crate) const GROUP_HEAD: usize = 56;
-/// Length in bytes of a group's part after its records.
+/// Length in bytes of the part of a group after its records.
 pub(crate) const GROUP_TAIL: usize = 16;
 /// The smallest unit that a disk writes either completely or not at all.
 const SECTOR: usize = 512;
 
 const FILE_MAGIC: [u8; 8] = *b"JDLOGFL\n";
-/// The version of files whose first record's number has 32 bits in the head.
+/// The version of files whose head stores the number of the first record in 32 bits.
 const VERSION: u32 = 1;
-/// The version of files in which it has 64 bits.
+/// The version of files whose head stores the number of the first record in 64 bits.
 const LONG_VERSION: u32 = 2;
-/// New files whose first record has at least this number use the second version. The limit is far below 2^32, so that
-/// no file of the first version reaches larger numbers. Files with smaller numbers are unchanged, so that older programs
-/// can read them.
+/// New files whose first record has at least this number are of version 2. The limit is far below 2^32, so that no file
+/// of version 1 reaches larger numbers. Files with smaller numbers are of version 1, so that older programs can read
+/// them.
 const LONG_FROM: u64 = 1 << 31;
 const GROUP_MAGIC: u32 = u32::from_le_bytes(*b"JDGr");
 const TAIL_MAGIC: u32 = u32::from_le_bytes(*b"JDgE");
 const SUFFIX: &str = ".log";
 
-/// The name of a log file.
 pub(crate) fn file_name(epoch: u64, sequence: u64) -> String {
     format!("{epoch:016x}-{sequence:016x}{SUFFIX}")
 }
@@ -66,7 +65,6 @@ pub(crate) struct Sealed {
     pub chain: u64,
 }
 
-/// The head of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHead {
     pub epoch: u64,
@@ -77,7 +75,7 @@ pub(crate) struct FileHead {
     pub session: u64,
     /// Number of the first record in this file.
     pub first: u64,
-    /// True if the head contains `first` in 64 bits.
+    /// True if the head stores `first` in 64 bits.
     pub long: bool,
     /// Number of bytes of this file, including this head, that were durable before the file got its name.
     pub whole: u64,
@@ -204,12 +202,12 @@ pub(crate) enum GroupKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordGroup<'a> {
     pub kind: GroupKind,
-    /// Number of its first record; without records, the number of the next record.
+    /// Number of the group's first record; for a group without records, the number of the next record.
     pub first: u64,
     pub count: u32,
-    /// Number of bytes of this file that were known to be durable when the group was written.
+    /// Number of bytes of the log file that were known to be durable when the group was written.
     pub durable: u64,
-    /// Checksum of the group before it, or of the file's head if it is the first.
+    /// Checksum of the group before, or of the file's head for the first group.
     pub chain: u64,
     /// Checksum of this group.
     pub check: u64,
@@ -234,7 +232,7 @@ impl<'a> RecordGroup<'a> {
     }
 }
 
-/// Content of a new group's head, and the seed of its checksums.
+/// Content of a new group's head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupHead {
     pub kind: GroupKind,
@@ -380,11 +378,12 @@ fn has_gap(bytes: &[u8], at: usize) -> bool {
 /// Complete groups that follow the position at which reading stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Behind {
-    /// Number of groups.
+    /// Number of complete groups that were found.
     pub groups: u64,
-    /// Number of their records.
+    /// Number of records in these groups.
     pub records: u64,
-    /// The largest number of bytes that one of these groups records as durable, and the position of that group.
+    /// The largest number of bytes that one of these groups records as durable, and the position of that group; `None`
+    /// without groups.
     pub durable: Option<(u64, u64)>,
 }
 
@@ -434,7 +433,7 @@ mod tests {
     fn heads_come_back_and_any_change_is_seen() {
         let all = [
             head(1, false),
-            // As written by versions that had only short heads.
+            // A head of version 1 whose number is larger than new files of this version have.
             head(u32::MAX.into(), false),
             head(LONG_FROM, true),
             head(1 << 32, true),

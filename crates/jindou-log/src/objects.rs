@@ -52,7 +52,7 @@ impl Objects {
         self.prefix.clone().join(name)
     }
 
-    /// Runs a request on the other thread and waits for its result.
+    /// Runs a request on the runtime's thread and waits for its result.
     fn run<T: Send + 'static>(
         &self,
         request: impl Future<Output = object_store::Result<T>> + Send + 'static,
@@ -62,7 +62,7 @@ impl Objects {
             return Err(io::ErrorKind::Other.into());
         };
         runtime.spawn(async move {
-            // The receiver waits for the answer, so this does not fail.
+            // Sending cannot fail, since the receiver waits for the answer.
             let _ = answer.send(request.await);
         });
         match answered.recv() {
@@ -74,7 +74,7 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // Dropping a runtime in asynchronous code would panic.
+        // A runtime must not be dropped in asynchronous code, since that panics.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

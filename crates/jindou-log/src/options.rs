@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-/// When a record counts as written, so that it is acknowledged by its ticket.
+/// Condition under which a record counts as written, so that its ticket reports success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When it is synced: acknowledged records are never lost. Records that are waiting at the same time are synced
-    /// together.
+    /// A record counts as written when it is synced: acknowledged records are never lost. Records that are waiting at
+    /// the same time are synced together.
     #[default]
     Batch,
-    /// When it was passed to the operating system. It is synced after at most this time. A power failure loses the
-    /// records acknowledged since the last sync; the end of the process loses nothing.
+    /// A record counts as written when it was passed to the operating system. It is synced after at most this time. A
+    /// power failure loses the records acknowledged since the last sync; the end of the process loses nothing.
     Interval(Duration),
-    /// When it was passed to the operating system, which writes it to disk when it sees fit; the log itself syncs only
-    /// after [`LogOptions::unsynced_bytes`]. A power failure loses records that were not on disk; the end of the
-    /// process loses nothing.
+    /// A record counts as written when it was passed to the operating system, which writes it to disk when it sees fit;
+    /// the log itself syncs only after [`LogOptions::unsynced_bytes`]. A power failure loses records that were not on
+    /// disk; the end of the process loses nothing.
     None,
 }
 
@@ -41,8 +41,8 @@ pub struct LogOptions {
     /// mistaken for a torn tail.
     pub idle: Duration,
     /// Longest time for which a group waits for further records of the clients that were just acknowledged; at most
-    /// three quarters of the duration of a sync. Without it, half of the clients would wait for the sync of the other
-    /// half, in turns. If records do not arrive in that time, the log soon stops waiting.
+    /// three quarters of the duration of a sync. Without waiting, half of the clients would wait for the sync of the
+    /// other half, in turns. If records do not arrive in that time, the log soon stops waiting.
     pub gather: Duration,
 }
 
@@ -77,7 +77,7 @@ pub struct Status {
     pub queued: (u64, u64),
     /// Number of groups written since the log was opened.
     pub groups: u64,
-    /// Number of records in these groups.
+    /// Number of records in the groups written since the log was opened.
     pub records: u64,
     /// Reason why the last group could not be written, or not synced in time; reset when that succeeds, or when
     /// [`Log::probe`] has written a file of the same size.

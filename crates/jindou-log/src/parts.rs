@@ -135,7 +135,7 @@ pub fn is_part(bytes: &[u8], part: &LogPart) -> bool {
 pub fn record_after(bytes: &[u8], part: &LogPart, after: u64) -> Option<Vec<u8>> {
     let link = link_of(bytes, part)?;
     let mut found = None;
-    // The walk is ended by an error when the record was found.
+    // The result is ignored: once the record is found, an error ends the walk.
     let _ = walk(&link, bytes, &mut |group, records| {
         let wanted = after.saturating_add(1).checked_sub(group.first);
         let wanted = wanted.and_then(|at| usize::try_from(at).ok());

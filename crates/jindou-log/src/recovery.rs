@@ -107,8 +107,8 @@ pub(crate) fn recover(
     writer.end = end.map_or(0, |end| end.sequence);
     writer.next = after.checked_add(1).ok_or_else(numbers_used_up)?;
     if let Some(sequences) = names.epochs.get(&epoch) {
-        // A name that was created by a process that died may not be durable yet. It must be, since the log continues
-        // from its file.
+        // The name of a file that a dead process created may not be durable yet. The name must be durable, since the
+        // log continues from this file.
         let synced = if files.appends() {
             files.sync_directory()
         } else {
@@ -155,8 +155,8 @@ fn read(
         let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
         replay.found.files += 1;
         replay.found.bytes += bytes.len() as u64;
-        // Ends of groups of this file that may be the end of its durable part. Those that later groups prove to be
-        // durable are removed, except for the last of them.
+        // Ends of groups of this file at which its durable part may end. Once a later group proves an end to be
+        // durable, the ends before it are removed.
         let mut proven = link.sealed.map_or(link.head.whole, |s| s.length);
         let mut ends = VecDeque::from([Durable {
             sealed: Sealed {

@@ -132,7 +132,7 @@ pub(crate) struct ChainFile {
     pub head: FileHead,
     /// Checksum of the head.
     pub check: u64,
-    /// End of its valid part, as recorded by the next file; `None` for the newest file.
+    /// End of the valid part of this file, as recorded by the next file; `None` for the newest file.
     pub sealed: Option<Sealed>,
     /// Number of the next file's first record; `None` for the newest file.
     pub next: Option<u64>,
@@ -374,8 +374,8 @@ fn check_end(link: &ChainFile, at: u64, head: &FileHead) -> Result<(), ScanStop>
     Ok(())
 }
 
-/// Describes the rest of a file after its last valid group as a torn tail; returns damage if a group in it proves that
-/// bytes before it were durable.
+/// Describes the rest of a file after its last valid group as a torn tail. Returns damage if a complete group in the
+/// rest records that bytes before that group were durable.
 fn torn_tail(
     link: &ChainFile,
     file: &[u8],
@@ -407,9 +407,9 @@ pub struct LogReport {
     pub files: u64,
     /// Total size of these files in bytes.
     pub bytes: u64,
-    /// Number of groups in them.
+    /// Number of groups in these files.
     pub groups: u64,
-    /// Number of records in them.
+    /// Number of records in these files.
     pub records: u64,
     /// Numbers of the first and the last record of each epoch; `None` for an epoch without records.
     pub epochs: Vec<(u64, Option<RangeInclusive<u64>>)>,

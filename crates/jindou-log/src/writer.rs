@@ -50,15 +50,14 @@ impl LogFailure {
     }
 }
 
-/// The end of the data that is known to be durable. The next file continues from there.
+/// The end of the data that is known to be durable, from which the next file continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Durable {
     pub sealed: Sealed,
-    /// Number of the next record after it.
+    /// Number of the record after the last durable one.
     pub next: u64,
 }
 
-/// A file of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenFile {
     pub sequence: u64,
@@ -102,17 +101,17 @@ pub(crate) struct LogWriter {
     pub newest_first: u64,
     /// The end of the durable data; `None` if the next file need not continue any file.
     pub durable: Option<Durable>,
-    /// Records that were acknowledged or read by recovery, but are not known to be durable.
+    /// Records that were acknowledged, or read by recovery, and are not known to be durable.
     pub unsynced: Vec<Record>,
     /// Bytes of these records.
     pub unsynced_bytes: usize,
     /// Number of the next record.
     pub next: u64,
-    /// Set if the directory could not be synced after recovery: then files, with the records after this number, may be
-    /// lost.
+    /// Number of the last record that is certain to survive, if the directory could not be synced after recovery: files
+    /// with later records may be lost.
     pub names_unsynced_after: Option<u64>,
-    /// Set if the newest file, with the records after this number, could not be recorded by [`Files::set_end`], so that
-    /// its loss would go unnoticed.
+    /// Number of the last record that is certain to survive, if the newest file could not be recorded by
+    /// [`Files::set_end`]: the loss of that file, with later records, would go unnoticed.
     pub end_unrecorded_after: Option<u64>,
     pub broken: Option<LogFailure>,
     /// True if the next group must start a new file.
@@ -368,13 +367,13 @@ impl LogWriter {
                     return Ok(());
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.files.appends() => {
-                    // If a put of this process succeeded but its answer was lost, its object is skipped: no caller was
-                    // told of success.
+                    // The object may be of this process if a put succeeded but its answer was lost. Its number is then
+                    // skipped, since no caller was told of success.
                     self.ours(&name)?;
                     self.next_sequence += 1;
                 }
                 Err(e) => {
-                    // If an earlier attempt may have recorded this file as the newest, a file of this name must stay.
+                    // The file must stay if an earlier attempt may have recorded it as the newest.
                     if self.files.appends() && !self.may_be_said(sequence) {
                         let _ = self.files.remove(&name);
                     }
@@ -404,7 +403,7 @@ impl LogWriter {
         self.end_unrecorded_after = None;
         self.names_unsynced_after = None;
         if self.files.appends() {
-            // If this fails, the next group starts another file.
+            // If opening the file fails, the next group starts another file.
             self.current = self.files.open(&name).ok().map(|file| Current {
                 file,
                 name,
@@ -453,8 +452,8 @@ impl LogWriter {
         }
     }
 
-    /// Records in the log that everything before is durable, so that damage to the last group can be told from a torn
-    /// tail.
+    /// Appends a group which records that everything before it is durable. Later damage to the last group can then be
+    /// told from a torn tail.
     pub fn mark(&mut self) {
         let Some(d) = self.durable else { return };
         let Some(c) = &mut self.current else { return };
@@ -483,8 +482,8 @@ impl LogWriter {
         self.sync_current(Some(before));
     }
 
-    /// Appends a group to the old file that says that a newer file exists. It only helps if the newer file is lost, so
-    /// errors are ignored.
+    /// Appends a group to the old file that says that a newer file exists. Errors are ignored, since the group matters
+    /// only if the newer file is lost.
     fn say_continued(mut old: Current, next: u64, buffer: &mut Vec<u8>) {
         let head = GroupHead {
             kind: GroupKind::Continued,
@@ -514,7 +513,7 @@ impl LogWriter {
                     sequence: c.sequence,
                     length: c.end,
                 };
-                // Errors are ignored: this only helps if the file is truncated later.
+                // Errors are ignored, since `closed.jd` matters only if the file is truncated later.
                 let _ = self.files.put(CLOSED, closed.to_text().as_bytes());
             }
         }
@@ -553,7 +552,7 @@ impl LogWriter {
     }
 }
 
-/// Removes an epoch's files before a sequence number; returns their number.
+/// Removes those files of an epoch whose sequence numbers are lower than this one; returns the number of removed files.
 pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Result<u64, Error> {
     let wrong = |name: &str, e| Error::io(files.path(name), e);
     let mut names = files.list().map_err(|e| wrong("", e))?;

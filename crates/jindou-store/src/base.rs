@@ -1,4 +1,4 @@
-//! The base below all patches: the files of a load, and those of the merges since.
+//! The base: the immutable files of a load, and those that merges have written since.
 
 use crate::delta::OpenMerge;
 use crate::directory::{IndexParts, Manifest, SegmentFile};
@@ -20,30 +20,31 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Four files of segments that were written together.
+/// The four segment files that a load or one merge wrote together.
 #[derive(Debug)]
 pub(crate) struct SegmentSet {
-    /// 0 for a load's files; merges count from 1, and the number is unique within an id epoch.
+    /// 0 for the files of a load. Merges count from 1, and the number is unique within an id epoch.
     pub generation: u32,
-    /// `[named][direction]`
+    /// Indexed by `[named][direction]`.
     pub files: [[SegmentFile; 2]; 2],
-    /// The classes' intervals, if the group has `rdf:type`.
+    /// The intervals of the classes, if the set has segments of `rdf:type`.
     pub classes: Option<IndexParts>,
 }
 
 /// Data of merged changes that is stored outside the segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MergedData {
-    /// The last snapshot that is in the segments.
+    /// Number of the last snapshot that is in the segments.
     pub number: u64,
     pub tail: TailTerms,
     pub touched: VertexDelta,
-    /// The prefixes then; `None` in files of versions that did not know them.
+    /// The prefixes as of that snapshot; `None` in files of versions that did not know prefixes.
     pub prefixes: Option<Arc<PrefixTable>>,
-    /// The revisions then; `None` in files of versions that did not know them.
+    /// The revisions as of that snapshot; `None` in files of versions that did not know revisions.
     pub revisions: Option<Revisions>,
     pub requests: Requests,
-    /// The merge that was open then: the one that made the base, where the log of several servers started it.
+    /// The merge that was started and not committed as of that snapshot: the one that made this base, if several
+    /// servers share the log.
     pub open_merge: Option<OpenMerge>,
 }
 
@@ -55,26 +56,26 @@ pub struct Base {
     pub(crate) dictionary: Arc<Dictionary>,
     /// Indexes of the dictionary's terms.
     pub(crate) indexes: Arc<OpenIndexes>,
-    /// The load's set, then one for each generation, oldest first.
+    /// The segments of the load, then those of each generation, oldest first.
     pub(crate) sets: Vec<Arc<SegmentSet>>,
-    /// By dense predicate id: the number of its set in `sets`. Predicates beyond the end are in the load's.
+    /// For each predicate, by dense id, the index in `sets` of the set that contains its segments. Predicates beyond
+    /// the end are in the load's set.
     pub(crate) place: Vec<u8>,
     pub(crate) statistics: Statistics,
     /// Dense predicate id by vertex id.
     pub(crate) predicate_of: FxHashMap<u32, u32>,
     pub(crate) index: Arc<IndexParts>,
     pub(crate) merged: MergedData,
-    /// The prefixes of the last snapshot that the base contains.
+    /// The prefixes as of the last snapshot that the base contains.
     pub(crate) prefixes: Arc<PrefixTable>,
-    /// The manifest of the base's files.
     pub(crate) manifest: Manifest,
-    /// Versions given to snapshots of this base and of bases that merges make of it.
+    /// Source of the versions of snapshots, shared with the bases that merges make of this one.
     pub(crate) versions: Arc<AtomicU64>,
-    /// Counts of the requests for segments, shared with bases that merges make of it.
+    /// Counts of requests for each segment, shared with the bases that merges make of this one.
     pub(crate) segment_use: Arc<SegmentUse>,
     /// Cached answers of [`Self::object_terms`], by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
-    /// Facts about the other shards, if it is one of several.
+    /// Data about the other shards; `None` for an unsharded store.
     pub(crate) shard: Option<Box<ShardInfo>>,
 }
 
@@ -94,12 +95,12 @@ impl Watch for Base {
     }
 }
 
-/// Number of keys between two checks of the result so far.
+/// Number of keys between two checks whether the result is already `Any`.
 const CHUNK: u32 = 4096;
 
 impl Base {
-    /// Kind of terms that includes the objects of the predicate in all graphs; `Any` also where an update added one of
-    /// them, merged or not. O(objects) the first time if the answer is not `Any`, mostly O(1) if it is; O(1) later.
+    /// Kind of terms that includes all objects of the predicate in all graphs; `Any` as well if an update has added one
+    /// of them, merged or not. The result is cached. Otherwise O(objects) unless it is `Any`, which mostly takes O(1).
     pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {
         let p = p.0;
         let known = || sync::lock(&self.objects);
@@ -139,7 +140,7 @@ impl Base {
         all
     }
 
-    /// Finds each predicate in the newest file that has it.
+    /// For each predicate, the newest set that has its segments, as an index.
     pub(crate) fn places(sets: &[Arc<SegmentSet>], predicates: usize) -> Vec<u8> {
         if sets.len() < 2 {
             return Vec::new();
@@ -157,7 +158,7 @@ impl Base {
 
     #[inline]
     pub(crate) fn set_of(&self, p: u32) -> &SegmentSet {
-        // The load's set always exists.
+        // `sets` is never empty: the load's set always exists.
         &self.sets[self.segment_file_of(PredicateId(p))]
     }
 
@@ -200,13 +201,13 @@ impl Base {
         }
     }
 
-    /// Checks that the base's mapped files still had their original content whenever they were read. To be called
+    /// Checks that the base's mapped files still had their original content whenever they were read. Must be called
     /// before an answer is complete, and before anything computed from the data is written: a file that shrinks or
-    /// fails meanwhile reads as zeros. O(files), about a nanosecond each.
+    /// cannot be read at that time reads as zeros. O(files), about a nanosecond each.
     ///
     /// # Errors
-    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, the cause, and the remedy: permanently, once one
-    /// has failed.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, the cause, and the remedy: permanently, once a
+    /// file has failed.
     #[inline]
     pub fn check_files(&self) -> Result<()> {
         if self.are_files_whole() {
@@ -215,8 +216,8 @@ impl Base {
         self.failed_file()
     }
 
-    /// As [`Self::check_files`], except for files that were truncated inside their last page, since those raise no
-    /// fault. Costs one load while no file of this process has failed. Called between batches, in addition to
+    /// As [`Self::check_files`], but does not notice files that were truncated inside their last page, since those
+    /// raise no fault. Costs one load while no file of this process has failed. Called between batches, in addition to
     /// [`Self::check_files`] at the end.
     ///
     /// # Errors
@@ -322,8 +323,8 @@ impl Base {
         files.map(|(_, length)| length).sum()
     }
 
-    /// The revisions of the base's graphs. Files without any get them from what identifies their content: a load's from
-    /// its epoch, which is the same in all shards and copies of it.
+    /// The revisions of the base's graphs. If the files do not store revisions, they derive from the id epoch and the
+    /// merges' checksums, which are the same in all shards and copies of the store.
     pub(crate) fn revisions(&self) -> Revisions {
         match &self.merged.revisions {
             Some(revisions) => revisions.clone(),
@@ -340,22 +341,22 @@ impl Base {
         self.merged.number
     }
 
-    /// The generation of the files that a predicate's segments are in: 0 for the load's. Together with epoch, predicate
-    /// and direction it identifies a segment's content permanently.
+    /// The generation of the files that contain a predicate's segments: 0 for the load's. Together with epoch,
+    /// predicate and direction, the generation identifies a segment's content permanently.
     #[must_use]
     pub fn generation_of(&self, p: PredicateId) -> u32 {
         self.set_of(p.0).generation
     }
 
-    /// A file of the default graph's segments in one direction: 0 for the load's, then one for each generation, oldest
-    /// first.
+    /// A file of the default graph's segments in one direction. Number 0 is the load's file; the generations' files
+    /// follow, oldest first.
     #[must_use]
     pub fn segment_file(&self, number: usize, direction: Direction) -> Option<&SegmentFile> {
         let set = self.sets.get(number)?;
         Some(&set.files[0][direction as usize])
     }
 
-    /// The number of the [file](Self::segment_file) that has a predicate's segments.
+    /// The number of the [file](Self::segment_file) that contains a predicate's segments.
     #[must_use]
     #[inline]
     pub fn segment_file_of(&self, p: PredicateId) -> usize {
@@ -363,13 +364,13 @@ impl Base {
         usize::from(at).min(self.sets.len() - 1)
     }
 
-    /// Number of keys of a predicate's segment of named graphs.
+    /// Number of keys in a predicate's segment of named graphs.
     #[must_use]
     pub fn named_keys(&self, p: PredicateId, direction: Direction) -> u32 {
         self.named_segment(p.0, direction as usize).key_count
     }
 
-    /// Number of generations that have a predicate's segments, without the load's.
+    /// Number of generations that contain segments in use, without the load's.
     #[must_use]
     pub fn generations(&self) -> usize {
         self.sets.len() - 1

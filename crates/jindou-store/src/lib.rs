@@ -1,5 +1,5 @@
-//! The graph of a store directory: bulk load, snapshots, updates as deltas, merging, the files. [`jindou_graph`] is the
-//! part that queries see.
+//! The store directory: bulk load, snapshots, updates, merging, and the formats of all files. [`jindou_graph`] is the
+//! interface that queries use.
 
 mod base;
 pub mod delta;

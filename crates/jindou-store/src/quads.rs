@@ -1,4 +1,4 @@
-//! All quads of a snapshot, as a source that can be loaded again: the way to renumber a store.
+//! All quads of a snapshot as a source of a load, by which a store is reclustered.
 
 use crate::Snapshot;
 use jindou_dictionary::STRINGS_FILE;
@@ -22,24 +22,24 @@ pub struct SnapshotQuads {
     cursor: Mutex<QuadCursor>,
 }
 
-/// Progress of the workers.
+/// Position up to which workers have taken the quads.
 #[derive(Default)]
 struct QuadCursor {
-    /// The next predicate.
+    /// The predicate that is read next.
     next: u32,
     /// The predicate that is being read.
     predicate: u32,
-    /// Its subjects.
+    /// Subjects of that predicate.
     subjects: Vec<u32>,
     taken: usize,
 }
 
 /// Number of subjects that a worker processes at a time.
 const PART: usize = 2048;
-/// Bytes or quads from which a batch is passed on.
+/// Size of a batch, in bytes or quads, at which it is passed on.
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 15;
-/// A vertex with more edges than this in one predicate is passed on in several batches; its edges are in memory once.
+/// Longest term in bytes that a batch can contain, since positions in a batch have 32 bits.
 const SPAN_LIMIT: usize = 1 << 30;
 
 impl SnapshotQuads {
@@ -57,7 +57,7 @@ impl SnapshotQuads {
         }
     }
 
-    /// Copies the next part into `subjects` and returns its predicate; `None` when everything is taken.
+    /// Copies the next subjects into `subjects` and returns their predicate; `None` if all were taken.
     fn take(&self, subjects: &mut Vec<u32>) -> Option<PredicateId> {
         let mut c = sync::lock(&self.cursor);
         while c.taken == c.subjects.len() {
@@ -144,7 +144,7 @@ fn read(view: &Edges<'_>, s: u32, objects: &mut Vec<u32>, graphs: &mut Vec<u32>)
 struct WorkerBatch<'a> {
     snapshot: &'a Snapshot,
     batch: QuadBatch,
-    /// The last named graph of this batch.
+    /// The named graph of the last quad in this batch, and its term.
     graph: Option<(u32, Span)>,
     sink: &'a mut dyn QuadSink,
     progress: &'a Progress,
@@ -155,7 +155,7 @@ impl WorkerBatch<'_> {
         self.batch.bytes.len() >= BATCH_BYTES || self.batch.quads.len() >= BATCH_QUADS
     }
 
-    /// Appends a term's bytes to the batch.
+    /// Appends a term's bytes to the batch, and returns their location.
     fn term(&mut self, v: u32) -> Result<Span> {
         let start = self.batch.bytes.len();
         if !self.snapshot.term(VertexId(v), &mut self.batch.bytes) {
@@ -179,7 +179,7 @@ impl WorkerBatch<'_> {
         })
     }
 
-    /// Appends edges of one subject, at least one, until the batch is full; `rest` are the remaining ones.
+    /// Appends edges of one subject, at least one, until the batch is full. `rest` gets the remaining ones.
     fn edges(
         &mut self,
         [subject, predicate]: [Span; 2],
@@ -190,7 +190,7 @@ impl WorkerBatch<'_> {
         let mut last: Option<(u32, Span)> = None;
         for at in rest.by_ref() {
             let (o, g) = (objects[at], graphs[at]);
-            // The same object in several graphs: consecutive entries.
+            // Entries of the same object in several graphs are consecutive, so its term is reused.
             let object = match last {
                 Some((v, span)) if v == o => span,
                 _ => self.term(o)?,

@@ -1,41 +1,41 @@
-//! Requests with a key that were done in the last minutes, so that one that is sent again is not done again. They are part
-//! of a snapshot, and of the record of the transaction that did them: so they survive what the changes survive.
+//! Requests with a client's key that were executed in the last minutes, so that a repeated request is not executed
+//! again. They are part of a snapshot, and of the record of their transaction, so they are as durable as its changes.
 
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::CowTree;
 
-/// Microseconds for which a request counts. It is forgotten within as many more.
+/// Microseconds for which a request is certain to be remembered. It is forgotten at most this much later.
 const KEPT: u64 = 600_000_000;
-/// Number of requests after which they are forgotten earlier.
+/// Number of requests above which they are forgotten earlier.
 const MOST: usize = 1 << 20;
-/// Numbers of an entry.
+/// Number of words that encode one request.
 pub(crate) const NUMBERS: usize = 10;
 
-/// A request that was done, and its outcome.
+/// A request that was executed, and its outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoneRequest {
-    /// The client's key, hashed.
+    /// Hash of the client's key.
     pub key: u128,
-    /// A hash of the request.
+    /// Hash of the request.
     pub fingerprint: u64,
-    /// The time, in microseconds since 1970 (UTC).
+    /// Time of execution, in microseconds since 1970 (UTC).
     pub time: u64,
-    /// The snapshot that shows it.
+    /// Number of the first snapshot with the request's changes.
     pub snapshot: u64,
-    /// Number of operations.
+    /// Number of operations in the request.
     pub operations: u64,
-    /// Quads added.
+    /// Number of quads added.
     pub added: u64,
-    /// Quads removed.
+    /// Number of quads removed.
     pub removed: u64,
-    /// True if the graph was there before; unknown for requests that are not about one.
+    /// True if the graph existed before; `None` for requests that are not about one graph.
     pub graph_was_there: Option<bool>,
-    /// The number of the graph's content afterwards.
+    /// Revision of the graph after the request.
     pub revision: Option<u64>,
 }
 
 impl DoneRequest {
-    /// True if the same request is not done again at this time, in microseconds since 1970.
+    /// True if the same request must not be executed again at the time `now`, in microseconds since 1970.
     #[must_use]
     pub fn is_recent(&self, now: u64) -> bool {
         now.saturating_sub(self.time) <= KEPT
@@ -90,7 +90,7 @@ impl DoneRequest {
 /// The requests that a snapshot remembers, by key. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests {
-    /// Time of the first one in `now`.
+    /// Time of the first request in `now`.
     since: u64,
     now: CowTree<[u64; NUMBERS]>,
     before: CowTree<[u64; NUMBERS]>,
@@ -112,7 +112,7 @@ impl Requests {
             .find(|request| request.key == key)
     }
 
-    /// Remembers a request, replacing an earlier one with its key, and forgets old ones.
+    /// Remembers a request, which replaces an earlier one with the same key, and forgets old ones.
     pub(crate) fn note(&mut self, request: DoneRequest) {
         let earlier = self.get(request.key).map(DoneRequest::to_numbers);
         if request.time.saturating_sub(self.since) > KEPT || self.now.len() >= MOST {
@@ -122,19 +122,19 @@ impl Requests {
         self.now.apply(&[request.to_numbers()], earlier.as_slice());
     }
 
-    /// Bytes on the heap, including what other snapshots share.
+    /// Bytes on the heap, including those shared with other snapshots.
     pub(crate) fn bytes(&self) -> usize {
         self.now.bytes() + self.before.bytes()
     }
 
-    /// The numbers that [`Self::from_numbers`] reads.
+    /// Encodes the requests for [`Self::from_numbers`].
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let mut out = vec![self.since, self.before.len() as u64];
         out.extend(self.before.iter().chain(self.now.iter()).flatten());
         out
     }
 
-    /// The requests of a file; `None` for damaged ones.
+    /// Decodes the output of [`Self::numbers`]; `None` for invalid input.
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
         let (&[since, before], rest) = numbers.split_first_chunk::<2>()?;
         let (all, []) = rest.as_chunks::<NUMBERS>() else {
@@ -155,13 +155,14 @@ impl Requests {
 }
 
 impl Snapshot {
-    /// The request with this key, if it was done in the last ten minutes, or somewhat longer ago. O(log requests).
+    /// The request with this key, if it was executed in the last ten minutes. It may also be returned for up to as long
+    /// after that. O(log requests).
     #[must_use]
     pub fn request(&self, key: u128) -> Option<DoneRequest> {
         self.delta().requests.get(key)
     }
 
-    /// The same content with the requests that another snapshot remembers.
+    /// The same snapshot, but with the requests that `other` remembers.
     #[must_use]
     pub fn with_requests_of(mut self, other: &Self) -> Self {
         *self.requests_mut() = other.delta().requests.clone();

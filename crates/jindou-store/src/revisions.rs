@@ -1,7 +1,7 @@
-//! Revisions: numbers that name the content of a graph, and of the whole store. Equal revisions of a graph mean equal
-//! quads, in this store and in every copy of it: a revision is a hash of what was loaded and of every change since then,
-//! up to the last one that touched the graph. So a store that is restored or loaded again never uses a number for
-//! another content, and servers that apply the same records agree.
+//! Revisions: numbers that identify the content of a graph, and of the whole store. Equal revisions of a graph mean
+//! equal quads, in this store and in every copy of it: a revision is a hash of the loaded data and of every change up
+//! to the last one that touched the graph. So a store that is restored or loaded again does not use a number for
+//! different content, and servers that apply the same records compute the same revisions.
 
 use crate::delta::NetChanges;
 use crate::snapshot::Snapshot;
@@ -12,16 +12,16 @@ use xxhash_rust::xxh3::Xxh3;
 /// The revisions of a snapshot. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Revisions {
-    /// That of each graph that no update has changed.
+    /// Revision of every graph that no update has changed.
     loaded: u64,
-    /// That of the whole store.
+    /// Revision of the whole store.
     all: u64,
-    /// Graph and revision of each graph that updates changed; the default graph is 0.
+    /// `[graph, revision]` of each graph that updates changed; the default graph is 0.
     changed: CowTree<[u64; 2]>,
 }
 
 impl Revisions {
-    /// The revisions of files that these numbers identify.
+    /// The revisions of a store whose files are identified by these numbers.
     pub(crate) fn of_files(numbers: impl Iterator<Item = u64>) -> Self {
         let mut hash = Xxh3::new();
         numbers.for_each(|n| hash.update(&n.to_le_bytes()));
@@ -53,12 +53,12 @@ impl Revisions {
         entry.filter(|entry| entry[0] == graph)
     }
 
-    /// Bytes on the heap, including what other snapshots share.
+    /// Bytes on the heap, including those shared with other snapshots.
     pub(crate) fn bytes(&self) -> usize {
         self.changed.bytes()
     }
 
-    /// Notes the net effect of an operation. O(its size).
+    /// Updates the revisions by the net effect of an operation. O(its size).
     pub(crate) fn change(&mut self, net: &NetChanges) {
         let mut graphs: Vec<u64> = Vec::new();
         for quad in net.removed.iter().chain(&net.added) {
@@ -80,8 +80,8 @@ impl Revisions {
         self.changed.apply(&now, &before);
     }
 
-    /// Removes the entries of graphs, by runs of ids `[first, end)`, that are empty and whose ids will be others' names:
-    /// they have the revision of graphs that no update has changed, which were empty as well.
+    /// Removes the entries of empty graphs whose ids, given as runs `[first, end)`, will be assigned to other terms.
+    /// These graphs then have the revision of graphs that no update has changed.
     pub(crate) fn forget(&mut self, runs: &[[u32; 2]]) {
         let mut gone: Vec<[u64; 2]> = Vec::new();
         for &[first, end] in runs {
@@ -109,14 +109,14 @@ impl Revisions {
         hash.digest()
     }
 
-    /// The numbers that [`Self::from_numbers`] reads.
+    /// Encodes the revisions for [`Self::from_numbers`].
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let mut out = vec![self.loaded, self.all];
         out.extend(self.changed.iter().flatten());
         out
     }
 
-    /// The revisions of a file, whose graphs `is_known` accepts; `None` for damaged ones.
+    /// Decodes the output of [`Self::numbers`]; `None` for invalid input, and if `is_known` is false for a graph.
     pub(crate) fn from_numbers(numbers: &[u64], is_known: impl Fn(u32) -> bool) -> Option<Self> {
         let (pairs, []) = numbers.as_chunks::<2>() else {
             return None;
@@ -138,20 +138,21 @@ impl Revisions {
 }
 
 impl Snapshot {
-    /// The revision of the whole store: a number that no other content of it, or of a copy of it, has. O(1).
+    /// The revision of the whole store. Different content of the store, or of a copy of it, has a different revision.
+    /// O(1).
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.delta().revisions.all()
     }
 
-    /// The revision of a graph, given its name's canonical bytes, or of the default graph: it changes when the graph does,
-    /// and only then. Graphs without a quad have one as well.
+    /// The revision of a graph, given its name's canonical bytes; of the default graph for `None`. The revision changes
+    /// when the graph does, and only then. Graphs without quads have a revision, too.
     #[must_use]
     pub fn graph_revision(&self, name: Option<&[u8]>) -> u64 {
         let revisions = &self.delta().revisions;
         match name {
             None => revisions.of_graph(DEFAULT_GRAPH),
-            // Of shards, which are never changed, nothing is asked.
+            // Without changed graphs no lookup is needed; in a sharded store a lookup would send requests.
             Some(name) if revisions.any_changed() => {
                 revisions.of_graph(self.lookup(name).map_or(u32::MAX, |id| id.0))
             }

@@ -1,4 +1,4 @@
-//! The data that a query reads: an immutable base, and the patches over it at one snapshot number.
+//! The data that a query reads: an immutable base, and the patches over it as of one snapshot number.
 
 mod classes;
 mod graphs;
@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-/// The quads of one named graph, grouped: the graph's index vertex.
+/// The subjects of one predicate in one named graph, from the graph's index vertex.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphPart<'a> {
     /// Dense predicate id.
@@ -31,36 +31,36 @@ pub struct GraphPart<'a> {
     pub subjects: &'a [u32],
 }
 
-/// One consistent state of the graph. Cheap to clone; keeps its base and patches alive. [`Snapshot::apply`] creates the
-/// next one, which shares everything unchanged.
+/// One consistent state of the graph. Cheap to clone; keeps its base and patches in memory. [`Snapshot::apply`] creates
+/// the next one, which shares all unchanged data.
 #[derive(Clone)]
 pub struct Snapshot {
     base: Arc<Base>,
     number: u64,
-    /// Number of the newest group of a shared log in it; 0 without.
+    /// Number of the newest group of a shared log that the snapshot contains; 0 without a shared log.
     group: u64,
     version: u64,
     shape: u64,
     delta: Arc<Delta>,
     /// Access to the other shards, if the base is one of several.
     sharded: Option<Sharded>,
-    /// Named graphs that have a quad, once they were requested of this snapshot or a copy of it.
+    /// Ids of the named graphs that have a quad; computed when they are first requested, and shared by all copies.
     named_graphs: Arc<OnceLock<Arc<[u32]>>>,
     prefixes: Arc<PrefixTable>,
     new_ids: u32,
 }
 
-/// Number of ids for terms that updates add.
+/// Number of ids that exist for terms added by updates.
 const NEW_IDS: u32 = FIRST_QUERY_ID - FIRST_TAIL_ID;
 
 /// All changes that updates made over the base. Cloning is O(1).
 #[derive(Clone, Default)]
 pub(crate) struct Delta {
-    /// `[direction]` by dense predicate id.
+    /// Patches, by direction and by dense predicate id.
     pub patches: [CowVec<Option<Arc<Patch>>>; 2],
     pub touched: VertexDelta,
     pub tail: TailTerms,
-    /// Vertices of the predicates added by updates; their ids follow the base's.
+    /// Terms of the predicates added by updates; their dense ids follow the base's.
     pub predicates: Arc<Vec<u32>>,
     pub predicate_of: Arc<FxHashMap<u32, u32>>,
     pub added: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Delta {
 }
 
 impl Snapshot {
-    /// The base alone: the snapshot from which it was made, or the last one that was merged into it.
+    /// The snapshot that a base contains, without patches.
     #[must_use]
     pub fn of_base(base: Arc<Base>) -> Self {
         let delta = Delta {
@@ -96,13 +96,13 @@ impl Snapshot {
         }
     }
 
-    /// Number of ids for terms that updates add: more cannot exist at a time.
+    /// Limit of the number of ids for terms that updates add.
     #[must_use]
     pub fn new_ids(&self) -> u32 {
         self.new_ids
     }
 
-    /// The same snapshot, to which updates add fewer terms: for tests.
+    /// The same snapshot with a lower limit of [`Self::new_ids`], for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with_new_ids(mut self, new_ids: u32) -> Self {
@@ -110,8 +110,8 @@ impl Snapshot {
         self
     }
 
-    /// The same snapshot for another query: a failure to read other shards in one query does not affect the next. A
-    /// store with one shard has nothing to renew, and its snapshot is borrowed.
+    /// The same snapshot for another query, so that a failure to read other shards in one query does not affect the
+    /// next. For an unsharded store, the snapshot itself.
     #[inline]
     #[must_use]
     pub fn for_new_query(&self) -> Cow<'_, Self> {
@@ -124,8 +124,8 @@ impl Snapshot {
         }
     }
 
-    /// Makes reads of other shards observe a query's token, which limits waits for them. For a snapshot that no other
-    /// query reads ([`Self::for_new_query`]).
+    /// Sets the cancel token that requests to other shards observe, which limits how long they wait. The snapshot must
+    /// not be used by another query ([`Self::for_new_query`]).
     #[inline]
     pub fn begin(&self, cancel: &CancelToken) {
         if let Some(sharded) = &self.sharded {
@@ -133,17 +133,17 @@ impl Snapshot {
         }
     }
 
-    /// Ok if all requests to other shards so far were answered. Must be called before read data is used. Costs one
-    /// atomic load.
+    /// Ok if all requests to other shards so far were answered. Must be called before data that was read is used. Costs
+    /// one atomic load.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) with the first one that did not answer.
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer.
     #[inline]
     pub fn check_shards(&self) -> Result<()> {
         self.sharded.as_ref().map_or(Ok(()), Sharded::check)
     }
 
-    /// As [`Base::check_files`], and as [`Self::check_shards`].
+    /// Checks both [`Base::check_files`] and [`Self::check_shards`].
     ///
     /// # Errors
     /// The errors of both.
@@ -160,7 +160,7 @@ impl Snapshot {
         self.check_shards().is_ok() && self.base.are_files_whole()
     }
 
-    /// The watch that ends a query when something that it reads has failed.
+    /// The watch that ends a query when a file or a shard that it reads has failed.
     #[must_use]
     pub fn watch(&self) -> Arc<dyn Watch> {
         match &self.sharded {
@@ -188,7 +188,7 @@ impl Snapshot {
         self.number
     }
 
-    /// The number of the newest group of a shared log that is in it; 0 for a store without such a log.
+    /// Number of the newest group of a shared log that the snapshot contains; 0 for a store without such a log.
     #[must_use]
     pub fn group(&self) -> u64 {
         self.group
@@ -208,16 +208,16 @@ impl Snapshot {
         &self.prefixes
     }
 
-    /// A value that no other content of this base has. Snapshots that were never published may share their number with
-    /// others, but not their version. For caches of read data.
+    /// A number that identifies this content of the base. Snapshots that were never published may have the same number
+    /// as others, but not the same version. For caches of data that was read.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// A number that increases when plans should be made again: when a predicate is touched for the first time, when a
-    /// predicate, a graph or a vertex's set of predicates is new, or when counts change much. Two snapshots of a base
-    /// with the same number belong to one line of transactions.
+    /// A number that increases when queries should be planned again: when a predicate is changed for the first time,
+    /// when a predicate, a graph or a vertex's set of predicates is new, or when counts change much. Two snapshots of a
+    /// base with the same shape are one a successor of the other.
     #[must_use]
     pub fn shape(&self) -> u64 {
         self.shape
@@ -247,7 +247,7 @@ impl Snapshot {
         self.predicates().of_term(v)
     }
 
-    /// The term of a predicate; vertex 0 for an unknown number.
+    /// The id of a predicate's term; vertex 0 for an unknown predicate.
     #[must_use]
     pub fn vertex_of(&self, p: PredicateId) -> VertexId {
         let known = &self.base.statistics.predicates;
@@ -275,14 +275,14 @@ impl Snapshot {
         }
     }
 
-    /// As [`Self::edges`], for an unsharded store.
+    /// As [`Self::edges`], for an unsharded store, without dispatch on shards.
     #[inline]
     pub(crate) fn local_edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         invariant!(
             self.sharded.is_none(),
             "segments of a shard are read by its own keys"
         );
-        // Not as a pair, which would be copied once more for every step of every query.
+        // Patch and segment are passed separately: a pair would be copied once more for every step of every query.
         let d = direction as usize;
         let default = self.base.default_segment(p.0, d);
         let named = self.base.named_segment(p.0, d);
@@ -305,15 +305,16 @@ impl Snapshot {
         patches.get(p as usize).and_then(Option::as_ref)
     }
 
-    /// The statistics of the base; see [`Self::predicate_statistics`], [`Self::quads`] and [`Self::vertices`] for counts
-    /// with patches.
+    /// The statistics of the base. [`Self::predicate_statistics`], [`Self::quads`] and [`Self::vertices`] give counts
+    /// that include patches.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.base.statistics
     }
 
-    /// Counts of one predicate, including its patch: edges exactly; keys as the sum of the base's and new keys, without
-    /// subtracting those that lost all edges; upper bounds of the longest lists. O(1).
+    /// Counts of one predicate, including its patch. The number of edges is exact. The number of keys is the base's
+    /// plus new ones; keys that lost all edges are not subtracted. The lengths of the longest lists are upper bounds.
+    /// O(1).
     #[must_use]
     pub fn predicate_statistics(&self, p: PredicateId) -> PredicateStatistics {
         let base = self.base.statistics.predicates.get(p.0 as usize);
@@ -362,8 +363,8 @@ impl Snapshot {
         }
     }
 
-    /// Number of subjects in all graphs. Those of the base that lost all of their edges since the last merge are still
-    /// counted. O(sets), plus the vertices that edits gave predicates since then.
+    /// Number of subjects in all graphs. Subjects of the base that lost all of their edges since the last merge are
+    /// still counted. O(sets), plus the vertices to which edits since then gave predicates.
     #[must_use]
     pub fn subjects(&self) -> u64 {
         let sets = self.base.statistics.sets.iter();
@@ -405,15 +406,15 @@ impl Snapshot {
         self.predicates().of_vertex(v, direction)
     }
 
-    /// True if a predicate's edges are not only those of the base.
+    /// True if a predicate has edits over the base.
     #[must_use]
     pub fn is_predicate_patched(&self, p: PredicateId) -> bool {
         self.patch(p.0, Direction::Out)
             .is_some_and(|p| !p.is_empty())
     }
 
-    /// Kind of terms that includes every object of the predicate, in all graphs: `Any` for a predicate that updates
-    /// touch. O(objects) the first time, O(1) later.
+    /// Kind of terms that includes every object of the predicate, in all graphs; `Any` for a predicate with edits.
+    /// O(objects) the first time, O(1) later.
     #[must_use]
     pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {
         if self.is_predicate_patched(p) {
@@ -425,7 +426,7 @@ impl Snapshot {
         self.base.object_terms(p)
     }
 
-    /// Predicates by term and by vertex.
+    /// The predicates: dense ids by term, and sets of predicates by vertex.
     #[must_use]
     pub fn predicates(&self) -> Predicates<'_> {
         let base = self.sets_of_base();
@@ -433,7 +434,7 @@ impl Snapshot {
             .with_edits(&self.delta.predicate_of, &self.delta.touched)
     }
 
-    /// Terms ↔ ids, and the values of terms.
+    /// The terms: ids, canonical bytes and values.
     #[must_use]
     pub fn vocabulary(&self) -> Vocabulary<'_> {
         if let Some(sharded) = &self.sharded {
@@ -460,20 +461,20 @@ impl Snapshot {
         self.vocabulary().term(v, out)
     }
 
-    /// Terms that were added after the load.
+    /// The terms that updates added after the load.
     #[must_use]
     pub fn tail(&self) -> &TailTerms {
         &self.delta.tail
     }
 
-    /// Number of edits over the base: quads that it lacks, and quads of it that were removed.
+    /// Number of edits over the base: quads that were added to it, and quads of it that were removed.
     #[must_use]
     pub fn edit_count(&self) -> u64 {
         let patches = self.delta.patches[Direction::Out as usize].iter();
         patches.flatten().map(|p| p.len() as u64).sum()
     }
 
-    /// Bytes on the heap of everything over the base, including parts shared with other snapshots. O(edits / 100).
+    /// Bytes on the heap of all data over the base, including parts shared with other snapshots. O(edits / 100).
     #[must_use]
     pub fn delta_bytes(&self) -> usize {
         self.patch_bytes()
@@ -484,8 +485,8 @@ impl Snapshot {
             + self.delta.predicates.len() * 24
     }
 
-    /// As [`Self::delta_bytes`], of what was added since the last merge: edits and new terms. What vertices gained beyond
-    /// their characteristic sets is not counted, since a merge does not free it.
+    /// As [`Self::delta_bytes`], but only for data added since the last merge: edits and new terms. Predicates that
+    /// vertices gained beyond their characteristic sets are not counted, since a merge does not free them.
     #[must_use]
     pub fn unmerged_bytes(&self) -> usize {
         let merged = self.base.merged.tail.bytes();
@@ -501,7 +502,7 @@ impl Snapshot {
         &self.delta
     }
 
-    /// A copy for applying a transaction; [`Self::finish`] completes it.
+    /// A copy with this number, to which a transaction is applied; [`Self::finish`] completes it.
     pub(crate) fn successor(&self, number: u64) -> Self {
         Self {
             number,
@@ -554,7 +555,8 @@ impl Snapshot {
         self.prefixes = Arc::new(prefixes);
     }
 
-    /// Updates the counts of quads, and assigns a version; with `moved`, cached plans become invalid.
+    /// Updates the counts of quads, and assigns a version. If `moved`, also a new shape, so that cached plans become
+    /// invalid.
     pub(crate) fn finish(&mut self, added: u64, removed: u64, moved: bool) {
         let delta = self.delta_mut();
         delta.added += added;

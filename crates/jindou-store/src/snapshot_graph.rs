@@ -1,4 +1,4 @@
-//! The graph of a store directory.
+//! Implementation of the graph interface of queries for snapshots.
 
 use crate::snapshot::Snapshot;
 use jindou_graph::shard::Sharded;

@@ -1,4 +1,4 @@
-//! Small stores for the tests of other crates, made by the real load.
+//! Small stores for the tests of other crates, made by a real load.
 
 pub mod agreement;
 
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Quads as canonical bytes (`jindou_model::term`): subject, predicate, object, graph (empty = default).
+/// A quad as canonical bytes (`jindou_model::term`): subject, predicate, object, graph (empty for the default graph).
 pub type TermQuad = [Vec<u8>; 4];
 
-/// A snapshot after one transaction for each change, which adds or removes a quad.
+/// The snapshot after these changes, each of which adds or removes a quad in a transaction of its own.
 ///
 /// # Panics
 /// When a change cannot be made.
@@ -43,7 +43,7 @@ pub fn changed(
         })
 }
 
-/// A source over quads in memory; worker `w` of `n` delivers every `n`-th batch.
+/// A source of quads in memory; worker `w` of `n` delivers every `n`-th batch.
 #[derive(Debug)]
 pub struct QuadList<'a>(pub &'a [TermQuad]);
 
@@ -94,10 +94,10 @@ pub fn canonical(q: &Quad) -> TermQuad {
     ]
 }
 
-/// A store of these quads. It exists in the folder as long as that is kept, and in memory as long as the base is.
+/// A store of these quads. Its files exist as long as the folder's handle is kept; the mapped base stays usable.
 ///
 /// # Panics
-/// When the load fails: this is for tests.
+/// When the load fails.
 #[must_use]
 pub fn store_of(quads: &[Quad]) -> (TempDir, Arc<Base>) {
     let terms: Vec<TermQuad> = quads.iter().map(canonical).collect();
@@ -107,7 +107,7 @@ pub fn store_of(quads: &[Quad]) -> (TempDir, Arc<Base>) {
 /// As [`store_of`], from canonical bytes.
 ///
 /// # Panics
-/// When the load fails: this is for tests.
+/// When the load fails.
 #[must_use]
 #[allow(clippy::expect_used)]
 pub fn store_of_terms(quads: &[TermQuad]) -> (TempDir, Arc<Base>) {
@@ -125,7 +125,7 @@ fn iri(s: String) -> Vec<u8> {
     out
 }
 
-/// Quads with every kind of index and value column in a few kilobytes: for tests of damaged files.
+/// A few kilobytes of quads that use every kind of index and value column, for tests of damaged files.
 #[must_use]
 pub fn varied_quads() -> Vec<TermQuad> {
     let mut out = vec![];
@@ -162,7 +162,7 @@ pub fn varied_quads() -> Vec<TermQuad> {
     out
 }
 
-/// Reads some of all data that queries read. The values do not matter, only that it returns.
+/// Reads some data of every kind that queries read. The values do not matter; the test is that reading returns.
 pub fn read_all(dir: &Path) {
     let _ = info(dir);
     let Ok(base) = open(dir) else { return };
@@ -206,10 +206,10 @@ pub fn read_all(dir: &Path) {
     }
 }
 
-/// Makes checksums and manifest match the present files, so that damage gets past both.
+/// Makes checksums and manifest match the present files, so that damage is not noticed by hashes.
 ///
 /// # Errors
-/// [`Error`] when the store has no sound manifest or files cannot be read or written.
+/// [`Error`] when the store has no valid manifest or files cannot be read or written.
 pub fn reseal(dir: &Path) -> Result<()> {
     let mut manifest = Manifest::of_store(dir)?;
     for f in &mut manifest.files {

@@ -1,8 +1,8 @@
-//! Reading a store's files before queries ask for them, in the order in which a server that has just started needs them.
+//! Reading a store's files before queries need them, in the order in which a server that has just started needs them.
 //!
-//! Opening a store maps its files and reads next to nothing, so the first queries after a start of the machine wait for the disk, a page
-//! at a time, in random order. Reading the same bytes in order takes a fraction of that. What is read stays in the system's
-//! page cache, and no longer than the system has room.
+//! Opening a store maps its files and reads next to nothing, so the first queries after a start of the machine wait for
+//! the disk, page by page, in random order. Reading the same bytes in order takes a fraction of that time. Bytes that
+//! were read stay in the system's page cache as long as it has room for them.
 
 use crate::Base;
 use crate::directory::{INDEX, SegmentFile};
@@ -14,37 +14,37 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sampled number of queries' requests for each segment: about one in `SAMPLE` requests of a thread is counted.
+/// Sampled counts of the requests of queries for each segment: about one in `SAMPLE` requests of a thread is counted.
 #[derive(Debug, Default)]
 pub struct SegmentUse {
-    /// By dense predicate id and direction: `2 p + d`.
+    /// Counts by dense predicate id `p` and direction `d`, at index `2 p + d`.
     counts: Box<[AtomicU64]>,
 }
 
-/// One in this many requests of a thread is counted, so that threads rarely write to the same memory.
+/// Average number of requests of a thread of which one is counted, so that threads rarely write to the same memory.
 const SAMPLE: u32 = 64;
-/// Name of the file that keeps the counts of the last run, in the folder of the base.
+/// Name of the file in the base's folder that stores the counts of the last run.
 const FILE: &str = "use.txt";
 const FIRST_LINE: &str = "jindou-use 1";
-/// Bytes read at a time: small enough that a query's own read is delayed by a millisecond, on most disks.
+/// Number of bytes read at a time; on most disks, a query's own read is then delayed by about a millisecond.
 const PIECE: usize = 1 << 20;
-/// Largest file of counts that is read: some twenty bytes per predicate.
+/// Largest file of counts in bytes that is read; a file has some twenty bytes per predicate.
 const LARGEST: u64 = 64 << 20;
 
 thread_local! {
-    /// Requests until one is counted, and the random number that said so.
+    /// Number of requests until one is counted, and the random number from which it was derived.
     static PENDING: Cell<(u32, u32)> = const { Cell::new((SAMPLE, 0x9E37_79B9)) };
 }
 
 impl SegmentUse {
-    /// Counters at zero for `predicates` predicates. Predicates added later are not counted.
+    /// Counters for `predicates` predicates, all zero. Requests for predicates that are added later are not counted.
     pub(crate) fn of(predicates: usize) -> Self {
         Self {
             counts: (0..2 * predicates).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// Counts one request, mostly in the thread's own memory. Some instructions.
+    /// Counts one request, usually in thread-local memory. A few instructions.
     #[inline]
     pub(crate) fn count(&self, p: u32, direction: usize) {
         let (left, random) = PENDING.get();
@@ -55,8 +55,8 @@ impl SegmentUse {
         }
     }
 
-    /// Counts a request for all since the last one. The next is a random number of requests away: with a fixed number, a query that is
-    /// repeated would be counted for the same one of its segments each time.
+    /// Counts a request, on behalf of all since the last counted one. The distance to the next is random: with a fixed
+    /// distance, a query that is repeated would be counted for the same segment each time.
     #[cold]
     fn sample(&self, p: u32, direction: usize, random: u32) {
         let random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -76,7 +76,7 @@ impl SegmentUse {
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Adds half of the counts that a run has saved in a base's folder, so that old requests count less. Counts of
+    /// Adds half of the counts that an earlier run saved in a base's folder, so that old requests count less. Counts of
     /// another epoch, damaged and missing ones are ignored.
     pub(crate) fn read(&self, folder: &Path, epoch: u64) {
         let path = folder.join(FILE);
@@ -107,10 +107,10 @@ impl SegmentUse {
         }
     }
 
-    /// Leaves the counts in a base's folder, for the next run.
+    /// Saves the counts in a base's folder, for the next run.
     ///
     /// # Errors
-    /// [`Error::Io`]; then the counts of the run before stay.
+    /// [`Error::Io`]; then the counts of the previous run remain.
     pub(crate) fn write(&self, folder: &Path, epoch: u64) -> Result<()> {
         use std::fmt::Write as _;
         let mut text = format!("{FIRST_LINE} {epoch}\n");
@@ -127,12 +127,12 @@ impl SegmentUse {
     }
 }
 
-/// A part of a file that is worth reading early.
+/// A range of a file to read before queries need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarmPart {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// Bytes of it.
+    /// Range of bytes in the file.
     pub bytes: Range<u64>,
 }
 
@@ -145,17 +145,18 @@ impl WarmPart {
 /// Progress of reading, for other threads.
 #[derive(Debug, Default)]
 pub struct WarmProgress {
-    /// Bytes that are to be read.
+    /// Number of bytes to read.
     pub wanted: AtomicU64,
-    /// Bytes that have been read.
+    /// Number of bytes read so far.
     pub read: AtomicU64,
 }
 
 impl Base {
-    /// Saves the segments' use counts in the base's folder, for [`Self::warm_parts`] of the next run.
+    /// Saves the counts of requests for segments in the base's folder, for [`Self::warm_parts`] of the next run. Does
+    /// nothing for a base that is not in a folder.
     ///
     /// # Errors
-    /// [`Error::Io`]; a base that is not in a folder has nothing to save.
+    /// [`Error::Io`].
     pub fn keep_segment_use(&self) -> Result<()> {
         match self.folder() {
             Some(folder) => self.segment_use.write(&folder, self.epoch),
@@ -215,7 +216,7 @@ impl Base {
                 }
             }
         }
-        // Requests a byte: a small segment that is asked for as often as a large one comes first.
+        // Sorted by requests per byte: of two segments with equally many requests, the smaller comes first.
         used.sort_by(|(a, x), (b, y)| {
             let each = |times: u64, part: &WarmPart| times as f64 / part.len().max(1) as f64;
             each(*b, y).total_cmp(&each(*a, x))
@@ -223,7 +224,7 @@ impl Base {
         parts.extend(used.into_iter().map(|(_, part)| part));
         parts.push(whole(folder.join(STRINGS_FILE)));
         parts.extend(unused);
-        // Other files of the base: indexes of terms, classes of merged segments.
+        // The other files of the base: indexes of terms, classes of merged segments.
         let names = self.manifest.files.iter().map(|f| f.0.clone());
         for name in names.chain(self.manifest.merged.names()) {
             let path = folder.join(name);
@@ -236,8 +237,8 @@ impl Base {
     }
 }
 
-/// Byte range of each predicate's segment in a file, in file order, so that neighbours are read together. A gap between
-/// two segments belongs to the first.
+/// Byte range of each predicate's segment in a file, in the order of the file. A gap between two segments belongs to
+/// the first of them.
 fn segments_of(file: &SegmentFile) -> Vec<(u32, Range<u64>)> {
     let mut starts: Vec<(u64, u32)> = (0u32..)
         .zip(file.records())
@@ -303,7 +304,7 @@ mod tests {
     use jindou_model::{Direction, PredicateId};
     use oxrdf::{GraphName, NamedNode, Quad};
 
-    /// Five predicates, each with twice as many edges as the one before.
+    /// A store of five predicates, each with twice as many edges as the one before.
     fn loaded() -> (tempfile::TempDir, Snapshot) {
         let node = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
         let quad = |p: usize, n: usize| {
@@ -336,7 +337,7 @@ mod tests {
         let before = read_of(&snapshot.base().warm_parts());
         assert_eq!(before[0].0, DICTIONARY_FILE);
         assert_eq!(before[1].0, INDEX);
-        // Then the tables of segments, of each of four files before and after its arrays.
+        // The tables of the four segment files follow: the bytes before and after the arrays.
         let at = |name: &str, parts: &[(String, Range<u64>)]| {
             parts.iter().position(|p| p.0 == name).unwrap()
         };
@@ -350,7 +351,7 @@ mod tests {
             tables.len() <= 8,
             "no segment has been asked for: {before:?}"
         );
-        // A run that asks for one predicate's edges by object, and leaves that for the next.
+        // The first run requests the edges of one predicate by object, and saves the counts for the next run.
         let mut all = (0..snapshot.predicate_count()).map(PredicateId);
         let hot = all.find(|p| snapshot.base().default_segment(p.0, 1).edge_count() == 800);
         for _ in 0..10 * SAMPLE {
@@ -368,7 +369,7 @@ mod tests {
             (3_200..6_000).contains(&bytes),
             "800 edges take {bytes} bytes"
         );
-        // All segments are there once, whatever the order.
+        // Every segment occurs once, whatever the order.
         let sorted = |mut parts: Vec<(String, Range<u64>)>| {
             parts.sort_by(|a, b| (&a.0, a.1.start).cmp(&(&b.0, b.1.start)));
             parts

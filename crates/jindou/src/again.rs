@@ -1,12 +1,12 @@
-//! Repeats a query over shards after a server failed in the middle of it: other servers hold the same shards.
+//! Repeats a query over shards if a server fails during it, since other servers may have the same shards.
 
 use crate::results::{AnswerSink, RowText, Rows};
 use jindou_engine::{Execution, ExecutorChoice};
 use jindou_model::{Error, Result};
 use oxrdf::Triple;
 
-/// Runs a query by fork-join. If a shard fails before any row reached the sink, runs the query a second time in place,
-/// where requests go to another server that holds the shard.
+/// Runs a query by fork-join. If a shard fails before any row was passed to the sink, runs the query a second time in
+/// place, so that its requests go to another server that has the shard.
 pub(crate) fn again_in_place<'a, T>(
     execution: Execution<'a>,
     sink: &mut dyn AnswerSink,
@@ -27,8 +27,8 @@ pub(crate) fn again_in_place<'a, T>(
     }
 }
 
-/// Passes an answer on, and remembers whether its header and any of its rows were passed on. The second run's header is
-/// dropped if the first run has written one.
+/// Passes an answer on, and records whether its header and any of its rows were passed on. The header of the second run
+/// is dropped if the first run has passed one on.
 struct NotedSink<'s> {
     sink: &'s mut dyn AnswerSink,
     has_header: bool,

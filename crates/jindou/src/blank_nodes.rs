@@ -13,7 +13,7 @@ pub(crate) fn may_be_called_in(text: &str) -> bool {
     let text = text.as_bytes();
     let mut at = 0;
     while let Some(word) = text.get(at..at + 5) {
-        // Distance to the next position where the word may begin, determined by the last byte of the current window.
+        // Distance to the next position at which the word may begin, given by the last byte of the current window.
         at += match word[4].to_ascii_lowercase() {
             b'e' if word.eq_ignore_ascii_case(b"bnode") => return true,
             b'd' => 1,
@@ -26,7 +26,7 @@ pub(crate) fn may_be_called_in(text: &str) -> bool {
     false
 }
 
-/// Makes each `BNODE(text)` in a BIND or a SELECT specific to its solution. O(query).
+/// Makes the blank nodes of each `BNODE(text)` in a BIND or a SELECT specific to the solution. O(query).
 pub(crate) fn of_each_solution(query: &mut Query) {
     let Ok(new) = Rewriter { made: 0 }.pattern(query.pattern());
     if let Some(new) = new {
@@ -35,7 +35,7 @@ pub(crate) fn of_each_solution(query: &mut Query) {
 }
 
 struct Rewriter {
-    /// Number of variables made so far.
+    /// Number of variables created so far.
     made: usize,
 }
 
@@ -66,7 +66,7 @@ impl Rewriter {
         }
     }
 
-    /// Rewrites consecutive BINDs, which see the same solution and therefore share its identity.
+    /// Rewrites consecutive BINDs, which see the same solution and therefore share one variable that identifies it.
     fn binds(&mut self, p: &GraphPattern, row: &mut Option<Variable>) -> New<Arc<GraphPattern>> {
         let GraphPattern::Extend {
             inner,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_call_is_found_wherever_it_is_and_nowhere_else() {
-        // All texts of up to seven of these characters.
+        // Tests all texts of up to seven of these characters.
         let letters = *b"bNode ";
         let mut texts = vec![String::new()];
         let mut found = 0;
@@ -148,8 +148,8 @@ mod tests {
                 texts = longer.collect();
             }
         }
-        // Five characters: one text that matches. Six: two positions of the word, six choices for the extra character.
-        // Seven: three positions.
+        // Texts of five characters match once. Six characters: two positions of the word, six choices for the extra
+        // character. Seven: three positions, 36 choices.
         assert_eq!(found, 1 + 2 * 6 + 3 * 36);
     }
 }

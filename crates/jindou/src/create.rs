@@ -20,7 +20,7 @@ impl QuadSource for NoQuads {
 /// As [`Database::create`], except that an existing store is not an error.
 pub(crate) fn unless_there(dir: &Path, options: &LoadOptions) -> Result<()> {
     match Database::create(dir, options) {
-        // Another process created it first.
+        // Another process has created the store in the meantime.
         Ok(_) | Err(Error::StoreExists { .. }) => Ok(()),
         Err(e) => Err(e),
     }

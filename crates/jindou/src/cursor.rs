@@ -22,14 +22,14 @@ use std::time::{Duration, Instant};
 const AHEAD: usize = 2;
 /// Largest number of rows in a batch.
 const ROWS: usize = 1 << 13;
-/// How often a waiting query or reader checks the time limit and the cancel tokens.
+/// Time between two checks of the time limit and the cancel tokens by a waiting query or reader.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// State shared by the query and its reader, under the lock.
+/// State that the query and its reader share, protected by a lock.
 #[derive(Default)]
 struct CursorState {
     batches: VecDeque<BatchColumns>,
-    /// The outcome of the query once it has ended. An error is taken by the reader, which leaves `Ok`.
+    /// The outcome of the query once it has ended. The reader takes an error out, and leaves `Ok`.
     ended: Option<Result<()>>,
     /// True once the reader is dropped.
     closed: bool,
@@ -93,7 +93,7 @@ impl BatchQueue {
     fn take(&self) -> Result<Option<BatchColumns>> {
         let mut state = self.lock();
         loop {
-            // An error is returned at once: the batches before it would not form a complete answer anyway.
+            // An error is returned at once: the queued batches before it would not form a complete answer anyway.
             if let Some(Err(_)) = &state.ended {
                 state.batches.clear();
                 if let Some(Err(e)) = state.ended.replace(Ok(())) {
@@ -303,7 +303,8 @@ fn execute_into_queue(
     options: &QueryOptions,
     queue: &Arc<BatchQueue>,
 ) {
-    // Rows may be decoded after the query was cancelled or timed out, so decoding has its own session with the shards.
+    // Rows may be decoded after the query was cancelled or timed out, so decoding uses a snapshot of its own for reads
+    // of other shards.
     let snapshot = &*meaning.snapshot.for_new_query();
     let outcome = guarded(|| {
         queue.check()?;
@@ -321,12 +322,12 @@ fn execute_into_queue(
             cancel: watching(queue.cancel.clone(), snapshot),
         };
         let done = execution.into_rows(&meaning.terms, &mut put);
-        // If the caller cancelled the query or its time is over, return that error rather than the one in which the
-        // query ended.
+        // If the caller cancelled the query or its time limit has passed, that is the error to return, rather than the
+        // error with which the query ended.
         if done.is_err() {
             queue.callers.check()?;
         }
-        // Any other error may be the consequence of a damaged file; then report the damage.
+        // Any other error may be a consequence of a damaged file; then the damage is the error to return.
         db.inner.check_files(snapshot)?;
         done
     });
@@ -340,8 +341,8 @@ impl Cursor {
         &self.meaning.variables
     }
 
-    /// Waits until [`Self::next_batch`] would not block, for at most `limit` (and up to 20 ms more). False if the time
-    /// passed first. Useful for programs that must check other things periodically.
+    /// Waits until [`Self::next_batch`] would not block, for at most `limit` (and up to 20 ms more). Returns false if
+    /// `limit` passed first. Useful for programs that must check other conditions periodically.
     #[must_use]
     pub fn wait(&self, limit: Duration) -> bool {
         self.queue.wait_for_batch(limit)

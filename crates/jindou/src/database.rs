@@ -1,4 +1,4 @@
-//! The library's main entry: open, load, query.
+//! The library's main entry: opening, loading and querying a store.
 
 use crate::create;
 use crate::default_graph::DefaultGraph;
@@ -73,6 +73,8 @@ pub(crate) struct DatabaseState {
 }
 
 impl DatabaseState {
+    /// Ok if the database accepts updates and the store's files are not damaged.
+    ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Damaged`].
     pub(crate) fn may_write(&self) -> Result<()> {
@@ -80,6 +82,8 @@ impl DatabaseState {
         self.takes_changes()
     }
 
+    /// Ok if the database accepts updates.
+    ///
     /// # Errors
     /// [`Error::ReadOnly`].
     pub(crate) fn takes_changes(&self) -> Result<()> {
@@ -94,9 +98,9 @@ impl DatabaseState {
         self.trust.0.check()
     }
 
-    /// Returns an error if anything read so far from a snapshot's files was invalid. After damage was found, every
-    /// query fails until the store is opened again, even if a new base has replaced the damaged files: caches and a
-    /// device's memory may hold invalid data.
+    /// Returns an error if data read so far from a snapshot's files was invalid. After damage was found, every query
+    /// fails until the store is opened again, even if a new base has replaced the damaged files: caches and a device's
+    /// memory may contain invalid data.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file that is damaged, has shrunk or could not be read.
@@ -150,11 +154,11 @@ impl DatabaseState {
             check: &check,
             check_for_faults: &|| self.check_for_faults(snapshot),
         };
-        // After a success nothing is checked here: the sink has checked the files before the answer's end.
+        // After a success, no check is needed: the sink has checked the files before the answer's end.
         guarded(|| run(cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
     }
 
-    /// Computes a value from a snapshot and verifies its files afterwards.
+    /// Computes a value from a snapshot and checks the snapshot's files afterwards.
     ///
     /// # Errors
     /// As [`Self::checking_files`].
@@ -177,7 +181,7 @@ const PLAN_BYTES: usize = 16 << 20;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueryReport {
-    /// Rows (or triples) written; 1 for ASK.
+    /// Number of rows (or triples) written; 1 for ASK.
     pub rows: u64,
     /// Time for parsing and planning, or for finding the cached plan.
     pub plan_time: Duration,
@@ -195,15 +199,15 @@ pub struct QueryReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checksum {
-    /// Rows of the answer.
+    /// Number of rows of the answer.
     pub rows: u64,
     /// Wrapping sum of the rows' hashes; comparable only on the same store.
     pub checksum: u64,
-    /// True if the GPU's kernels ran the query, or the first steps of its patterns. With `JINDOU_GPU=shim` the kernels
-    /// run on the CPU, and this is true as well. With [`GpuChoice::On`](crate::GpuChoice::On) a plan that the kernels
-    /// do not support runs on the CPU.
+    /// True if the GPU's kernels ran the query, or the first steps of its patterns; also if the kernels run on the CPU
+    /// because of `JINDOU_GPU=shim`. With [`GpuChoice::On`](crate::GpuChoice::On), a plan that the kernels do not
+    /// support runs on the CPU.
     pub on_gpu: bool,
-    /// Work of each shard; empty unless the store is sharded and shards ran patterns.
+    /// Work of each shard; empty unless shards ran patterns of the query.
     pub shards: Vec<ShardWork>,
 }
 
@@ -279,7 +283,7 @@ impl Database {
         Self::over_sink(opened, Box::new(sink), runtime, changes_memory)
     }
 
-    /// A database that passes its updates to this sink. `changes_memory` is that of [`OpenOptions`].
+    /// A database that passes its updates to `sink`. `changes_memory` is that of [`OpenOptions`].
     pub(crate) fn over_sink(
         opened: OpenedStore,
         sink: Box<dyn UpdateSink>,
@@ -435,8 +439,8 @@ impl Database {
         Self::check_with(dir, &Indexes::new())
     }
 
-    /// As [`Self::check`], and also examines the content of these indexes; of other indexes only checksums are
-    /// verified.
+    /// As [`Self::check`], and also examines the content of the indexes of these kinds. Of indexes of other kinds only
+    /// checksums are verified.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -455,7 +459,7 @@ impl Database {
         Self::info_with(dir, &Indexes::new())
     }
 
-    /// As [`Self::info`], with each of these indexes' description of itself.
+    /// As [`Self::info`], with the descriptions of the indexes of these kinds.
     ///
     /// # Errors
     /// As [`Self::info`], and for an index whose file is damaged.
@@ -479,7 +483,7 @@ impl Database {
         self.inner.writer.published().for_new_query().into_owned()
     }
 
-    /// The current snapshot for a query with this token.
+    /// The current snapshot, for a query with this cancel token.
     ///
     /// # Errors
     /// [`Error::Stale`] for a store with a shared log if this server's copy may be older than its limit allows.
@@ -519,7 +523,7 @@ impl Database {
         self.snapshot().as_sharded().is_some()
     }
 
-    /// Quads of the current snapshot, in the default graph and in named graphs. O(1).
+    /// Number of quads in the current snapshot, in the default graph and in named graphs. O(1).
     #[must_use]
     pub fn quads(&self) -> u64 {
         self.snapshot().quads()
@@ -537,7 +541,7 @@ impl Database {
         settled
     }
 
-    /// Counts for a description of the data. O(predicates + classes + characteristic sets).
+    /// Statistics of the data, for a description of it. O(predicates + classes + characteristic sets).
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary::from_snapshot(&self.snapshot())
@@ -602,7 +606,7 @@ impl Database {
         })
     }
 
-    /// [`Self::run`] for a query that [`Self::plan`] has planned already, over the same dataset.
+    /// As [`Self::run`], for a query that [`Self::plan`] has planned already, over the same dataset.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -626,9 +630,10 @@ impl Database {
         sink: &mut dyn AnswerSink,
     ) -> Result<QueryReport> {
         let start = Instant::now();
-        // The plan may have run before and failed; the new session forgets shards that failed then.
+        // The plan may have run before, and a shard may have failed then; the new snapshot ignores such earlier
+        // failures.
         let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.for_new_query());
-        // Only DESCRIBE reads edges outside of the plan.
+        // Only DESCRIBE reads edges that are not part of the plan.
         let described = match &plan.form {
             Form::Describe(dataset) => {
                 let union = Self::union_default(snapshot, options);

@@ -1,4 +1,4 @@
-//! The edges out of a vertex in the query's default graph, which DESCRIBE reads in addition to running its plan.
+//! The edges of a vertex in the query's default graph, which DESCRIBE reads in addition to running its plan.
 
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
@@ -12,7 +12,7 @@ pub(crate) enum DefaultGraph {
     Own,
     /// The union of all graphs.
     Union,
-    /// The union of the graphs named by `FROM`; ascending ids.
+    /// The union of the graphs named by `FROM`, given by their ids in ascending order.
     Set(Vec<u32>),
 }
 
@@ -50,7 +50,7 @@ impl DefaultGraph {
         }
     }
 
-    /// Calls `each` with predicate and object of a subject's edges, without duplicates. O(edges).
+    /// Calls `each` with the predicate and object of each edge of a subject, without duplicates. O(edges).
     pub fn for_each_edge(
         &self,
         snapshot: &dyn Graph,

@@ -24,8 +24,8 @@ use jindou_plan::{Form, Plan, Weight};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Size in bytes of a worker's first piece of text; later pieces are larger. It is small so that the first rows of a
-/// slow answer are passed on early.
+/// Size in bytes of a worker's first piece of text; later pieces are larger. Small, so that the first rows of a slow
+/// answer are passed on early.
 const FIRST_PIECE: usize = 1 << 12;
 
 pub(crate) type Options<'o> = Settled<'o, QueryOptions>;
@@ -39,7 +39,7 @@ fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Res
 }
 
 fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> ExecOptions {
-    // A thread that holds a computing slot, or will take one, needs the pool in order to release the slot while it
+    // A thread that holds a computing slot, or will take one, needs the pool, so that it can release the slot while it
     // waits.
     let is_inside = || plan.weight == Weight::Heavy || options.pool.is_inside();
     ExecOptions {
@@ -54,7 +54,7 @@ fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> Exec
     }
 }
 
-/// A plan, and everything that is needed to execute it.
+/// A plan with all data that its execution needs.
 pub(crate) struct PlanExecution<'a> {
     pub plan: &'a Plan,
     pub snapshot: &'a dyn Graph,
@@ -120,7 +120,7 @@ impl PlanExecution<'_> {
             _ => answer(execution, sink)?,
         };
         let there = matches!(executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
-        // Filling templates and describing terms takes time that does not depend on the device, so it is not recorded.
+        // The time is not recorded for templates and descriptions, whose work does not depend on the device.
         if let Some(began) = began
             && matches!(plan.form, Form::Select | Form::Ask)
         {
@@ -282,8 +282,8 @@ struct RowDecoder<'a> {
     room: TextRoom,
 }
 
-/// A group of rows ends once its terms take this many bytes; a column's decoder whose last term is that long is
-/// replaced, to free its buffer.
+/// Bytes of terms at which a group of rows ends. A column's decoder whose last term has this many bytes is replaced, to
+/// free its buffer.
 const GROUP_BYTES: usize = 1 << 18;
 
 impl<'a> RowDecoder<'a> {

@@ -11,10 +11,10 @@ use jindou_model::{
 };
 use jindou_store::Snapshot;
 
-/// A batch is passed on when it has this many bytes or quads.
+/// Size in bytes or quads at which a batch is passed on.
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 14;
-/// The cancel token is checked once per this many subjects.
+/// Number of subjects between two checks of the cancel token.
 const LOOK: u32 = 1 << 16;
 /// Number of subjects whose lists and terms are fetched together from other shards.
 const PAGE: usize = 2048;
@@ -124,7 +124,8 @@ impl Export {
         for p in self.snapshot.graph_predicates(graph) {
             Graph::graph_subjects(&self.snapshot, graph, PredicateId(p), &mut some);
             all.extend_from_slice(&some);
-            // Duplicates are removed from time to time, since most subjects occur with several predicates.
+            // Duplicates are removed whenever the list has grown enough, since most subjects occur with several
+            // predicates.
             if all.len() > 2 * distinct + (1 << 20) {
                 all.sort_unstable();
                 all.dedup();
@@ -138,6 +139,8 @@ impl Export {
 }
 
 impl QuadSource for Export {
+    /// Passes the quads to `sink`.
+    ///
     /// # Errors
     /// The sink's errors; [`Error::Cancelled`]; [`Error::Damaged`] when a file of the store is damaged or cannot be
     /// read, in which case the delivered quads are invalid.

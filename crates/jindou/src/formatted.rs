@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(crate) const GROUP: usize = 32;
 /// Number of rows before the caches of cells are allocated, so that small answers do not pay for them.
 const WARM: u64 = 512;
-/// Largest number of columns with a cache; further columns have none.
+/// Largest number of columns with a cache; further columns are not cached.
 const COLUMNS: usize = 16;
 
 /// One worker's conversion from ids to text.
@@ -39,8 +39,8 @@ impl<'a> RowFormatter<'a> {
         }
     }
 
-    /// Appends up to [`GROUP`] rows, starting at row `from`, and passes the text on whenever a piece is full, even in
-    /// the middle of a row. Returns the number of rows.
+    /// Appends up to [`GROUP`] rows, starting at row `from`. Passes the text on whenever a piece is full, even in the
+    /// middle of a row. Returns the number of rows.
     pub(crate) fn group(
         &mut self,
         kind: &RowText,
@@ -128,8 +128,8 @@ impl<'a> RowFormatter<'a> {
         Ok(())
     }
 
-    /// Appends a row's cells from column `from` on, after a cell that would make the text longer than [`FULL`]. Passes
-    /// text on in pieces.
+    /// Appends a row's cells from column `from` on, in pieces that are passed on. Used for a row with a cell that would
+    /// make the text longer than [`FULL`].
     #[cold]
     #[inline(never)]
     fn push_long<L: CellLayout>(
@@ -167,7 +167,7 @@ impl<'a> RowFormatter<'a> {
 
 impl ColumnDecoder<'_> {
     /// Prefetches the terms of these ids for [`Self::push`], except those whose cells are cached. Also decides whether
-    /// the cache is still worth its cost.
+    /// the cache remains in use.
     fn prefetch(&mut self, ids: &[u32]) {
         let Some(kept) = &mut self.kept else {
             return self.decoder.prefetch(ids);
@@ -197,12 +197,12 @@ struct Cells {
     /// Texts in the order in which they were added, including those that were replaced. When it is full, the cache is
     /// emptied.
     text: Vec<u8>,
-    /// Number of lookups, and of hits among them, since the cache was last judged.
+    /// Number of lookups, and number of hits among them, since the use of the cache was last decided.
     asked: u32,
     found: u32,
-    /// True while the cache is used.
+    /// True while the cache is in use.
     on: bool,
-    /// While the cache is off: number of calls of [`Cells::is_worth_it`] until it is tried again.
+    /// While the cache is not in use: number of calls of [`Cells::is_worth_it`] until it is tried again.
     pause: u32,
 }
 
@@ -212,11 +212,11 @@ const LONGEST: usize = 192;
 /// Bytes of text in a cache: enough for cells of ordinary length in all slots, and affordable for a thousand concurrent
 /// answers.
 const TEXT: usize = 32 << 10;
-/// Number of lookups after which the cache is judged.
+/// Number of lookups after which it is decided whether the cache remains in use.
 const DECIDE: u32 = 2048;
-/// The cache is worth its cost if at least one lookup in this many is a hit.
+/// Lookups per hit up to which the cache pays: it remains in use if at least one lookup in this many is a hit.
 const WORTH: u32 = 4;
-/// Number of groups of rows for which a cache stays off.
+/// Number of groups of rows for which a cache that does not pay is not used.
 const PAUSE: u32 = 2048;
 
 impl Default for Cells {
@@ -312,7 +312,7 @@ mod tests {
         for id in 0..10_000 {
             cells.keep(id, &text(id));
             assert_eq!(cells.get(id), Some(&*text(id)));
-            // The cell of any other id is either complete or no longer kept.
+            // The text of any other cached cell is complete; a replaced cell is not found.
             let other = id / 2;
             assert!(cells.get(other).is_none_or(|kept| kept == text(other)));
         }

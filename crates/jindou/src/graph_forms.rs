@@ -62,12 +62,11 @@ impl Given {
         hasher.digest128()
     }
 
-    /// True for a triple that was not returned yet.
+    /// True for a triple that was not returned before; records it.
     fn is_new(&mut self, t: &Triple) -> bool {
         let hash = self.hash(t);
         if self.hashes.len() == self.hashes.capacity() && !self.full {
-            // The table doubles when it is full, and the old and the new one exist together while it is copied; 17
-            // bytes per slot.
+            // A full table doubles, and the old and the new table exist together while it is copied; 17 bytes per slot.
             let want = (2 * self.hashes.capacity()).max(64) as u64 * 17 * 3 / 2;
             match self.budget.charge(want.saturating_sub(self.charged)) {
                 Ok(()) => self.charged = want.max(self.charged),
@@ -87,7 +86,7 @@ impl Drop for Given {
     }
 }
 
-/// Sink that fills a CONSTRUCT template with each row.
+/// Sink that instantiates a CONSTRUCT template for each row.
 pub(crate) struct Construct<'a> {
     template: &'a [[TemplateTerm; 3]],
     decoders: Vec<TermReader<'a>>,
@@ -97,7 +96,7 @@ pub(crate) struct Construct<'a> {
     room: TextRoom,
     /// The current row's terms.
     row: Vec<Option<Term>>,
-    /// For each blank node of the template, the one that replaces it in the current row's triples.
+    /// For each blank node of the template, its replacement in the current row's triples.
     blanks: Vec<Option<BlankNode>>,
     out: TripleWriter<'a>,
 }
@@ -111,11 +110,11 @@ pub(crate) struct TripleWriter<'a> {
     triples: u64,
 }
 
-/// Work of writing a triple in addition to its length, in the bytes that [`scope::worked`] counts.
+/// Work of writing a triple in addition to its length, in bytes as [`scope::worked`] counts them.
 const TRIPLE_WORK: usize = 1 << 12;
 /// Triples of at least this many bytes are charged while they are written.
 const LONG: usize = 1 << 16;
-/// Number of copies of a term that exist while its row is processed.
+/// Largest number of copies of a term that exist while its row is processed.
 const COPIES: u64 = 3;
 
 impl<'a> TripleWriter<'a> {
@@ -143,7 +142,7 @@ impl<'a> TripleWriter<'a> {
             }
             Ok(())
         });
-        // If the token stopped the serializer, that is reported as an I/O error; the token has the true reason.
+        // A serializer that the token has stopped returns an I/O error; the token has the true reason.
         written.or_else(|e| self.cancel.check().and(Err(e)))
     }
 }
@@ -218,7 +217,7 @@ impl<'a> Construct<'a> {
         Ok(charged)
     }
 
-    /// The template term's value in the current row; `None` if it is a variable without a value.
+    /// The value of a template term in the current row; `None` for a variable without a value.
     fn term(&mut self, t: &TemplateTerm) -> Result<Option<Term>> {
         Ok(match t {
             TemplateTerm::Column(c) => match self.row.get(*c) {
@@ -247,7 +246,7 @@ impl<'a> Construct<'a> {
         })
     }
 
-    /// `None` if the row does not yield a triple (SPARQL 1.1 §16.2).
+    /// The triple of a template for the current row; `None` if the row does not yield one (SPARQL 1.1 §16.2).
     fn triple(&mut self, parts: &[TemplateTerm; 3]) -> Result<Option<Triple>> {
         let subject = match self.term(&parts[0])? {
             Some(Term::NamedNode(n)) => NamedOrBlankNode::from(n),
@@ -304,7 +303,7 @@ impl DescribedVertices {
     }
 }
 
-/// Bytes charged per resource to describe: its id in a list and in a set, either of which may be doubling.
+/// Bytes charged per resource to describe: its id in a list and in a set, both of which may be doubling their capacity.
 const RESOURCE: u64 = 64;
 
 impl Sink for DescribedVertices {

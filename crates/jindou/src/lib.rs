@@ -127,7 +127,8 @@ pub use matching::{QuadMatches, QuadPattern};
 pub use options::{DatasetChoice, QueryOptions};
 pub use planning::{PlannedQuery, QueryForm};
 pub use prefixes::prefixes_in_effect;
-// Other crates whose types appear in signatures: terms and quads, graph formats, IRIs, and parsed queries.
+// Re-exports of other crates whose types appear in signatures: terms and quads, graph formats, IRIs, and parsed
+// queries.
 pub use jindou_plan::oxiri;
 pub use jindou_plan::sparql as algebra;
 pub use oxrdf;

@@ -1,4 +1,4 @@
-//! Lookup of quads by their terms, including blank nodes, without a query; other RDF libraries offer the same.
+//! Lookup of quads by their terms, including blank nodes, without a query, as other RDF libraries offer it.
 
 use crate::database::Database;
 use crate::options::QueryOptions;
@@ -13,10 +13,10 @@ use jindou_store::Snapshot;
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use std::ops::Range;
 
-/// The clock is checked once per this many subjects and lists; also the initial capacity of the list of quads.
+/// Number of subjects and edges between two checks of the time limit; also the initial capacity of the list of quads.
 const LOOK: usize = 1 << 10;
 
-/// A pattern of quads: those that have the given terms.
+/// A pattern of quads, which matches those that have the given terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuadPattern {
@@ -39,8 +39,8 @@ impl QuadPattern {
     }
 }
 
-/// Quads of one snapshot that match a pattern, as ids of 16 bytes per quad that are charged to a query's memory. Terms
-/// are decoded when they are read.
+/// The quads of one snapshot that match a pattern, as ids that take 16 bytes per quad and are charged to a query's
+/// memory. Terms are decoded when they are read.
 pub struct QuadMatches {
     /// Ids of the subject, predicate, object and graph of each quad.
     ids: Vec<[u32; 4]>,
@@ -98,7 +98,8 @@ impl Database {
         })?;
         Ok(QuadMatches {
             ids,
-            // A session of its own, since terms may be read after this call's time limit has passed.
+            // The snapshot is separate from the query's, since terms may be read after this call's time limit has
+            // passed.
             snapshot: snapshot.for_new_query().into_owned(),
             _charge: charge,
         })
@@ -110,14 +111,14 @@ struct QuadSearch<'a> {
     cancel: &'a CancelToken,
     charge: &'a mut Charge,
     found: Vec<[u32; 4]>,
-    /// Capacity of the current list of subjects, which is charged as well.
+    /// Capacity of the current list of subjects, whose memory is charged as well.
     keys: usize,
     looked: usize,
 }
 
 impl QuadSearch<'_> {
-    /// The ids of the given terms, `None` for a position without a term; `None` for all if the store lacks one of the
-    /// terms.
+    /// The ids of the given terms, `None` for a position without a term. The result is `None` if the store lacks one of
+    /// the terms.
     fn ids<const N: usize>(&self, terms: [Option<&Term>; N]) -> Option<[Option<u32>; N]> {
         let mut out = [None; N];
         for (id, t) in out.iter_mut().zip(terms) {
@@ -180,13 +181,13 @@ impl QuadSearch<'_> {
                 }
             }
         }
-        // The list of subjects is no longer charged, since it is dropped here.
+        // The list of subjects is dropped here, so it is no longer charged.
         self.keys = 0;
         self.charged(self.found.capacity())?;
         self.cancel.check()
     }
 
-    /// Adds the quads of one vertex's edge list, or of only the edge to `only`.
+    /// Adds the quads of one vertex's edge list; with `only`, just the edge to that vertex.
     fn list(
         &mut self,
         p: PredicateId,
@@ -199,7 +200,7 @@ impl QuadSearch<'_> {
         let edges = self.snapshot.edges(p, direction);
         let mut full = Ok(());
         edges.for_each(key, scope, |other, graph| {
-            // After an error the remaining edges are skipped; there may be millions of them.
+            // After an error, the remaining edges are skipped, since there may be millions of them.
             if only.is_none_or(|only| only == other) && full.is_ok() {
                 full = self.push(match direction {
                     Direction::Out => [key, predicate, other, graph],

@@ -46,16 +46,17 @@ use std::time::Duration;
 pub struct QueryOptions {
     /// Largest number of threads that a heavy query uses, limited by the runtime's number, which is also the default.
     pub threads: Option<usize>,
-    /// Time limit, measured from the call and including planning; `None` means no limit.
+    /// Time limit, measured from the call and including planning; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// Budget for the memory of the query's text, algebra, plan and operators; `None` means whatever is left of the
-    /// runtime's budget.
+    /// Budget for the memory of the query's text, algebra, plan and operators; `None` for the remaining budget of the
+    /// runtime.
     pub memory: Option<MemoryBudget>,
     /// Cancels the query from another thread.
     pub cancel: CancelToken,
-    /// True if the default graph is the union of all graphs; `None` means as chosen when the store was loaded.
+    /// True if the default graph is the union of all graphs; `None` for the choice that was made when the store was
+    /// loaded.
     pub union_default: Option<bool>,
-    /// True to count rows, time and bytes of each step.
+    /// True to count the rows, time and bytes of each step.
     pub profile: bool,
     /// If set, every clone of this [`QueryWatch`] can read the query's progress. Rows and times of its steps are then
     /// counted, as with `profile`.
@@ -71,7 +72,7 @@ pub struct QueryOptions {
     /// Functions that the query may call by IRI, in addition to the casts. Plans are cached separately for each
     /// [`Functions`] value.
     pub functions: Functions,
-    /// Pool of the threads that a heavy query uses in addition to the caller's; `None` means the runtime's.
+    /// Pool of the threads that a heavy query uses in addition to the caller's; `None` for the runtime's pool.
     pub pool: Option<Arc<dyn WorkerPool>>,
     /// True (the default) if the common prefixes ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)) apply to queries that do
     /// not declare them.
@@ -231,7 +232,8 @@ impl QueryOptions {
         keyed
     }
 
-    /// The version of the store's prefixes that apply to a text; 0 if the store's prefixes do not apply.
+    /// The version of the store's prefixes for a query over this snapshot; 0 if the options exclude the store's
+    /// prefixes.
     pub(crate) fn prefixes_of(&self, snapshot: &Snapshot) -> u64 {
         match self.store_prefixes {
             true => snapshot.prefixes().version(),
@@ -250,7 +252,7 @@ impl QueryOptions {
         }
     }
 
-    /// The cancel token; its time limit starts now.
+    /// The query's cancel token, whose time limit starts now.
     pub(crate) fn token(&self) -> CancelToken {
         match self.timeout {
             Some(limit) => self.cancel.limited(limit),

@@ -28,7 +28,7 @@ pub enum QueryForm {
     Describe,
 }
 
-/// A parsed and planned query, and the snapshot for which it was planned.
+/// A planned query, and the snapshot for which it was planned.
 pub struct PlannedQuery {
     pub(crate) plan: Arc<Plan>,
     pub(crate) snapshot: Snapshot,
@@ -195,7 +195,7 @@ impl Database {
     ) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token())?;
         self.inner.check_for_faults(&snapshot)?;
-        // Distinct from the keys of other queries: a valid query contains no zero byte.
+        // The key differs from those of other queries, since a valid query contains no zero byte.
         let mut keyed = String::from("\0p");
         for (name, term) in query.names().zip(&terms) {
             let _ = write!(keyed, "{name} {term}\0");
@@ -329,7 +329,7 @@ impl Database {
             })
     }
 
-    /// Returns the store's numbers of quads if a query probably misses its data: the query reads the default graph,
+    /// If a query probably misses its data, returns the store's numbers of quads: the query reads the default graph,
     /// which is empty, while named graphs are not. `None` for all other queries. O(predicates + text).
     ///
     /// ```
@@ -373,8 +373,8 @@ impl Database {
     }
 
     /// Warnings about a query that is valid but probably not intended, one sentence each, with positions: extensions of
-    /// other engines, such as the predicate `bif:contains`, and invalid constant patterns of REGEX and REPLACE. Calls
-    /// with such a pattern are an error in every row, so a FILTER with one removes all rows.
+    /// other engines, such as the predicate `bif:contains`, and invalid constant patterns of REGEX and REPLACE. A call
+    /// with such a pattern is an error in every row, so a FILTER with one removes all rows.
     pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;

@@ -71,8 +71,8 @@ impl Database {
         ))
     }
 
-    /// Removes the prefix with this name that was set, or if there is none, the data's. A prefix that it has
-    /// overridden, such as a common one, is then in effect again.
+    /// Removes the prefix with this name that was set by [`Self::set_prefix`], or, if there is none, the one that the
+    /// data declares. A prefix that it has overridden, such as a common one, is then in effect again.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the store has no such prefix (the common ones do not count); otherwise as

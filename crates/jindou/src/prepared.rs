@@ -14,15 +14,16 @@ use oxrdf::{NamedNode, Term};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Value of a query's parameter.
+/// Value of a query's parameter for one run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// A term. Blank nodes are refused, since in a query they are variables.
+    /// A term. Blank nodes are refused, since they are variables in a query.
     Term(&'a Term),
     /// An IRI.
     Iri(&'a str),
-    /// A term as the store has it: a blank node is the one with this label. Refused where the plan depends on the term.
+    /// A term as the store has it, so that a blank node is the store's one with this label. Refused where the plan
+    /// depends on the term.
     Node(&'a Term),
 }
 
@@ -72,10 +73,10 @@ struct PreparedShared {
     planned: Mutex<Option<Arc<Planned>>>,
 }
 
-/// Result of planning, and the snapshots for which it is valid.
+/// Result of planning, with the snapshots for which it is valid.
 struct Planned {
     validity: Validity,
-    /// `None` if the query cannot be planned without the parameters' terms.
+    /// The plan; `None` if the query cannot be planned without the parameters' terms.
     plan: Option<Parametric>,
     charge: Charge,
 }
@@ -171,7 +172,7 @@ impl PreparedShared {
             snapshot.check_shards()?;
             Ok(plan)
         })?;
-        // That the query has no plan is true of this snapshot only; for another version of the data it may have one.
+        // A query that cannot be planned for this snapshot may be planned for another version of the data.
         let validity = match &plan {
             Some(p) => p.plan().validity,
             None => Validity::for_snapshot(snapshot),
@@ -207,15 +208,15 @@ impl PreparedQuery {
         self.shared.charge.bytes() + plan
     }
 
-    /// True if the store's prefixes have not changed since the text was parsed. Otherwise the text, prepared again, may
-    /// mean another query.
+    /// True if the store's prefixes have not changed since the text was parsed. Otherwise the same text may now mean
+    /// another query.
     #[must_use]
     pub fn has_present_prefixes(&self) -> bool {
         let shared = &self.shared;
         !shared.store_prefixes || shared.db.snapshot().prefixes().version() == shared.table
     }
 
-    /// True if there is a plan for all terms, so that runs need no planning unless the data has changed too much.
+    /// True if there is a plan for all terms. Runs then need no planning, unless the data has changed too much.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         let planned = sync::lock(&self.shared.planned);
@@ -243,8 +244,8 @@ impl PreparedQuery {
         Some(plan.plan().weight == Weight::Light)
     }
 
-    /// Plans the query with these values, for [`Database::run_planned`]. O(plan) if it has a plan already, which is
-    /// copied; a [`Session`] avoids the copy.
+    /// Plans the query with these values, for [`Database::run_planned`]. If there is a plan already, copies it:
+    /// O(plan). A [`Session`] avoids the copy.
     ///
     /// # Errors
     /// As [`Session::run`], for errors that occur before running.
@@ -309,7 +310,7 @@ impl Session {
             let inner = &shared.db.inner;
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
                 let own = match &plan.form {
-                    // Only DESCRIBE reads edges outside of the plan.
+                    // Only DESCRIBE reads edges that are not part of the plan.
                     Form::Describe(dataset) => {
                         let union = shared
                             .union_default
@@ -332,7 +333,7 @@ impl Session {
         })
     }
 
-    /// As [`Self::run`], and returns the whole answer, whose memory is charged to the query's budget.
+    /// As [`Self::run`], but returns the whole answer, whose memory is charged to the query's budget.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -431,7 +432,7 @@ fn report(
     })
 }
 
-/// The id to write into the plan; `None` for a term that the store does not contain.
+/// The id to write into the plan for a parameter; `None` for a term that the store does not contain.
 fn id_of(
     name: &str,
     value: Value<'_>,

@@ -1,4 +1,4 @@
-//! The profile of a query that was run with measurements: as a tree for programs, and as text for people.
+//! The profile of a query that was run with measurements, as a tree for programs and as text for people.
 
 use jindou_engine::{NodeProfile, Profile, StepProfile};
 use jindou_plan::{Operator, Plan};
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct ProfileNode {
     /// Name of the node: `result`, `join`, `step 2`, ….
     pub name: String,
-    /// Where the node ran: `cpu`, or a device's name.
+    /// Where the node ran: `cpu`, or the name of a device.
     pub place: String,
     /// Number of input rows; `None` if they were not counted.
     pub rows_in: Option<u64>,
@@ -19,13 +19,13 @@ pub struct ProfileNode {
     pub rows_out: Option<u64>,
     /// Time in the node alone, summed over threads.
     pub time: Option<Duration>,
-    /// Estimated bytes read.
+    /// Number of bytes read, estimated.
     pub bytes: Option<u64>,
-    /// Estimated bytes of tables written.
+    /// Number of bytes of tables written, estimated.
     pub written: Option<u64>,
-    /// Largest number of bytes that its tables held at any time.
+    /// Largest number of bytes that the node's tables took at any time.
     pub held: Option<u64>,
-    /// Its inputs.
+    /// The node's inputs.
     pub inputs: Vec<ProfileNode>,
 }
 
@@ -41,7 +41,7 @@ impl ProfileNode {
         }
     }
 
-    /// The profile of a running query: without values that are known only at the end.
+    /// The profile of a query that is still running, without values that are known only at the end.
     pub(crate) fn so_far(mut self) -> Self {
         self.bytes = None;
         self.written = None;
@@ -62,7 +62,7 @@ impl ProfileNode {
         Self::result(place, profile.rows, Some(tree))
     }
 
-    /// One line per node; inputs follow, indented.
+    /// The profile as text: one line per node, followed by its inputs, indented.
     pub(crate) fn text(&self, profile: &Profile) -> String {
         let mut out = format!(
             "{:<40} {:>12} {:>12} {:>14} {:>14} {:>12} {:>9}  where\n",
@@ -71,7 +71,7 @@ impl ProfileNode {
         let mut open: Vec<(&Self, usize)> = self.inputs.iter().map(|i| (i, 0)).collect();
         while let Some((n, depth)) = open.pop() {
             let count = |v: Option<u64>| v.map_or("-".into(), |v| v.to_string());
-            // The indentation is limited, so that names of deep nodes fit the column.
+            // The indentation is limited, so that the names of deeply nested nodes fit the column.
             let name = format!("{}{}", "  ".repeat(depth.min(10)), n.name);
             let ms = n
                 .time
@@ -101,8 +101,8 @@ impl ProfileNode {
     }
 }
 
-/// Depth at which a displayed plan is truncated. A plan may be as deep as the engine can execute on its larger stack;
-/// this recursive code runs on an ordinary one.
+/// Depth at which a displayed plan is truncated, since this code is recursive. The engine executes deeper plans on a
+/// larger stack.
 const DEEPEST: usize = 500;
 
 fn node(op: &Operator, nodes: &[NodeProfile], next: &mut usize) -> ProfileNode {
@@ -143,8 +143,8 @@ fn node_at(op: &Operator, nodes: &[NodeProfile], next: &mut usize, depth: usize)
     out
 }
 
-/// Nodes of an exploration's steps, each the input of the next. The first `there` steps ran at `place`, the others on
-/// the CPU.
+/// The nodes of an exploration's steps, each of which is the input of the next. The first `there` steps ran at `place`,
+/// the others on the CPU.
 fn steps(place: &str, there: usize, steps: &[StepProfile]) -> Option<ProfileNode> {
     let mut below = None;
     for (i, s) in steps.iter().enumerate() {

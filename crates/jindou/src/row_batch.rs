@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 /// Number of rows that are decoded together.
 const GROUP: usize = 64;
-/// A group of rows ends once its terms take this many bytes.
+/// Bytes of terms at which a group of rows ends.
 const GROUP_BYTES: usize = 1 << 16;
 
-/// The ids of a batch, column by column, with a charge for their memory.
+/// The ids of a batch, column by column, with the charge for their memory.
 pub(crate) struct BatchColumns {
     pub ids: Vec<u32>,
     pub rows: usize,
     pub _charge: Charge,
 }
 
-/// All that is needed to decode ids, shared by a cursor and its batches.
+/// All data that is needed to decode ids, shared by a cursor and its batches.
 pub(crate) struct IdContext {
     pub variables: Vec<String>,
     pub snapshot: Snapshot,
@@ -118,7 +118,7 @@ impl RowBatch {
                 place += 1;
             }
         }
-        // Files are checked once for all terms, because the query's own checks have ended.
+        // The files are checked here, once for all terms, because the query's own checks have ended.
         self.meaning.snapshot.check_files()
     }
 
@@ -149,7 +149,7 @@ pub struct Column<'b> {
     group: TermGroup,
 }
 
-/// Decoded terms of consecutive rows, valid since the files were checked afterwards.
+/// The decoded terms of consecutive rows; the store's files were checked after they were decoded.
 #[derive(Default)]
 struct TermGroup {
     first: usize,
@@ -179,7 +179,7 @@ impl TermGroup {
 }
 
 impl Column<'_> {
-    /// Decodes the row, and if the previous row was read before it, also the rows after it.
+    /// Decodes a row; also the rows after it, if the previous row was read just before.
     fn decode(&mut self, row: usize) -> Result<()> {
         let goes_on = row == self.group.end();
         let to = self.ids.len().min(row + if goes_on { GROUP } else { 1 });
@@ -196,7 +196,7 @@ impl Column<'_> {
             match self.decoder.canonical(id) {
                 Ok(term) => group.bytes.extend_from_slice(term.unwrap_or(&[])),
                 Err(e) => {
-                    // The rows before this one are valid; the error is returned when this row is read.
+                    // The rows before this one are valid. The error is returned when this row is read.
                     failed = group.ends.is_empty().then_some(e);
                     break;
                 }

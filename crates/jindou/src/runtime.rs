@@ -35,7 +35,7 @@ struct RuntimeState {
     load: LoadOptions,
     memory: MemoryBudget,
     workers: Workers,
-    /// The worker threads, behind the engine's interface.
+    /// The worker threads, through the engine's interface.
     pool: Arc<dyn WorkerPool>,
     devices: Devices,
 }
@@ -65,8 +65,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Bytes of each GPU's memory that segments and tables may use together. The default is all memory that is free on
-    /// the GPU. Has no effect without the feature `gpu`.
+    /// Bytes of each GPU's memory that segments and tables may use together. By default all memory that is free on the
+    /// GPU. Has no effect without the feature `gpu`.
     #[must_use]
     pub fn gpu_memory(mut self, bytes: u64) -> Self {
         self.gpu_memory = Some(bytes);
@@ -142,14 +142,14 @@ impl Runtime {
     }
 
     /// Starts to open this machine's GPU and to measure its speeds, in the background, so that it is ready for the
-    /// first query that suits it. Without this call, the first such query starts that and runs on the CPU.
+    /// first query that suits it. Otherwise, the first such query starts this and itself runs on the CPU.
     pub fn open_gpu(&self) {
         self.inner.devices.open_in_background();
     }
 
     /// Opens the GPU as [`Self::open_gpu`] does, and waits at most `longest` until its speeds are known, or until it is
-    /// known that there is none; returns false if neither is known then. Queries do not need this: until then they run
-    /// on the CPU.
+    /// known that there is no GPU. Returns false if the time passed first. Queries need not wait: they run on the CPU
+    /// until then.
     pub fn wait_for_gpu(&self, longest: Duration) -> bool {
         let began = Instant::now();
         loop {
@@ -182,12 +182,12 @@ impl Runtime {
         &self.inner.devices
     }
 
-    /// A budget for a query without its own: a part of the runtime's.
+    /// A budget for a query without a budget of its own: a part of the runtime's.
     fn part(&self) -> MemoryBudget {
         self.inner.memory.part(self.inner.memory.limit())
     }
 
-    /// A query's options, with the runtime's values where the caller gave none.
+    /// A query's options, with the runtime's values for those that the caller did not set.
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
         Settled {
             threads: options.threads.unwrap_or(self.threads()).max(1),
@@ -199,7 +199,7 @@ impl Runtime {
         }
     }
 
-    /// An update's options, with the runtime's values where the caller gave none.
+    /// An update's options, with the runtime's values for those that the caller did not set.
     pub(crate) fn settle_update<'o>(
         &'o self,
         options: &'o UpdateOptions,
@@ -215,7 +215,7 @@ impl Runtime {
     }
 }
 
-/// Options of a caller, with the runtime's values where the caller gave none.
+/// Options of a caller, with the runtime's values for those that the caller did not set.
 pub(crate) struct Settled<'o, O> {
     /// Number of threads, at least one.
     pub threads: usize,
@@ -270,12 +270,12 @@ impl<'p> Computing<'p> {
         Ok(Self(pool.enter(cancel)?.then_some(pool)))
     }
 
-    /// Takes a slot at once, even if all are taken; for work for which other threads wait.
+    /// Takes a slot at once, even if all slots are taken; for work for which other threads wait.
     pub(crate) fn at_once(workers: &'p Workers) -> Self {
         Self(workers.enter_at_once().then_some(workers))
     }
 
-    /// For light work, which needs no slot.
+    /// The value for light work, which needs no slot.
     pub(crate) fn light() -> Self {
         Self(None)
     }
@@ -303,7 +303,7 @@ mod tests {
         let (one, other) = (runtime.settle(&options), runtime.settle(&options));
         assert_eq!((one.threads, one.memory.limit()), (3, 1 << 20));
         assert!(one.memory.try_charge(600 << 10) && !other.memory.try_charge(600 << 10));
-        // 1 KiB is charged in advance for the other budget (see `MemoryBudget::part`).
+        // The budget for queries without one of their own charges 1 KiB in advance (see `MemoryBudget::part`).
         assert_eq!(runtime.memory().used(), 601 << 10);
         drop(one);
         assert!(other.memory.try_charge(600 << 10));

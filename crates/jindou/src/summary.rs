@@ -48,7 +48,7 @@ pub struct GraphCounts {
 }
 
 impl GraphCounts {
-    /// O(predicates).
+    /// The counts of a snapshot. O(predicates).
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let mut counts = Self {
             graphs: snapshot.named_graphs().len() as u64,
@@ -69,7 +69,7 @@ impl GraphCounts {
     }
 }
 
-/// Text for people: `all 144,426 quads are in 41 named graphs`.
+/// Text for people, such as `all 144,426 quads are in 41 named graphs`.
 impl fmt::Display for GraphCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let graphs = match self.graphs {
@@ -91,7 +91,7 @@ impl fmt::Display for GraphCounts {
 }
 
 impl Summary {
-    /// O(predicates + classes + characteristic sets).
+    /// The statistics of a snapshot. O(predicates + classes + characteristic sets).
     pub(crate) fn from_snapshot(snapshot: &Snapshot) -> Self {
         let base = snapshot.base();
         let iri = |v: u32| {

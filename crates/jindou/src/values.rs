@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// a blank node.
 pub(crate) fn restricted(mut query: Query, lists: &[(String, Vec<Term>)]) -> Result<Query> {
     let names: Vec<&str> = lists.iter().map(|(name, _)| name.as_str()).collect();
-    // Checks the names: the same rules as for parameters apply.
+    // Checks the names, to which the same rules as for parameters apply.
     ParametrizedQuery::new(query.clone(), &names)?;
     for (name, terms) in lists {
         let rows = terms.iter().map(|term| match ground(term) {
@@ -39,7 +39,7 @@ pub(crate) fn restricted(mut query: Query, lists: &[(String, Vec<Term>)]) -> Res
 }
 
 /// The algebra that `jindou_plan` makes of a DESCRIBE of several IRIs: a union of the WHERE clause's rows and of the
-/// IRIs, the latter only if there is a row.
+/// IRIs; the IRIs only if the WHERE clause has a row.
 struct WithIris<'p> {
     rows: &'p Arc<GraphPattern>,
     iris: &'p Arc<GraphPattern>,
@@ -66,7 +66,7 @@ fn with_iris(pattern: &GraphPattern) -> Option<WithIris<'_>> {
 }
 
 impl WithIris<'_> {
-    /// The same algebra with values at the start of the WHERE clause, which occurs in it twice.
+    /// The same algebra with `values` at the start of the WHERE clause, which occurs twice in the algebra.
     fn started(&self, values: GraphPattern) -> Result<Arc<GraphPattern>> {
         use GraphPattern as P;
         let rows = started(self.rows, values)?;
@@ -94,7 +94,7 @@ impl WithIris<'_> {
     }
 }
 
-/// The plan cache's key for a text with these lists.
+/// The plan cache's key for a text with these lists of terms.
 pub(crate) fn key(lists: &[(String, Vec<Term>)], text: &str) -> String {
     let mut out = String::new();
     for (name, terms) in lists {
@@ -136,7 +136,7 @@ fn started(pattern: &Arc<GraphPattern>, values: GraphPattern) -> Result<Arc<Grap
 }
 
 /// The operand that is evaluated first; `None` if the values must be joined with `p` itself. `inside` becomes true
-/// below the query's own projection; a projection below that is a subquery's, which has its own variables.
+/// below the query's own projection; a further projection is a subquery's, which has its own variables.
 fn first_part<'p>(p: &'p GraphPattern, inside: &mut bool) -> Option<&'p Arc<GraphPattern>> {
     use GraphPattern as P;
     match p {

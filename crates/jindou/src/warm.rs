@@ -36,7 +36,7 @@ impl std::str::FromStr for Warm {
     }
 }
 
-/// Interval of saving the use counts of segments.
+/// Time after which the use counts of segments are saved again.
 const KEEP: Duration = Duration::from_secs(600);
 
 /// Handle of the thread that reads a store's files and saves how often queries use each segment. The thread holds the
@@ -60,7 +60,7 @@ impl Shared {
         *sync::lock(&self.ended)
     }
 
-    /// Waits at most `time` until the handle is dropped. Returns true if it was.
+    /// Waits at most `time` until the handle is dropped. Returns true if it was dropped.
     fn wait(&self, time: Duration) -> bool {
         let ended = sync::lock(&self.ended);
         let ended = self.end.wait_timeout_while(ended, time, |ended| !*ended);
@@ -82,7 +82,7 @@ impl Warming {
         )
     }
 
-    /// True if all files that fit into memory were read, or reading has failed.
+    /// True if all files that fit into memory were read, or if reading has failed.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.shared.done.load(Ordering::Acquire)
@@ -115,8 +115,8 @@ impl Database {
             .spawn(move || {
                 match read(&db.snapshot(), &told) {
                     Ok(()) | Err(Error::Cancelled) => {}
-                    // A merge has replaced the files, which were removed. The new files were just written, so they are
-                    // in memory.
+                    // A merge has replaced and removed the files. Its new files were just written, so they are in
+                    // memory.
                     Err(Error::Io { source, .. })
                         if source.kind() == std::io::ErrorKind::NotFound => {}
                     Err(e) => failed(&e),
@@ -135,7 +135,8 @@ impl Database {
     }
 }
 
-/// Saves the use counts of segments. Errors are ignored: they only make reading after the next start less well ordered.
+/// Saves the use counts of segments. Errors are ignored, since the counts only affect the order of reading after the
+/// next start.
 fn keep_use(db: &Database) {
     let _ = db.snapshot().base().keep_segment_use();
 }

@@ -54,7 +54,7 @@ impl QueryWatch {
         Arc::clone(&self.shared.live)
     }
 
-    /// Sets the plan that starts to run now, unless one was set before.
+    /// Sets the plan that starts to run now, unless a plan was set before.
     pub(crate) fn begin(&self, plan: &Plan, snapshot: &dyn Graph) {
         if self.shared.plan.get().is_some() {
             return;
@@ -63,7 +63,7 @@ impl QueryWatch {
             let text = jindou_plan::explain(plan, snapshot);
             (plan.clone(), text.lines().map(str::to_owned).collect())
         });
-        // If no thread could be started to explain a deep plan, the view stays empty.
+        // If no thread could be started to explain a deep plan, the watch has no plan.
         if let Ok(made) = made {
             let _ = self.shared.plan.set(made);
         }

@@ -1,15 +1,15 @@
-//! Parts shared by test runners that read their cases from text files. `JINDOU_CASES=FILE` or `FILE:LINE` selects
-//! cases.
+//! Common parts of test runners that read their cases from text files. The environment variable `JINDOU_CASES=FILE` or
+//! `FILE:LINE` selects cases.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// A file of test cases, and optionally a line that selects one of them.
+/// A file of test cases, with an optional selection of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// A line of the selected case; `None` for all cases.
+    /// A line of the selected case; `None` if all cases are selected.
     pub line: Option<usize>,
 }
 

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// Terms for both sides of `=`: numbers of types that round differently, times, durations, strings, and literals
-/// without a value. Values that `spareval` cannot represent are left out.
+/// Terms for both sides of `=`: numbers whose types round differently, times, durations, strings, and literals without
+/// a value. Values that `spareval` cannot represent are left out.
 #[must_use]
 pub fn comparable() -> Vec<Term> {
     let typed = [
@@ -88,7 +88,7 @@ pub fn comparable() -> Vec<Term> {
     out
 }
 
-/// Terms whose lexical form `spareval` stores. For other literals it stores only the value, so its STR returns another
+/// Terms whose lexical form `spareval` stores. Of other literals it stores only the value, so STR may return another
 /// text.
 static KEPT: LazyLock<Vec<Term>> = LazyLock::new(|| {
     let is_kept = |t: &Term| {
@@ -115,7 +115,7 @@ static KEPT: LazyLock<Vec<Term>> = LazyLock::new(|| {
 pub fn comparing_quads(rng: &mut Rng) -> Vec<Quad> {
     let whole = comparable();
     let all = if rng.chance(50) { &whole } else { &*KEPT };
-    // Few distinct values, so that some are equal; different seeds choose different kinds.
+    // Few distinct values, so that some are equal. The seed determines which kinds are chosen.
     let some: Vec<&Term> = (0..4 + rng.below(10))
         .map(|_| &all[rng.below(all.len())])
         .collect();
@@ -173,15 +173,15 @@ pub fn comparing_query(rng: &mut Rng, quads: &[Quad]) -> Query {
     }
 }
 
-/// An expression for YEAR as the specification defines it. `spareval` also has YEAR of `xsd:date` and `xsd:gYear`, and
-/// reads `xsd:dateTimeStamp` as `xsd:dateTime`.
+/// An expression for YEAR as the specification defines it. `spareval` also accepts `xsd:date` and `xsd:gYear`, and
+/// converts `xsd:dateTimeStamp` to `xsd:dateTime`.
 fn year(v: &str) -> String {
     format!("IF(DATATYPE({v}) IN (<{XSD}dateTime>, <{XSD}dateTimeStamp>), YEAR({v}), 1/0)")
 }
 
 struct Maker<'r> {
     rng: &'r mut Rng,
-    /// True if the query may use the lexical forms of literals, since `spareval` stores those of all terms in the data.
+    /// True if the query may use lexical forms of literals, because `spareval` stores those of all terms in the data.
     texts: bool,
     made: usize,
 }
@@ -191,7 +191,7 @@ impl Maker<'_> {
         self.rng.one(&[":p", ":p", ":q", ":r", "?p"])
     }
 
-    /// A part that binds `?s` and `?x` with the number `n`, and perhaps `?y`.
+    /// Part number `n`, which binds `?s` and `?x` with the number `n`, and sometimes `?y`.
     fn part(&mut self, n: usize) -> String {
         let (p, q) = (self.rng.one(&[":p", ":q", ":r"]), self.predicate());
         let q = q.replace("?p", &format!("?p{n}"));
@@ -340,7 +340,7 @@ impl Maker<'_> {
         all.join(" && ")
     }
 
-    /// Part `n` with a filter that compares it with the part `outer`, possibly with further elements.
+    /// Part `n` with a filter that compares it with the part `outer`, sometimes with further elements.
     fn inside(&mut self, outer: usize, n: usize) -> String {
         let part = self.part(n);
         let c = self.condition(outer, n);
@@ -377,7 +377,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An element that has EXISTS as an operand of a larger expression.
+    /// An element with EXISTS as an operand of a larger expression.
     fn with_exists(&mut self, n: usize, inside: &str) -> String {
         let exists = match self.rng.chance(30) {
             true => format!("NOT EXISTS {{ {inside}}}"),
@@ -391,8 +391,8 @@ impl Maker<'_> {
             3 => format!("BIND(IF({exists}, ?s0, 2) AS ?e{n})"),
             4 => format!("FILTER(IF({exists}, {c}, true))"),
             5 => {
-                // Uses isLITERAL since a condition on the value may be an error in `spareval`, which does not know all
-                // values.
+                // isLITERAL is used because a condition on the value may be an error in `spareval`, which does not know
+                // all values.
                 let v = self.variable(0);
                 format!("FILTER(!({exists} && isLITERAL({v})))")
             }
@@ -444,8 +444,8 @@ impl Maker<'_> {
             }
         }
         for n in 2..3 + self.rng.below(2) {
-            // The body of EXISTS may use variables of the first part, since SPARQL 1.1 §18.6 substitutes the group's
-            // solution.
+            // The body of EXISTS may use variables of the first part, since SPARQL 1.1 §18.6 substitutes the solution
+            // of the group.
             let inside = self.inside(0, n);
             let _ = match self.rng.below(12) {
                 8..=11 => {

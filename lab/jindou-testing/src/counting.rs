@@ -1,16 +1,16 @@
-//! A global allocator that counts, and measurement of the memory that a function uses.
+//! A counting global allocator, by which tests measure the memory that a function uses.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The system's allocator with counters for [`counted`] and [`counted_of_thread`]. These count nothing unless
-/// `Counting` is the program's `#[global_allocator]`.
+/// The system's allocator with counters for [`counted`] and [`counted_of_thread`]. They stay zero unless `Counting` is
+/// the program's `#[global_allocator]`.
 pub struct Counting;
 
-/// Allocated bytes, and their maximum. A block that is being resized counts with its new size in `MOST`, and with its
-/// old and new size in `MOST_COPIED`.
+/// Number of allocated bytes, and its maxima. While a block is being resized, `MOST` includes its new size, and
+/// `MOST_COPIED` both its old and its new size.
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 static MOST: AtomicIsize = AtomicIsize::new(0);
 static MOST_COPIED: AtomicIsize = AtomicIsize::new(0);
@@ -18,11 +18,12 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Bytes that the thread has allocated, and their maximum. A block that is being resized counts with both sizes.
+    /// Number of bytes that the thread has allocated, and its maximum, which includes both sizes of a block that is
+    /// being resized.
     static OF_THREAD: Cell<[isize; 2]> = const { Cell::new([0; 2]) };
 }
 
-/// Counts the allocation of `size` bytes, which replaces a block of `old` bytes (0 if there is none).
+/// Counts an allocation of `size` bytes that replaces a block of `old` bytes (0 if there is none).
 fn count(size: usize, old: usize) {
     let (size, old) = (size as isize, old as isize);
     NUMBER.fetch_add(1, Relaxed);
@@ -30,7 +31,7 @@ fn count(size: usize, old: usize) {
     let now = LIVE.fetch_add(size - old, Relaxed) + size - old;
     MOST.fetch_max(now, Relaxed);
     MOST_COPIED.fetch_max(now + old, Relaxed);
-    // The access fails while a thread ends, since its counters no longer exist.
+    // The access fails while a thread ends, when its counters no longer exist.
     let _ = OF_THREAD.try_with(|live| {
         let [now, most] = live.get();
         live.set([now + size - old, most.max(now + size)]);
@@ -68,9 +69,10 @@ unsafe impl GlobalAlloc for Counting {
 pub struct Counted {
     /// Largest number of bytes allocated at the same time.
     pub most: usize,
-    /// The same, if every resized block is copied, so that its old and new size are allocated at the same time.
+    /// Largest number of bytes allocated at the same time if every resized block is copied, so that both its old and
+    /// its new size are allocated.
     pub most_copied: usize,
-    /// Bytes that are still allocated, minus bytes that were allocated before the call and freed by it.
+    /// Number of bytes that are still allocated, minus bytes that were allocated before the call and freed by it.
     pub kept: isize,
     /// Sum of the sizes of all allocations.
     pub bytes: u64,
@@ -78,7 +80,7 @@ pub struct Counted {
     pub number: u64,
 }
 
-/// Calls `run`, and counts the allocations of the whole process meanwhile. Tests that measure hold [`turn`].
+/// Calls `run`, and counts the allocations that the whole process makes in the meantime. Tests must hold [`turn`].
 pub fn counted<T>(run: impl FnOnce() -> T) -> (T, Counted) {
     let (bytes, number) = (BYTES.load(Relaxed), NUMBER.load(Relaxed));
     let live = LIVE.load(Relaxed);
@@ -96,8 +98,8 @@ pub fn counted<T>(run: impl FnOnce() -> T) -> (T, Counted) {
     (done, taken)
 }
 
-/// Calls `run`, and returns the largest number of bytes that this thread had allocated at the same time. A block that
-/// is being resized counts with both sizes.
+/// Calls `run`, and returns the largest number of bytes that this thread had allocated at the same time. While a block
+/// is being resized, both its sizes count.
 pub fn counted_of_thread<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let live = OF_THREAD.get()[0];
     OF_THREAD.set([live; 2]);
@@ -105,7 +107,7 @@ pub fn counted_of_thread<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (done, (OF_THREAD.get()[1] - live) as usize)
 }
 
-/// A lock that tests hold while they measure, so that the tests of a process do not count each other's allocations.
+/// The lock that tests must hold while they measure, so that they do not count each other's allocations.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,12 +1,12 @@
-//! Documents in every syntax of RDF, for tests that cut them off at any position.
+//! Documents in every syntax of RDF, for tests that truncate them at any position.
 
 const RDF: &str =
     "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>";
 
-/// The extension of files in a syntax, and a document.
+/// The file extension of a syntax, and a document in it.
 pub type Document = (&'static str, String);
 
-/// `count` documents in each syntax.
+/// Generates `count` documents in each syntax.
 pub fn documents(count: usize) -> Vec<Document> {
     let mut all = Vec::new();
     for n in 0..count {
@@ -87,8 +87,8 @@ pub fn documents(count: usize) -> Vec<Document> {
     all
 }
 
-/// Returns true if a document with this extension may end after `before`, since that consists of complete statements.
-/// Valid only for the documents above.
+/// True if a document with this extension may end after `before`, because that consists of complete statements. Valid
+/// only for the documents above.
 pub fn may_end(extension: &str, before: &str) -> bool {
     let end = before.trim_end();
     let end = end.rsplit_once('\n').map_or(end, |(head, last)| {
@@ -104,7 +104,7 @@ pub fn may_end(extension: &str, before: &str) -> bool {
         end
     };
     let end = end.split(" # ").next().unwrap_or_default().trim_end();
-    // `-1.` is an integer and a dot.
+    // A text such as `-1.` is an integer followed by a dot.
     let number = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     match extension {
         "ttl" => end

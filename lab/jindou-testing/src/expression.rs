@@ -6,7 +6,7 @@ use spargebra::algebra::Expression;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// The kind of values that an expression and its rows mainly have.
+/// The kinds of values that an expression and its rows mainly have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// Only numbers, so that the engine can compute columns of numbers without creating terms.
@@ -34,7 +34,7 @@ impl Theme {
         ])
     }
 
-    /// Returns true if the theme contains values such as this one.
+    /// True if the theme includes values such as this one.
     #[must_use]
     pub fn has(self, term: &Term) -> bool {
         let datatype = match term {
@@ -64,7 +64,7 @@ impl Theme {
 pub enum Tree {
     /// A variable or constant.
     Leaf(String),
-    /// A text in which each `·` stands for the next subexpression.
+    /// An operator or call: a text in which each `·` stands for the next subexpression.
     Node(&'static str, Vec<Tree>),
 }
 

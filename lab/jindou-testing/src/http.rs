@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 client for properties that libraries hide: it tells whether a body was complete, and its
-//! connections can stop reading.
+//! A small HTTP/1.1 client for what HTTP libraries do not offer: it reports whether a body was complete, and it can
+//! stop reading a connection.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,11 +11,11 @@ use std::time::Duration;
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// Names and values. Names are in lower case.
+    /// Names and values of the headers. Names are in lower case.
     pub headers: Vec<(String, String)>,
     /// The body, without the framing of chunks.
     pub body: Vec<u8>,
-    /// True if the body was received completely: as long as announced, or up to the last chunk.
+    /// True if the body was received completely, that is, up to the announced length or the last chunk.
     pub whole: bool,
 }
 
@@ -60,10 +60,9 @@ impl Answer {
     }
 }
 
-/// Connects to a server. Each read from the stream has a time limit.
+/// Connects to a server. Reads from the stream have a time limit.
 ///
 /// # Panics
-///
 /// If connecting fails.
 pub fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("a connection");

@@ -1,8 +1,8 @@
 //! Inputs of tests: files outside of the repository, and the texts of the project's own test cases.
 //!
-//! Continuous integration runs the tests that read inputs from outside a second time without these. It recognises such
-//! tests by the lines that they print (`scripts/test-programs.sh`), so every test must find these inputs by this
-//! module.
+//! Continuous integration runs the tests that read files from outside a second time without these files. The script
+//! `scripts/test-programs.sh` recognises such tests by the lines that they print, so every test must find its files by
+//! this module.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub fn shared(part: &str) -> Option<PathBuf> {
     found(part, "skipped")
 }
 
-/// As [`find`], for a test that also has other inputs. If it is missing, prints that the test has fewer inputs.
+/// As [`find`], for a test that also has other inputs. If the input is missing, prints that the test has fewer inputs.
 #[must_use]
 pub fn shared_too(part: &str) -> Option<PathBuf> {
     found(part, "fewer inputs")

@@ -3,7 +3,7 @@
 //! size; the W3C's test suites.
 //!
 //! For tests only. A random query has two forms that are equivalent by the standard: one for the engine under test, and
-//! one for the oracle `spareval`, which avoids everything in which `spareval` departs from the standard
+//! one for `spareval` as the oracle, which avoids everything in which `spareval` deviates from the standard
 //! ([`Query::oracle`]).
 
 pub mod attack;

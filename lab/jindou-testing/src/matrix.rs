@@ -1,4 +1,4 @@
-//! Values that engines, libraries and specifications often treat differently.
+//! Values for which engines, libraries and specifications often give different results.
 
 use crate::Rng;
 use oxrdf::{Literal, NamedNode, Term, Triple};
@@ -123,7 +123,7 @@ fn minus(rng: &mut Rng) -> &'static str {
 }
 
 fn digits(rng: &mut Rng, least: usize, most: usize) -> String {
-    // Short numbers are more frequent, so that equal ones occur.
+    // Short numbers are chosen more often, so that some values are equal.
     let length = if rng.chance(70) {
         least
     } else {
@@ -188,7 +188,7 @@ fn point(rng: &mut Rng, local: &str) -> String {
     body + zone
 }
 
-/// All values, each once. There are no blank nodes, since a query cannot name one.
+/// All test values, each once. There are no blank nodes, since a query cannot name one.
 #[must_use]
 pub fn matrix() -> Vec<Term> {
     let mut out: Vec<Term> = TYPED
@@ -198,7 +198,7 @@ pub fn matrix() -> Vec<Term> {
     for form in ["", "Ünïcödé ſ ß", "𝒳\u{301}y", "a b"] {
         out.push(typed(form, "string"));
     }
-    // Language tags that differ in case only are equal.
+    // Language tags that differ only in case are equal.
     for (form, tag) in [
         ("a", "en"),
         ("a", "EN"),

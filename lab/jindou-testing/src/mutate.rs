@@ -1,12 +1,12 @@
-//! Random changes to texts, for fuzzing without a fuzzer. They are repeatable from a seed. There is no coverage
-//! feedback, but the caller may add texts that proved useful ([`Mutator::keep`]).
+//! Random changes to texts, for fuzzing without a fuzzer. They are reproducible from a seed. There is no feedback from
+//! code coverage, but the caller may add texts that proved useful ([`Mutator::keep`]).
 
 use crate::random::Rng;
 use std::ops::Range;
 
-/// Largest number of added texts that are stored; a further one replaces a random one.
+/// Largest number of added texts that are kept; any further text replaces a random one.
 const KEPT: usize = 4096;
-/// Length in bytes beyond which texts are not made, unless a seed is longer.
+/// Largest length in bytes of new texts, unless a seed text is longer.
 const LONGEST: usize = 16 << 10;
 
 /// Makes new texts by changing known ones.
@@ -34,7 +34,7 @@ impl Mutator {
         }
     }
 
-    /// Adds a text to those from which later texts are made.
+    /// Adds a text from which later texts are made.
     pub fn keep(&mut self, rng: &mut Rng, text: &[u8]) {
         if text.len() > LONGEST {
             return;
@@ -55,11 +55,11 @@ impl Mutator {
         }
     }
 
-    /// A new text: a known one with one to eight changes. O(length of the text) per change.
+    /// A new text, made by one to eight changes to a known one. O(length of the text) per change.
     #[must_use]
     pub fn text(&self, rng: &mut Rng) -> Vec<u8> {
         let mut out = self.some(rng).to_vec();
-        // Mostly few changes: parsers reject most texts with many changes, and these then test nothing else.
+        // Mostly few changes: parsers reject most texts with many changes, so such texts test nothing else.
         let changes = rng.one(&[1, 1, 1, 2, 2, 3, 5, 8]);
         for _ in 0..changes {
             let before = out.len();
@@ -88,7 +88,7 @@ impl Mutator {
                 let word = rng.one(&self.words);
                 text.splice(at.start..at.start, [b" ", word.as_bytes(), b" "].concat());
             }
-            // Replaces a word by another word of this text or of another text, so that some names occur more than once.
+            // Replaces a word by a word of this or another text, so that some names occur more than once.
             3 | 4 => {
                 let word = text[words[rng.below(words.len())].clone()].to_vec();
                 text.splice(at, word);
@@ -102,7 +102,7 @@ impl Mutator {
                     text.splice(at, other[from[a].start..from[b - 1].end].to_vec());
                 }
             }
-            // Repeats a part, a few times or very often.
+            // Repeats a part of the text, a few times or very often.
             6 => {
                 let to = words[rng.below(words.len())].end;
                 let (from, to) = (at.start.min(to), at.end.max(to));
@@ -171,7 +171,7 @@ impl Mutator {
     }
 }
 
-/// Ranges of the words of a text: names, numbers, single signs. Spaces are in none of them.
+/// Ranges of the words of a text: names, numbers, single signs. Spaces do not belong to words.
 fn words(text: &[u8]) -> Vec<Range<usize>> {
     let inside =
         |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'?' | b'$' | b'-') || b >= 128;

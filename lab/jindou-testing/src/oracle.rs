@@ -3,7 +3,7 @@
 use oxrdf::{Dataset, Quad, Term};
 use spareval::QueryResults;
 
-/// A query's answer, in which the order of rows does not count.
+/// A query's answer; the order of its rows does not matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The answer of an ASK query.
@@ -13,7 +13,8 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Rows as sorted text. Blank nodes of the data keep their labels; labels that the evaluation assigned are removed.
+    /// The rows as sorted text. Blank nodes of the data keep their labels; labels that the evaluation assigned are
+    /// removed.
     #[must_use]
     pub fn bag(&self) -> Vec<String> {
         match self {

@@ -1,7 +1,7 @@
-//! Random queries with property paths, and their answers by the definitions of SPARQL 1.1 §18: the meaning of paths
-//! whose ends are constants, bound or free variables, the multiplicity of each solution, and the terms from which a
-//! path of length zero starts. The answers are computed without a plan: every pattern is evaluated completely, from the
-//! innermost outwards.
+//! Random queries with property paths, and their answers by the definitions of SPARQL 1.1 §18. The definitions
+//! determine the meaning of paths whose ends are constants, bound or free variables, the multiplicity of each solution,
+//! and the terms from which a path of length zero starts. Answers are computed without a plan: every pattern is
+//! evaluated completely, from the innermost outwards.
 
 mod definitions;
 
@@ -11,7 +11,7 @@ use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Number of vertices in the data. The next [`NOWHERE`] vertices are in no quad.
+/// Number of vertices in the data. The next [`NOWHERE`] vertices occur in no quad.
 const NODES: usize = 7;
 const NOWHERE: usize = 2;
 const LABELS: usize = 3;
@@ -21,7 +21,6 @@ const VARIABLES: usize = 4;
 /// Graph (0 for the default graph), subject, predicate, object.
 type Edge = (usize, usize, usize, usize);
 
-/// A property path.
 #[derive(Clone, Debug)]
 enum Path {
     One(usize),
@@ -49,7 +48,6 @@ impl fmt::Display for Path {
     }
 }
 
-/// An end of a path pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PatternEnd {
     Var(usize),
@@ -77,7 +75,7 @@ enum PatternPart {
     /// A sub-query with DISTINCT.
     Distinct(Vec<PatternPart>),
     In(usize, Vec<PatternPart>),
-    /// `GRAPH ?g` with a variable that occurs nowhere else.
+    /// `GRAPH ?g` with a variable that does not occur elsewhere.
     Each(usize, Vec<PatternPart>),
     Equal(usize, Vec<usize>),
 }
@@ -136,7 +134,7 @@ impl fmt::Display for PatternPart {
     }
 }
 
-/// The variables that all rows bind, and the variables that at least some rows bind.
+/// The variables that all rows bind, and the variables that at least one row binds.
 fn bound(parts: &[PatternPart]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut sure, mut some) = (BTreeSet::new(), BTreeSet::new());
     for p in parts {
@@ -209,9 +207,9 @@ impl Maker<'_> {
             let part = self.part(depth);
             parts.push(part);
         }
-        // Removes EXISTS whose body uses a variable that only some rows bind. Substitution makes it a constant for
-        // these rows only. A path of length zero from a constant exists even if the term is in no quad, so the result
-        // would depend on how EXISTS is evaluated.
+        // Removes EXISTS if its body uses a variable that only some rows bind. Substitution would make it a constant
+        // for these rows only. A path of length zero from a constant exists even if the term is in no quad, so the
+        // result would depend on how EXISTS is evaluated.
         let (sure, some) = bound(&parts);
         let told = |p: &PatternPart| match p {
             PatternPart::Exists(_, body) => (&bound(body).1 & &some).is_subset(&sure),
@@ -260,8 +258,8 @@ impl Maker<'_> {
                 PatternPart::Equal(self.rng.below(VARIABLES), list)
             }
             16..=18 => {
-                // Filters of the group in OPTIONAL are removed: they see the rows before it, which the definitions in
-                // this module do not implement.
+                // Removes filters of the group in OPTIONAL: they see the rows before the OPTIONAL, which the
+                // definitions in this module do not implement.
                 let mut body = self.group(d);
                 body.retain(|p| !matches!(p, PatternPart::Equal(..) | PatternPart::Exists(..)));
                 PatternPart::Optional(body)
@@ -305,11 +303,11 @@ fn random_path(rng: &mut Rng, depth: usize) -> Path {
 pub struct PathQuery {
     /// The query's text.
     pub text: String,
-    /// The rows by the definitions as sorted text, with `-` for an unbound variable.
+    /// The rows according to the definitions, as sorted text with `-` for an unbound variable.
     pub answer: Vec<String>,
 }
 
-/// A small default graph and named graphs. The same seed gives the same quads.
+/// Random quads: a small default graph, and named graphs. The same seed gives the same quads.
 pub fn path_data(rng: &mut Rng) -> Vec<Quad> {
     let mut out: Vec<Quad> = vec![];
     let named = [0, 50, 90][rng.below(3)];
@@ -328,7 +326,7 @@ pub fn path_data(rng: &mut Rng) -> Vec<Quad> {
     out
 }
 
-/// A random query over the quads of [`path_data`], and its answer; queries with very many solutions are replaced.
+/// A random query over the quads of [`path_data`], and its answer. Queries with too many solutions are replaced.
 pub fn path_query(rng: &mut Rng, data: &[Quad]) -> PathQuery {
     let number = |n: &NamedNode| {
         let digits = n.as_str().trim_start_matches(|c: char| !c.is_ascii_digit());

@@ -3,7 +3,7 @@
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 
-/// A xorshift generator: tests need repeatable numbers, but no good randomness.
+/// A xorshift generator: tests need reproducible numbers, but not good randomness.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -22,7 +22,7 @@ impl Rng {
         ((self.0 >> 33) % n as u64) as usize
     }
 
-    /// Returns true with this probability in percent.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -70,7 +70,7 @@ pub(crate) fn literal(rng: &mut Rng) -> Literal {
 fn resource(rng: &mut Rng) -> NamedOrBlankNode {
     match rng.below(12) {
         0 => BlankNode::new_unchecked(format!("b{}", rng.below(2))).into(),
-        // Predicates and graphs may also be subjects and objects.
+        // Predicates and graphs may also occur as subjects and objects.
         1 => predicate(rng.below(PREDICATES)).into(),
         2 => graph(rng.below(GRAPHS)).into(),
         _ => vertex(rng.below(VERTICES)).into(),

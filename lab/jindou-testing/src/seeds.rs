@@ -1,4 +1,4 @@
-//! Texts with which fuzzing starts, so that it needs no files.
+//! Texts with which fuzzing starts, so that it does not need files.
 
 /// Queries that together contain every construct.
 pub const QUERIES: &[&str] = &[

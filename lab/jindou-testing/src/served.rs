@@ -1,4 +1,4 @@
-//! Servers in separate processes.
+//! Servers that tests run in separate processes.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ impl Served {
         let _ = self.child.wait();
     }
 
-    /// Returns true if the process has not ended.
+    /// True if the process has not ended.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

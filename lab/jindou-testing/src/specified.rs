@@ -1,6 +1,6 @@
-//! Rewrites the expressions of queries for `spareval`, so that its departures from the specifications do not matter: to
-//! expressions that it evaluates as specified, or to functions of [`evaluator`], which the reference evaluator
-//! computes.
+//! Rewrites the expressions of queries for `spareval`, so that its deviations from the specifications do not matter.
+//! The rewritten expressions are ones that it evaluates as specified, or call functions of [`evaluator`], which the
+//! reference evaluator computes.
 //!
 //! | `spareval` | specification | written as |
 //! |---|---|---|
@@ -174,7 +174,7 @@ const ALL: [Operator; 9] = [
     ("divide", E::Divide),
 ];
 
-/// Replaces an operator by a call of the function that computes it by the reference evaluator.
+/// Replaces an operator by a call of the function for which the reference evaluator computes the result.
 fn by_reference(e: &E) -> E {
     let (name, a, b) = match e {
         E::Equal(a, b) => ("equal", a, b),
@@ -213,7 +213,7 @@ pub fn evaluator() -> QueryEvaluator {
                     {
                         None
                     }
-                    // The specification leaves the result to implementations; the engine agrees with `spareval`.
+                    // The specification leaves the result to implementations, and the engine agrees with `spareval`.
                     Some(_) => alone(&e, [a, b]),
                 }
             })
@@ -227,7 +227,7 @@ fn is_order(e: &E) -> bool {
     )
 }
 
-/// Evaluates an operator over `?a` and `?b` by unmodified `spareval`.
+/// The result of an operator on the terms `a` and `b`, by unmodified `spareval`.
 fn alone(e: &E, [a, b]: [&Term; 2]) -> Option<Term> {
     let pattern = G::Extend {
         inner: Box::new(G::Bgp { patterns: vec![] }),

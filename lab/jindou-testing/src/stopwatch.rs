@@ -1,9 +1,9 @@
-//! Measures times in tests on machines that also do other work.
+//! Measurement of times in tests, on machines that also do other work.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Measures a time, without the time in which the process had to wait for a processor, so that limits also hold on a
+/// Measures a time without the part in which the process had to wait for a processor, so that limits also hold on a
 /// busy machine.
 #[derive(Debug)]
 pub struct Stopwatch {
@@ -21,8 +21,8 @@ impl Stopwatch {
         Self { begun, waited }
     }
 
-    /// Longest time that one of the process's threads waited for a processor since the start. Threads that have ended
-    /// do not count. Zero on systems that do not report it (all but Linux).
+    /// Longest time that one of the process's threads has waited for a processor since the start. Threads that have
+    /// ended do not count. Zero on systems that do not report waiting times (all but Linux).
     #[must_use]
     pub fn waited(&self) -> Duration {
         let since = |(thread, now): (u64, u64)| {
@@ -38,7 +38,7 @@ impl Stopwatch {
     }
 }
 
-/// Processor time that the process used so far. Unlike elapsed time, it hardly depends on other work of the machine.
+/// Processor time that the process has used so far. Unlike elapsed time, it hardly depends on the machine's other work.
 #[must_use]
 pub fn process_time() -> Duration {
     time_of(libc::CLOCK_PROCESS_CPUTIME_ID)
@@ -61,7 +61,7 @@ fn time_of(clock: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The ids of the process's threads, and the nanoseconds that each was ready to run but had no processor.
+/// The ids of the process's threads, and for each the nanoseconds in which it was ready to run but had no processor.
 fn waits() -> impl Iterator<Item = (u64, u64)> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     threads.filter_map(|entry| {
@@ -83,7 +83,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         let (slept, waited) = (watch.elapsed(), watch.waited());
         assert!(slept + waited >= Duration::from_millis(50) || waited.is_zero());
-        // More threads than there are processors are busy.
+        // Keeps more threads busy than there are processors.
         let some = std::thread::available_parallelism().map_or(2, usize::from);
         let watch = Stopwatch::start();
         let begun = Instant::now();

@@ -1,119 +1,127 @@
-//! Models, their mistakes and steps.
+//! The model: its options, its actions, and the mistakes that can be planted in it.
 
 use crate::properties;
 use crate::state::{Evidence, SERVERS, Server, State, Strict};
 use stateright::{Model, Property};
 
-/// A model of servers.
+/// A model of three servers that share a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Replicas {
-    /// Number of groups with which the log is full.
+    /// Number of groups at which the log is full.
     pub groups: u8,
-    /// The observer.
+    /// Part of the state that is observed.
     pub watch: Watch,
-    /// A mistake.
+    /// Mistake in the protocol; `None` for the correct protocol.
     pub planted: Option<Planted>,
 }
 
-/// An observer.
+/// Part of the state that a run of the model observes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Watch {
-    /// An update, its repetitions, its acknowledgement, and default reads at servers that heard of it.
+    /// One update: its retries, its acknowledgement, and default reads at servers that know of it.
     Update,
-    /// Evidence and the default reads that it allows.
+    /// One freshness proof, and the default reads that it allows.
     Evidence,
-    /// A strict read.
+    /// One strict read.
     Strict,
 }
 
-/// A mistake that must be found.
+/// A mistake in the protocol that the properties must detect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Planted {
-    /// After a put of unknown outcome, the group is put under the next number.
+    /// After a put of unknown outcome, the server puts the same group under the next number.
     NextNumberAfterUnknown,
-    /// A put of unknown outcome is told as "not done".
+    /// The client of an update whose put has an unknown outcome is told "not done".
     UnknownIsNotDone,
-    /// An acknowledgement does not wait for the servers that count.
+    /// An update is acknowledged before the counted servers have confirmed that they know of it.
     AnsweredUnheard,
-    /// A strict read takes a listing that was begun before it was asked.
+    /// A strict read uses a listing that was started before the read arrived.
     StrictLooksBefore,
-    /// A name that is taken is taken for this server's own put.
+    /// A server whose put finds the name taken assumes that the object is its own.
     ExistsIsOurs,
-    /// A server publishes what another one proposed.
+    /// A server publishes a group that another server only proposed.
     ProposedIsRead,
-    /// Requests in others' groups are not remembered.
+    /// A server does not remember the requests in groups of other servers.
     KeysForgotten,
-    /// A server that starts again has its groups, but not the requests in them.
+    /// A server that restarts has its groups, but has forgotten the requests in them.
     KeysForgottenByCrash,
-    /// A server that loses a name puts the same group under the next one.
+    /// A server that loses a number puts the same group under the next number, without evaluating it again.
     NotEvaluatedAgain,
-    /// Default reads do not wait for what was heard of.
+    /// Default reads do not wait for groups that the server knows of but has not applied.
     HeardIsApplied,
-    /// A beat counts as of its arrival.
+    /// A heartbeat counts as a freshness proof of the time at which it arrives, not at which it was sent.
     BeatsAreFresh,
-    /// A listing counts as of its end.
+    /// A listing counts as a freshness proof of the time at which it ends, not at which it started.
     ListingsAreFresh,
-    /// An evaluation that fails on one server only (its memory, its time) is told as "not done".
+    /// The client is told "not done" if an evaluation fails for reasons of one server, such as its memory or a time
+    /// limit.
     RefusedHere,
 }
 
-/// A step. Servers are named by their places in the state.
+/// A step of the model. Servers are given by their index in the state; backticked names are the machine's functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// A put lands in the bucket.
+    /// A pending put takes effect: its object is created in the bucket.
     Land(usize),
-    /// A put of a dead process lands; true if it has the watched update.
+    /// A pending put of a dead process takes effect; true if the put contains the watched update.
     LandLate(bool),
-    /// A server evaluates an update at its head, puts it, and proposes it to the others; true for the watched one. The
-    /// machine's `route`, `evaluate_next`, `put_pending`.
+    /// A server evaluates an update on its newest state, puts the group, and proposes it to the others; true for the
+    /// watched update. `route`, `evaluate_next`, `put_pending`.
     Evaluate(usize, bool),
-    /// An evaluation of the watched update on top of the server's own put. (Another update there is as if it came
-    /// afterwards.)
+    /// A server evaluates the watched update on top of its own pending put. (Evaluating any other update there is the
+    /// same as evaluating it later.)
     EvaluateNext(usize),
-    /// The bucket's answer is that this attempt created the object: `PutResult::Created`.
+    /// The bucket answers that this attempt created the object: `PutResult::Created`.
     Created(usize),
-    /// The answer to a put is lost, an error or 409: `PutResult::Unknown`.
+    /// The outcome of a put is unknown, since the answer is lost, an error or status 409: `PutResult::Unknown`.
     Unknown(usize),
-    /// A put of unknown outcome is sent again, same name and bytes: `scan_put`.
+    /// A put of unknown outcome is retried with the same name and bytes: `scan_put`.
     Repeat(usize),
-    /// The name is taken, by itself or by another: `PutResult::Exists`. The object is read ([`Action::Lay`]).
+    /// The bucket answers that the name is taken, by an earlier attempt or by another server: `PutResult::Exists`. The
+    /// server then reads the object ([`Action::Lay`]).
     Exists(usize),
-    /// The log's next group is laid: read from the bucket, or proposed by its author and confirmed by any server. Where
-    /// it is not its own, its put is void, and what was on it is to be evaluated again: `advance`, `commit`, `fall_back`.
+    /// A server applies the log's next group, which it read from the bucket, or which its writer proposed and any
+    /// server confirmed. If the group is of another server, the put of this one is void, and updates evaluated on top
+    /// of that put are to be evaluated again: `advance`, `commit`, `fall_back`.
     Lay(usize),
-    /// A server hears of the watched update's group or a later one: by *committed*, a beat, an outcome, a listing. `hear`.
+    /// A server learns that the watched update's group, or a later one, exists: by a message *committed*, a heartbeat,
+    /// an outcome or a listing. `hear`.
     Hear(usize),
-    /// A server dies and starts with this many of its groups: `opened`.
+    /// A server dies and restarts with this many of its groups: `opened`.
     Crash(usize, u8),
-    /// A server knows the watched update as done, a client waits there, and the others are told: `tell_committed`.
+    /// A server that has committed the watched update, and has a client that waits for it, tells the other servers:
+    /// `tell_committed`.
     Tell(usize),
-    /// Its *heard*, or a beat that says so, comes to the server that tells.
+    /// A server's confirmation that it knows of the update, or a heartbeat that says so, reaches the acknowledging
+    /// server.
     Say(usize),
-    /// The watched update is acknowledged. All servers that are counted have said that they heard (`answer_heard`); which
-    /// are counted is free, so what is required of those that are not is nothing. Reads of one server are watched from
-    /// then on: of one that was counted, or of the one that acknowledges.
+    /// The watched update is acknowledged. All counted servers have confirmed that they know of it; the model may
+    /// choose the counted servers freely, and requires nothing of the others. From then on, reads of this server are
+    /// watched: one that was counted, or the one that acknowledges. `answer_heard`.
     Answer(usize),
-    /// The same, and the answer goes by way of this server, which forwarded the update: `outcome`.
+    /// As [`Action::Answer`], but the answer is sent through this server, which had forwarded the update: `outcome`.
     AnswerBy(usize),
-    /// The watched update fails, for reasons of this server's alone.
+    /// The watched update fails for reasons of this server alone.
     Refuse(usize),
-    /// A listing is begun: `want_look`.
+    /// A server starts a listing: `want_look`.
     Look(usize),
-    /// A listing returns, with any tail between what there was at its beginning and what there is: `learn_listing`.
+    /// A listing returns. The newest group that it found is any of those between the newest at its start and the newest
+    /// now: `learn_listing`.
     Listed(usize, u8),
-    /// A beat of the first server, sent now, is on its way to the second: `beat`, `beaten`.
+    /// The first server sends a heartbeat to the second: `beat`, `beaten`.
     Beat(usize, usize),
-    /// Evidence has come, and the groups that it speaks of are laid: `settle`.
+    /// A server has received a freshness proof and applied the groups that the proof names: `settle`.
     Settle(usize),
-    /// A strict read is asked; true if a listing is on its way that was begun before it.
+    /// A strict read arrives; true if a listing that was started earlier is still running.
     Ask(usize, bool),
-    /// Return of that listing, and the beginning of the next one.
+    /// The earlier listing returns, and the server starts the one that the strict read needs.
     LookAgain(usize),
-    /// The strict read's listing returns: `looked`.
+    /// The strict read's listing returns, with this newest group: `looked`.
     Looked(usize, u8),
     /// The strict read is answered: `serve`.
     Serve(usize),
-    /// With a planted mistake, the first server publishes what the second one proposed.
+    /// With the planted mistake [`Planted::ProposedIsRead`], the first server publishes the group that the second
+    /// proposed.
     Publish(usize, usize),
 }
 
@@ -200,7 +208,8 @@ impl Replicas {
         actions.extend([Action::Answer(at), Action::AnswerBy(at)]);
     }
 
-    /// True if a default read that is asked now sees the watched update: it waits for what was heard of.
+    /// True if a default read that arrives now sees the watched update: the read waits for all groups of which the
+    /// server knows.
     pub(crate) fn default_read_sees(&self, server: &Server, watched: u8) -> bool {
         match self.is(Planted::HeardIsApplied) {
             true => watched <= server.committed,

@@ -1,32 +1,32 @@
-//! Properties: what must hold in every state, and what must come about in some.
+//! Properties that hold in every state, and properties that some state must have.
 
 use crate::model::{Replicas, Watch};
 use crate::state::{Answer, Broken, Evidence, Fate, Outcome, Put, SERVERS, Server, State, Strict};
 use stateright::Property;
 
-/// One content a number: servers lay what the log has.
+/// Agreement: servers apply the log's groups only.
 pub const ONE_CONTENT: &str = "servers lay the log's groups and nothing else";
-/// One order: each group was evaluated on the one before.
+/// Order: each group was evaluated on the state after the group before it.
 pub const IN_ORDER: &str = "groups were evaluated on the groups before them";
-/// No request twice.
+/// Exactly once: no update is in the log twice.
 pub const ONCE: &str = "no update is twice in the log";
-/// Durability.
+/// Durability: an acknowledged update is in the log.
 pub const NOT_LOST: &str = "an acknowledged update is in the log";
-/// True refusals.
+/// Correct refusals: an update is not in the log after its client was told "not done".
 pub const NOT_DONE: &str = "an update that was told as not done is not in the log";
-/// Default reads at servers that were counted.
+/// Freshness of default reads at servers that an acknowledgement counted.
 pub const SEEN: &str = "servers that were counted see an acknowledged update";
-/// Default reads anywhere.
+/// Freshness of default reads at any server.
 pub const EVIDENCE: &str = "default reads see what there was at the moment of their evidence";
-/// Strict reads.
+/// Freshness of strict reads.
 pub const STRICT: &str = "strict reads see what there was when they were asked";
 
-/// The servers whose put may become the log's next group.
+/// The servers whose pending put may become the log's next group.
 fn racing(state: &State) -> impl Iterator<Item = &Server> {
     state.servers.iter().filter(|s| s.may_land())
 }
 
-/// The properties of a model.
+/// All properties of a model.
 pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
     let mut properties = vec![
         Property::always(ONE_CONTENT, |_, state: &State| {

@@ -1,150 +1,154 @@
-//! The state.
+//! The state of the model of several servers.
 
 /// Number of servers.
 pub const SERVERS: usize = 3;
 
-/// A moment of everything. Servers are in ascending order, since they have no names: states that differ only by which is
-/// which are one.
+/// A state of the log and all servers. Servers are sorted, since they have no names: states that differ only by a
+/// permutation of the servers are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct State {
     /// Number of groups in the log.
     pub log: u8,
-    /// The group that has the watched update; 0 if there is none.
+    /// Number of the group that contains the watched update; 0 if there is none.
     pub watched: u8,
-    /// Puts of dead processes that may land as the next group.
+    /// Pending puts of dead processes, which may still create the next group.
     pub late: Late,
-    /// The answer to the client of the watched update.
+    /// The answer that the client of the watched update has received.
     pub answer: Answer,
-    /// The first thing that must not be, if any.
+    /// The first violation in this run, if any.
     pub broken: Option<Broken>,
     /// The servers.
     pub servers: [Server; SERVERS],
 }
 
-/// Puts of dead processes, which differ in whether they have the watched update.
+/// Pending puts of dead processes; at most one of each kind is distinguished.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Late {
-    /// One without it.
+    /// True if a put without the watched update is pending.
     pub other: bool,
-    /// One with it.
+    /// True if a put with the watched update is pending.
     pub watched: bool,
 }
 
-/// The answer to a client.
+/// The answer to the client of the watched update.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Answer {
-    /// Nothing, or "unknown".
+    /// No answer, or "unknown".
     #[default]
     None,
-    /// Done.
+    /// The update is acknowledged.
     Done,
-    /// Not done.
+    /// The client was told that the update is not done and never will be.
     Refused,
 }
 
-/// Something that must not be.
+/// A violation of a property.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Broken {
-    /// The watched update is in a second group.
+    /// The watched update is in two groups.
     Twice,
-    /// A server laid a group that is not the log's of that number.
+    /// A server applied a group that is not the log's group of that number.
     Content,
-    /// A group was evaluated on something else than the group before it.
+    /// A group was evaluated on a state other than that after the group before it.
     OtherBase,
-    /// A strict read saw less than the log had when it was asked.
+    /// A strict read did not see all groups that existed when it arrived.
     StrictIsOld,
 }
 
-/// A server.
+/// The state of one server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Server {
-    /// Groups that are laid and published.
+    /// Number of groups that the server has applied and published.
     pub committed: u8,
-    /// True if it has heard of the watched update's group or of a later one.
+    /// True if the server knows that the watched update's group, or a later one, exists.
     pub heard: bool,
-    /// True if it knows the watched update as done.
+    /// True if the server remembers the watched update as done.
     pub knows: bool,
-    /// Its group `committed + 1`, of which it does not know whether it is in the log.
+    /// The server's put of group `committed + 1`, whose outcome the server does not know yet.
     pub put: Option<Put>,
-    /// True if the watched update was evaluated on top of `put`.
+    /// True if the server has evaluated the watched update on top of `put`.
     pub next: bool,
-    /// True if a client waits here for the watched update, which this server has committed: it tells the others.
+    /// True if the server acknowledges the watched update: it has committed the update, a client waits for it there,
+    /// and the server collects the confirmations of the others.
     pub tells: bool,
-    /// True if this process has told the server that tells that it heard.
+    /// True if this process has confirmed to the acknowledging server that it knows of the update.
     pub said: bool,
-    /// True if default reads here are watched: they must see the watched update.
+    /// True if default reads at this server are watched: they must see the watched update.
     pub owes: bool,
-    /// The watched evidence, if it is here.
+    /// The watched freshness proof, if this server has it.
     pub evidence: Evidence,
-    /// The watched strict read, if it is here.
+    /// The watched strict read, if it is at this server.
     pub strict: Strict,
 }
 
-/// A put.
+/// A put of a group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Put {
-    /// Its fate.
+    /// The effect of the put in the bucket.
     pub fate: Fate,
-    /// Its fate as far as the server knows.
+    /// The effect of the put as far as its server knows.
     pub outcome: Outcome,
-    /// True if it has the watched update.
+    /// True if the put contains the watched update.
     pub watched: bool,
-    /// True if it was evaluated before another's group was laid. Only by a planted mistake.
+    /// True if the group was evaluated before the group of another server was applied. Only a planted mistake sets
+    /// this.
     pub stale: bool,
 }
 
-/// The fate of a put.
+/// The effect of a put in the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fate {
-    /// On its way: it may land at any time, whatever the server is told.
+    /// Pending: the put may take effect at any time, whatever the server is told.
     Flying,
-    /// Done: the log's group is this one.
+    /// In effect: the log's group is this one.
     Landed,
-    /// Another's group has the name.
+    /// Void: the group of another server has the name.
     Lost,
 }
 
-/// The fate of a put as its server knows it.
+/// The effect of a put as far as its server knows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Outcome {
-    /// Nothing yet: an attempt was sent.
+    /// An attempt was sent, and its answer may still arrive.
     Sent,
-    /// Nothing, and no answer will come: it is to be sent again.
+    /// Unknown, and no answer will arrive: the put must be retried.
     Unknown,
-    /// The name is taken, possibly by itself: the object is being read.
+    /// The name is taken, possibly by an earlier attempt; the server reads the object.
     Taken,
 }
 
-/// Evidence: at a moment no later group existed than a certain one. A moment is told by the number of groups there were.
+/// A freshness proof: at some moment no group existed after a certain one. A moment is given by the number of groups
+/// that existed then.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Evidence {
-    /// None that is watched.
+    /// The server does not have the watched proof.
     #[default]
     None,
-    /// A listing is on its way that was begun at this moment.
+    /// A listing that was started at this moment is running.
     Looking(u8),
-    /// A listing's tail or a beat: at this moment, nothing after the second number. On its way, or waits for that group.
+    /// A heartbeat, or the end of a listing: at the moment given first, no group after the second number existed. The
+    /// proof is on its way, or waits until that group is applied.
     Waiting(u8, u8),
-    /// Nothing after `committed` or an earlier number existed at this moment: default reads are answered.
+    /// No group after `committed` existed at this moment, so default reads are answered.
     Settled(u8),
 }
 
-/// A strict read. The first number is that of the groups there were when it was asked.
+/// A strict read. The first number is the number of groups when the read arrived.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Strict {
-    /// None here.
+    /// The server has no strict read.
     #[default]
     None,
-    /// A listing that was begun earlier is on its way; the one that counts comes after it.
+    /// A listing that was started before the read is running; the one that the read needs starts afterwards.
     Queued(u8),
-    /// The listing that counts was begun when there were as many groups as the second number says.
+    /// The listing that the read needs is running; the second number is the number of groups when the listing started.
     Looking(u8, u8),
-    /// Waits for the group of the second number.
+    /// The read waits until the group of the second number is applied.
     Found(u8, u8),
 }
 
 impl Server {
-    /// True if its put may become the log's next group.
+    /// True if the server's put may become the log's next group.
     pub fn may_land(&self) -> bool {
         self.put.is_some_and(|put| put.fate == Fate::Flying)
     }

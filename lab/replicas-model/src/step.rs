@@ -1,10 +1,10 @@
-//! Outcomes of steps.
+//! The state that follows from each action.
 
 use crate::model::{Action, Planted, Replicas, Watch};
 use crate::state::{Answer, Broken, Evidence, Fate, Late, Outcome, Put, Server, State, Strict};
 
 impl Replicas {
-    /// Takes a step; `None` where it cannot happen.
+    /// Changes the state by an action; `None` if the action is not possible in this state.
     pub(crate) fn step(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
             Action::Land(at) => {
@@ -92,7 +92,7 @@ impl Replicas {
         let created = |p: &Put| p.fate == Fate::Landed && p.outcome == Outcome::Sent;
         state.servers[at].put.filter(created)?;
         self.lay_own(state, at)?;
-        // The attempt that created the object was begun when the group before it was the last.
+        // The attempt that created the object started when the group before was the newest.
         if self.watch == Watch::Evidence && unwatched(state) {
             state.servers[at].evidence = Evidence::Settled(before);
         }
@@ -141,7 +141,7 @@ impl Replicas {
         Some(())
     }
 
-    /// Makes a put the log's next group. All other puts of its number are void.
+    /// Makes a put the log's next group. All other pending puts of that number become void.
     fn land(state: &mut State, watched: bool, stale: bool) {
         state.log += 1;
         state.late = Late::default();
@@ -163,7 +163,7 @@ impl Replicas {
         }
     }
 
-    /// Lays the log's next group.
+    /// Applies the log's next group at a server.
     fn lay(&self, state: &mut State, at: usize) -> Option<()> {
         let log = state.log;
         let server = &mut state.servers[at];
@@ -184,7 +184,7 @@ impl Replicas {
         Some(())
     }
 
-    /// Lays its own group, as it believes.
+    /// Applies the group that the server has put, which the server believes to be the log's.
     fn lay_own(&self, state: &mut State, at: usize) -> Option<()> {
         let log = state.log;
         let server = &mut state.servers[at];
@@ -198,7 +198,8 @@ impl Replicas {
         Some(())
     }
 
-    /// Publishes a group that is laid; true if it is the log's, and if it has the watched update, as the server believes.
+    /// Publishes a group: `true_one` says that it is the log's, `watched` that the server finds the watched update in
+    /// it.
     fn laid(&self, state: &mut State, at: usize, true_one: bool, watched: bool) {
         let server = &mut state.servers[at];
         server.committed += 1;
@@ -227,7 +228,7 @@ impl Replicas {
             ..Server::default()
         };
         if tells {
-            // Another server may tell; what was said was said to this one.
+            // Another server may acknowledge the update later; confirmations were sent to this one only.
             for server in &mut state.servers {
                 server.said = false;
             }
@@ -337,7 +338,7 @@ impl Replicas {
                 let Strict::Queued(asked) = state.servers[at].strict else {
                     return None;
                 };
-                // The listing that is on its way was begun at any earlier moment.
+                // The running listing may have been started at any earlier moment.
                 let begun = match self.is(Planted::StrictLooksBefore) {
                     true => asked - 1,
                     false => log,
@@ -370,7 +371,7 @@ impl Replicas {
     }
 }
 
-/// A put that is sent by a server that has laid this many groups.
+/// A new put of a server that has applied `committed` groups.
 fn sent(watched: bool, committed: u8, log: u8) -> Put {
     Put {
         fate: match committed < log {
@@ -383,13 +384,14 @@ fn sent(watched: bool, committed: u8, log: u8) -> Put {
     }
 }
 
-/// True if no evidence is watched: one piece is at a time, and a beat takes it along.
+/// True if no server has a freshness proof: only one proof is watched at a time, and a heartbeat moves it to the
+/// receiver.
 fn unwatched(state: &State) -> bool {
     let none = |s: &Server| s.evidence == Evidence::None;
     state.servers.iter().all(none)
 }
 
-/// Acknowledges the watched update; reads at this server are watched from then on.
+/// Acknowledges the watched update; from then on, reads at this server are watched.
 fn answer(state: &mut State, at: usize) {
     state.answer = Answer::Done;
     for server in &mut state.servers {

@@ -1,211 +1,212 @@
-//! One server while the log is trimmed: names that were deleted can be created again.
+//! A model of one server while the log is trimmed: deleted names can be created again.
 //!
-//! The other servers are the log's own doing: it grows, bases are uploaded, groups that the second newest base has are
-//! deleted ([`Step::Trim`]), and a process that knows less creates a deleted name again ([`Step::Recreate`]). The server
-//! must not take such an object for the log's group, whether it is another's or its own put. What it goes by is in
-//! `machine/log.rs`: `counts`, `learn_listing`, `gap`, `got`, `advance`.
+//! The other servers are modelled by what happens in the bucket: the log grows, bases are uploaded, groups that the
+//! second newest base includes are deleted ([`Step::Trim`]), and a process that does not know this creates a deleted
+//! name again ([`Step::Recreate`]). The server must not take such an object, or its own put of that name, for the log's
+//! group. The functions `counts`, `learn_listing`, `gap`, `got` and `advance` of `machine/log.rs` decide this.
 //!
-//! Time is told by what must have passed. Nothing is trimmed that is younger than `keep`. A server whose evidence is about
-//! less than a trimmed group has it from before that group's creation, so it is older than an eighth of `keep` from then
-//! on ([`Settled::Old`]). Evidence of groups that are not trimmed may be of any age.
+//! Time is modelled by what it rules out. Groups younger than `keep` are not trimmed. If a group after the server's
+//! newest freshness proof was trimmed, the proof is older than the creation of that group, so it is older than an
+//! eighth of `keep` from then on ([`Settled::Old`]). Proofs about groups that are not trimmed may have any age.
 //!
-//! Of the names up to the last that was trimmed, the state has the next one only: no other is read.
+//! Of the names up to the last trimmed one, the state contains only the server's next one, since no other is read.
 
 use stateright::{Model, Property};
 
-/// A model of one server and a bucket that is trimmed.
+/// A model of one server and a bucket whose log is trimmed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trimming {
-    /// Number of groups with which the log is full.
+    /// Number of groups at which the log is full.
     pub groups: u8,
-    /// A mistake.
+    /// Mistake in the protocol; `None` for the correct protocol.
     pub planted: Option<Mistake>,
 }
 
-/// A mistake that must be found.
+/// A mistake in the protocol that the properties must detect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
-    /// A put counts although its proof is old.
+    /// A put counts although the server's freshness proof is old.
     NoProof,
-    /// A group that was read counts although the proof is old.
+    /// A group that was read counts although the server's freshness proof is old.
     ReadWithoutProof,
-    /// Trimming goes up to the newest base.
+    /// Groups are trimmed up to the newest base instead of the second newest.
     TrimsBelowNewest,
-    /// Trimming does not wait for `keep`.
+    /// Groups younger than `keep` are trimmed.
     TrimsTheYoung,
-    /// A listing vouches for answers that came after it was begun.
+    /// A listing validates answers that arrived after the listing had started.
     VouchedBefore,
-    /// A listing goes by bases that were listed before it was begun.
+    /// A listing is combined with bases that were listed before it started.
     OldBases,
 }
 
-/// A moment of the bucket and the server.
+/// A state of the bucket and the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Moment {
     /// Number of groups that were ever in the log.
     pub log: u8,
-    /// The last group that was trimmed.
+    /// Number of the last trimmed group.
     pub trimmed: u8,
-    /// The newest base.
+    /// Number of the last group that the newest base includes.
     pub newest: u8,
-    /// The second newest base.
+    /// Number of the last group that the second newest base includes.
     pub second: u8,
     /// The object under the name of the server's next group, if that name was trimmed.
     pub again: Again,
-    /// True if the log's group after `committed` is this process's put.
+    /// True if the log's group `committed + 1` was put by this process.
     pub mine: bool,
-    /// Groups that the server has laid.
+    /// Number of groups that the server has applied.
     pub committed: u8,
-    /// The server's latest evidence about `committed` or less.
+    /// Age of the server's newest freshness proof, which is about group `committed` or an earlier one.
     pub settled: Settled,
-    /// Its put of the next group.
+    /// The server's put of the next group.
     pub put: Put,
-    /// The next group as the bucket gave it, if it is not this process's.
+    /// The next group as it was read from the bucket, if another process wrote it.
     pub read: Option<Read>,
-    /// Its listing.
+    /// The server's listing.
     pub look: Look,
-    /// The first thing that must not be.
+    /// The first violation in this run, if any.
     pub broken: Option<Wrong>,
 }
 
-/// An object under a name that was trimmed.
+/// An object under a trimmed name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Again {
-    /// None.
+    /// The object does not exist.
     #[default]
     Nothing,
-    /// One of another process's.
+    /// Another process has created the object.
     Others,
-    /// One that this process has put.
+    /// This process has created the object.
     Mine,
 }
 
-/// The age of a server's knowledge.
+/// The age of a server's newest freshness proof.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Settled {
-    /// No knowledge.
+    /// The server has no freshness proof.
     #[default]
     None,
-    /// More than an eighth of `keep`.
+    /// Older than an eighth of `keep`.
     Old,
-    /// Less.
+    /// At most an eighth of `keep`.
     Young,
 }
 
-/// An answer of the bucket about the next name.
+/// An answer of the bucket about the server's next name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reply {
-    /// True if it came within an eighth of `keep` after the latest evidence.
+    /// True if the answer arrived within an eighth of `keep` after the newest freshness proof.
     pub in_time: bool,
-    /// A listing that was begun after it.
+    /// State of a listing that started after the answer.
     pub after: After,
 }
 
-/// A listing that was begun after an answer.
+/// State of a listing that started after an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum After {
-    /// None was.
+    /// No listing has started since the answer.
     None,
-    /// One is on its way.
+    /// The listing is running.
     Begun,
-    /// One has returned, and found that nothing after `committed` was ever trimmed.
+    /// The listing has returned, and found that no group after `committed` was ever trimmed.
     Vouched,
 }
 
-/// The server's put.
+/// State of the server's put.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Put {
-    /// None.
+    /// No put was sent.
     #[default]
     Idle,
-    /// Sent, with no answer yet, or sent again.
+    /// The put was sent or retried, and has not been answered.
     Sent,
-    /// The name is taken, possibly by itself.
+    /// The name is taken, possibly by an earlier attempt.
     Taken,
-    /// The object is this process's; whether it is the log's group depends on the answer that said so.
+    /// The object was created by this process. The answer that said so decides whether the object counts as the log's
+    /// group.
     Unproven(Reply),
 }
 
-/// A group that was read.
+/// A group that was read from the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Read {
-    /// True if it is the log's.
+    /// True if the group is the log's.
     pub right: bool,
-    /// The answer that brought it.
+    /// The answer that contained the group.
     pub reply: Reply,
 }
 
-/// The server's listing.
+/// Progress of the server's listing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Look {
-    /// None.
+    /// No listing is running.
     #[default]
     Idle,
-    /// Begun when there were this many groups.
+    /// The listing started when the log had this many groups.
     Begun(u8),
-    /// The log was read as well, when the second number was trimmed, up to the third.
+    /// The listing has also read the log, when the second number was trimmed and the third was the newest group.
     Log(u8, u8, u8),
-    /// The bases were read as well: the last number is the second newest. The answer is on its way.
+    /// The listing has also read the bases; the last number is that of the second newest base. It has not returned yet.
     Bases(u8, u8, u8, u8),
 }
 
-/// Something that must not be.
+/// A violation of a property.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wrong {
-    /// The server laid a group that is not the log's.
+    /// The server applied a group that is not the log's.
     Content,
-    /// Evidence names a lower number than there were groups at its moment.
+    /// A freshness proof names an older group than the newest one at its moment.
     Evidence,
 }
 
-/// A step.
+/// A step of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Another server's put becomes the log's next group.
+    /// A put of another server becomes the log's next group.
     Grow,
-    /// A base of this number is uploaded.
+    /// A base that includes the groups up to this number is uploaded.
     Upload(u8),
-    /// The next group is deleted that the second newest base has, and that is older than `keep`.
+    /// The oldest group is deleted, if the second newest base includes it and it is older than `keep`.
     Trim,
-    /// A name that was trimmed is created again by another process, or late.
+    /// The server's next name, which was trimmed, is created again by another process or by a delayed put.
     Recreate,
-    /// The same object is deleted by another trim.
+    /// The object that was created again is deleted by another trim.
     Delete,
-    /// An eighth of `keep` passes.
+    /// The server's freshness proof becomes older than an eighth of `keep`.
     Age,
-    /// A beat, or a put of this server's, is evidence.
+    /// The server gets a freshness proof, from a heartbeat or from a put of its own.
     Evidence,
-    /// Other servers say of the next group that it is in the log, and its content is known.
+    /// Other servers confirm that the next group is in the log; its content is known.
     Confirmed,
     /// The server puts its next group.
     Put,
-    /// The put lands.
+    /// The put takes effect: its object is created in the bucket.
     Land,
-    /// The answer that it created the object.
+    /// The bucket answers that the put created the object.
     Created,
-    /// The answer that the name is taken.
+    /// The bucket answers that the name is taken.
     Exists,
-    /// The next group is read.
+    /// The server reads the next group.
     Read,
-    /// The group that was read or put is laid, if it counts.
+    /// The server applies the group that it read or put, if that counts as the log's.
     Lay,
-    /// A listing is begun.
+    /// The server starts a listing.
     Look,
-    /// The listing reads the log.
+    /// The listing reads the names of groups.
     ReadLog,
-    /// The listing reads the bases.
+    /// The listing reads the names of bases.
     ReadBases,
-    /// The listing returns; true if it saw the next name where that was trimmed and created again.
+    /// The listing returns; true if it found the next name, which was trimmed and created again.
     Listed(bool),
     /// The listing fails.
     LookFails,
-    /// The server starts again with this many groups.
+    /// The server restarts with this many groups.
     Crash(u8),
 }
 
-/// Nothing but the log's groups is laid.
+/// Agreement: the server applies the log's groups only.
 pub const RIGHT: &str = "a server lays the log's groups, although their names can be created again";
-/// Evidence is true.
+/// Freshness proofs are right.
 pub const TRUE_EVIDENCE: &str = "no listing is taken for more than it says";
 
 impl Model for Trimming {
@@ -296,7 +297,8 @@ impl Moment {
         self.committed + 1
     }
 
-    /// The next group's object: true if it is the log's, and if it is this process's.
+    /// The object of the next group: whether it is the log's group, and whether this process created it. `None` if
+    /// there is no such object.
     fn object(&self) -> Option<(bool, bool)> {
         match (self.next() <= self.trimmed, self.again) {
             (true, Again::Nothing) => None,
@@ -306,7 +308,7 @@ impl Moment {
         }
     }
 
-    /// An answer that comes now.
+    /// An answer that arrives now.
     fn reply(&self) -> Reply {
         Reply {
             in_time: self.settled == Settled::Young,
@@ -323,9 +325,9 @@ impl Moment {
             .chain(self.read.as_mut().map(|read| &mut read.reply))
     }
 
-    /// Takes evidence about `committed`.
+    /// Gets a freshness proof about `committed`.
     fn settle(&mut self) {
-        // Where later groups are trimmed, it is from before their creation.
+        // If later groups are trimmed, the proof is from before their creation.
         if self.committed < self.trimmed {
             self.settled = Settled::Old;
             return;
@@ -336,7 +338,7 @@ impl Moment {
         }
     }
 
-    /// Has the next group laid; true if it is the log's.
+    /// Applies the next group; `right` says that the group is the log's.
     fn lay(&mut self, right: bool) {
         if !right {
             self.broken = Some(Wrong::Content);
@@ -406,7 +408,7 @@ impl Trimming {
                 None => (s.log, s.mine) = (s.next(), true),
             },
             (Step::Created, Put::Sent) => {
-                // The object may have been deleted since.
+                // The object may have been deleted since then.
                 let landed = s.mine || s.again == Again::Mine;
                 if !landed {
                     return None;
@@ -427,7 +429,7 @@ impl Trimming {
                     s.read = Some(Read { right, reply });
                 }
                 Some(_) => return None,
-                // It was there once.
+                // The object existed before, so the server's knowledge is out of date.
                 None => s.settled = Settled::None,
             },
             (Step::Lay, put) => {
@@ -471,7 +473,7 @@ impl Trimming {
             }
             (Step::Listed(again), Look::Bases(begun, trimmed, log, second)) => {
                 let next = s.next();
-                // Names that were there without a doubt need no choice.
+                // Names that are certainly in the log need no choice.
                 let seen = next > trimmed && next <= log;
                 if again && next > trimmed {
                     return None;
@@ -522,7 +524,7 @@ impl Trimming {
     }
 }
 
-/// Forgets which answers came before a listing that is over.
+/// For answers that arrived before a listing that has now ended, forgets that listing.
 fn forget(s: &mut Moment) {
     for reply in s.replies() {
         if reply.after == After::Begun {

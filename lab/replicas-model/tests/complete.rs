@@ -1,11 +1,10 @@
-//! Every state, without a mistake.
+//! Visits every state of the correct protocol.
 
 use jindou_replicas_model::{Replicas, Watch, trimming::Trimming};
 use stateright::{Checker, Model};
 use std::hash::Hash;
 use std::time::Instant;
 
-/// Visits every state of a model.
 fn all_states<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Each planted mistake is found, as the right property.
+//! Checks that each planted mistake breaks the expected property.
 
 use jindou_replicas_model::{
     EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, Planted, Replicas, SEEN, STRICT,
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// Looks for steps that break each of the properties.
+/// Checks that the model finds, for each property, a sequence of steps that breaks it.
 fn finds(planted: Planted, watch: Watch, properties: &[&'static str]) {
     let model = Replicas {
         groups: 4,
@@ -34,7 +34,7 @@ where
     let states = checker.unique_state_count();
     let path = checker.discovery(property);
     let path = path.unwrap_or_else(|| panic!("{mistake} keeps \"{property}\" in {states} states"));
-    // The path may go on behind the first state that is wrong.
+    // The path may continue after the first state that breaks the property.
     let watched = model.properties().into_iter();
     let holds = watched.filter(|p| p.name == property).map(|p| p.condition);
     let holds = holds.reduce(|first, _| first);

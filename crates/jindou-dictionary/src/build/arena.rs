@@ -8,16 +8,16 @@ const SLACK: usize = 16;
 /// Bytes before a record's content: id and length.
 const HEAD: usize = 8;
 
-/// Bytes taken by a term of this length.
+/// Bytes that a record takes in the arena for a term of this length.
 pub(crate) fn record_bytes(len: usize) -> usize {
     HEAD + len.next_multiple_of(4)
 }
 
-/// Records `[id: u32][length: u32][bytes][padding to 4]`. A record's name is its offset in units of 4 bytes, so 16 GiB
-/// can be addressed by a `u32`; 0 never names a record.
+/// Strings of terms, stored as records `[id: u32][length: u32][bytes][padding to 4]`. A record is named by its offset
+/// in units of 4 bytes, so that a `u32` can address 16 GiB; 0 never names a record.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    /// Content up to `end`, then free space.
+    /// Records up to `end`, then free space.
     bytes: Vec<u8>,
     end: usize,
 }
@@ -56,8 +56,8 @@ impl Arena {
         (at / 4) as u32
     }
 
-    /// Grows in steps of an eighth, so that little memory is wasted; the allocator moves large blocks by remapping,
-    /// without copying them.
+    /// Enlarges the buffer in steps of an eighth, so that little memory is wasted. The allocator enlarges large blocks
+    /// by remapping pages, without copying.
     #[cold]
     fn grow(&mut self, needed: usize) {
         let len = needed + (needed / 8).max(1 << 16);
@@ -77,7 +77,6 @@ impl Arena {
         }
     }
 
-    /// The id of a record.
     #[inline(always)]
     pub(crate) fn id(&self, record: u32) -> u32 {
         self.u32_at(record as usize * 4)
@@ -89,7 +88,6 @@ impl Arena {
         self.u32_at(record as usize * 4 + 4) as usize
     }
 
-    /// The term of a record.
     #[inline(always)]
     pub(crate) fn term(&self, record: u32) -> &[u8] {
         let at = record as usize * 4 + HEAD;

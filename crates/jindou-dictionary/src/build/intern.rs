@@ -1,10 +1,10 @@
 //! Interning: the terms of quads become dense numbers, with one table per worker and no locks.
 //!
-//! A probe touches three places that are not in a cache when the table is large: the bucket, the
-//! candidate's record and the second line of its string. Quads are therefore taken in groups: all
-//! hashes of a group first (buckets prefetched), then all tags (records prefetched), then all
-//! comparisons. Terms that equal the previous quad's at the same place, and predicates, which are
-//! few, are recognised before that.
+//! A lookup in a large table misses the cache three times: for the bucket, for the candidate's record, and for the
+//! second line of its string. Quads are therefore processed in groups: first the hashes of all terms of a group
+//! (buckets are prefetched), then all tags (records are prefetched), then all comparisons. Two kinds of terms need no
+//! lookup: a term that equals the one in the same position of the previous quad, and predicates, of which there are
+//! few.
 
 use super::arena::{Arena, record_bytes};
 use super::run::{ClosedRun, RunWriter};
@@ -21,25 +21,25 @@ pub const LOCAL_DEFAULT_GRAPH: u32 = u32::MAX;
 const GROUP: usize = 64;
 /// Entries of the predicate cache.
 const CACHE: usize = 256;
-/// Smallest table, as a power of two of entries.
+/// Smallest size of the table, as log2 of its entries.
 const MIN_BITS: u32 = 12;
-/// Bytes per term needed while a run is closed: 16 for sorting, 4 for the position.
+/// Bytes per term needed to close a run: 16 for sorting, 4 for the position.
 const CLOSE_BYTES: usize = 20;
-/// Largest arena: records are named by a `u32` in units of 4 bytes.
+/// Largest arena in bytes: a `u32` names a record in units of 4 bytes.
 const MAX_ARENA: usize = (u32::MAX as usize) * 4;
 
-/// Way in which a position of a quad gets its id.
+/// Where the id for a position of a quad comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IdRule {
-    /// Already written to the output.
+    /// The id is already in the output.
     Known,
-    /// The id in the row before.
+    /// The id is that of the same position in the row before.
     Above,
-    /// From the group's next pending term.
+    /// The id is that of the group's next pending term.
     Pending,
 }
 
-/// A term that waits for its probe.
+/// A term of a group that must still be looked up.
 #[derive(Clone, Copy, Default)]
 struct PendingTerm {
     hash: u64,
@@ -52,14 +52,14 @@ struct PendingTerm {
 #[derive(Debug)]
 pub struct Interner {
     arena: Arena,
-    /// Open addressing, linear probing, `hash tag << 32 | record`; 0 is empty. The slot is given by the upper bits of
-    /// the tag, so that growing moves entries in order and reads no strings.
+    /// Hash table with open addressing and linear probing. Entries are `hash tag << 32 | record`; 0 is empty. The upper
+    /// bits of the tag give the slot, so that growing the table moves entries in order and reads no strings.
     table: Vec<u64>,
     bits: u32,
     len: u32,
     max_bytes: usize,
     keys: HashKeys,
-    /// Records of recent predicates, by a cheap hash.
+    /// Records of recently used predicates, by [`cache_place`].
     cache: Vec<u32>,
 }
 
@@ -91,15 +91,15 @@ impl Interner {
         self.len == 0
     }
 
-    /// Bytes used of the limit: strings, table, and the memory needed for closing.
+    /// Bytes used of the limit: strings, table, and the memory needed to close the run.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.arena.len() + self.table.len() * 8 + self.len() * CLOSE_BYTES
     }
 
     /// Appends `[s, p, o, g]` in run-local ids for every quad, `g` = [`LOCAL_DEFAULT_GRAPH`] for the default graph.
-    /// False when the batch might not fit: nothing was added then, and the caller must close the run and offer the
-    /// batch again. An empty interner accepts any batch.
+    /// Returns false, without adding anything, if the batch might not fit: the caller must then close the run and offer
+    /// the batch again. An empty interner accepts any batch.
     ///
     /// Amortised O(bytes of the batch).
     #[must_use]
@@ -126,7 +126,7 @@ impl Interner {
         true
     }
 
-    /// True if this many more terms and bytes stay within the limit, including a table that grows.
+    /// True if this many more terms and bytes stay within the limit, including the memory for a larger table.
     fn fits(&self, terms: usize, bytes: usize) -> bool {
         let len = self.len() + terms;
         let arena = self.arena.len() + bytes;
@@ -141,14 +141,15 @@ impl Interner {
             && arena + (table + growing) * 8 + len * CLOSE_BYTES <= self.max_bytes
     }
 
-    /// True if the table should grow ahead of a batch. The batch's terms are an upper bound, since most will repeat; so
-    /// the table grows ahead only when its real content is near the limit as well. Otherwise `insert` grows it.
+    /// True if the table should grow before a batch is added. `terms` is an upper bound of the new terms, since most
+    /// terms of a batch occur before; so the table grows early only if its present entries are close to its limit as
+    /// well. Otherwise `find_or_insert` grows it.
     fn worth_growing(&self, terms: usize) -> bool {
         (self.len() + terms / 4) * 3 > self.table.len() * 2
     }
 
-    /// First pass over a group: output rows are made, positions with known ids are filled, and the others are hashed
-    /// with their buckets prefetched. Returns the number of pending terms.
+    /// First pass over a group: appends output rows, fills positions with known ids, and hashes the other terms, whose
+    /// buckets are prefetched. Returns the number of pending terms.
     #[inline]
     fn prepare(
         &mut self,
@@ -227,7 +228,7 @@ impl Interner {
         }
     }
 
-    /// Third pass: candidates are compared, new terms inserted, and rows completed, in the order of the quads.
+    /// Third pass: compares candidates, inserts new terms, and completes the rows, in the order of the quads.
     #[inline]
     fn resolve(
         &mut self,
@@ -273,7 +274,7 @@ impl Interner {
         (record != 0 && equal(self.arena.term(record), term)).then(|| self.arena.id(record))
     }
 
-    /// The record of a term, created if necessary.
+    /// The record of a term, which is inserted if it is new.
     fn find_or_insert(&mut self, hash: u64, term: &[u8]) -> u32 {
         let tag = (hash >> 32) as u32;
         let mask = self.table.len() - 1;
@@ -297,8 +298,8 @@ impl Interner {
         record
     }
 
-    /// Doubles the table. Slots are the tags' upper bits, so entries move to about twice their slot: one sequential
-    /// sweep over both tables.
+    /// Doubles the table. The slot is given by the upper bits of the tag, so an entry moves to about twice its slot:
+    /// one sequential pass over both tables.
     #[cold]
     fn grow(&mut self) {
         let bits = self.bits + 1;
@@ -354,7 +355,7 @@ impl Interner {
     }
 }
 
-/// As [`most`], but a single plain sum over all spans.
+/// As [`most`], but counts repeated terms as well, which takes a single sum over all spans.
 fn crude_most(batch: &QuadBatch) -> (usize, usize) {
     let terms = batch.quads.len() * 4;
     let bytes: u64 = batch.quads.iter().flatten().map(|s| u64::from(s.len)).sum();
@@ -382,7 +383,7 @@ fn same(batch: &QuadBatch, a: Span, b: Span) -> bool {
     equal(batch.term(a), batch.term(b))
 }
 
-/// A slot in the predicate cache, from the length and last bytes, in which predicates differ.
+/// Slot of a predicate in `cache`, computed from its length and last bytes, in which predicates differ.
 #[inline(always)]
 fn cache_place(term: &[u8]) -> usize {
     let tail = match term.last_chunk::<8>() {

@@ -1,9 +1,9 @@
 //! Merging runs into one vocabulary with a loser tree that tracks common prefixes.
 //!
-//! Every run knows how much a term shares with the run's previous term, which is the last term that the merge took from
-//! that run. Of two candidates that were compared to the same last winner, the one that shares more with it is the
-//! smaller; bytes are compared only when both share equally much, and only from there on. So each byte of a term is
-//! compared about once, whatever the number of runs.
+//! For every run, the tree stores how long a prefix the run's current term shares with the run's previous term, which
+//! is the last term that the merge took from that run. Of two candidates that were compared with the same last winner,
+//! the one that shares the longer prefix with the winner is the smaller; bytes are compared only if both share equally
+//! much, and only after the shared prefix. So each byte of a term is compared about once, whatever the number of runs.
 
 use super::run::{RunReader, TermRun};
 use super::strings::StringsWriter;
@@ -15,7 +15,7 @@ use jindou_model::{Error, MAX_BASE_VERTICES, Resource, Result};
 pub struct MergedVocabulary {
     /// Number of distinct terms.
     pub terms: u32,
-    /// For every run, in the order given: index in the run → lex index. Ascending. 4 bytes per term.
+    /// For every run, in the order given: index of a term in the run → its lex index. Ascending; 4 bytes per term.
     pub maps: Vec<Vec<u32>>,
     /// The lex indexes of every tag.
     pub tag_ranges: TagRanges,
@@ -33,7 +33,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// Returns the smaller of two candidates first, then the other with its new state.
+    /// Compares the current terms of two runs. Returns the run with the smaller term, then the other one with its new
+    /// state.
     #[inline(always)]
     fn play(
         &self,
@@ -48,7 +49,7 @@ impl Tree {
         }
         let (x, y) = (self.readers[a.0].term(), self.readers[b.0].term());
         let n = front::common_prefix(x, y, a.1 - 1);
-        // Equal terms: the run given first wins, and the other one shares its whole length.
+        // Of equal terms the one of the run given first wins; the other one shares its whole length with the winner.
         let a_wins = match (x.get(n), y.get(n)) {
             (Some(x), Some(y)) => x < y,
             (None, Some(_)) => true,
@@ -62,7 +63,7 @@ impl Tree {
         }
     }
 
-    /// Plays all leaves; returns the winner.
+    /// Compares all leaves below a node; returns the winner.
     fn build(&mut self, node: usize) -> Result<(usize, PrefixLength)> {
         if node >= self.width {
             let run = node - self.width;
@@ -96,8 +97,8 @@ impl Tree {
 }
 
 /// Merges the runs of all workers into `strings.jd`, which is complete afterwards (but not synced), and returns for
-/// every run the new positions of its terms. Memory: the maps, and 1 MiB for each run on disk; the runs' own memory is
-/// released on the way.
+/// every run the lex indexes of its terms. Memory: the maps, and 1 MiB for each run on disk; the memory of each run is
+/// released while it is read.
 ///
 /// One pass: O(total bytes + terms · log runs).
 ///

@@ -40,7 +40,7 @@ impl TermRun {
         self.spill.on_disk()
     }
 
-    /// Reads the terms in order; memory is released on the way.
+    /// Reads the terms in order, and releases the run's memory as it is read.
     pub(crate) fn into_reader(self) -> RunReader {
         RunReader {
             spill: self.spill.into_reader(),
@@ -50,7 +50,6 @@ impl TermRun {
     }
 }
 
-/// Writes a run.
 pub(crate) struct RunWriter {
     spill: SpillWriter,
     buffer: Vec<u8>,
@@ -108,7 +107,7 @@ impl RunReader {
         &self.term
     }
 
-    /// Moves to the next term and returns the length of the prefix that it shares with the one before; `None` at the
+    /// Moves to the next term and returns the length of the prefix that it shares with the previous term; `None` at the
     /// end.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<usize>> {
@@ -129,7 +128,7 @@ impl RunReader {
         self.next_over_the_edge().map(Some)
     }
 
-    /// As `next`, for a record that may cross the end of the buffer.
+    /// As `next`, for a record that may continue after the end of the buffer.
     #[cold]
     fn next_over_the_edge(&mut self) -> Result<usize> {
         let shared = self.varint()? as usize;

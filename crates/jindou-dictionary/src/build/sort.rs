@@ -4,7 +4,7 @@
 
 use super::arena::Arena;
 
-/// Bytes of the string in a key; the key's last byte holds their number.
+/// Number of bytes of the string in a key. The key's last byte holds how many of them belong to the string.
 const STEP: usize = 7;
 /// Groups up to this size are sorted by direct comparison.
 const SMALL: usize = 8;
@@ -15,13 +15,13 @@ const AHEAD: usize = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SortItem {
     key: u64,
-    /// Its record in the arena.
+    /// The string's record in the arena.
     pub(crate) record: u32,
-    /// Its number in order of arrival.
+    /// The string's number in order of arrival.
     pub(crate) id: u32,
 }
 
-/// All records of an arena by their terms' bytes, which are distinct.
+/// The records of an arena, sorted by their terms' bytes, which are distinct.
 ///
 /// O(bytes of shared prefixes + n log n). Takes 16 bytes per string.
 pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
@@ -33,8 +33,8 @@ pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
             id: id as u32,
         });
     }
-    // Groups that agree up to `depth`, the leftmost on top, so that neighbours in memory follow
-    // each other.
+    // Groups of strings with the same first `depth` bytes; the leftmost group is on top, so that adjacent items are
+    // sorted one after the other.
     let mut groups = vec![(0, items.len(), 0)];
     while let Some((start, end, depth)) = groups.pop() {
         let group = &mut items[start..end];
@@ -63,12 +63,12 @@ pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
     items
 }
 
-/// True if strings with this key have bytes after it.
+/// True if strings with this key continue after the bytes in the key.
 fn goes_on(key: u64) -> bool {
     key & 0xFF > STEP as u64
 }
 
-/// Loads the keys at `depth`; true when all are equal and their strings continue.
+/// Loads the keys of a group at `depth`; true if all keys are equal and their strings continue.
 fn load_keys(arena: &Arena, group: &mut [SortItem], depth: usize) -> bool {
     let mut first = None;
     let mut differ = 0;
@@ -83,8 +83,8 @@ fn load_keys(arena: &Arena, group: &mut [SortItem], depth: usize) -> bool {
     differ == 0 && first.is_some_and(goes_on)
 }
 
-/// 7 bytes from `depth` on, padded with zeros, and the number of them that belong to the string (8 = more follow), so
-/// that a string sorts before its extensions, including zero bytes.
+/// The key of a string at `depth`: 7 bytes, padded with zeros, and the number of them that belong to the string (8 =
+/// more follow), so that a string sorts before its extensions, including those by zero bytes.
 #[inline(always)]
 fn key(arena: &Arena, record: u32, depth: usize) -> u64 {
     let word = arena.word_be(record, depth);
@@ -92,7 +92,7 @@ fn key(arena: &Arena, record: u32, depth: usize) -> u64 {
     if rest > STEP {
         return (word & !0xFF) | (STEP as u64 + 1);
     }
-    // `rest` bytes are kept; 64 - 8 * rest is at least 8.
+    // Clears the bytes after the string's end; `64 - 8 * rest` is at least 8.
     let kept = if rest == 0 {
         0
     } else {

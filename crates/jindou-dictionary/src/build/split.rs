@@ -5,10 +5,10 @@ use crate::{Strings, TagRanges};
 use jindou_model::{Error, Result};
 use std::path::PathBuf;
 
-/// A part that is being written.
+/// The `strings.jd` of one shard while it is written.
 struct ShardStrings {
     writer: StringsWriter,
-    /// The last term.
+    /// The last term that was written.
     last: Vec<u8>,
     counts: [u32; 256],
     terms: u32,
@@ -27,9 +27,9 @@ impl ShardStrings {
     }
 }
 
-/// Writes `strings.jd` into every folder, in one pass over all terms: `parts_of` calls back with the number of each
-/// folder that gets the term with a lex index, once per folder. Terms keep their order. Returns the number of terms in
-/// each folder.
+/// Writes `strings.jd` into every folder, in one pass over all terms. For each lex index, `parts_of` calls back once
+/// with the number of each folder that gets the term. Terms keep their order. Returns the number of terms in each
+/// folder.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Limit`]; [`Error::Internal`] when the terms cannot be read back.

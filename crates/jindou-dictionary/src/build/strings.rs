@@ -12,7 +12,7 @@ pub struct StringsWriter {
     file: SectionWriter,
     buffer: Vec<u8>,
     offsets: Vec<u8>,
-    /// Bytes of blocks before `buffer`.
+    /// Bytes of blocks that were written to the file, before those in `buffer`.
     flushed: u64,
     terms: u32,
 }
@@ -45,7 +45,7 @@ impl StringsWriter {
         })
     }
 
-    /// Appends a term that shares `shared` bytes with the one before.
+    /// Appends a term that shares its first `shared` bytes with the previous term.
     #[inline]
     pub(crate) fn push(&mut self, shared: usize, term: &[u8]) -> Result<()> {
         if self.terms.is_multiple_of(BLOCK) {
@@ -74,7 +74,7 @@ impl StringsWriter {
         Ok(())
     }
 
-    /// Completes the file. Returns the bytes of one in memory.
+    /// Completes the file. Returns its bytes if it is in memory.
     pub(crate) fn finish(mut self, terms: u32, tags: &TagRanges) -> Result<Vec<u8>> {
         self.file.write(&self.buffer)?;
         let end = self.flushed + self.buffer.len() as u64;

@@ -6,13 +6,13 @@ use jindou_model::term::{BOOLEAN_TAG, DATATYPES, FIRST_DATATYPE, NUMERIC_TAGS, T
 use jindou_model::{Error, Result};
 use jindou_values::{Duration, DurationKey, Exact, Number, Temporal, TemporalKind, boolean};
 
-/// All tags that have a datatype code.
+/// The tags of literals whose datatype has a tag of its own.
 pub(crate) const CODED_TAGS: std::ops::RangeInclusive<u8> =
     FIRST_DATATYPE..=FIRST_DATATYPE + (DATATYPES.len() - 1) as u8;
 
 /// The columns in their stored form.
 pub(crate) struct ValueColumns {
-    /// Per lex index, starting at the first coded literal.
+    /// Per lex index from the first coded literal on: the rank.
     pub(crate) ranks: Vec<u32>,
     /// Per numeric rank: the nearest double.
     pub(crate) numbers: Vec<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct ValueColumns {
     pub(crate) duration_lex: Vec<u32>,
 }
 
-/// Computes all columns. O(n log n) for n coded literals; takes 16 bytes per number, 32 per date and 64 per duration
+/// Computes all columns. O(n log n) for n coded literals. Takes 16 bytes per number, 32 per date and 64 per duration
 /// while it runs, in addition to the result.
 pub(crate) fn value_columns(strings: &Strings) -> Result<ValueColumns> {
     let coded = strings.tag_ranges().span(CODED_TAGS);
@@ -76,7 +76,7 @@ struct RankedNumber {
     exact: bool,
 }
 
-/// An exact value or an infinity, in order.
+/// An exact value or an infinity; ordered by value.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Extended {
     NegativeInfinity,
@@ -96,8 +96,9 @@ impl Extended {
     }
 }
 
-/// Ranks all numbers by exact value. The nearest doubles decide nearly all of it. Digits are compared only among
-/// literals with the same nearest double, if some of them may differ from it.
+/// Ranks all numbers by exact value. Nearly all are ordered by their nearest doubles. Digits are compared only among
+/// literals with the same nearest double, if the exact value of some of them may differ from it. Returns the columns
+/// `numbers` and `number_lex`.
 fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>, Vec<u32>)> {
     let mut all = Vec::with_capacity(strings.tag_ranges().span(NUMERIC_TAGS).len());
     each(strings, NUMERIC_TAGS, |lex, tag, lexical| {
@@ -140,7 +141,7 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
                 exact.push((Extended::Finite(digits), n.lex));
             }
         }
-        // All exact ones have the same value: one of them is expanded as their representative.
+        // All literals with an exact double have the same value: the digits of only one of them are read.
         let first_exact = tie.iter().find(|n| n.exact).map(|n| n.lex);
         if let Some(lex) = first_exact {
             exact.push((Extended::of_double(value), lex));
@@ -159,7 +160,8 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
     Ok((numbers, number_lex))
 }
 
-/// Ranks one date or time datatype by the position among the distinct instants, which are returned.
+/// Ranks the literals of one date or time datatype by the positions of their instants. Returns the distinct instants,
+/// sorted.
 fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Result<Vec<i128>> {
     let tag = TEMPORAL_TAGS.start() + place;
     let Some(kind) = TemporalKind::of_tag(tag) else {

@@ -1,7 +1,7 @@
-//! Writing `dictionary.jd` once clustering has given the ids.
+//! Writing `dictionary.jd` once clustering has assigned the ids.
 //!
-//! The head's own numbers: seed of the hash, length of `strings.jd`, bits of an id when the hash table and
-//! the lex column are compact (else 0), 0.
+//! The four numbers in the file's head that are its own: seed of the hash, length of `strings.jd`, bits of an id if the
+//! hash table and the lex column are compact (else 0), 0.
 
 use super::StringsWriter;
 use super::values::{ValueColumns, value_columns};
@@ -32,7 +32,7 @@ pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result
     write_with(dir, id_of_lex, threads, bits)
 }
 
-/// Writes the file with `bits` as returned by [`compact_bits`], or 0 for a dictionary that is not compact.
+/// Writes the file. `bits` is the result of [`compact_bits`], or 0 for a dictionary that is not compact.
 fn write_with(dir: &Path, id_of_lex: &[u32], threads: usize, bits: u32) -> Result<()> {
     let strings = Strings::open(dir)?;
     let file = SectionWriter::create(dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC)?;
@@ -111,20 +111,21 @@ fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32], narrow: bool) -> Resul
         }
         file.write(&narrow)?;
     }
-    // Padding, so that the last one can be read as part of 4 bytes.
+    // Padding, so that the last index can be read as part of 4 bytes.
     file.write(&[0])
 }
 
-/// A bucket of either kind.
+/// A bucket of the hash table, compact or not.
 trait BucketEntry: bytemuck::Pod + Clone {
     /// Average number of entries in a bucket.
     const FILL: f64;
-    /// Adds an entry, or records that one overflowed to the next bucket; `bits` are an id's.
+    /// Adds an entry; false if the bucket is full, which is recorded as an overflow to the next bucket. `bits` is the
+    /// number of bits of an id.
     fn put(&mut self, hash: u64, id: u32, bits: u32) -> bool;
 }
 
 impl BucketEntry for Bucket {
-    /// Of 12: 80 %.
+    /// 80 % of 12 entries.
     const FILL: f64 = 9.6;
 
     #[inline]
@@ -144,8 +145,8 @@ impl BucketEntry for Bucket {
 }
 
 impl BucketEntry for CompactBucket {
-    /// Of 16: 85 %. Two buckets in five are full then, and a lookup of an absent term visits 2.2
-    /// neighbouring ones on average (simulated; they are fetched together).
+    /// 85 % of 16 entries. Two buckets in five are full then, and a lookup of an absent term visits 2.2 neighbouring
+    /// buckets on average (simulated; they are fetched together).
     const FILL: f64 = 13.6;
 
     #[inline]
@@ -191,7 +192,7 @@ fn write_table<B: BucketEntry>(
     ))
 }
 
-/// The table, or `None` if some term would be more than `MAX_PROBE` buckets from its place.
+/// The hash table, or `None` if some term would be more than `MAX_PROBE` buckets after the bucket of its hash.
 fn hash_table<B: BucketEntry>(
     strings: &Strings,
     id_of_lex: &[u32],
@@ -269,7 +270,7 @@ mod tests {
         let terms: Vec<Vec<u8>> = (0..5000)
             .map(|i| format!("<http://e/{i:05}").into_bytes())
             .collect();
-        // Multiplication by an odd number permutes a power of two; the rest stays in place.
+        // Multiplication by an odd number permutes the numbers below a power of two; the other ids stay as they are.
         let ids: Vec<u32> = (0..5000u32)
             .map(|i| {
                 if i < 4096 {

@@ -1,4 +1,4 @@
-//! An index's file while it is written and when it is read, and the terms from which it is built.
+//! The file of an index, for writing and for reading, and the terms from which an index is built.
 
 use crate::backing::Residence;
 use crate::format::{SectionWriter, Sections};
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"JDVINDEX";
-/// Terms between two checks if the load continues.
+/// Number of terms between two checks for cancellation.
 const CHECK: u32 = 4096;
 
 /// All terms of a base that is being made, for building indexes.
@@ -49,7 +49,7 @@ impl<'a> Terms<'a> {
         self.strings.is_empty()
     }
 
-    /// The lex indexes by tag: terms of a datatype are an interval.
+    /// The lex indexes by tag: the terms of each datatype are an interval.
     #[must_use]
     pub fn tag_ranges(&self) -> &TagRanges {
         self.strings.tag_ranges()
@@ -88,8 +88,8 @@ impl<'a> Terms<'a> {
         Ok(())
     }
 
-    /// The memory that building may use. A load has other data in memory as well; if this memory is not enough, data
-    /// goes through files ([`crate::spill`]).
+    /// The memory that building may use, which excludes what the load itself uses. Data beyond this limit goes through
+    /// files ([`crate::spill`]).
     #[must_use]
     pub fn memory(&self) -> &MemoryBudget {
         &self.memory
@@ -101,10 +101,10 @@ impl<'a> Terms<'a> {
         self.folder
     }
 
-    /// Ok if the load continues.
+    /// Ok unless the load was cancelled.
     ///
     /// # Errors
-    /// `Cancelled` if the load was cancelled.
+    /// `Cancelled`.
     pub fn check(&self) -> Result<()> {
         self.cancel.check()
     }
@@ -160,14 +160,14 @@ impl IndexWriter {
     }
 }
 
-/// An index's file, mapped. Reads stay within its bounds, but may return arbitrary content.
+/// A mapped index file. Reads stay within its bounds, but may return arbitrary content.
 #[derive(Debug)]
 pub struct IndexFile {
     file: Sections,
 }
 
 impl IndexFile {
-    /// `None` if the file is of another version.
+    /// Opens an index file; `None` if it is of another version.
     pub(super) fn open(path: &Path, version: u32, strings: &Strings) -> Result<Option<Self>> {
         let file = Sections::open(path, MAGIC, Residence::Mapped)?;
         if file.own[0] != u64::from(version) {

@@ -26,15 +26,15 @@ pub use question::{Call, MAX_PARTS, Question, QuestionPart, Relation};
 pub use ranks::ValueRanks;
 pub use registry::{Indexes, file_of, name_of};
 
-// Their types appear in signatures.
+// Re-exported, since signatures of this module use them.
 pub use crate::{Dictionary, TagRanges};
 use jindou_model::Result;
 use std::any::Any;
 use std::sync::Arc;
 
-/// A kind of index. Several threads use it at once. A panic in it ends the query, or the load, with an error.
+/// A kind of index. Called by several threads at once. A panic in a method ends the query, or the load, with an error.
 pub trait Index: Send + Sync {
-    /// Its name: lower-case letters, digits and hyphens, 40 bytes at most. The file is `index-NAME.jd`.
+    /// Name of the index: lower-case letters, digits and hyphens, 40 bytes at most. The file is `index-NAME.jd`.
     fn name(&self) -> &str;
 
     /// Version of the output of [`Self::build`]. A file of another version is ignored, as if it did not exist.
@@ -53,9 +53,9 @@ pub trait Index: Send + Sync {
         false
     }
 
-    /// True for an index that may be built over the terms of each shard of a store: one that only programs use
-    /// ([`OpenIndex::as_any`]), shard by shard. Ids are then numbers of the shard's own dictionary. Queries over shards
-    /// use no index.
+    /// True for an index that may be built over the terms of each shard of a store. Queries over shards use no index,
+    /// so this suits indexes that only programs use, shard by shard ([`OpenIndex::as_any`]). Ids are then numbers of
+    /// the shard's own dictionary.
     fn in_shards(&self) -> bool {
         false
     }
@@ -67,8 +67,9 @@ pub trait Index: Send + Sync {
     /// The errors of [`Terms::for_each`] and of the writer, `Limit` for memory. Any of them ends the load.
     fn build(&self, terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()>;
 
-    /// The index in its file, or without one. According to its head, the file was written by this kind in this version
-    /// for this dictionary; the rest may be damaged. O(1): damage deeper inside is left to [`OpenIndex::check`].
+    /// Opens the index, with its file if it has one. The file's head says that it was written by this kind of index, in
+    /// this version and for this dictionary; the rest may be damaged. O(1): [`OpenIndex::check`] finds damage in the
+    /// content.
     ///
     /// # Errors
     /// [`IndexFile::damaged`].
@@ -79,26 +80,26 @@ pub trait Index: Send + Sync {
     ) -> Result<Box<dyn OpenIndex>>;
 }
 
-/// An opened index. Damage in its file may make it answer wrongly, but it must never fault or loop for ever.
+/// An opened index. If its file is damaged, its answers may be wrong, but it must not panic or loop for ever.
 pub trait OpenIndex: Send + Sync {
-    /// The answer to a question, if the index can contribute to it. Called once by the planner, by EXPLAIN, and by each
-    /// thread that runs the query: some microseconds are fine, lists are read later.
+    /// The answer to a question; `None` if the index cannot contribute to it. Called once by the planner, by EXPLAIN,
+    /// and by each thread that runs the query. Should take some microseconds at most, so lists should be read later.
     fn probe<'a>(
         &'a self,
         question: &Question<'_>,
         dictionary: &'a Dictionary,
     ) -> Option<Box<dyn Probe + 'a>>;
 
-    /// The index as its own type, for programs that ask it more than questions about one variable.
+    /// The index as its own type, for programs that use more than [`Self::probe`].
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// Calls `damage` with every fault found inside, when a store is checked by a program that has this kind. The
-    /// file's bytes have been compared with their hashes already.
+    /// Calls `damage` with every fault found in the index's content. Called when a store is checked by a program that
+    /// has registered this kind; the hashes of the file's bytes were verified before.
     fn check(&self, _dictionary: &Dictionary, _damage: &mut dyn FnMut(String)) {}
 
-    /// A few words about its content, for reports on a store.
+    /// A short description of the index's content, for reports on a store.
     fn describe(&self) -> String {
         String::new()
     }
@@ -113,12 +114,12 @@ pub trait Probe: Send {
     fn explain(&self) -> String;
 
     /// Writes the verdict on each id to the same position in `out`. Any id may occur: those of updates and of the
-    /// query, and also 0 for an unbound variable. Called once per batch; must not allocate except for data kept for the
-    /// next call.
+    /// query, and 0 for an unbound variable. Called once per batch; must not allocate except for data kept for the next
+    /// call.
     fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]);
 
-    /// All ids of the base for which the answer is true or unsettled, possibly with others, in any order; `None` if
-    /// they are unknown or may be more than `limit`. Exploration starts from them if that is cheap.
+    /// The ids of the base for which the answer is true or unsettled, possibly with others, in any order; `None` if
+    /// they are unknown or may be more than `limit`. Exploration starts from these ids if that is cheap.
     fn ids(&mut self, _limit: usize) -> Option<Vec<u32>> {
         None
     }
@@ -127,7 +128,7 @@ pub trait Probe: Send {
 /// The number of terms that fulfil a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// Terms of the base that satisfy the condition, or may.
+    /// Number of terms of the base that satisfy the condition, or may satisfy it.
     pub passing: u64,
     /// Number of terms that the index covers.
     pub of: u64,
@@ -143,9 +144,9 @@ pub enum Verdict {
     False = 0,
     /// The condition is true.
     True = 1,
-    /// Computing it gives an error in the sense of SPARQL.
+    /// The condition raises an error in the sense of SPARQL.
     Error = 2,
-    /// Unknown to the index: the expression must be evaluated.
+    /// The index does not know the answer: the expression must be evaluated.
     #[default]
     Unsettled = 3,
 }

@@ -1,4 +1,4 @@
-//! The indexes of one base: built with it, opened with it.
+//! The indexes of one base: building them with the base, and opening them with it.
 
 use super::{Index, IndexFile, IndexWriter, Indexes, OpenIndex, Probe, Question, Terms};
 use super::{file_of, name_of};
@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Builds every kind that has a file, next to a complete `strings.jd` (not synced), within this much memory each.
-/// Returns the names of the files. `id_of_lex` as in [`crate::write_dictionary`].
+/// Builds all indexes of these kinds that have a file, next to a complete `strings.jd` (not synced), within this much
+/// memory each. Returns the names of the files. `id_of_lex` as in [`crate::write_dictionary`].
 ///
 /// # Errors
 /// The error of the first kind that fails; [`Error::Internal`] for one that panics.
@@ -69,7 +69,8 @@ impl std::fmt::Debug for OpenIndexes {
 const OTHER_VERSION: &str = "of another version; recluster the store to rebuild it";
 
 impl OpenIndexes {
-    /// Opens those kinds whose file is among the names of a base's files, and those without a file.
+    /// Opens the indexes of those kinds whose file is in `names`, the names of a base's files, and of the kinds without
+    /// a file.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a file whose head is damaged, and the errors of [`Index::open`]; [`Error::Io`].
@@ -116,7 +117,7 @@ impl OpenIndexes {
         })
     }
 
-    /// The indexes of a base in memory, which has no files.
+    /// Opens the indexes of a base in memory, which has no files.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -124,14 +125,14 @@ impl OpenIndexes {
         Self::open(Path::new(""), std::iter::empty(), kinds, dictionary)
     }
 
-    /// The kinds that the base was opened with, for the next base of the store.
+    /// The kinds of indexes with which the base was opened, for the next base of the store.
     #[must_use]
     pub fn kinds(&self) -> &Indexes {
         &self.kinds
     }
 
-    /// The indexes that the next base should have: all of [`Self::kinds`], except those built on demand that this base
-    /// lacks. An index of another version counts as present.
+    /// The kinds of indexes that the next base should have: all of [`Self::kinds`], except those built on demand that
+    /// this base lacks. A file of another version counts as present.
     #[must_use]
     pub fn to_build(&self) -> Indexes {
         let is_open = |name: &str| self.open.iter().any(|o| o.kind.name() == name);
@@ -144,15 +145,15 @@ impl OpenIndexes {
             .retained(|kind| !kind.on_demand() || is_open(kind.name()) || is_old(kind.name()))
     }
 
-    /// True if only the value ranks can answer anything.
+    /// True if the value ranks are the only opened index.
     #[inline]
     #[must_use]
     pub fn are_ranks_alone(&self) -> bool {
         self.open.len() <= 1
     }
 
-    /// The first answer to a question: the kinds are asked from the last registered one to the first, which is the
-    /// value ranks.
+    /// The answer of the first index that has one. The indexes are asked in reverse order of registration, so the value
+    /// ranks come last.
     #[must_use]
     pub fn probe<'a>(
         &'a self,
@@ -163,7 +164,7 @@ impl OpenIndexes {
         all.find_map(|o| o.index.probe(question, dictionary))
     }
 
-    /// The opened index of a type ([`OpenIndex::as_any`]), if there is one.
+    /// The opened index of type `T` ([`OpenIndex::as_any`]), if there is one.
     #[must_use]
     pub fn get<T: 'static>(&self) -> Option<&T> {
         let mut all = self.open.iter().rev();

@@ -1,15 +1,15 @@
 //! Conditions that an index can be asked about.
 
-/// Most parts of a call, over all levels.
+/// Largest number of parts of a call, including those of nested calls.
 pub const MAX_PARTS: usize = 32;
 
-/// A condition on one variable. An index answers those that it supports.
+/// A condition on one variable, which an index may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Question<'a> {
     /// A comparison of the variable with a literal of an ordered datatype, given by its canonical bytes.
     Compare(Relation, &'a [u8]),
-    /// A call whose effective boolean value is true.
+    /// A call that must have the effective boolean value true.
     Holds(&'a Call),
 }
 

@@ -1,4 +1,4 @@
-//! The value ranks as an index: `?x < constant` and the like, decided without reading a term.
+//! The value ranks as an index: conditions such as `?x < constant` are decided without reading a term.
 
 use super::{
     Estimate, Index, IndexFile, IndexWriter, OpenIndex, Probe, Question, Relation, Terms, Verdict,
@@ -12,9 +12,9 @@ use jindou_values::{NumericKind, Value, value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The index that every store has. It is part of `dictionary.jd`, written with it ([`crate::write_dictionary`]), and
-/// answers [`Question::Compare`] with literals. It leaves unsettled: ill-typed literals, durations, and terms of other
-/// datatypes than the constant's unless SPARQL simply defines them as "not equal".
+/// The index that every store has. It is part of `dictionary.jd`, written by [`crate::write_dictionary`], and answers
+/// [`Question::Compare`] with literals. It leaves unsettled: ill-typed literals, durations, and terms whose datatype is
+/// not the constant's, except where SPARQL defines them as "not equal".
 #[derive(Clone, Copy, Debug)]
 pub struct ValueRanks;
 
@@ -52,19 +52,19 @@ impl OpenIndex for ValueRanks {
     }
 }
 
-/// The constant side of a comparison.
+/// The constant of a comparison, as ranks or lex indexes.
 enum Right {
-    /// Ranks by kind of number, and the common ranks if they are the same for all kinds.
+    /// Ranks for which the relation holds, by kind of number; and the single range if it is the same for all kinds.
     Number(NumericBounds, Option<Range<u32>>),
     /// Lex indexes of the strings for which the relation holds.
     String(Range<u32>),
-    /// Lex indexes of the terms of its datatype, and the ranks for which the relation holds.
+    /// Lex indexes of the terms of the constant's datatype, and the ranks for which the relation holds.
     Temporal(Range<u32>, Range<u32>),
-    /// Ranks decide nothing.
+    /// A constant whose comparisons ranks do not decide.
     Other,
 }
 
-/// Number of ids that are decided together.
+/// Number of ids that are processed together.
 const PART: usize = 1024;
 
 struct RankProbe<'a> {
@@ -72,7 +72,7 @@ struct RankProbe<'a> {
     ranks: RankColumn<'a>,
     relation: Relation,
     right: Right,
-    /// Lex indexes by kind of term.
+    /// Lex indexes of all numeric literals; the next fields hold those of other kinds of terms.
     numeric: Range<u32>,
     strings: Range<u32>,
     langs: Range<u32>,
@@ -97,12 +97,12 @@ impl RankColumn<'_> {
 }
 
 impl<'a> RankProbe<'a> {
-    /// `None` if the constant is not a literal. O(log terms).
+    /// The probe for a comparison; `None` if the constant is not a literal. O(log terms).
     fn new(relation: Relation, constant: &[u8], d: &'a Dictionary) -> Option<Self> {
         if let [term::IRI | term::BLANK | term::TRIPLE, ..] | [] = constant {
             return None;
         }
-        // `!=` is the negation of `=` wherever `=` has a value.
+        // `!=` is the negation of `=` wherever `=` does not raise an error.
         let comparison = match relation {
             Relation::Equal | Relation::NotEqual => Comparison::Equal,
             Relation::Less => Comparison::Less,
@@ -137,7 +137,7 @@ impl<'a> RankProbe<'a> {
         })
     }
 
-    /// The verdict on terms of another kind than the constant, which are never equal to it and not comparable.
+    /// The verdict on terms of a kind that is never equal to the constant and not comparable with it.
     fn unlike(&self) -> Verdict {
         match self.relation {
             Relation::Equal => Verdict::False,
@@ -147,7 +147,7 @@ impl<'a> RankProbe<'a> {
     }
 }
 
-/// The verdict of `=` or `!=`, given equality.
+/// The verdict of `=`, or of `!=` if `negated`, on terms that are equal to the constant or not.
 #[inline(always)]
 fn equality(equal: bool, negated: bool) -> Verdict {
     if equal != negated {
@@ -176,7 +176,7 @@ impl Probe for RankProbe<'_> {
         } else {
             inside
         };
-        // A rank is a value, which several terms may have.
+        // The estimate is not exact, since several terms may have the same rank.
         Estimate {
             passing: passing as u64,
             of: of as u64,
@@ -189,7 +189,7 @@ impl Probe for RankProbe<'_> {
     }
 
     fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]) {
-        // On the stack: a query may have a hundred thousand probes.
+        // An array on the stack, since a query may have a hundred thousand probes.
         let mut lexes = [NO_LEX; PART];
         for (ids, out) in ids.chunks(PART).zip(out.chunks_mut(PART)) {
             let lexes = &mut lexes[..ids.len()];
@@ -218,7 +218,7 @@ impl RankProbe<'_> {
                     if numeric.contains(&lex) {
                         match ranks.rank(lex) {
                             NO_RANK => Verdict::Unsettled,
-                            // True only for `!=`.
+                            // NaN satisfies only `!=`.
                             NAN_RANK => equality(false, negated),
                             rank => match inside(lex, rank) {
                                 Some(inside) => equality(inside, negated),
@@ -257,8 +257,8 @@ impl RankProbe<'_> {
         }
     }
 
-    /// Writes the verdict on each id; `f` decides literals and triple terms of the dictionary, by lex index. `ranked`
-    /// says that it reads their ranks.
+    /// Writes the verdict on each id. `f` decides literals and triple terms of the dictionary by their lex index;
+    /// `ranked` is true if `f` reads their ranks.
     #[inline(always)]
     fn each(
         &self,

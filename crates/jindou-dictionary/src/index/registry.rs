@@ -5,9 +5,8 @@ use jindou_model::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest name.
+/// Longest name of a kind, in bytes.
 const MAX_NAME: usize = 40;
-/// Most kinds.
 const MAX_KINDS: usize = 64;
 
 /// The kinds of indexes with which a store is loaded or opened: the value ranks, and those that the program registers.
@@ -57,7 +56,7 @@ impl Indexes {
         Ok(())
     }
 
-    /// The same kinds and one more.
+    /// Adds one kind to these.
     ///
     /// # Errors
     /// As [`Self::register`].

@@ -29,7 +29,7 @@ pub struct Dictionary {
     strings: Strings,
     file: Sections,
     seed: u64,
-    /// Bits of an id if hash table and lex column are compact, else 0.
+    /// Number of bits of an id if the hash table and the lex column are compact, else 0.
     bits: u32,
     lex: Range<usize>,
     hash: Range<usize>,
@@ -40,7 +40,7 @@ pub struct Dictionary {
     duration_lex: Range<usize>,
     /// Lex indexes that have a rank.
     coded: Range<u32>,
-    /// Lex indexes of literals that may be of a [`jindou_values::DerivedType`], once they are needed.
+    /// Lex indexes of literals that may be of a [`jindou_values::DerivedType`]; computed when first needed.
     derived: OnceLock<[Range<u32>; 3]>,
 }
 
@@ -55,7 +55,8 @@ impl Dictionary {
         Self::open_as(dir, Residence::Mapped)
     }
 
-    /// As [`Dictionary::open`], optionally with the files read into memory: then O(bytes).
+    /// As [`Dictionary::open`], with a choice between mapping the files and reading them into memory, which is
+    /// O(bytes).
     ///
     /// # Errors
     /// As [`Dictionary::open`].
@@ -162,7 +163,7 @@ impl Dictionary {
         &self.strings
     }
 
-    /// Bytes per part, for `info`.
+    /// Name and size in bytes of each section, for `info`.
     #[must_use]
     pub fn sections(&self) -> Vec<(&'static str, u64)> {
         let (blocks, offsets) = self.strings.section_bytes();
@@ -275,8 +276,8 @@ impl Dictionary {
         None
     }
 
-    /// Appends the id of every term, [`NO_VERTEX`] if there is none. Cache misses of different terms overlap, so a term
-    /// costs several times less than with [`Dictionary::lookup`].
+    /// Appends the id of every term, or [`NO_VERTEX`] if the store does not have the term. Cache misses of different
+    /// terms overlap, so a term costs several times less than with [`Dictionary::lookup`].
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         const GROUP: usize = 32;
         let table = self.table();
@@ -327,8 +328,8 @@ impl Dictionary {
     }
 }
 
-/// Decodes terms into one buffer. Continues from its position if the next term comes later in the same block; ids in
-/// lexicographic order cost some nanoseconds each.
+/// Decodes terms into one buffer. If the next term is a later one of the same block, decoding continues from the
+/// current position; so ids in lexicographic order cost some nanoseconds each.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     dictionary: &'a Dictionary,
@@ -343,7 +344,7 @@ impl Decoder<'_> {
         self.cursor.seek(&self.dictionary.strings, lex)
     }
 
-    /// Prefetches what [`Decoder::term`] will need for these ids: call it some tens of ids ahead.
+    /// Prefetches the memory that [`Decoder::term`] will read for these ids: call it some tens of ids ahead.
     pub fn prefetch(&self, ids: &[u32]) {
         let lexes = self.dictionary.lex_of_id();
         for &id in ids {

@@ -160,7 +160,7 @@ impl Strings {
         }
     }
 
-    /// True if the term at `lex` is this one, decided without decoding it. No allocation.
+    /// True if the term at `lex` is `canonical`, decided without decoding the term. No allocation.
     #[inline]
     #[must_use]
     pub fn is(&self, lex: u32, canonical: &[u8]) -> bool {
@@ -190,7 +190,7 @@ impl Strings {
     /// The first lex index whose term is not below these bytes; `len()` when all are. O(log n).
     #[must_use]
     pub fn lower_bound(&self, canonical: &[u8]) -> u32 {
-        // The last block whose head is not above them: the answer is in it or right after it.
+        // Finds the last block whose first term is not above the target: the answer is in that block or right after it.
         let (mut low, mut high) = (0, self.len().div_ceil(BLOCK));
         while low < high {
             let middle = low + (high - low) / 2;
@@ -235,7 +235,7 @@ impl Strings {
     }
 }
 
-/// A walk through a block that compares each term with given bytes without decoding it.
+/// Reads the terms of a block in order, and compares each with given bytes without decoding it.
 struct BlockWalk<'a> {
     block: &'a [u8],
     at: usize,
@@ -243,7 +243,7 @@ struct BlockWalk<'a> {
     /// Length of the common prefix of the current term and the target.
     matched: usize,
     len: usize,
-    /// Order of the current term relative to the target at the first difference after the prefix.
+    /// Order of the current term relative to the target, decided by the first difference after the prefix.
     order: Ordering,
 }
 
@@ -276,8 +276,8 @@ impl<'a> BlockWalk<'a> {
         }
         self.at += len;
         self.len = shared + len;
-        // A term that shares more with its predecessor than that one did with the target differs
-        // from the target where its predecessor did.
+        // If a term shares a longer prefix with its predecessor than the predecessor does with the target, it differs
+        // from the target in the same way as its predecessor.
         if shared <= self.matched {
             let n = front::common_prefix(rest, &self.target[shared..], 0);
             self.matched = shared + n;
@@ -292,16 +292,16 @@ impl<'a> BlockWalk<'a> {
     }
 }
 
-/// Suffixes up to this length are copied at this length.
+/// Suffixes up to this length are copied with this fixed length.
 const SHORT: usize = 16;
-/// In blocks of at least this many bytes, only those of the requested term are copied.
+/// In blocks of at least this many bytes, only the bytes of the requested term are copied.
 const LONG_BLOCK: usize = 1 << 14;
 
-/// Decodes terms; continuing inside a block does not start at its head again.
+/// Decodes terms. If the next term is in the same block, decoding continues from the current one.
 #[derive(Debug, Default)]
 pub(crate) struct StringCursor {
     term: Vec<u8>,
-    /// 1 + the lex index of `term`; 0 before the first, and in a long block.
+    /// 1 + the lex index of `term`; 0 before the first term, and in a long block.
     next: u32,
     /// 1 + the lex index of `term` in a long block; otherwise 0.
     long: u32,
@@ -312,7 +312,7 @@ pub(crate) struct StringCursor {
 
 impl StringCursor {
     /// The canonical bytes of a term; `None` if there is none or its block is damaged.
-    // Calls of this function and of its callers for every term of an answer are a tenth of the cost of decoding one.
+    // Inlined, since the calls per term would be a tenth of the cost of decoding one.
     #[inline(always)]
     pub(crate) fn seek(&mut self, strings: &Strings, lex: u32) -> Option<&[u8]> {
         if lex >= strings.len() {
@@ -368,7 +368,7 @@ impl StringCursor {
         true
     }
 
-    /// The term at `lex` of a long block whose head has been read.
+    /// The term at `lex` of a long block whose first term was read.
     #[cold]
     fn seek_long(&mut self, strings: &Strings, lex: u32) -> Option<&[u8]> {
         let blocks = strings.file.bytes(&strings.blocks);
@@ -382,7 +382,8 @@ impl StringCursor {
     /// Skips to the term at `lex`, some terms ahead, without decoding those in between: of each, only the bytes that
     /// the requested term shares are copied.
     fn leap(&mut self, block: &[u8], lex: u32) -> Option<()> {
-        // For each record, the bytes it shares with the one before, and where its own begin.
+        // For each record: the number of bytes that it shares with the previous one, and the position of its other
+        // bytes.
         let mut records = [(0, 0); BLOCK as usize];
         let records = records.get_mut(..(lex + 1 - self.next) as usize)?;
         let (mut at, mut len) = (self.at, self.term.len());

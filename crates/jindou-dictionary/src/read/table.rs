@@ -9,9 +9,9 @@ use jindou_model::memory::prefetch_at;
 /// The stored hash table; the file's head says which kind it is.
 #[derive(Clone, Copy)]
 pub(super) enum HashTable<'a> {
-    /// 12 ids and one-byte fingerprints per bucket.
+    /// Buckets with 12 ids and one-byte fingerprints.
     Wide(&'a [Bucket]),
-    /// 16 ids per bucket that share their words with the fingerprints; ids of this many bits.
+    /// Compact buckets of 16 words, each with an id and a part of the fingerprint; the number is that of an id's bits.
     Compact(&'a [CompactBucket], u32),
 }
 
@@ -62,7 +62,6 @@ impl HashTable<'_> {
         mask
     }
 
-    /// The id in a slot.
     #[inline(always)]
     pub(super) fn id(self, at: usize, slot: u32) -> u32 {
         match self {
@@ -75,7 +74,7 @@ impl HashTable<'_> {
         .unwrap_or(NO_VERTEX)
     }
 
-    /// True if a term that belongs in bucket `at` may be in the next one.
+    /// True if a term that belongs in bucket `at` may be stored in the next bucket.
     #[inline(always)]
     pub(super) fn goes_on(self, at: usize) -> bool {
         match self {

@@ -28,8 +28,8 @@ pub struct SortKey {
 }
 
 impl SortKey {
-    /// As [`Dictionary::place`] in a dictionary without terms: the class decides everything except for the few values
-    /// that every dictionary ranks alike.
+    /// As [`Dictionary::place`] in a dictionary without terms: the class decides, except for the few values that have
+    /// the same rank in every dictionary.
     #[must_use]
     pub fn alone(bytes: &[u8]) -> (Self, bool) {
         let key = |class, rank, known| (Self { class, rank }, known);
@@ -50,8 +50,8 @@ impl SortKey {
         self.class == class::TRIPLE
     }
 
-    /// True for a literal that may be of a [`jindou_values::DerivedType`]: it has no rank, and its place in the order is
-    /// that of its value.
+    /// True for a literal that may be of a [`jindou_values::DerivedType`]: it has no rank, and ORDER BY sorts it by its
+    /// value.
     #[must_use]
     pub fn is_derived(self) -> bool {
         self.class == class::DERIVED
@@ -85,16 +85,16 @@ mod class {
     pub(super) const STRING: u8 = 4;
     pub(super) const LANG: u8 = 5;
     pub(super) const BOOLEAN: u8 = 6;
-    /// 7 ..= 14
+    /// The first of the eight classes of date and time datatypes.
     pub(super) const TEMPORAL: u8 = 7;
     pub(super) const DURATION: u8 = TEMPORAL + super::TEMPORAL_GROUPS;
     pub(super) const OTHER: u8 = DURATION + 1;
     pub(super) const TRIPLE: u8 = OTHER + 1;
-    /// A mark of literals without a rank, not a class of the order.
+    /// Marks literals that are sorted by value; not a class of the order.
     pub(super) const DERIVED: u8 = TRIPLE + 1;
 }
 
-/// The class of a term that has no value but itself.
+/// The class of a term that is not ordered by a literal's value.
 fn class_of(bytes: &[u8]) -> u8 {
     match bytes.first() {
         Some(&BLANK) => class::BLANK,
@@ -138,7 +138,7 @@ impl Dictionary {
             .unwrap_or(NO_RANK)
     }
 
-    /// All ranks, and the lex index of the first.
+    /// The ranks of all literals that have one, and the lex index of the first.
     pub(crate) fn rank_column(&self) -> (&[u32], u32) {
         (self.file.array(&self.ranks), self.coded.start)
     }
@@ -183,7 +183,7 @@ impl Dictionary {
         key(class, lex)
     }
 
-    /// True if a term's rank is not its place in the order of ORDER BY: triple terms, and literals that may be of a
+    /// True if ORDER BY cannot sort a term by its rank: triple terms, and literals that may be of a
     /// [`jindou_values::DerivedType`].
     #[must_use]
     pub fn is_ordered_by_value(&self, id: VertexId) -> bool {
@@ -191,7 +191,7 @@ impl Dictionary {
             .is_some_and(|lex| self.tag_range(TRIPLE).contains(&lex) || self.is_derived(lex))
     }
 
-    /// True if the dictionary has such terms.
+    /// True if the dictionary has terms that ORDER BY cannot sort by rank.
     #[must_use]
     pub fn has_terms_ordered_by_value(&self) -> bool {
         !self.tag_range(TRIPLE).is_empty() || self.derived().iter().any(|r| !r.is_empty())
@@ -201,8 +201,8 @@ impl Dictionary {
         self.derived().iter().any(|r| r.contains(&lex))
     }
 
-    /// The lex indexes of literals that may be of derived types. O(log n) the first time if the dictionary has literals
-    /// of datatypes without a tag.
+    /// The lex indexes of literals that may be of derived types, one interval per type. Computed at the first call:
+    /// O(log n).
     fn derived(&self) -> &[Range<u32>; 3] {
         self.derived.get_or_init(|| {
             let all = self.tag_range(TYPED);
@@ -220,8 +220,8 @@ impl Dictionary {
     }
 
     /// The rank of a number; `None` for other terms and for ill-typed literals; [`NAN_RANK`] for NaN. Ranks order
-    /// numbers by exact value. Between two numbers of different [`NumericKind`], SPARQL rounds before it compares: in
-    /// that case compare [`Dictionary::numeric_value`] (or use [`Dictionary::numeric_bounds`] for a constant).
+    /// numbers by exact value. SPARQL rounds numbers of different [`NumericKind`] before it compares them: for these,
+    /// compare [`Dictionary::numeric_value`] (or use [`Dictionary::numeric_bounds`] for a constant).
     #[inline]
     #[must_use]
     pub fn numeric_rank(&self, id: VertexId) -> Option<u32> {
@@ -232,12 +232,13 @@ impl Dictionary {
         Some(self.value_rank(lex)).filter(|&r| r != NO_RANK)
     }
 
-    /// Appends the numeric rank of every id; [`NO_RANK`] if there is none, [`NAN_RANK`] for NaN.
+    /// Appends the numeric rank of every id; [`NO_RANK`] if the term is not a number, [`NAN_RANK`] for NaN.
     pub fn numeric_rank_many(&self, ids: &[u32], out: &mut Vec<u32>) {
         self.rank_many(ids, self.tag_span(NUMERIC_TAGS), out);
     }
 
-    /// Appends the rank of every id whose lex index is in `range` (the tags of one group); [`NO_RANK`] for others.
+    /// Appends the rank of every id whose lex index is in `range`, which holds the terms of one group; [`NO_RANK`] for
+    /// others.
     pub fn rank_many(&self, ids: &[u32], range: Range<u32>, out: &mut Vec<u32>) {
         let from = out.len();
         self.lex_many(ids, out);
@@ -293,8 +294,8 @@ impl Dictionary {
         self.file.array(&self.numbers)
     }
 
-    /// The ranks of the numbers `n` for which `n ∘ bound` is true. O(log n), some tens of nanoseconds, and some string
-    /// reads when the bound is next to numbers with the same nearest double. Empty if the bound is NaN.
+    /// The ranks of the numbers `n` for which `n ∘ bound` is true. Empty if the bound is NaN. O(log n): some tens of
+    /// nanoseconds, and some reads of strings if there are numbers with the same nearest double as the bound.
     #[must_use]
     pub fn numeric_bounds(&self, comparison: Comparison, bound: &Number) -> NumericBounds {
         let numbers = self.numbers();
@@ -314,7 +315,7 @@ impl Dictionary {
             }
         };
         let double = by_double(rounded);
-        // A float is compared with a double as a double, and with everything else as a float.
+        // SPARQL compares a float with a double as doubles, and with any other number as floats.
         let float = match bound.kind() {
             NumericKind::Exact => by_double(f64::from(bound.to_f32())),
             _ => double.clone(),
@@ -324,7 +325,7 @@ impl Dictionary {
             float,
             double,
         };
-        // Kinds that do not occur copy one that does.
+        // The range of a kind without literals is copied from a kind that has some.
         let doubles = !self.tag_range(DOUBLE_TAG).is_empty();
         let floats = !self.tag_range(FLOAT_TAG).is_empty();
         let all = self.tag_span(NUMERIC_TAGS).len();
@@ -357,7 +358,8 @@ impl Dictionary {
             .copied()
             .unwrap_or(f64::INFINITY);
         let float = near as f32;
-        // Rounding twice may give the wrong one, next to the middle between two floats.
+        // Rounding to double and then to float may round to the wrong neighbour, close to the middle between two
+        // floats.
         if near.next_up() as f32 == float && near.next_down() as f32 == float {
             return float;
         }
@@ -368,13 +370,13 @@ impl Dictionary {
         exact.map_or(float, |n| n.to_f32())
     }
 
-    /// The interval by exact values.
+    /// The ranks for which the comparison holds by exact values. `rounded` is the double nearest to the bound.
     fn exact_interval(&self, comparison: Comparison, bound: &Number, rounded: f64) -> Range<u32> {
         let numbers = self.numbers();
         let n = numbers.len() as u32;
         let lexes: &[u32] = self.file.array(&self.number_lex);
         let at = |rank: u32| numbers.get(rank as usize).copied().unwrap_or(f64::INFINITY);
-        // The digits are needed only within this range.
+        // Digits are compared only for ranks with the same nearest double as the bound.
         let first = partition(0, n, |r| at(r) < rounded);
         let last = partition(first, n, |r| at(r) <= rounded);
         comparison.interval(n, |rank| {
@@ -417,9 +419,9 @@ impl Dictionary {
         self.instants(kind).get(rank as usize).copied()
     }
 
-    /// Position of a term that the dictionary does not have among its terms: the key of the first term that does not
-    /// precede it, and true if that has an equal value. For terms of the dictionary, their own key. Takes canonical
-    /// bytes; O(log n) reads.
+    /// Position of a term among the terms of the dictionary: the key of the first term that does not precede it, and
+    /// true if that term has an equal value. For terms of the dictionary, their own key. Takes canonical bytes; O(log
+    /// n) reads.
     #[must_use]
     pub fn place(&self, bytes: &[u8]) -> (SortKey, bool) {
         let key = |class, rank| SortKey { class, rank };
@@ -468,7 +470,8 @@ impl Dictionary {
         }
     }
 
-    /// The lex indexes of the simple strings `s` for which `s ∘ bound` is true (by code point). O(log n) block heads.
+    /// The lex indexes of the simple strings `s` for which `s ∘ bound` is true, by code point. Reads O(log n) first
+    /// terms of blocks.
     #[must_use]
     pub fn string_bounds(&self, comparison: Comparison, lexical: &str) -> Range<u32> {
         let all = self.tag_range(STRING);

@@ -1,8 +1,8 @@
-//! Groups of datatypes that share an order.
+//! Groups of datatypes whose values are ordered together.
 
 use jindou_model::term::{BOOLEAN_TAG, NUMERIC_TAGS, TEMPORAL_TAGS};
 
-/// Values that compare with each other.
+/// A group of datatypes whose values are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueGroup {
     /// All numeric datatypes.
@@ -11,7 +11,7 @@ pub enum ValueGroup {
     Boolean,
     /// A date or time datatype, by its tag's position in `TEMPORAL_TAGS` (0 = `dateTime` … 7 = `gDay`).
     Temporal(u8),
-    /// `xsd:duration` and the two types derived from it. Ranks extend the partial order.
+    /// `xsd:duration` and the two types derived from it. Ranks extend the partial order of durations to a total one.
     Duration,
 }
 

@@ -1,9 +1,9 @@
 //! Values of literals: which are equal, which are less, and the dense ranks that express this.
 //!
-//! A *rank* stands for a value inside its group: the numbers are one group; booleans, each date and time datatype, and
-//! durations are one each. Equal values have equal ranks whatever their lexical form and (among numbers) datatype; a
-//! greater value has a greater rank. Equality and order of values are defined by `jindou-values`; dates and times
-//! without a time zone are taken as UTC.
+//! A *rank* is the position of a value in its group: all numbers are one group; booleans, each date and time datatype,
+//! and durations are one group each. Equal values have equal ranks whatever their lexical form and (among numbers)
+//! datatype; a greater value has a greater rank. Equality and order of values are defined by `jindou-values`; dates and
+//! times without a time zone are taken as UTC.
 
 mod group;
 mod number;
@@ -16,7 +16,7 @@ use jindou_values::NumericKind;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Stands for no lex index: the id is not one of the dictionary's.
+/// Stands for "no lex index", for ids that are not in the dictionary.
 pub const NO_LEX: u32 = u32::MAX;
 /// The rank of a term without a value: its datatype has no ranks, or it is ill-typed.
 pub const NO_RANK: u32 = u32::MAX;
@@ -39,7 +39,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// True if the comparison holds for values with this order relative to the bound.
+    /// True if the comparison holds for a value that has this order relative to the bound.
     #[must_use]
     pub fn holds(self, order: Ordering) -> bool {
         match self {
@@ -51,8 +51,8 @@ impl Comparison {
         }
     }
 
-    /// The interval of `0..n` in which the comparison holds, given the order of each position relative to the bound,
-    /// which ascends. O(log n) calls.
+    /// The interval of `0..n` in which the comparison holds, given the order of the value at each position relative to
+    /// the bound. The values ascend. O(log n) calls.
     pub(crate) fn interval(self, n: u32, order: impl Fn(u32) -> Ordering) -> Range<u32> {
         let less = partition(0, n, |i| order(i) == Ordering::Less);
         match self {
@@ -83,9 +83,9 @@ pub(crate) fn partition(mut low: u32, mut high: u32, before: impl Fn(u32) -> boo
     low
 }
 
-/// The numeric ranks for which a comparison with a constant is true, by the datatype of the value. SPARQL converts to
-/// float or double if one side is one, so that `0.1` equals `1e-1` although the two values differ; a single interval
-/// cannot express that.
+/// The numeric ranks for which a comparison with a constant is true, by the datatype of the value. SPARQL converts both
+/// sides to float or double if one of them is, so that `0.1` equals `1e-1` although the two values differ; a single
+/// interval cannot express that.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NumericBounds {
     /// For values of `xsd:integer`, `xsd:decimal` and the types derived from them.
@@ -97,8 +97,8 @@ pub struct NumericBounds {
 }
 
 impl NumericBounds {
-    /// The single interval for all datatypes, if there is one (nearly always: datatypes without a literal in the
-    /// dictionary copy another's range).
+    /// The single interval for all datatypes, if there is one. That is nearly always so, since a datatype without a
+    /// literal in the dictionary has the interval of another.
     #[must_use]
     pub fn uniform(&self) -> Option<Range<u32>> {
         (self.exact == self.float && self.float == self.double).then(|| self.exact.clone())

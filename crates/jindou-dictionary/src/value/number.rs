@@ -1,4 +1,4 @@
-//! Approximations of numbers, which ranking uses before it reads them exactly.
+//! Approximate values of numbers, which ranking compares before it reads exact ones.
 
 use jindou_model::term::FIRST_DATATYPE;
 use jindou_values::{Exact, Number, NumericKind};
@@ -30,7 +30,8 @@ pub(crate) fn approximate(tag: u8, lexical: &str) -> Option<Approximate> {
     Some(Approximate { value, exact })
 }
 
-/// For up to 15 digits, in a type without bounds: a double represents them and the powers of ten exactly.
+/// The approximation of a number of up to 15 digits, in a datatype without bounds: a double represents the digits and
+/// the power of ten exactly.
 fn short(tag: u8, lexical: &str) -> Option<Approximate> {
     if !matches!(tag, INTEGER_TAG | DECIMAL_TAG) || lexical.len() > 17 {
         return None;
@@ -57,7 +58,7 @@ fn short(tag: u8, lexical: &str) -> Option<Approximate> {
     }
     let places = places.unwrap_or(0);
     let value = m as f64 / 10u64.pow(places) as f64;
-    // m / 10^k is finite in binary if and only if 5^k divides m.
+    // `m / 10^k` has a finite binary representation if and only if 5^k divides m.
     let exact = m % 5u64.pow(places) == 0;
     // Adding 0 turns the negative zero into the positive one.
     let value = if negative { -value + 0.0 } else { value };

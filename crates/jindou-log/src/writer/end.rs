@@ -1,12 +1,12 @@
-//! Keeps the record of which file of a log is the newest.
+//! Maintains the end record of a log, which names its newest file.
 
 use super::{LogFailure, LogWriter};
 use crate::end::LogEnd;
 use crate::format::file_name;
 
 impl LogWriter {
-    /// Records that this file is the newest. On an error, removes the file, unless it may already be the recorded one;
-    /// no record in it was acknowledged yet.
+    /// Records in the end record that this file is the newest. On an error, removes the file, unless the end record may
+    /// name it already; no record in the file was acknowledged yet.
     pub(super) fn say_end(&mut self, sequence: u64, first: u64) -> Result<(), LogFailure> {
         let end = LogEnd {
             epoch: self.epoch,
@@ -27,8 +27,8 @@ impl LogWriter {
         Err(failure)
     }
 
-    /// True if the file with this sequence number may be recorded as the newest; false only if an older one is known to
-    /// be.
+    /// True if the end record may name the file with this sequence number; false only if it certainly names an older
+    /// one.
     pub(super) fn may_be_said(&self, sequence: u64) -> bool {
         match self.files.end() {
             Ok(text) => {
@@ -39,9 +39,9 @@ impl LogWriter {
         }
     }
 
-    /// Records the newest file if it is not recorded, because the log predates the record, or because a process died
-    /// between creating the file and recording it. Until this succeeds, the loss of that file would go unnoticed; but
-    /// the next record goes to a new file, which is recorded.
+    /// Records the newest file in the end record if that does not name it yet, because the log predates end records, or
+    /// because a process died between creating the file and recording it. Until this succeeds, the loss of that file
+    /// would go unnoticed; but the next record goes to a new file, which is recorded.
     pub fn know_end(&mut self) -> Result<(), LogFailure> {
         if let Some(newest) = self.note_unrecorded_end() {
             // A file must not be recorded while its name is not durable.
@@ -65,8 +65,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// If the newest file is not recorded, counts its records as not durable, since its loss would go unnoticed, and
-    /// returns its sequence number.
+    /// If the end record does not name the newest file, counts that file's records as not durable, since its loss would
+    /// go unnoticed, and returns its sequence number.
     pub fn note_unrecorded_end(&mut self) -> Option<u64> {
         let newest = self.kept.last()?.sequence;
         if self.end >= newest {

@@ -1,4 +1,4 @@
-//! The next snapshot, made from changes or from a record of the log.
+//! Creation of the next snapshot, from changes or from a record of the log.
 
 use super::record::{self, RecordPart};
 use super::{ChangeTerm, Changes, NetChanges};
@@ -11,9 +11,9 @@ use jindou_model::{
 
 /// Result of [`Snapshot::apply`].
 pub struct Applied {
-    /// The next snapshot; nothing sees it until it is published.
+    /// The next snapshot, which no reader sees until it is published.
     pub snapshot: Snapshot,
-    /// For the log: [`Snapshot::replay`] creates the same snapshot from it.
+    /// The record for the log, from which [`Snapshot::replay`] creates the same snapshot.
     pub record: Vec<u8>,
     /// Number of quads that were added.
     pub added: u64,
@@ -22,18 +22,18 @@ pub struct Applied {
 }
 
 impl Snapshot {
-    /// Creates the next snapshot, whose number is one higher. A change that is already in effect changes nothing, but
-    /// the number still increases. O(changes log), whatever was changed before; shares everything unchanged.
+    /// Creates the next snapshot, whose number is one higher, even if all changes are already in effect. O(changes
+    /// log), whatever was changed before; shares all unchanged data.
     ///
     /// # Errors
     /// [`Error::Limit`] when ids or snapshot numbers run out; [`Error::Usage`] when a change names an id that this
-    /// snapshot does not have. Errors change nothing.
+    /// snapshot does not have. After an error nothing is changed.
     pub fn apply(&self, changes: &Changes, threads: usize) -> Result<Applied> {
         self.apply_while(changes, threads, false, &CancelToken::new())
     }
 
-    /// As [`Self::apply`], for a further operation of the transaction that created this unpublished snapshot: the
-    /// number stays. The concatenated records of a transaction's operations are its record.
+    /// As [`Self::apply`], for another operation of the transaction that created this unpublished snapshot: the number
+    /// does not increase. The concatenated records of a transaction's operations are the transaction's record.
     ///
     /// # Errors
     /// As [`Self::apply`].
@@ -41,7 +41,7 @@ impl Snapshot {
         self.apply_while(changes, threads, true, &CancelToken::new())
     }
 
-    /// As [`Self::apply`], or as [`Self::apply_within`] if the transaction is `begun`. May be cancelled, since millions
+    /// As [`Self::apply`]; or as [`Self::apply_within`] if the transaction is `begun`. Can be cancelled, since millions
     /// of changes take seconds.
     ///
     /// # Errors
@@ -67,8 +67,8 @@ impl Snapshot {
         })
     }
 
-    /// Creates the next snapshot with other prefixes, and its record; or changes those of the unpublished snapshot of a
-    /// transaction that is `begun`. `None` if the changes have no effect.
+    /// Creates the next snapshot with changed prefixes, and its record. If a transaction is `begun`, changes the
+    /// prefixes of its unpublished snapshot instead. `None` if the changes have no effect.
     ///
     /// # Errors
     /// [`Error::Limit`] when snapshot numbers run out.
@@ -89,8 +89,8 @@ impl Snapshot {
         Ok(Some((self.with_prefixes(&effective, number), record)))
     }
 
-    /// Creates the next snapshot with a remembered request, and its record; or adds the request to the unpublished
-    /// snapshot of a transaction that is `begun`.
+    /// Creates the next snapshot, which remembers this request as done, and its record. If a transaction is `begun`,
+    /// adds the request to its unpublished snapshot instead.
     ///
     /// # Errors
     /// [`Error::Limit`] when snapshot numbers run out.
@@ -137,10 +137,10 @@ impl Snapshot {
         Ok(out)
     }
 
-    /// Creates the next snapshot from the record that [`Self::apply`] on this very snapshot returned (or that and those
-    /// of [`Self::apply_within`], concatenated).
+    /// Creates the next snapshot from the record that [`Self::apply`] on this very snapshot returned, followed by those
+    /// of [`Self::apply_within`], if any.
     ///
-    /// A record that commits a merge of other servers leaves the base as it is; see [`Self::commit_merge`].
+    /// A record that commits a merge of other servers does not change the base; see [`Self::commit_merge`].
     ///
     /// # Errors
     /// [`Error::Damaged`] for a record that is damaged or belongs to another snapshot.
@@ -172,9 +172,9 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// The changes that a record of this snapshot's line made, by the bytes of their terms, so that they can be applied
-    /// to a snapshot of another id epoch that has the same quads as the one before the record. The record is of this
-    /// snapshot or of an earlier one; between the two, no id was freed.
+    /// The changes that a record made, with terms given by their bytes, so that they can be applied to a snapshot of
+    /// another id epoch with the same quads. The record is that of this snapshot or of one of its predecessors, and no
+    /// id was freed between the two.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a record that is damaged or names ids that this snapshot does not have.

@@ -1,4 +1,4 @@
-//! Changes requested by one transaction, in order, before any of them is looked up.
+//! Changes requested by one transaction, in order, before their terms are looked up.
 
 use jindou_model::invariant;
 use jindou_model::term;
@@ -8,13 +8,13 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A term of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeTerm<'a> {
-    /// Given by its id in the snapshot that the changes are applied to: of the base or of the tail.
+    /// An id of the snapshot to which the changes are applied, of its base or its tail.
     Id(u32),
-    /// Given by its canonical bytes (`jindou_model::term`).
+    /// Canonical bytes (`jindou_model::term`).
     Bytes(&'a [u8]),
 }
 
-/// One change. Its terms are ids or, where `kind` says so, numbers of [`Changes::term`].
+/// One change. Each term is an id or, according to `kind`, an argument of [`Changes::term`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuadChange {
     /// Subject, predicate, object, graph; 0 for the default graph.
@@ -27,15 +27,15 @@ impl QuadChange {
         self.kind & 1 == 1
     }
 
-    /// Returns true if the term at a position is a number of [`Changes::term`].
+    /// True if the term at a position is an argument of [`Changes::term`] rather than an id.
     #[inline]
     pub(super) fn is_local(self, place: usize) -> bool {
         self.kind >> (place + 1) & 1 == 1
     }
 }
 
-/// The changes of one transaction in order; of two changes of one quad the later one counts. Each distinct term given
-/// by bytes is stored once.
+/// The changes of one transaction in order; of several changes of one quad the last one counts. Each distinct term
+/// given by bytes is stored once.
 ///
 /// The caller is responsible for well-formedness (no literal as subject, an IRI as predicate).
 #[derive(Clone, Debug, Default)]
@@ -44,11 +44,12 @@ pub struct Changes {
     bytes: Vec<u8>,
     /// End of each term in `bytes`.
     ends: Vec<u64>,
-    /// Number of a term by its hash; if the hash is taken by another term, by the next free one.
+    /// Number of each term in `ends`, by the hash of its bytes. If two terms have the same hash, the later one gets
+    /// another hash, which is derived from the first.
     numbers: FxHashMap<u64, u32>,
-    /// The predicates: the snapshot keeps data for each of them.
+    /// The distinct predicates, with true for those given by bytes: the snapshot keeps data for each predicate.
     predicates: FxHashSet<(bool, u32)>,
-    /// Most levels of triple terms in a term given by bytes.
+    /// Largest nesting depth of triple terms, among terms given by bytes.
     nesting: usize,
 }
 
@@ -110,7 +111,7 @@ impl Changes {
     }
 
     fn number(&mut self, bytes: &[u8]) -> u32 {
-        // Adjacent changes mostly share a subject.
+        // Adjacent changes mostly share a subject, so the terms of the last change are compared first.
         for back in self.list.last().into_iter().flat_map(|c| {
             let c = *c;
             (0..4).filter_map(move |i| c.is_local(i).then_some(c.terms[i]))
@@ -135,7 +136,7 @@ impl Changes {
         n
     }
 
-    /// Inserts other changes before these. O(changes) if those only use ids.
+    /// Inserts `before` in front of these changes. O(changes of `before`) if it has only ids, otherwise O(all changes).
     pub fn put_first(&mut self, mut before: Self) {
         if before.ends.is_empty() {
             before.list.append(&mut self.list);
@@ -159,7 +160,7 @@ impl Changes {
         *self = before;
     }
 
-    /// Appends the changes as bytes, for another process. All terms must be given by their bytes.
+    /// Appends these changes in encoded form, for another process. All terms must be given by their bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         let number = |out: &mut Vec<u8>, n: usize| out.extend_from_slice(&(n as u64).to_le_bytes());
         number(out, self.ends.len());
@@ -183,7 +184,7 @@ impl Changes {
         }
     }
 
-    /// Decodes changes written by [`Self::write`]; `None` for other bytes.
+    /// Decodes changes written by [`Self::write`]; `None` for invalid bytes.
     #[must_use]
     pub fn read(mut bytes: &[u8]) -> Option<Self> {
         fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -240,7 +241,7 @@ impl Changes {
         self.list.is_empty()
     }
 
-    /// Number of distinct predicates; one that is given both by its id and by its bytes counts twice.
+    /// Number of distinct predicates; a predicate that is given both by its id and by its bytes counts twice.
     #[must_use]
     pub fn predicates(&self) -> usize {
         self.predicates.len()
@@ -252,7 +253,7 @@ impl Changes {
         self.nesting
     }
 
-    /// Bytes on the heap, for budgets.
+    /// Bytes on the heap, for memory budgets.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.list.capacity() * size_of::<QuadChange>()
@@ -262,7 +263,7 @@ impl Changes {
             + self.predicates.capacity() * 10
     }
 
-    /// Bytes of the distinct terms' text.
+    /// Total length in bytes of the distinct terms given by bytes.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
         self.bytes.len()
@@ -288,7 +289,7 @@ impl Changes {
     }
 }
 
-/// Places that a term may have, a bit each: subject, predicate, object, graph.
+/// Positions in which a term may occur, one bit each: subject, predicate, object, graph.
 fn places_of(term: &[u8]) -> Option<u8> {
     Some(match term::decode(term)? {
         oxrdf::Term::NamedNode(_) => 0b1111,

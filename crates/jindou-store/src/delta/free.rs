@@ -1,40 +1,41 @@
-//! Freeing the terms that updates added and that no quad uses any more: their text is dropped, and the next new terms
-//! get their ids.
+//! Freeing terms that updates added and that no quad uses any more: their text is dropped, and the next new terms get
+//! their ids.
 //!
-//! An id is freed by a record of the log, as a quad is removed by one. So at every snapshot number, each server has the
-//! same free ids, whatever base its files are and whenever it merged. An id may be assigned again from the next
-//! record on, without waiting for anything:
+//! A record of the log frees ids, in the same way as records remove quads. So at every snapshot number each server has
+//! the same free ids, whichever base it uses and whenever it merged. The next record may already assign a freed id
+//! again, without waiting for any reader:
 //!
-//! - **Snapshots** have their own terms ([`TailTerms`](jindou_graph::delta::TailTerms)), of which versions share what is
-//!   equal. A query, a cursor or an export of an older snapshot reads the old term of the id.
-//! - **Bases and patches** are sets of quads of ids. That a base still has quads with the id, because a patch removes
-//!   them or another server has not merged, makes no difference: base and patch together are exactly the quads of
-//!   their snapshot number. What is derived from them by id (intervals of classes, predicates of vertices, graphs'
-//!   subjects) may have more than there is, as after any removal.
-//! - **Files**: `delta.jd` of a merge has the terms of its snapshot; free ids are those with an empty term. The log after
-//!   it has the records that free and assign ids.
-//! - **Plans** and everything else that is kept from one snapshot to another: freeing changes the *shape* of the
-//!   snapshot, so plans are made again. Caches of terms by id compare the terms ([`TermsMark`]).
+//! - **Snapshots** have their own terms ([`TailTerms`](jindou_graph::delta::TailTerms)); versions share the unchanged
+//!   parts. A query, a cursor or an export of an older snapshot reads the old term of the id.
+//! - **Bases and patches** are sets of quads of ids. A base may still have quads with the id, because a patch removes
+//!   them or another server has not merged. That makes no difference: base and patch together are exactly the quads of
+//!   their snapshot number. Data derived from quads by id (intervals of classes, predicates of vertices, subjects of
+//!   graphs) may have superfluous entries, as after any removal.
+//! - **Files**: `delta.jd` of a merge has the terms of its snapshot; free ids have an empty term. The log after the
+//!   merge has the records that free and assign ids.
+//! - **Plans** and other data that outlives a snapshot: freeing changes the *shape* of the snapshot, so queries are
+//!   planned again. Caches of terms by id compare the terms ([`TermsMark`]).
 //!
 //! [`TermsMark`]: jindou_graph::delta::TermsMark
 //!
-//! Predicates keep their ids: there is a segment for each.
+//! Ids of predicates are never freed, since each predicate has a segment.
 
 use super::record::{self, damaged};
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::{count_of_runs, push_number};
 use jindou_model::{Direction, FIRST_TAIL_ID, PredicateId, Result, VertexId};
 
-/// A graph with more entries than this is not searched for a quad before its name is freed; it keeps its id.
+/// Largest number of entries of a graph for which it is searched whether the graph still has a quad; the names of
+/// graphs with more entries keep their ids.
 const MOST_ENTRIES: usize = 1 << 12;
-/// Most terms that one record frees: they take some 50 ms, for which updates wait.
+/// Most terms that one record frees. Updates wait for some 50 ms while this many are freed.
 const MOST_FREED: u32 = 1 << 16;
 
 impl Snapshot {
-    /// The terms that updates added and that no quad uses, as runs `[first, end)` of numbers in the tail, in parts for
-    /// [`Self::free_terms`]. In a sharded store, terms that lost quads since the last merge are left out, since only the
-    /// shards that own them know whether others are left. O(ids of the tail, predicates of vertices of the tail, and
-    /// edits).
+    /// The terms that updates added and that no quad uses, as runs `[first, end)` of numbers in the tail, in parts that
+    /// suit [`Self::free_terms`]. In a sharded store, terms that lost quads since the last merge are left out, since
+    /// only the shards that own them know whether other quads use them. O(ids of the tail, predicates of vertices of
+    /// the tail, and edits).
     #[must_use]
     pub fn unused_terms(&self) -> Vec<Vec<[u32; 2]>> {
         let tail = self.tail();
@@ -48,7 +49,7 @@ impl Snapshot {
         }
         self.touched().graphs().for_each(|g| used.set(g, true));
         (0..self.predicate_count()).for_each(|p| used.set(self.vertex_of(PredicateId(p)).0, true));
-        // What was merged and then removed still has entries.
+        // Edges that were merged and then removed still have entries.
         let changed = [Direction::Out, Direction::In].into_iter().flat_map(|d| {
             let patches = (0..self.predicate_count()).filter_map(move |p| self.patch(p, d));
             patches.flat_map(|patch| patch.keys())
@@ -75,8 +76,8 @@ impl Snapshot {
         parts
     }
 
-    /// Creates the next snapshot, in which those of these terms that no quad uses are freed, and its record. `None` if
-    /// quads use all of them. O(terms log edits).
+    /// Creates the next snapshot, in which those of the candidates that no quad uses are freed, and its record. `None`
+    /// if quads use all of them. O(terms log edits).
     ///
     /// # Errors
     /// [`Error::Limit`](jindou_model::Error::Limit) when snapshot numbers run out.
@@ -99,8 +100,8 @@ impl Snapshot {
         }))
     }
 
-    /// True if a quad may use the id of a new term. Exact in an unsharded store, except that a graph with more entries
-    /// than `most_entries` is not searched for a quad, and counts as used.
+    /// True if a quad may use the id of a new term. Exact in an unsharded store, except that a graph with more than
+    /// `most_entries` entries is not searched for quads and counts as used.
     fn may_use(&self, id: u32, most_entries: usize) -> bool {
         self.predicate_of(VertexId(id)).is_some()
             || [Direction::Out, Direction::In]
@@ -132,7 +133,7 @@ impl Snapshot {
             && (self.as_sharded().is_some() || entries() > most_entries || self.has_graph(id))
     }
 
-    /// As [`Self::free_terms`], from the record.
+    /// As [`Self::free_terms`], for the runs in a record.
     pub(super) fn replay_freed(&self, runs: &[[u32; 2]], number: u64) -> Result<Self> {
         let mut numbers = runs.iter().flat_map(|r| r[0]..r[1]);
         if count_of_runs(runs).is_none_or(|n| n > self.tail().len()) {
@@ -142,9 +143,10 @@ impl Snapshot {
             let id = FIRST_TAIL_ID + n;
             self.is_known(id)
                 && match self.as_sharded() {
-                    // Only the owners of the ids know.
+                    // Whether quads use the id is known only to the shard that owns it, so this is not checked.
                     Some(_) => self.predicate_of(VertexId(id)).is_none(),
-                    // The number of a graph's entries depends on this server's merges, so it may not decide.
+                    // All entries are searched: their number depends on this server's merges, so it must not decide the
+                    // result.
                     None => !self.may_use(id, usize::MAX),
                 }
         });
@@ -165,7 +167,7 @@ impl Snapshot {
     }
 }
 
-/// A bit for each number of the tail.
+/// One bit for each number of the tail.
 struct Marks(Vec<u64>);
 
 impl Marks {

@@ -1,4 +1,4 @@
-//! Applies the net effect of a transaction to a snapshot: makes the next one, sharing everything that is not touched.
+//! Applies the net effect of a transaction to a snapshot: creates the next snapshot, which shares all unchanged data.
 
 use super::net::NetChanges;
 use crate::snapshot::Snapshot;
@@ -9,18 +9,19 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Number of quads below which a second thread is not worth it.
+/// Number of quads below which a second thread does not pay.
 const ALONE: usize = 2048;
-/// Number of a subject's edges that are read to see whether it left a graph.
+/// Largest number of a subject's edges that are searched to find out whether it still has one in a graph.
 const LOOK: usize = 64;
 
-/// New patches of one direction, and the changes that go with them.
+/// New patches of one direction, and the changes that follow from them.
 struct DirectionDelta {
     patches: Vec<(u32, Arc<jindou_graph::segment::Patch>)>,
     more: MoreChange,
-    /// `[subject, graph, predicate]` of edges that updates had added and now removed (`Out` only).
+    /// `[subject, graph, predicate]` of edges that earlier updates added and this one removed (only with
+    /// `Direction::Out`).
     dropped: Vec<[u32; 3]>,
-    /// True if plans made before must be made again.
+    /// True if existing plans should be made again.
     moved: bool,
 }
 
@@ -56,8 +57,8 @@ fn changes_of(net: &NetChanges, direction: Direction) -> BTreeMap<u32, PatchChan
 }
 
 impl Snapshot {
-    /// Returns true if merged segments of some shard may have edges of the predicate, in a sharded store. While a merge
-    /// is open, some servers have its base and others the previous one, and their snapshots must be equal.
+    /// True if merged segments of some shard may have edges of the predicate; for sharded stores. While a merge is
+    /// open, some servers use the merged base and others the previous one, and both must compute equal snapshots.
     fn may_have_merged(&self, p: u32) -> bool {
         self.open_merge().is_some() || self.base().has_merged_edges(p)
     }
@@ -92,8 +93,8 @@ impl Snapshot {
             delta.more.removals.extend(
                 lost.iter()
                     .filter(|&&v| self.touched().has_more(v, p, direction) && !patch.adds_to(v))
-                    // Merged segments may have further edges of it. In a sharded store the entry stays if they may
-                    // have any: every shard has to come to the same result.
+                    // Merged segments may have further edges of the vertex. In a sharded store the entry stays if they
+                    // may have any, since every shard must compute the same result.
                     .filter(|&&v| match is_sharded {
                         true => !self.may_have_merged(p),
                         false => !self.base().is_key(v, p, direction),
@@ -126,16 +127,16 @@ impl Snapshot {
         Ok(delta)
     }
 
-    /// This snapshot with the net effect of a transaction applied.
+    /// Applies the net effect of a transaction; returns the next snapshot.
     pub(crate) fn with_net(&self, net: &NetChanges, number: u64, threads: usize) -> Self {
         let Ok(next) = self.with_net_while(net, number, threads, &|| Ok::<(), Infallible>(()));
         next
     }
 
-    /// As [`Self::with_net`]. `look` is called between long steps and may stop it with an error.
+    /// As [`Self::with_net`]. `look` is called between long steps and may end the work with an error.
     ///
     /// # Errors
-    /// Those of `look`.
+    /// The errors of `look`.
     pub(super) fn with_net_while<E: Send>(
         &self,
         net: &NetChanges,

@@ -1,17 +1,18 @@
-//! Merges of a sharded store that its log records: *merge started*, and *merge committed* once the shards' files are
-//! there. Both are numbered like other changes, so that all servers use the same base from the same snapshot on.
+//! Merges of a sharded store, as its log records them: *merge started*, and *merge committed* once the files of all
+//! shards are complete. Both are numbered like other changes, so that all servers use the merged base from the same
+//! snapshot on.
 
 use super::record::{self, RecordPart, damaged};
 use crate::merge::MergePlan;
 use crate::snapshot::Snapshot;
 use jindou_model::{Error, Result};
 
-/// A merge that was started and not committed yet.
+/// A merge that was started and is not committed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenMerge {
-    /// The snapshot that started it. The base is made of a snapshot that is not older.
+    /// Number of the snapshot that started the merge. The merged base contains this snapshot or a later one.
     pub started: u64,
-    /// The files to write.
+    /// The plan of the files to write.
     pub plan: MergePlan,
 }
 
@@ -21,7 +22,7 @@ impl OpenMerge {
         [self.started, generation.into(), all.into()]
     }
 
-    /// `None` unless they are output of [`Self::to_numbers`].
+    /// Decodes the output of [`Self::to_numbers`]; `None` for anything else.
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
         let &[started, generation, all @ 0..=1] = numbers else {
             return None;
@@ -34,26 +35,26 @@ impl OpenMerge {
     }
 }
 
-/// Result of merging one shard; equal on all servers that have it.
+/// Result of merging one shard; equal on all servers that have the shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardResult {
-    /// Hash of the files that do not depend on other shards, and of the statistics.
+    /// Hash of the shard's statistics and of its files that do not depend on other shards.
     pub hash: u64,
     /// The shard's part of the statistics of the whole store.
     pub statistics: Vec<u8>,
 }
 
-/// The base that a store's servers use from the snapshot on that has this.
+/// The commit of a merge. All servers use the merged base from the snapshot on that this record makes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeCommitted {
-    /// The last snapshot that the base contains.
+    /// Number of the last snapshot that the base contains.
     pub merged: u64,
-    /// By shard.
+    /// The result of each shard, in order.
     pub shards: Vec<ShardResult>,
 }
 
 impl MergeCommitted {
-    /// The committed merge in a record, if it has one.
+    /// The committed merge in a record; `None` if the record does not commit one.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Version`] for a record that is damaged.
@@ -66,7 +67,7 @@ impl MergeCommitted {
         Ok(None)
     }
 
-    /// The record of a snapshot with this number that commits the merge.
+    /// The record that commits the merge and makes the snapshot with this number.
     #[must_use]
     pub fn to_record(&self, number: u64) -> Vec<u8> {
         record::encode_merge_committed(self, number)
@@ -80,13 +81,13 @@ impl Snapshot {
         record::parts(record).any(|part| matches!(part, Ok((_, RecordPart::MergeStarted(_)))))
     }
 
-    /// The merge that was started and not committed yet, if there is one. Only in sharded stores on several servers.
+    /// The merge that was started and is not committed yet, if there is one. Only in sharded stores on several servers.
     #[must_use]
     pub fn open_merge(&self) -> Option<OpenMerge> {
         self.delta().open_merge
     }
 
-    /// Creates the next snapshot, from which on a merge is open, and its record. `None` if one is open already.
+    /// Creates the next snapshot, in which a merge is open, and its record. `None` if a merge is open already.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a store that is not sharded, [`Error::Usage`] for a generation that the base has
@@ -111,11 +112,11 @@ impl Snapshot {
         Ok(Some((self.with_merge_started(plan, number)?, record)))
     }
 
-    /// Creates the next snapshot, from which on the open merge is committed, and its record. The base of this snapshot
-    /// must be the merged one; see [`Merging::rebase_shards`](crate::Merging::rebase_shards).
+    /// Creates the next snapshot, in which the open merge is committed, and its record. This snapshot must already use
+    /// the merged base; see [`Merging::rebase_shards`](crate::Merging::rebase_shards).
     ///
     /// # Errors
-    /// [`Error::Conflict`] for another base; [`Error::Damaged`] if no merge is open, or another one.
+    /// [`Error::Conflict`] if this snapshot uses another base; [`Error::Damaged`] if no merge is open, or another one.
     pub fn commit_merge(&self, committed: &MergeCommitted) -> Result<(Self, Vec<u8>)> {
         let number = self.next_number()?;
         let next = self.with_merge_committed(committed, number)?;
@@ -161,7 +162,8 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// The base need not be the committed one: a store that was restored from the log merges by itself.
+    /// As [`Self::commit_merge`], but the base need not be the committed one: a store that was restored from the log
+    /// merges by itself.
     pub(super) fn with_merge_committed(
         &self,
         committed: &MergeCommitted,

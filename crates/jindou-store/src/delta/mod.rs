@@ -1,12 +1,13 @@
-//! Changes of a live graph: transactions that make the next snapshot from one (OSDI '16 §6, evolving graphs).
+//! Updates of a graph: each transaction makes the next snapshot from the current one (OSDI '16 §6, evolving graphs).
 //!
 //! ```text
-//! Changes ──resolve──► quads in ids ──net──► what really changes ──► record (for the log)
-//!                                                     └─────────────► next Snapshot
+//! Changes ──resolve──► quads in ids ──net──► effective changes ──► record (for the log)
+//!                                                     └──────────► next Snapshot
 //! ```
 //!
-//! A snapshot is a value: a transaction copies what it touches and shares the rest, publishing one is swapping a
-//! pointer, and dropping one aborts it. One writer at a time; readers never wait and test no visibility.
+//! A snapshot is an immutable value. A transaction copies the parts that it changes and shares the rest; publishing a
+//! snapshot swaps a pointer, and dropping it aborts the transaction. There is one writer at a time; readers never wait
+//! and do not test the visibility of edges.
 
 mod apply;
 mod changes;

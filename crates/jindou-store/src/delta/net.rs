@@ -1,5 +1,5 @@
-//! The net effect of changes: terms become ids, the last of several changes to one quad counts, and a change that is
-//! already in effect is left out.
+//! The net effect of changes: terms become ids, of several changes to one quad the last one counts, and changes that
+//! are already in effect are left out.
 
 use super::changes::{Changes, QuadChange};
 use crate::snapshot::Snapshot;
@@ -15,27 +15,27 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// ascending, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NetChanges {
-    /// Number of tail ids before.
+    /// Number of ids of the tail before the transaction.
     pub tail_before: u32,
-    /// Runs `[first, end)` of free numbers of the tail, ascending: the first of `terms` get these, the others those from
-    /// `tail_before` on.
+    /// Runs `[first, end)` of free numbers of the tail, ascending. The first ones of `terms` get these numbers, the
+    /// others the numbers from `tail_before` on.
     pub reused: Vec<[u32; 2]>,
     pub terms: Vec<Vec<u8>>,
-    /// Number of predicates before; `predicates` (their vertices) get the dense ids from here on.
+    /// Number of predicates before the transaction. The vertices in `predicates` get the dense ids from this number on.
     pub predicates_before: u32,
     pub predicates: Vec<u32>,
-    /// All of them were present.
+    /// The removed quads; all of them were present.
     pub removed: Vec<[u32; 4]>,
-    /// None of them was present.
+    /// The added quads; all of them were absent.
     pub added: Vec<[u32; 4]>,
 }
 
-/// Number of changes below which a second thread is not worth it.
+/// Number of changes below which a second thread does not pay.
 const ALONE: usize = 4096;
-/// Changes between two checks of the deadline.
+/// Number of steps between two checks of the deadline.
 const LOOK: usize = 1 << 16;
 
-/// Calls `f` for consecutive parts of `0 .. len`, on this many threads; results are in order.
+/// Calls `f` for consecutive parts of `0 .. len`, on at most this many threads. Returns the results in order.
 fn in_parts<T: Send>(
     len: usize,
     threads: usize,
@@ -95,8 +95,8 @@ impl Snapshot {
 }
 
 impl NetChanges {
-    /// O(changes log changes), and a lookup for each different term and quad. In a sharded store all lookups of terms
-    /// are one round of requests, and those of quads another.
+    /// Computes the net effect. O(changes log changes), plus a lookup for each distinct term and quad. In a sharded
+    /// store all lookups of terms take one round of requests, and those of quads another.
     ///
     /// # Errors
     /// [`Error::Limit`] when ids run out, [`Error::Usage`] for ids that the snapshot does not have; the errors of
@@ -107,7 +107,7 @@ impl NetChanges {
         threads: usize,
         cancel: &CancelToken,
     ) -> Result<Self> {
-        // Parts on several threads would be several rounds.
+        // One thread: parts on several threads would take several rounds.
         let threads = if snapshot.as_sharded().is_some() {
             1
         } else {
@@ -200,12 +200,12 @@ impl NetChanges {
         Ok(net)
     }
 
-    /// Checks that this is a net effect on the snapshot: ids are known, removed quads present and added quads absent.
-    /// Terms and quads of a sharded store's base are not looked up, so that a record can be applied without the other
-    /// shards.
+    /// Checks that this is a net effect on the snapshot: ids are known, removed quads are present and added quads
+    /// absent. Terms and quads of a sharded store's base are not looked up, so that a record can be applied without the
+    /// other shards.
     ///
     /// # Errors
-    /// [`Error::Damaged`]: the record that it came from is damaged or belongs to another snapshot.
+    /// [`Error::Damaged`]: the record from which this was decoded is damaged or belongs to another snapshot.
     pub(super) fn check(&self, snapshot: &Snapshot) -> Result<()> {
         let wrong = |what: &str| {
             Err(Error::damaged(
@@ -278,7 +278,7 @@ impl NetChanges {
     }
 }
 
-/// The numbers of `count` new terms in the tail, as runs.
+/// Chooses numbers in the tail for `count` new terms, as runs.
 fn new_numbers(snapshot: &Snapshot, count: u32) -> Result<Vec<[u32; 2]>> {
     let limit = snapshot.new_ids();
     snapshot.tail().next_numbers(count, limit).ok_or_else(|| {
@@ -293,7 +293,7 @@ fn new_numbers(snapshot: &Snapshot, count: u32) -> Result<Vec<[u32; 2]>> {
     })
 }
 
-/// Checks the deadline at every [`LOOK`]th step of a loop.
+/// Checks the deadline if `step`, the step of a loop, is a multiple of [`LOOK`].
 fn now_and_then(step: usize, cancel: &CancelToken) -> Result<()> {
     match step % LOOK {
         0 => cancel.check(),
@@ -301,7 +301,7 @@ fn now_and_then(step: usize, cancel: &CancelToken) -> Result<()> {
     }
 }
 
-/// The ids of the changes' terms. New terms get temporary numbers from [`FIRST_QUERY_ID`] on.
+/// Looks up the ids of the changes' terms. New terms get temporary numbers from [`FIRST_QUERY_ID`] on.
 fn lookup(
     snapshot: &Snapshot,
     changes: &Changes,
@@ -333,7 +333,8 @@ fn parts(quad: u128) -> [u32; 4] {
     [96, 64, 32, 0].map(|shift| (quad >> shift) as u32)
 }
 
-/// The quads (graph, predicate's vertex, subject, object) ascending, each once, and whether each was inserted last.
+/// The distinct quads (graph, predicate's vertex, subject, object), ascending, each with true if its last change
+/// inserts it.
 fn sorted(
     snapshot: &Snapshot,
     changes: &[QuadChange],
@@ -370,7 +371,7 @@ fn sorted(
     Ok(out)
 }
 
-/// For each quad, whether it is present.
+/// True for each quad that is present.
 fn present(snapshot: &Snapshot, quads: &[(u128, bool)], cancel: &CancelToken) -> Result<Vec<bool>> {
     let mut out = Vec::with_capacity(quads.len());
     let (mut asked, mut at) = (Vec::new(), Vec::new());
@@ -384,7 +385,7 @@ fn present(snapshot: &Snapshot, quads: &[(u128, bool)], cancel: &CancelToken) ->
             if last.0 != p {
                 last = (p, snapshot.predicate_of(VertexId(p)));
             }
-            // A new vertex has no edges, nor has a new graph.
+            // A quad with a new term, or with a new graph, is absent.
             let is_known = [g, s, o].iter().all(|&v| v < FIRST_QUERY_ID);
             if let (Some(p), true) = (last.1, is_known) {
                 at.push(out.len());

@@ -1,6 +1,6 @@
-//! A transaction as bytes for the log.
+//! Encoding of a transaction as a record of the log.
 //!
-//! A record is one part or several, one after the other: the operations of one transaction each give one.
+//! A record consists of one or more parts: each operation of the transaction gives one.
 //!
 //! ```text
 //! part    version u8 = 1, length of the rest
@@ -12,7 +12,7 @@
 //!         subject less the one before; object, less the one before where the subject is the same
 //! ```
 //!
-//! A part of version 2 contains the time when the transaction was handed to the log; it is the last one.
+//! A part of version 2 contains the time when the transaction was passed to the log; it is the last part.
 //!
 //! ```text
 //! part    version u8 = 2, length of the rest
@@ -27,7 +27,8 @@
 //!         changes: count, each: kind u8 (1 declared by data, 2 set, 3 removed); length and bytes of the name, of the IRI
 //! ```
 //!
-//! A part of version 4 is the request that the transaction did. A transaction without another part only remembers one.
+//! A part of version 4 contains the request that the transaction executed. If this is the only part, the transaction
+//! changed no data.
 //!
 //! ```text
 //! part    version u8 = 4, length of the rest
@@ -43,7 +44,7 @@
 //!         generation, 1 if all generations are merged or 0
 //! ```
 //!
-//! A part of version 6 commits it.
+//! A part of version 6 commits that merge.
 //!
 //! ```text
 //! part    version u8 = 6, length of the rest
@@ -52,7 +53,7 @@
 //!         shards: count, each: hash u64; merge statistics: length and bytes
 //! ```
 //!
-//! A part of version 7 frees the ids of new terms ([`free`](super::free)).
+//! A part of version 7 frees ids of terms that updates added ([`free`](super::free)).
 //!
 //! ```text
 //! part    version u8 = 7, length of the rest
@@ -60,14 +61,15 @@
 //!         runs of numbers in the tail: count, each: first, less the end of the one before; length
 //! ```
 //!
-//! A part of version 8 is one of version 1 whose first new terms get ids that were free.
+//! A part of version 8 is one of version 1 whose first new terms get free ids.
 //!
 //! ```text
 //! part    version u8 = 8, length of the rest
 //!         as version 1; after the new terms: runs of numbers, as in version 7
 //! ```
 //!
-//! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
+//! Numbers are encoded in 7-bit groups, lowest first. Decoding accepts any input and returns an error for invalid
+//! bytes.
 
 use super::{MergeCommitted, NetChanges, ShardResult};
 use crate::merge::MergePlan;
@@ -123,7 +125,7 @@ pub(crate) fn take_u32(from: &mut &[u8]) -> Result<u32> {
     u32::try_from(take(from)?).map_err(|_| damaged("a number is too large"))
 }
 
-/// Reads a count of items that take at least `least` bytes each.
+/// Decodes a count of items that take at least `least` bytes each.
 pub(crate) fn take_count(from: &mut &[u8], least: usize) -> Result<usize> {
     let n = take(from)?;
     match usize::try_from(n) {
@@ -140,7 +142,7 @@ fn take_bytes<'a>(from: &mut &'a [u8], n: usize) -> Result<&'a [u8]> {
     Ok(head)
 }
 
-/// One part.
+/// Encodes a part of version 1 or 8.
 pub(super) fn encode(net: &NetChanges, number: u64) -> Vec<u8> {
     let mut body = Vec::with_capacity(32 + 6 * (net.added.len() + net.removed.len()));
     put(&mut body, number);
@@ -183,7 +185,7 @@ pub(super) fn encode(net: &NetChanges, number: u64) -> Vec<u8> {
     part(version, &body)
 }
 
-/// One part, which frees the ids of terms with these numbers.
+/// Encodes a part that frees the ids of terms with these numbers.
 pub(super) fn encode_freed(runs: &[[u32; 2]], number: u64) -> Vec<u8> {
     let mut body = Vec::with_capacity(16 + 4 * runs.len());
     put(&mut body, number);
@@ -191,7 +193,7 @@ pub(super) fn encode_freed(runs: &[[u32; 2]], number: u64) -> Vec<u8> {
     part(FREED, &body)
 }
 
-/// Takes a part that frees ids off a record.
+/// Decodes a part that frees ids, and advances `record` past it.
 fn decode_freed(record: &mut &[u8]) -> Result<(u64, Vec<[u32; 2]>)> {
     let mut body = take_body(record)?;
     let number = take(&mut body)?;
@@ -209,7 +211,7 @@ fn put_runs(body: &mut Vec<u8>, runs: &[[u32; 2]]) {
     }
 }
 
-/// Runs `[first, end)`, ascending, none of them empty.
+/// Decodes runs `[first, end)`, which must ascend and not be empty.
 fn take_runs(from: &mut &[u8]) -> Result<Vec<[u32; 2]>> {
     let mut runs = Vec::new();
     let mut last = 0u32;
@@ -226,7 +228,7 @@ fn take_runs(from: &mut &[u8]) -> Result<Vec<[u32; 2]>> {
     Ok(runs)
 }
 
-/// One part of a version.
+/// Encodes a part of this version with this body.
 fn part(version: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 8);
     out.push(version);
@@ -235,14 +237,14 @@ fn part(version: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Takes a part's rest off a record.
+/// Returns the body of the part at the front of a record, and advances `record` past it.
 fn take_body<'a>(record: &mut &'a [u8]) -> Result<&'a [u8]> {
     take_bytes(record, 1)?;
     let length = take_count(record, 1)?;
     take_bytes(record, length)
 }
 
-/// The contents of a part whose body is read to its end.
+/// Returns `contents`, or an error unless the body was read to its end.
 fn expect_end<T>(body: &[u8], contents: T) -> Result<T> {
     match body.is_empty() {
         true => Ok(contents),
@@ -250,7 +252,7 @@ fn expect_end<T>(body: &[u8], contents: T) -> Result<T> {
     }
 }
 
-/// One part, of changed prefixes.
+/// Encodes a part with changed prefixes.
 pub(super) fn encode_prefixes(changes: &[PrefixChange], number: u64) -> Vec<u8> {
     let mut body = Vec::new();
     put(&mut body, number);
@@ -270,7 +272,7 @@ pub(super) fn encode_prefixes(changes: &[PrefixChange], number: u64) -> Vec<u8> 
     part(PREFIXES, &body)
 }
 
-/// One part, of the request that was done.
+/// Encodes a part with the request that the transaction executed.
 pub(super) fn encode_request(request: &DoneRequest, number: u64) -> Vec<u8> {
     let mut body = Vec::with_capacity(64);
     put(&mut body, number);
@@ -280,7 +282,7 @@ pub(super) fn encode_request(request: &DoneRequest, number: u64) -> Vec<u8> {
     part(REQUEST, &body)
 }
 
-/// Takes a part of a request off a record.
+/// Decodes a part with a request, and advances `record` past it.
 fn decode_request(record: &mut &[u8]) -> Result<(u64, DoneRequest)> {
     let mut body = take_body(record)?;
     let number = take(&mut body)?;
@@ -291,7 +293,7 @@ fn decode_request(record: &mut &[u8]) -> Result<(u64, DoneRequest)> {
     expect_end(body, (number, DoneRequest::from_numbers(numbers)))
 }
 
-/// One part, which starts a merge.
+/// Encodes a part that starts a merge.
 pub(super) fn encode_merge_started(plan: MergePlan, number: u64) -> Vec<u8> {
     let mut body = Vec::with_capacity(16);
     put(&mut body, number);
@@ -300,7 +302,7 @@ pub(super) fn encode_merge_started(plan: MergePlan, number: u64) -> Vec<u8> {
     part(MERGE_STARTED, &body)
 }
 
-/// Takes a part that starts a merge off a record.
+/// Decodes a part that starts a merge, and advances `record` past it.
 fn decode_merge_started(record: &mut &[u8]) -> Result<(u64, MergePlan)> {
     let mut body = take_body(record)?;
     let number = take(&mut body)?;
@@ -313,7 +315,7 @@ fn decode_merge_started(record: &mut &[u8]) -> Result<(u64, MergePlan)> {
     expect_end(body, (number, MergePlan { generation, all }))
 }
 
-/// One part, which commits a merge.
+/// Encodes a part that commits a merge.
 pub(super) fn encode_merge_committed(committed: &MergeCommitted, number: u64) -> Vec<u8> {
     let mut body = Vec::new();
     put(&mut body, number);
@@ -327,7 +329,7 @@ pub(super) fn encode_merge_committed(committed: &MergeCommitted, number: u64) ->
     part(MERGE_COMMITTED, &body)
 }
 
-/// Takes a part that commits a merge off a record.
+/// Decodes a part that commits a merge, and advances `record` past it.
 fn decode_merge_committed(record: &mut &[u8]) -> Result<(u64, MergeCommitted)> {
     let mut body = take_body(record)?;
     let b = &mut body;
@@ -345,7 +347,7 @@ fn decode_merge_committed(record: &mut &[u8]) -> Result<(u64, MergeCommitted)> {
     expect_end(body, (number, committed))
 }
 
-/// Appends to a record when its transaction was handed to the log, in microseconds since 1970 (UTC).
+/// Appends to a record the time when its transaction was passed to the log, in microseconds since 1970 (UTC).
 pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     let mut body = Vec::with_capacity(10);
     put(&mut body, micros);
@@ -354,7 +356,7 @@ pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     record.extend_from_slice(&body);
 }
 
-/// The time when a record's transaction was passed to the log, as given to [`stamp`]; `None` if there is none.
+/// The time when a record's transaction was passed to the log, as given to [`stamp`]; `None` if the record has no time.
 /// O(parts).
 #[must_use]
 pub fn committed_at(record: &[u8]) -> Option<u64> {
@@ -370,7 +372,7 @@ pub fn committed_at(record: &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes a time off a record's front, if there is one.
+/// Skips a part with a time at the front of a record; false if there is none.
 fn skip_time(record: &mut &[u8]) -> Result<bool> {
     if record.first() != Some(&TIME) {
         return Ok(false);
@@ -380,7 +382,6 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     expect_end(body, true)
 }
 
-/// A part of a record.
 #[derive(Debug, PartialEq)]
 pub(super) enum RecordPart {
     Quads(NetChanges),
@@ -391,7 +392,7 @@ pub(super) enum RecordPart {
     Freed(Vec<[u32; 2]>),
 }
 
-/// The parts of a record, in order, with their snapshot numbers; at least one besides its time.
+/// The parts of a record, in order, with their snapshot numbers; at least one, not counting the time.
 pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPart)>> {
     let mut rest = record;
     let mut first = true;
@@ -414,7 +415,7 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPa
     })
 }
 
-/// Takes any part but a time off a record.
+/// Decodes any part except a time, and advances `record` past it.
 fn decode_part(record: &mut &[u8]) -> Result<(u64, RecordPart)> {
     Ok(match record.first() {
         Some(&PREFIXES) => {
@@ -444,7 +445,7 @@ fn decode_part(record: &mut &[u8]) -> Result<(u64, RecordPart)> {
     })
 }
 
-/// Takes a part of changed prefixes off a record.
+/// Decodes a part with changed prefixes, and advances `record` past it.
 fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
     let mut body = take_body(record)?;
     let b = &mut body;
@@ -470,8 +471,8 @@ fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
     expect_end(body, (number, changes))
 }
 
-/// Reads the first part of a record: its snapshot number and its changes. Quads are ascending and distinct. The caller
-/// must check that ids are known and edges exist.
+/// Decodes a part of version 1 or 8: its snapshot number and its changes. Quads are ascending and distinct. The caller
+/// must check that ids are known, removed quads present and added quads absent.
 fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
     let &version = record.first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION && version != REUSING {

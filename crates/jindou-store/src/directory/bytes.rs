@@ -1,10 +1,10 @@
-//! Memory that segments and indexes are stored in.
+//! Memory in which segments and indexes are stored.
 
 use jindou_model::mapped::MappedFile;
 use jindou_model::{Error, Result};
 use std::path::Path;
 
-/// A file mapped read-only, or a buffer of our own; both 8-byte aligned.
+/// A file mapped read-only, or a buffer on the heap; both 8-byte aligned.
 #[derive(Debug)]
 pub enum Bytes {
     /// A mapped file.
@@ -25,8 +25,8 @@ impl Bytes {
         MappedFile::open(path).map(Self::Map)
     }
 
-    /// Checks that the file still had its original content whenever it was read. To be called before the data that was
-    /// read counts.
+    /// Checks that the file still had its original content whenever it was read. Must be called before results computed
+    /// from the file are used.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file, once it has shrunk or could not be read.
@@ -48,7 +48,7 @@ impl Bytes {
         }
     }
 
-    /// The file, where it is mapped.
+    /// Path of the file, if it is mapped.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {

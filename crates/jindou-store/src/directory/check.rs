@@ -1,4 +1,4 @@
-//! Verification of a whole store: every block's hash, then the consistency of its parts.
+//! Verification of a whole store: the hash of every block, then the consistency of its parts.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, MANIFEST, Manifest, ManifestState};
 use super::{
@@ -16,17 +16,17 @@ use std::ops::Range;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Number of damages listed for one file; any more are only counted.
+/// Number of damages listed for one file; further ones are only counted.
 const LISTED: u64 = 100;
-/// Number of terms that are looked up again by their bytes; larger dictionaries are sampled evenly.
+/// Number of terms that are looked up by their bytes; of larger dictionaries, evenly spaced terms are.
 const LOOKUPS: u32 = 1 << 20;
-/// One thing that is wrong.
+/// A fault in a store, as found by [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
-    /// File in the store directory.
+    /// Name of the file in the store directory.
     pub file: String,
-    /// The affected bytes, where they are known.
+    /// The affected bytes, if they are known.
     pub bytes: Option<Range<u64>>,
     /// Description of the damage, without its location.
     pub what: String,
@@ -62,11 +62,11 @@ impl std::fmt::Display for Damage {
 pub struct CheckReport {
     /// Number of files examined.
     pub files: u64,
-    /// Bytes hashed.
+    /// Number of bytes that were hashed.
     pub bytes: u64,
-    /// Edges walked, each direction counted.
+    /// Number of edges that were read, each direction counted.
     pub edges: u64,
-    /// Terms walked.
+    /// Number of terms that were read.
     pub terms: u64,
     /// All damages found; empty for a sound store.
     pub damages: Vec<Damage>,
@@ -104,7 +104,7 @@ pub fn check(dir: &Path) -> Result<CheckReport> {
     check_with(dir, &Indexes::new())
 }
 
-/// As [`check`], but also examines the content of these indexes.
+/// As [`check`], but also examines the content of the indexes of these kinds.
 ///
 /// # Errors
 /// As [`check`].
@@ -158,7 +158,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     Ok(report)
 }
 
-/// Compares the files of a load and of the merges since with their hashes.
+/// Compares the files of a load, and of the merges since then, with their hashes.
 pub(super) fn all_hashes(dir: &Path, manifest: &Manifest, report: &mut CheckReport) -> Result<()> {
     let load = HashFile {
         name: CHECKSUMS.to_owned(),
@@ -177,7 +177,7 @@ pub(super) fn all_hashes(dir: &Path, manifest: &Manifest, report: &mut CheckRepo
     Ok(())
 }
 
-/// A file of hashes, its own hash, and the files that it is about.
+/// A file of hashes, the file's own hash, and the files whose hashes it contains.
 struct HashFile<'a> {
     pub name: String,
     pub sum: u64,
@@ -313,18 +313,19 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
     });
 }
 
-/// Number of a predicate's edges, and a sum over them that does not depend on order: the two directions must agree in both.
+/// Number of a predicate's edges, and a sum over the edges that does not depend on their order. The two directions must
+/// agree in both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct EdgeSum {
     pub edges: u64,
     pub hash: u64,
 }
 
-/// A segment that is being walked, and the known facts about it.
+/// A segment that is being read, and the known facts about it.
 pub(super) struct WalkedSegment<'a> {
     pub name: &'a str,
     pub p: u32,
-    /// True if keys are objects.
+    /// True if the keys are objects.
     pub swapped: bool,
     pub base: &'a Base,
     pub record: SegmentRecord,
@@ -337,7 +338,7 @@ pub(super) fn file_name(generation: u32, name: &str) -> String {
     }
 }
 
-/// Returns true for ids that the store has assigned.
+/// True for an id that the store has assigned.
 fn is_known(base: &Base, v: u32) -> bool {
     match v.checked_sub(FIRST_TAIL_ID) {
         Some(_) => base.merged.tail.term(VertexId(v)).is_some(),
@@ -475,7 +476,7 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
         let small = base.index.small_graph_subjects(graph);
         sound &= small.windows(2).all(|w| w[0] < w[1]);
         sound &= small.last().is_none_or(|&s| s <= vertices);
-        // Another shard may have all quads of a graph.
+        // In a sharded store, all quads of a graph may be on another shard.
         let none = predicate.is_none() && small.is_empty();
         let both = predicate.is_some() && !small.is_empty();
         if !sound || both || none && base.shard.is_none() {

@@ -1,4 +1,4 @@
-//! Verifying a sharded store: each shard on its own, then that the shards fit each other.
+//! Verification of a sharded store: each shard on its own, then that the shards match each other.
 
 use super::check::{
     CheckReport, EdgeSum, WalkedSegment, all_hashes, dictionary, file_name, index, walk,
@@ -22,7 +22,7 @@ pub(super) fn shards(
     let mut bases = Vec::new();
     for number in 0..cluster.shards {
         let folder = dir.join(shard_folder(number));
-        // A server that follows a log has some of the shards.
+        // A server that follows a shared log has only some of the shards.
         if !folder.exists() && dir.join(REPLICA).exists() {
             continue;
         }
@@ -63,7 +63,7 @@ pub(super) fn shards(
     Ok(())
 }
 
-/// Runs a check of one shard, whose files are named with its folder.
+/// Runs a check of one shard, and prefixes the files in the report with the shard's folder.
 fn of_shard(
     number: u32,
     report: &mut CheckReport,
@@ -83,7 +83,7 @@ fn of_shard(
     Ok(())
 }
 
-/// Walks all segments: an edge by subject on one shard must be an edge by object on some shard.
+/// Reads all segments: an edge that one shard stores by its subject must be stored by its object on some shard.
 fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Result<()> {
     let Some(first) = bases.first() else {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The folder of a store directory that has its base: the directory itself after a load, `base-N` after the store was
-//! reclustered for the Nth time. `current.jd` names it, and replacing that file is all it takes to change from one base
-//! to the next.
+//! reclustered for the Nth time. `current.jd` names the folder; replacing that file makes the next base the current
+//! one.
 //!
 //! ```text
 //! jindou-current 1                   format version
@@ -15,15 +15,15 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The file that names the folder.
+/// Name of the file that names the folder of the base.
 pub const CURRENT: &str = "current.jd";
-/// The folder of the log, next to a base's files.
+/// Name of the log's folder, next to a base's files.
 pub const LOG: &str = "log";
 
 const FIRST_LINE: &str = "jindou-current 1\n";
 const NEW: &str = "current.jd.new";
 const PREFIX: &str = "base-";
-/// Three short lines; a longer file is not valid.
+/// Longest valid file in bytes; a valid file has three short lines.
 const LONGEST: usize = 256;
 
 /// Location of the base in a store directory.
@@ -34,7 +34,7 @@ pub struct BaseLocation {
 }
 
 impl BaseLocation {
-    /// The directory's base according to `current.jd`. Does not check whether there is a store at all.
+    /// Location of the directory's base according to `current.jd`. Does not check whether there is a store at all.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the file is damaged, [`Error::Io`] if it cannot be read.
@@ -60,7 +60,7 @@ impl BaseLocation {
         }
     }
 
-    /// The folder of the base's files; its log is in [`LOG`] there.
+    /// The folder of the base's files; the log is in the folder [`LOG`] there.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         match self.number {
@@ -84,9 +84,10 @@ impl BaseLocation {
         }
     }
 
-    /// Makes this the directory's base, in one step. Its files and its folder must be durable.
+    /// Makes this the directory's base, in one step. The base's files and folder must be durable.
     ///
-    /// `Ok(Some(_))`: it is the directory's base now, but after a power failure the previous one may be.
+    /// Returns `Ok(Some(_))` if this is the directory's base now, but may not be durable: after a power failure the
+    /// previous base may be found.
     ///
     /// # Errors
     /// [`Error::Io`]; then nothing was changed.
@@ -106,8 +107,8 @@ impl BaseLocation {
         Ok(self.confirm().err())
     }
 
-    /// Makes the rename of the file `CURRENT` durable. A process that died between the rename and its sync leaves a
-    /// base that a power failure would undo.
+    /// Makes the rename of the file [`CURRENT`] durable. If a process died between the rename and its sync, a power
+    /// failure could undo the rename.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be synced: then nothing may depend on this base.
@@ -119,7 +120,7 @@ impl BaseLocation {
     /// directory's lock, and after [`Self::confirm`]. Mapped files stay readable for processes that have them open.
     ///
     /// # Errors
-    /// [`Error::Io`]; it may be tried again.
+    /// [`Error::Io`]; the caller may try again.
     pub fn remove_others(&self) -> Result<()> {
         let entries = std::fs::read_dir(&self.dir).map_err(|e| Error::io(&self.dir, e))?;
         for entry in entries {
@@ -144,15 +145,15 @@ impl BaseLocation {
     }
 }
 
-/// Makes the names in a folder durable.
+/// Makes creations, renames and removals of names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder)
         .and_then(|f| f.sync_all())
         .map_err(|e| Error::io(folder, e))
 }
 
-/// Returns true for names next to a base in a store directory that belong to it: other bases, and the files that name
-/// them.
+/// True for names in a store directory that belong to the choice of its base: other bases, and the files that name the
+/// current one.
 pub(super) fn is_part(name: &str) -> bool {
     name == CURRENT || name == NEW || base_number(name).is_some()
 }

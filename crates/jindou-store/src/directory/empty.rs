@@ -1,4 +1,4 @@
-//! A base without a quad, in memory: the files that a load of nothing would write, without writing them.
+//! A base without quads, in memory: the same bytes that a load without quads would write to files.
 
 use super::{
     Bytes, INDEX, IndexBuilder, IndexParts, Manifest, MergedFiles, NAMED_IN, NAMED_OUT,
@@ -14,8 +14,8 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 impl Base {
-    /// A base without a quad, in memory, to apply changes to. `epoch` distinguishes its ids from those of other bases.
-    /// O(1).
+    /// A base without quads, in memory, to which changes can be applied. `epoch` distinguishes its ids from those of
+    /// other bases. O(1).
     ///
     /// # Errors
     /// [`Error::Damaged`] if this crate cannot read its own output.

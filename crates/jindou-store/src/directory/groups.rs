@@ -7,7 +7,7 @@
 //! …
 //! ```
 //!
-//! `g<N>` are the segments of generation N, `s<N>` the state outside the segments, as it was known when the group was
+//! `g<N>` has the segments of generation N, `s<N>` the state outside the segments as of the time when the group was
 //! written.
 
 use super::{Checksums, manifest::xxh3_of};
@@ -15,12 +15,12 @@ use jindou_model::{Error, Result};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Files that were written together.
+/// A group of files that a merge wrote together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileGroup {
-    /// `g` or `s`, and the generation.
+    /// `g` or `s`, followed by the generation.
     pub name: String,
-    /// Name and length in bytes of each.
+    /// Name and length in bytes of each file.
     pub files: Vec<(String, u64)>,
     /// xxh3-64 of the group's file of hashes.
     pub checksums: u64,
@@ -29,18 +29,18 @@ pub struct FileGroup {
 /// The lines of `manifest.jd` about merges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergedFiles {
-    /// The last snapshot that is in the segments; 0 without a merge.
+    /// Number of the last snapshot that is in the segments; 0 without a merge.
     pub number: u64,
-    /// Generations, oldest first; last the state outside the segments.
+    /// Groups of segments, oldest first; then the group of the state outside the segments.
     pub groups: Vec<FileGroup>,
 }
 
-/// The name of a group's file.
+/// The name of a file in a group.
 pub(crate) fn file_of(group: &str, file: &str) -> String {
     format!("{group}-{file}")
 }
 
-/// The generation of a group or of a file of one; `None` for other names.
+/// The generation of a group, or of a file in a group, by its name; `None` for other names.
 #[must_use]
 pub fn generation_of(name: &str) -> Option<u32> {
     let group = name.split('-').next()?;
@@ -50,25 +50,25 @@ pub fn generation_of(name: &str) -> Option<u32> {
 }
 
 impl FileGroup {
-    /// The name of its file of hashes.
+    /// The name of the group's file of hashes.
     #[must_use]
     pub fn checksums_name(&self) -> String {
         file_of(&self.name, super::CHECKSUMS)
     }
 
-    /// True for the segments of a generation.
+    /// True for a group of segments.
     #[must_use]
     pub fn has_segments(&self) -> bool {
         self.name.starts_with('g')
     }
 
-    /// Its generation.
+    /// The group's generation.
     #[must_use]
     pub fn generation(&self) -> u32 {
         generation_of(&self.name).unwrap_or(0)
     }
 
-    /// Length of one of its files.
+    /// Length of one of the group's files; `None` for a name that is not in the group.
     #[must_use]
     pub fn length(&self, file: &str) -> Option<u64> {
         let name = file_of(&self.name, file);
@@ -79,9 +79,9 @@ impl FileGroup {
 /// A group whose files are being written.
 #[derive(Debug)]
 pub(crate) struct NewGroup {
-    /// Without the hash of its file of hashes.
+    /// The group; the hash of its file of hashes is not set yet.
     pub group: FileGroup,
-    /// The block hashes of its first files.
+    /// The block hashes of those files that were hashed so far.
     sums: Checksums,
 }
 
@@ -99,7 +99,7 @@ impl NewGroup {
         }
     }
 
-    /// Hashes those files in `dir` that were added since the last call. O(their bytes).
+    /// Hashes the group's files in `dir` that were added since the last call. O(bytes of these files).
     pub fn hash_new(&mut self, dir: &Path, threads: usize) -> Result<()> {
         let new = &self.group.files[self.sums.blocks.len()..];
         let sums = Checksums::compute(dir, new, threads)?;
@@ -107,7 +107,7 @@ impl NewGroup {
         Ok(())
     }
 
-    /// Appends names, lengths and hashes of the files that were hashed so far.
+    /// Appends names, lengths and hashes of the files hashed so far.
     pub fn describe(&self, out: &mut Vec<u8>) {
         for (name, length) in self.group.files.iter().take(self.sums.blocks.len()) {
             out.extend_from_slice(name.as_bytes());
@@ -116,7 +116,7 @@ impl NewGroup {
         out.extend_from_slice(&self.sums.to_bytes());
     }
 
-    /// The complete group, and the content of its file of hashes. O(bytes that are not hashed yet).
+    /// The complete group, and the content of its file of hashes. O(bytes not hashed yet).
     pub fn seal(mut self, dir: &Path, threads: usize) -> Result<(FileGroup, Vec<u8>)> {
         self.hash_new(dir, threads)?;
         let sums = self.sums.to_bytes();
@@ -126,7 +126,7 @@ impl NewGroup {
 }
 
 impl MergedFiles {
-    /// The lines; nothing without a merge.
+    /// Appends the lines about merges; nothing without a merge.
     pub(super) fn write(&self, text: &mut String) {
         if self.number == 0 {
             return;
@@ -141,7 +141,7 @@ impl MergedFiles {
         }
     }
 
-    /// Parses one line; `Some(false)` if it is about something else, `None` if it is damaged.
+    /// Parses one line. `Some(false)` if the line is not about merges, `None` if it is damaged.
     pub(super) fn read(&mut self, word: &str, rest: &str) -> Option<bool> {
         match word {
             "merged" => self.number = rest.parse().ok().filter(|&n| n > 0)?,
@@ -169,7 +169,7 @@ impl MergedFiles {
         Some(true)
     }
 
-    /// Names of all files.
+    /// Names of the files of all groups.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
         self.groups.iter().flat_map(|g| {
             let own = g.files.iter().map(|f| f.0.clone());
@@ -184,7 +184,7 @@ impl MergedFiles {
         generations.max().unwrap_or(0)
     }
 
-    /// Generations of segments, oldest first.
+    /// Groups of segments, oldest first.
     pub fn generations(&self) -> impl Iterator<Item = &FileGroup> {
         self.groups.iter().filter(|g| g.has_segments())
     }
@@ -196,8 +196,8 @@ impl MergedFiles {
     }
 }
 
-/// Removes files of merges that `manifest.jd` does not name: those of a merge that did not complete, or that a later
-/// one replaced. Only for the process that holds the store's lock. Returns the removed names.
+/// Removes files of merges that `manifest.jd` does not name, because the merge did not complete or a later one replaced
+/// them. Only for the process that holds the store's lock. Returns the removed names.
 ///
 /// # Errors
 /// [`Error::Io`] when the folder cannot be read; a file that cannot be removed stays.
@@ -205,7 +205,7 @@ pub fn remove_leftovers(dir: &Path) -> Result<Vec<String>> {
     remove_unnamed(dir, &super::Manifest::of_store(dir)?)
 }
 
-/// As [`remove_leftovers`], of a folder whose files have this manifest.
+/// As [`remove_leftovers`], for a folder whose files have this manifest.
 ///
 /// # Errors
 /// As [`remove_leftovers`].
@@ -225,7 +225,7 @@ pub(crate) fn remove_unnamed(dir: &Path, manifest: &super::Manifest) -> Result<V
     Ok(removed)
 }
 
-/// Returns true for names that merges give to files.
+/// True for names that merges give to files.
 #[must_use]
 pub fn is_of_a_merge(name: &str) -> bool {
     let temporary = name.strip_suffix(".tmp");

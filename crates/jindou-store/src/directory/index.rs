@@ -23,31 +23,31 @@ const GRAPH_BASES: u32 = 11;
 const SMALL_OFFSETS: u32 = 12;
 const SMALL_SUBJECTS: u32 = 13;
 
-/// Number of subjects up to which a graph keeps only these: the predicates of each are found by a few lookups, and a
-/// record for each (graph, predicate) of 100,000 small graphs would cost 4 bytes per quad.
+/// Largest number of subjects of a graph for which only the subjects are stored. The predicates of each are then found
+/// by a few lookups. A record for each (graph, predicate) of 100,000 small graphs would cost 4 bytes per quad.
 pub const SMALL_GRAPH_SUBJECTS: usize = 128;
 
-/// A class keeps intervals while they are fewer than this, or than one for 8 instances; otherwise membership is a
-/// lookup in the `rdf:type` segment.
+/// Intervals of a class are stored while there are fewer than this, or fewer than one for 8 instances; otherwise
+/// membership is a lookup in the `rdf:type` segment.
 pub const MAX_CLASS_INTERVALS: usize = 16;
 
-/// One (graph, predicate) group. In graphs of a few quads, of which there may be 100,000, nearly every group has one
-/// subject: it is stored here, and costs no other cache line.
+/// One (graph, predicate) pair with its subjects. In graphs of a few quads, of which there may be 100,000, nearly every
+/// pair has one subject: it is stored here, so that no other cache line is read.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 struct PartRecord {
     /// The predicate, and [`LISTED`] if the subjects are a list.
     predicate: u32,
-    /// The subject; or, relative to the graph's base, the position in the subjects' section where a list begins: its
-    /// length, then the subjects.
+    /// The subject itself; or the start of a list in the section of subjects, counted from where the graph's lists
+    /// begin: the list's length, then the subjects.
     place: u32,
 }
 
-/// Predicates are fewer than 2^31 (each is a term, and terms end below the tail range at 0xE000_0000; a
-/// dense number that large would need as many predicates).
+/// Flag in [`PartRecord::predicate`]. Ids of predicates are below this number: each predicate is a term, and ids of the
+/// base's terms end at 0xE000_0000; a dense id this large would need as many predicates.
 const LISTED: u32 = 1 << 31;
 
-/// The opened index.
+/// The opened `index.jd`, or `classes.jd` of a generation.
 #[derive(Debug)]
 pub struct IndexParts {
     file: SectionFile,
@@ -77,7 +77,7 @@ impl IndexParts {
         self.file.is_whole()
     }
 
-    /// The characteristic sets.
+    /// The characteristic sets, by runs of vertex ids.
     #[must_use]
     pub fn sets(&self) -> CharacteristicSets<'_> {
         CharacteristicSets {
@@ -87,7 +87,7 @@ impl IndexParts {
         }
     }
 
-    /// `[start, end)` runs of a class' instances, ascending; `None` when there are too many to keep.
+    /// The instances of a class as intervals `[start, end)`, ascending; `None` if they are too many to be stored.
     #[must_use]
     pub fn class_intervals(&self, class: u32) -> Option<&[[u32; 2]]> {
         let at = self
@@ -102,7 +102,7 @@ impl IndexParts {
             .get(a as usize..b as usize)
     }
 
-    /// Named graphs, ascending.
+    /// Ids of the named graphs, ascending.
     #[must_use]
     pub fn graph_ids(&self) -> &[u32] {
         self.file.array(GRAPH_IDS)
@@ -143,7 +143,7 @@ impl IndexParts {
         })
     }
 
-    /// The part of a record; `None` if it is damaged, which marks the file.
+    /// The part that a record describes; `None` if the record is damaged, which marks the file.
     fn part<'a>(&'a self, r: &'a PartRecord, base: u64) -> Option<GraphPart<'a>> {
         let part = self.part_at(r, base);
         if part.is_none() {
@@ -169,13 +169,13 @@ impl IndexParts {
         })
     }
 
-    /// The parts of one large graph, ascending by predicate; none for a small one.
+    /// The parts of one large graph, ascending by predicate; empty for a small one.
     pub fn graph_parts(&self, graph: u32) -> impl Iterator<Item = GraphPart<'_>> {
         let (records, base) = self.records(graph);
         records.iter().filter_map(move |r| self.part(r, base))
     }
 
-    /// One part of a large graph. O(log graphs + log parts).
+    /// The part of a large graph with this predicate. O(log graphs + log parts).
     #[must_use]
     pub fn graph_part(&self, graph: u32, predicate: u32) -> Option<GraphPart<'_>> {
         let (records, base) = self.records(graph);
@@ -185,7 +185,7 @@ impl IndexParts {
         self.part(records.get(at)?, base)
     }
 
-    /// Bytes of the parts, for `info`: (characteristic sets, classes, graphs).
+    /// Bytes of the file's parts, for `info`: (characteristic sets, classes, graphs).
     #[must_use]
     pub fn part_bytes(&self) -> (u64, u64, u64) {
         let sum = |r: std::ops::RangeInclusive<u32>| {
@@ -201,7 +201,7 @@ impl IndexParts {
     }
 }
 
-/// The intervals of a class's instances, which ascend; `None` if they are too many to keep.
+/// The intervals of a class's instances, which must ascend; `None` if they are too many to be stored.
 #[must_use]
 pub fn class_runs(instances: &[u32]) -> Option<Vec<[u32; 2]>> {
     let limit = MAX_CLASS_INTERVALS.max(instances.len() / 8);
@@ -221,7 +221,7 @@ pub fn class_runs(instances: &[u32]) -> Option<Vec<[u32; 2]>> {
 /// Collects the parts of `index.jd`.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
-    /// Ascending runs; adjacent ones differ.
+    /// Ascending runs of ids; adjacent runs have different sets.
     pub runs: Vec<SetRun>,
     set_offsets: Vec<u32>,
     set_predicates: Vec<u32>,
@@ -245,21 +245,22 @@ impl IndexBuilder {
         self.set_offsets.len() as u32 - 1
     }
 
-    /// Adds a class (ascending calls) with its instances, ascending; keeps intervals if they are few.
+    /// Adds a class with its instances, ascending. Intervals are stored if they are few. Classes must be added in
+    /// ascending order.
     pub fn push_class(&mut self, class: u32, instances: &[u32]) {
         if let Some(runs) = class_runs(instances) {
             self.push_class_runs(class, &runs);
         }
     }
 
-    /// Adds a class (ascending calls) with the intervals that [`class_runs`] found.
+    /// Adds a class with the intervals that [`class_runs`] found. Classes must be added in ascending order.
     pub fn push_class_runs(&mut self, class: u32, runs: &[[u32; 2]]) {
         self.class_ids.push(class);
         self.class_offsets.push(self.class_intervals.len() as u32);
         self.class_intervals.extend_from_slice(runs);
     }
 
-    /// Adds a graph (ascending calls): its (predicate, subject) pairs, ascending, each once.
+    /// Adds a graph with its distinct (predicate, subject) pairs, ascending. Graphs must be added in ascending order.
     pub fn push_graph(&mut self, graph: u32, pairs: &[[u32; 2]]) {
         self.graph_ids.push(graph);
         self.graph_offsets.push(self.graph_parts.len() as u32);

@@ -19,23 +19,23 @@ pub struct InfoReport {
     pub epoch: u64,
     /// True if queries see the union of all graphs as default graph.
     pub union_default: bool,
-    /// Distinct quads.
+    /// Number of distinct quads.
     pub quads: u64,
-    /// Number of these in named graphs.
+    /// Number of quads in named graphs.
     pub named_quads: u64,
-    /// Terms.
+    /// Number of terms.
     pub terms: u64,
-    /// Number of ids that a load could still have assigned.
+    /// Number of ids that a load could still have assigned to terms.
     pub ids_left: u64,
-    /// Number of ids of terms that updates added and no quad uses any more; the next new terms get them.
+    /// Number of ids of terms that updates added and no quad uses any more; the next new terms get these ids.
     pub free_ids: u64,
     /// Named graphs.
     pub graphs: u64,
-    /// The last snapshot that is merged into the segments; 0 without a merge.
+    /// Number of the last snapshot that is merged into the segments; 0 without a merge.
     pub merged: u64,
-    /// Generations of files that merges made.
+    /// Number of generations of files that merges wrote.
     pub generations: u64,
-    /// Number of transactions of the log after those that are in the segments, and bytes of the log's files.
+    /// Number of transactions in the log that are not in the segments, and bytes of the log's files.
     /// `jindou::Database::info` sets them.
     pub log: [u64; 2],
     /// True if the counts of quads, graphs, terms, edges and instances include the log's transactions.
@@ -46,9 +46,9 @@ pub struct InfoReport {
     pub quads_in_files: u64,
     /// Runs of ids with equal characteristic sets.
     pub set_runs: u64,
-    /// Sets that the planner keeps.
+    /// Number of sets that the planner uses.
     pub planner_sets: u64,
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub bytes: u64,
     /// (part, bytes): dictionary sections, segments by direction, index, statistics.
     pub parts: Vec<(String, u64)>,
@@ -64,13 +64,13 @@ pub struct InfoReport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PredicateInfo {
-    /// Canonical bytes of its term.
+    /// Canonical bytes of the predicate's term.
     pub term: Vec<u8>,
-    /// Edges in the default graph and in named graphs.
+    /// Number of edges in the default graph and in named graphs.
     pub edges: [u64; 2],
-    /// Distinct subjects and objects (of the default graph, or of the named ones if that has none).
+    /// Number of distinct subjects and objects (in the default graph, or in the named graphs if that has none).
     pub ends: [u64; 2],
-    /// Key finders of the out and the in segment (same choice of graphs).
+    /// Key finders of the out and the in segment (of the same graphs as `ends`).
     pub finders: [FinderKind; 2],
     /// Bytes of the segments, out and in, all graphs.
     pub bytes: [u64; 2],
@@ -90,7 +90,7 @@ impl PredicateInfo {
     }
 }
 
-/// Reports on a store. O(predicates + classes).
+/// The report on a store. O(predicates + classes).
 ///
 /// # Errors
 /// As [`crate::open`].
@@ -98,7 +98,7 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
     info_with(dir, &Indexes::new())
 }
 
-/// As [`info`], including the reports of these indexes.
+/// As [`info`], including the indexes of these kinds.
 ///
 /// # Errors
 /// As [`super::open_at`].
@@ -110,7 +110,7 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
     let mut whole: Option<InfoReport> = None;
     for shard in 0..cluster.shards {
         if !dir.join(shard_folder(shard)).exists() {
-            // A server may have some of the shards.
+            // A server may have only some of the shards.
             continue;
         }
         let base = open_shard(dir, &cluster, shard, indexes)?;
@@ -124,7 +124,8 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
 }
 
 impl InfoReport {
-    /// Adds the files of another shard of the same store. Counts are those of the whole store in each.
+    /// Adds the file sizes of another shard of the same store. Counts are those of the whole store in each shard's
+    /// report.
     fn add_shard(&mut self, other: Self) {
         self.bytes += other.bytes;
         for (name, bytes) in other.parts {
@@ -139,10 +140,9 @@ impl InfoReport {
     }
 }
 
-/// Reports on an open base.
 fn info_of(base: &Arc<Base>, manifest: &Manifest) -> Result<InfoReport> {
     let s = base.statistics();
-    // With the terms of updates that were merged.
+    // Includes the terms of updates that were merged.
     let all = Snapshot::of_base(Arc::clone(base));
     let term = |v: u32| {
         let mut out = Vec::new();
@@ -194,13 +194,13 @@ fn info_of(base: &Arc<Base>, manifest: &Manifest) -> Result<InfoReport> {
         predicates: predicate_infos(s, &segments, term),
         classes: by_size.into_iter().map(|(c, n)| (term(c), n)).collect(),
     };
-    // Data read from its files counts.
+    // The report is invalid if a file failed while it was read.
     base.check_files()?;
     Ok(report)
 }
 
-/// Segments of all predicates by `named * 2 + direction`: each predicate's from the newest file that has it, without
-/// the parts of older files that it replaces.
+/// The segments of all predicates, by `named * 2 + direction`. Of each predicate, only the newest segments, without
+/// older ones that they replace.
 fn segment_infos(base: &Base) -> [Vec<SegmentInfo>; 4] {
     let predicates = 0..base.statistics().predicates.len();
     [0, 1, 2, 3].map(|i| {

@@ -9,15 +9,15 @@
 //! union-default-graph false
 //! quads 123
 //! terms 45
-//! snapshot 17                        the one that the files were made of; absent for 0, which a load makes
+//! snapshot 17                        the snapshot in the files; absent for 0, which a load makes
 //! file strings.jd 4096               name, length in bytes; in the order of `checksums.jd`
 //! …
 //! checksums 8d2f…                    xxh3-64 of `checksums.jd`
 //! manifest 01ab…                     xxh3-64 of all lines above
 //! ```
 //!
-//! A shard's begins with `jindou-shard 1`, has the line `shard 1 of 6` in place of the two that nothing reads, and counts the quads
-//! and terms of all shards.
+//! The manifest of a shard begins with `jindou-shard 1`, has the line `shard 1 of 6` in place of the two that nothing
+//! reads, and counts the quads and terms of all shards.
 //!
 //! `checksums.jd` is the magic, then for each file in order one little-endian u64 per started MiB.
 
@@ -34,11 +34,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The manifest's name in a store directory.
 pub const MANIFEST: &str = "manifest.jd";
-/// The manifest of a shard's files that a merge wrote, until all shards have theirs.
+/// The manifest of a shard's merged files, until the files of all shards are complete.
 pub const NEXT_MANIFEST: &str = "manifest-next.jd";
 /// The name of the file of block hashes.
 pub const CHECKSUMS: &str = "checksums.jd";
-/// Bytes that one hash covers.
+/// Number of bytes that one hash covers.
 pub const BLOCK: usize = 1 << 20;
 
 const FIRST_WORD: &str = "jindou-store";
@@ -48,29 +48,29 @@ const SHARD_WORD: &str = "jindou-shard";
 /// identical, byte for byte.
 const UNSHARDED: &str = "partition-block 65536\npartitions 1024";
 const CHECKSUMS_MAGIC: [u8; 8] = *b"JDSUMS1\n";
-/// A manifest is a few lines; a longer file is not one.
+/// Longest manifest in bytes; a manifest has a few lines.
 const MAX_MANIFEST: u64 = 1 << 16;
 
 /// The content of `manifest.jd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Id epoch: equal for equal numberings of equal data.
+    /// Id epoch: equal if the same data was numbered in the same way.
     pub epoch: u64,
     /// True if queries see the union of all graphs as default graph.
     pub union_default: bool,
     /// Distinct quads.
     pub quads: u64,
-    /// Number of terms, and so of ids.
+    /// Number of terms, which is also the number of ids.
     pub terms: u64,
-    /// Number of the snapshot that the files were made of.
+    /// Number of the snapshot from which the files were made.
     pub snapshot: u64,
-    /// Name and length in bytes of every other file but `checksums.jd`.
+    /// Name and length in bytes of every file except `checksums.jd`.
     pub files: Vec<(String, u64)>,
     /// xxh3-64 of `checksums.jd`.
     pub checksums: u64,
     /// Files of the merges since the load.
     pub merged: MergedFiles,
-    /// The shard's number, and how many there are, where the folder is one of several.
+    /// The shard's number and the number of shards; `None` for an unsharded store.
     pub shard: Option<[u32; 2]>,
 }
 
@@ -78,21 +78,21 @@ pub(super) fn xxh3_of(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// State of a folder's manifest, according to its text.
+/// State of a folder's manifest, judged by its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestState {
     /// A manifest of this format version.
     Store(Manifest),
     /// A store of another version.
     OtherVersion(u64),
-    /// The beginning of a manifest, followed by something else.
+    /// The text begins like a manifest, but is not valid.
     Damaged,
     /// Not a manifest.
     None,
 }
 
 impl Manifest {
-    /// The text, its own hash included.
+    /// The text, including its own hash.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut t = match self.shard {
@@ -123,7 +123,7 @@ impl Manifest {
         t
     }
 
-    /// Parses the text. Anything other than the output of [`Self::to_text`] is damage.
+    /// Parses the text. Any text that begins like a manifest but is not the output of [`Self::to_text`] is damage.
     #[must_use]
     pub fn parse(text: &[u8]) -> ManifestState {
         let Some(first) = text.split(|&b| b == b'\n').next() else {
@@ -193,17 +193,17 @@ impl Manifest {
                     }
                     m.files.push((name.to_owned(), len.parse().ok()?));
                 }
-                // Constants and the last line are compared as text.
+                // Constants and the last line are checked by comparing the whole text.
                 _ => {}
             }
         }
         Some(m)
     }
 
-    /// Sets the manifest's modification time to now. A backup uses this time as the one from which on the files contain
-    /// the current state. File systems stamp files with a clock that lags the one of commits by some milliseconds, or
-    /// with another machine's: without this, a backup would claim to cover times before a base's last snapshot. If the
-    /// time cannot be set, it still does.
+    /// Sets the manifest's modification time to now. A backup takes this time as the one from which on the files
+    /// contain the current state. A file system may stamp files by a clock that is some milliseconds behind the one of
+    /// commits, or by the clock of another machine; a backup would then claim to cover times before the base's last
+    /// snapshot. Errors are ignored.
     pub(crate) fn date(dir: &Path) {
         let now = std::time::SystemTime::now();
         let _ = File::options()
@@ -212,12 +212,12 @@ impl Manifest {
             .and_then(|f| f.set_modified(now));
     }
 
-    /// Reads the manifest in a folder. An error only if it exists and cannot be read.
+    /// Reads the manifest in a folder. An error only if the file exists and cannot be read.
     pub fn read(dir: &Path) -> Result<ManifestState> {
         Self::read_as(dir, MANIFEST)
     }
 
-    /// As [`Self::read`], of a file with this name.
+    /// As [`Self::read`], for a file with this name.
     pub fn read_as(dir: &Path, name: &str) -> Result<ManifestState> {
         let path = dir.join(name);
         let file = match private::open(&path) {
@@ -239,7 +239,7 @@ impl Manifest {
         Ok(Self::parse(&text))
     }
 
-    /// The manifest of a store that this version can serve; otherwise one sentence that describes what was found.
+    /// The manifest of a store that this version can serve. Otherwise an error with one sentence about what was found.
     pub fn of_store(dir: &Path) -> Result<Self> {
         Err(match Self::read(dir)? {
             ManifestState::Store(m) if m.shard.is_none() => return Ok(m),
@@ -278,13 +278,13 @@ impl Manifest {
         })
     }
 
-    /// Number of the last snapshot in the files; the log continues from there.
+    /// Number of the last snapshot in the files, after which the log continues.
     #[must_use]
     pub fn holds(&self) -> u64 {
         self.snapshot.max(self.merged.number)
     }
 
-    /// Names that a store's folder may hold.
+    /// Names that may occur in the store's folder.
     #[must_use]
     pub fn names(&self) -> BTreeSet<String> {
         self.files
@@ -299,12 +299,12 @@ impl Manifest {
 /// Block hashes of every file, in the manifest's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checksums {
-    /// One hash for each started [`BLOCK`], by file.
+    /// One hash for each started [`BLOCK`] of each file, in the order of the files.
     pub blocks: Vec<Vec<u64>>,
 }
 
 impl Checksums {
-    /// Hashes the files, on `threads` threads.
+    /// Computes the hashes of these files, on `threads` threads.
     pub fn compute(dir: &Path, files: &[(String, u64)], threads: usize) -> Result<Self> {
         let mut blocks: Vec<Vec<u64>> = files
             .iter()
@@ -451,7 +451,7 @@ mod tests {
             ));
         }
         let newer = String::from_utf8_lossy(&text).replacen(" 1\n", " 2\n", 1);
-        // One changed digit is damage; a newer version has other lines, too.
+        // One changed digit is damage; a newer version would have other lines, too.
         assert_eq!(Manifest::parse(newer.as_bytes()), ManifestState::Damaged);
         assert_eq!(
             Manifest::parse((newer + "more 1\n").as_bytes()),

@@ -1,5 +1,5 @@
-//! The store directory: files of named sections that are used as they are mapped. `docs/internals/files.md` draws
-//! them byte by byte.
+//! The store directory: files of named sections, which are mapped and used in their stored form.
+//! `docs/internals/files.md` describes every byte.
 
 mod bytes;
 mod check;
@@ -40,7 +40,7 @@ pub(crate) use state::{read_state, write_state};
 pub use statistics::{read_statistics, write_statistics};
 pub use verify::verify;
 
-/// Folder of the notes of a store that follows a shared log, in the store directory.
+/// Folder in the store directory with the state of a store that follows a shared log.
 pub const REPLICA: &str = "replica";
 /// File of the default graph's edges, key = subject.
 pub const SEGMENTS_OUT: &str = "segments-out.jd";
@@ -52,7 +52,7 @@ pub const NAMED_OUT: &str = "named-out.jd";
 pub const NAMED_IN: &str = "named-in.jd";
 /// File of characteristic sets, class intervals and the index vertices of graphs.
 pub const INDEX: &str = "index.jd";
-/// File of a generation's class intervals, where it holds `rdf:type`.
+/// File of a generation's class intervals, if the generation has `rdf:type`.
 pub const CLASSES: &str = "classes.jd";
 /// File of merged changes that are stored outside segments: terms, predicates of single vertices, graphs.
 pub const DELTA: &str = "delta.jd";

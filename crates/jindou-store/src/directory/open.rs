@@ -1,4 +1,4 @@
-//! Opening a store: its files are mapped, their headers and lengths checked; nothing else is read.
+//! Opening a store: files are mapped, their headers and lengths are checked, and nothing else is read.
 
 use super::manifest::Manifest;
 use super::{
@@ -14,10 +14,10 @@ use jindou_model::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens a store without indexes other than the value ranks. The time depends on the statistics and the touched pages,
-/// not on the store's size.
+/// Opens a store without indexes other than the value ranks. The time depends on the statistics and the pages that are
+/// read, not on the store's size.
 ///
-/// The store stays readable while the result lives, even if another load replaces it meanwhile.
+/// The store stays readable while the result lives, even if another load replaces the store.
 ///
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`]; [`Error::Damaged`] for a file that is missing, too
@@ -27,7 +27,7 @@ pub fn open(dir: &Path) -> Result<Arc<Base>> {
     open_at(dir, &Indexes::new()).map(|(base, _)| base)
 }
 
-/// As [`open`], with indexes; also returns the location of the base.
+/// As [`open`], with these kinds of indexes; also returns the location of the base.
 ///
 /// # Errors
 /// As [`open`], and for an index whose file is damaged.
@@ -35,8 +35,8 @@ pub fn open_at(dir: &Path, indexes: &Indexes) -> Result<(Arc<Base>, BaseLocation
     open_after(dir, indexes, None)
 }
 
-/// As [`open_at`], as the successor of another base of this process: versions of snapshots continue from that base's,
-/// so that a plan for it is never used for this one.
+/// As [`open_at`], for a base that replaces another one in this process. Versions of snapshots continue from those of
+/// the previous base, so that a plan for it is never used for the new one.
 ///
 /// # Errors
 /// As [`open_at`].
@@ -62,7 +62,7 @@ pub fn open_after(
     }
 }
 
-/// The place of a store's base, and its manifest.
+/// The location of a store's base, and the base's manifest.
 ///
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Damaged`].
@@ -111,7 +111,7 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
-/// Opens a folder of files that have this manifest.
+/// Opens a folder whose files have this manifest.
 ///
 /// # Errors
 /// As [`open`].
@@ -189,7 +189,7 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
         shard: None,
     };
     base.segment_use.read(dir, base.epoch);
-    // Data read from them so far counts.
+    // The base is invalid if a file failed while it was opened.
     base.check_files()?;
     Ok(base)
 }

@@ -1,4 +1,4 @@
-//! Creation of a store: a temporary sibling folder, renamed into place when it is complete.
+//! Creation of a store in a temporary folder next to its final path, to which it is renamed when it is complete.
 
 use super::current::is_part;
 use super::manifest::{Manifest, ManifestState};
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Names that every store of this version has.
+/// Names of the files that every store of this version has.
 pub const FILES: [&str; 8] = [
     STRINGS_FILE,
     DICTIONARY_FILE,
@@ -28,8 +28,8 @@ pub const FILES: [&str; 8] = [
     STATISTICS,
 ];
 
-/// The exclusive right to write the store at one place; released when dropped, and by the system when the process dies.
-/// Readers need no lock: they keep the files they mapped, whatever the name points to later.
+/// The exclusive right to write the store at one path. Released when dropped, and by the system when the process dies.
+/// Readers need no lock: they keep the files they mapped, even if the path is replaced.
 #[derive(Debug)]
 pub struct WriteLock {
     file: File,
@@ -37,7 +37,7 @@ pub struct WriteLock {
 }
 
 impl WriteLock {
-    /// Takes the lock `DIR.lock` alongside the folder, or reports its holder.
+    /// Takes the lock `DIR.lock` next to the folder, or returns an error that names the lock's holder.
     pub fn take(dir: &Path) -> Result<Self> {
         let path = sibling(dir, ".lock")?;
         loop {
@@ -49,8 +49,8 @@ impl WriteLock {
                     "another process is writing the store; wait until it is done",
                 ));
             }
-            // The holder before us may have removed the file between our open and our lock; then the name
-            // is free for a third one, and we hold nothing.
+            // The previous holder may have removed the file after this process opened it. Then the name is free for a
+            // third process, and this lock excludes no other process.
             let ours = file.metadata().map_err(|e| Error::io(&path, e))?;
             match std::fs::metadata(&path) {
                 Ok(named) if named.ino() == ours.ino() => return Ok(Self { file, path }),
@@ -62,7 +62,7 @@ impl WriteLock {
 
 impl Drop for WriteLock {
     fn drop(&mut self) {
-        // Removed while still held, so that no process locks a name that is about to disappear.
+        // Removed while the lock is still held, so that no process locks a name that is about to disappear.
         let _ = std::fs::remove_file(&self.path);
         // SAFETY: the descriptor is open.
         unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
@@ -88,11 +88,11 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
-/// Names of the files that updates create next to a store's files: the writer's lock, the log with its end, and the
-/// notes of a store that follows a shared log. They are removed with the store that is replaced.
+/// Names of the files that updates create next to a store's files: the writer's lock, the log with its end record, and
+/// the state of a store that follows a shared log. A load that replaces the store removes them.
 const CHANGES: [&str; 5] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp", REPLICA];
 
-/// Checks whether a store may be written at `dir`: an error if something there must not be replaced.
+/// Checks whether a store may be written at `dir`: an error if the path has content that must not be replaced.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -148,7 +148,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     Err(Error::StoreExists { path: dir.into() })
 }
 
-/// A store that is being written; removed unless it is [put in place](Self::put_in_place).
+/// A store that is being written. Dropping it removes the files, unless they were [put in place](Self::put_in_place).
 #[derive(Debug)]
 pub struct Building {
     dir: PathBuf,
@@ -158,7 +158,7 @@ pub struct Building {
 }
 
 impl Building {
-    /// Acquires the lock, checks the path, removes the remains of killed loads, and creates the folder.
+    /// Acquires the lock, checks the path, removes the remains of killed loads, and creates a temporary folder.
     pub fn begin(target: &Path, replace: bool) -> Result<Self> {
         if !parent(target).is_dir() {
             return Err(Error::Usage(format!(
@@ -183,7 +183,7 @@ impl Building {
         })
     }
 
-    /// The folder to write into.
+    /// The temporary folder, into which the store is written.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -200,7 +200,8 @@ impl Building {
             sync(&self.dir.join(name))?;
         }
         sync(&self.dir)?;
-        // An empty folder is replaced by a plain rename; a store is exchanged, so that there is one at every moment.
+        // An empty folder is replaced by a plain rename. A store is exchanged, so that the path has a store at every
+        // moment.
         let exchanged = std::fs::read_dir(&self.target).is_ok_and(|mut d| d.next().is_some());
         let renamed = if exchanged {
             exchange(&self.dir, &self.target)
@@ -222,7 +223,7 @@ impl Drop for Building {
     }
 }
 
-/// Swaps two folders atomically; where the system cannot, in two steps.
+/// Exchanges two folders atomically; in two steps if the system does not support this.
 fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -259,7 +260,7 @@ fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
     std::fs::rename(&aside, a)
 }
 
-/// Removes folders of loads that were killed. Only the holder of the lock may: nothing else is loading.
+/// Removes folders of loads that were killed. Only for the holder of the lock, so that no other load is running.
 fn remove_leftovers(target: &Path, prefix: &Path) -> Result<()> {
     let folder = parent(target);
     let Some(prefix) = prefix.file_name() else {

@@ -1,4 +1,5 @@
-//! `prefixes.jd`: the prefixes that the data of a load declares, and those that were set. Absent without any.
+//! `prefixes.jd`: the prefixes that the data of a load declares, and those that were set by hand. The file does not
+//! exist if there are none.
 //!
 //! ```text
 //! jindou-prefixes 1                  format version
@@ -23,10 +24,10 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const PREFIXES: &str = "prefixes.jd";
 
 const FIRST_LINE: &str = "jindou-prefixes 1\n";
-/// No table has a longer text.
+/// Upper bound of the length of a table's text in bytes.
 const LONGEST: u64 = 2 * (MOST_PREFIXES * (LONGEST_PREFIX + LONGEST_NAMESPACE + 8)) as u64 + 256;
 
-/// The text of a table.
+/// The text of a table of prefixes.
 pub(crate) fn prefixes_text(table: &PrefixTable) -> String {
     let mut text = FIRST_LINE.to_owned();
     // Writing to a String cannot fail.
@@ -41,7 +42,7 @@ pub(crate) fn prefixes_text(table: &PrefixTable) -> String {
     text
 }
 
-/// Parses a table of prefixes. Anything other than the output of [`prefixes_text`] is damage, and returns `None`.
+/// Parses a table of prefixes; `None` for anything other than the output of [`prefixes_text`].
 pub(crate) fn parse_prefixes(text: &[u8]) -> Option<PrefixTable> {
     let text = std::str::from_utf8(text).ok()?;
     let mut changes = Vec::new();
@@ -50,7 +51,7 @@ pub(crate) fn parse_prefixes(text: &[u8]) -> Option<PrefixTable> {
         let change = match word {
             "data" => PrefixChange::Declare,
             "set" => PrefixChange::Set,
-            // The last line is compared as text.
+            // The last line is checked by comparing the whole text.
             _ => continue,
         };
         let (name, iri) = rest.split_once(' ')?;
@@ -60,7 +61,7 @@ pub(crate) fn parse_prefixes(text: &[u8]) -> Option<PrefixTable> {
     (prefixes_text(&table) == text).then_some(table)
 }
 
-/// Reads the file of a folder whose manifest lists it.
+/// Reads the file in a folder whose manifest lists it.
 ///
 /// # Errors
 /// [`Error::Damaged`] for a file that is missing or has changed, [`Error::Io`].

@@ -16,10 +16,10 @@ use std::io::{Seek, SeekFrom, Write};
 /// Version of every file in a store directory. A store of another version is refused, and the error names both versions.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Alignment of sections: a cache line, so that no small array straddles two lines needlessly.
+/// Alignment of sections in bytes: a cache line, so that a small array is not in two lines needlessly.
 const ALIGN: u64 = 64;
 const ENTRY: u64 = 24;
-/// Largest number of sections: more than any file has; bounds what a damaged header can make us read.
+/// Largest number of sections that is accepted, more than any file has: limits the memory for a damaged header.
 const MAX_SECTIONS: u32 = 64;
 
 /// An opened section file.
@@ -30,7 +30,7 @@ pub struct SectionFile {
 }
 
 impl SectionFile {
-    /// Reads the header; `name` is for messages.
+    /// Reads the header; `name` is used in errors.
     pub fn open(bytes: Bytes, magic: &[u8; 8], name: &str) -> Result<Self> {
         let damaged = |what: &str| {
             Error::damaged(
@@ -82,8 +82,8 @@ impl SectionFile {
         Ok(Self { bytes, table })
     }
 
-    /// A section as an array; empty if there is none. A length that does not fit marks the file as damaged, and the query
-    /// that reads it fails.
+    /// A section as an array; empty if there is no such section. A length that does not fit `T` marks the file as
+    /// damaged, so that the query that reads it fails.
     #[inline]
     #[must_use]
     pub fn array<T: bytemuck::Pod>(&self, number: u32) -> &[T] {
@@ -150,7 +150,7 @@ impl<W: Write + Seek> SectionWriter<W> {
         })
     }
 
-    /// Starts a section, which receives everything written until [`Self::end`].
+    /// Starts a section, which contains everything written until [`Self::end`].
     pub fn begin(&mut self, number: u32) -> std::io::Result<()> {
         self.pad(ALIGN)?;
         debug_assert!((self.table.len() as u32) < self.capacity);
@@ -158,7 +158,7 @@ impl<W: Write + Seek> SectionWriter<W> {
         Ok(())
     }
 
-    /// Zeroes up to a multiple of `align` from the start of the file; returns the offset.
+    /// Pads with zeros to a multiple of `align` from the start of the file; returns the offset.
     pub fn pad(&mut self, align: u64) -> std::io::Result<u64> {
         let to = self.at.next_multiple_of(align);
         self.out.write_all(&[0; 64][..(to - self.at) as usize])?;
@@ -181,7 +181,7 @@ impl<W: Write + Seek> SectionWriter<W> {
         }
     }
 
-    /// A whole section from an array.
+    /// Writes an array as a whole section.
     pub fn section<T: bytemuck::NoUninit>(
         &mut self,
         number: u32,
@@ -193,7 +193,7 @@ impl<W: Write + Seek> SectionWriter<W> {
         Ok(())
     }
 
-    /// Writes header and table; returns the file, flushed.
+    /// Writes header and table; flushes and returns the file.
     pub fn finish(mut self) -> std::io::Result<W> {
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(&self.magic)?;

@@ -1,5 +1,5 @@
-//! A file of segments: section 1 holds all arrays one after the other (small segments share pages and
-//! blocks), section 2 one fixed-size record a predicate.
+//! A file of segments: section 1 has the arrays of all segments one after the other (small segments share pages and
+//! blocks), section 2 one fixed-size record per predicate.
 
 use super::{Bytes, SectionFile, SectionWriter};
 use bytemuck::{Pod, Zeroable};
@@ -14,49 +14,49 @@ use std::io::{Seek, Write};
 const MAGIC: [u8; 8] = *b"JDSEGMT\n";
 const ARRAYS: u32 = 1;
 const RECORDS: u32 = 2;
-/// Named graphs: bits of a vertex, bits of a graph's number.
+/// Section of files of named graphs: number of bits of a vertex, and of a graph's number.
 const WIDTHS: u32 = 3;
-/// Named graphs: their ids, ascending.
+/// Section of files of named graphs: ids of the graphs, ascending.
 const GRAPHS: u32 = 4;
-/// Merged files: the predicates that they hold, ascending. For these predicates, the records here override those of
-/// other files.
+/// Section of merged files: the predicates that the file contains, ascending. Their records here replace those in older
+/// files.
 const HELD: u32 = 5;
-/// Merged files: the folded id of the first tail id in folded finders.
+/// Section of merged files: the folded id of the tail's first id, for folded finders.
 const FOLD: u32 = 6;
 
-/// Locations of one segment's arrays, as absolute byte offsets in the file. 0 means "no such array".
+/// Locations of one segment's arrays, as byte offsets from the start of the file. 0 means "no such array".
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct SegmentRecord {
-    /// Edges.
+    /// Number of edges.
     pub edges: u64,
-    /// Intervals (12 B), rank blocks (16 B) or bucket starts (4 B).
+    /// Start of the intervals (12 B each), rank blocks (16 B) or bucket starts (4 B).
     pub finder_at: u64,
-    /// Sorted keys (4 B), directories only.
+    /// Start of the sorted keys (4 B each); only for directories.
     pub keys_at: u64,
-    /// `keys + 1` offsets (4 B); in named segments blocks of 64 keys (8 B). 0 when every key has one
-    /// neighbour.
+    /// Start of the `keys + 1` offsets (4 B each), or, in named segments, of blocks of 64 keys (8 B). 0 if every key
+    /// has one neighbour.
     pub offsets_at: u64,
-    /// Neighbours (4 B); in named segments neighbours and numbers of graphs, packed.
+    /// Start of the neighbours (4 B each); in named segments neighbours and numbers of graphs, packed.
     pub neighbours_at: u64,
-    /// Fields of the blocks at `offsets_at`, named segments only.
+    /// Start of the fields of the blocks at `offsets_at`; only in named segments.
     pub fields_at: u64,
     /// Number of keys.
     pub keys: u32,
-    /// Entries at `finder_at`.
+    /// Number of entries at `finder_at`.
     pub finder_len: u32,
-    /// First key, or id of bit 0.
+    /// The first key, or the id of bit 0.
     pub first: u32,
-    /// log2 of ids a bucket, directories only.
+    /// log2 of the number of ids in a bucket; only for directories.
     pub shift: u32,
-    /// [`FinderKind`].
+    /// A [`FinderKind`] as a number.
     pub kind: u32,
-    /// Longest neighbour list.
+    /// Length of the longest neighbour list.
     pub max_degree: u32,
 }
 
 impl SegmentRecord {
-    /// Where the segment's arrays begin in the file, if it has any.
+    /// Position in the file of the segment's first array; `None` if it has no arrays.
     #[must_use]
     pub fn first_byte(&self) -> Option<u64> {
         let arrays = [
@@ -73,19 +73,19 @@ impl SegmentRecord {
 /// Counts, sizes and shape of a segment, for `info`.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentInfo {
-    /// Edges.
+    /// Number of edges.
     pub edges: u64,
-    /// Keys.
+    /// Number of keys.
     pub keys: u32,
     /// Kind of finder for the keys.
     pub kind: FinderKind,
-    /// True if there are no offsets.
+    /// True if every key has one neighbour, so that there are no offsets.
     pub degree_one: bool,
-    /// Longest list.
+    /// Length of the longest neighbour list.
     pub max_degree: u32,
     /// Bytes of finder and keys.
     pub finder_bytes: u64,
-    /// Bytes of offsets, neighbours and graphs.
+    /// Bytes of offsets, neighbours and numbers of graphs.
     pub edge_bytes: u64,
 }
 
@@ -106,14 +106,14 @@ impl SegmentInfo {
 #[derive(Debug)]
 pub struct SegmentFile {
     file: SectionFile,
-    /// Location of the records, since each lookup of a predicate reads one.
+    /// Location of the records, kept here since each lookup of a predicate reads one.
     records: (u64, u64),
-    /// Bits of a vertex and of a graph's number; `None` in the default graph's files and where damaged.
+    /// Number of bits of a vertex and of a graph's number; `None` in files of the default graph and in damaged ones.
     widths: Option<[u32; 2]>,
 }
 
 impl SegmentFile {
-    /// Checks the header; the arrays are checked when used.
+    /// Checks the header; arrays are checked when they are used.
     pub fn open(bytes: Bytes, name: &str) -> Result<Self> {
         let file = SectionFile::open(bytes, &MAGIC, name)?;
         let size = size_of::<SegmentRecord>() as u64;
@@ -160,7 +160,7 @@ impl SegmentFile {
         self.file.is_whole()
     }
 
-    /// One record a predicate.
+    /// The records, one per predicate.
     #[must_use]
     #[inline]
     pub fn records(&self) -> &[SegmentRecord] {
@@ -169,7 +169,8 @@ impl SegmentFile {
         records.invariant("sections are inside the file, and aligned")
     }
 
-    /// The segment of a predicate; empty if unknown, in a file of named graphs, or damaged, which marks the file. O(1).
+    /// The segment of a predicate. Empty if the file does not have the predicate or is one of named graphs; empty if it
+    /// is damaged, which marks the file. O(1).
     #[must_use]
     pub fn segment(&self, p: u32) -> Segment<'_> {
         let Some(r) = self.records().get(p as usize) else {
@@ -184,12 +185,13 @@ impl SegmentFile {
         }
     }
 
-    /// The segment of a predicate in a file of named graphs; empty if unknown or damaged, which marks the file. O(1).
+    /// The segment of a predicate in a file of named graphs. Empty if the file does not have the predicate; empty if it
+    /// is damaged, which marks the file. O(1).
     #[inline]
     #[must_use]
     pub fn named(&self, p: u32) -> NamedSegment<'_> {
         match self.records().get(p as usize) {
-            // Few predicates have edges in named graphs.
+            // Most predicates have no edges in named graphs.
             Some(r) if r.kind != FinderKind::Empty as u32 => match self.named_view(r) {
                 Some(segment) => segment,
                 None => {
@@ -207,7 +209,8 @@ impl SegmentFile {
         self.file.array(GRAPHS)
     }
 
-    /// The predicates that a merged file holds, ascending; none in a load's, which holds all of its own.
+    /// The predicates that a merged file contains, ascending; empty for the file of a load, which contains all of its
+    /// own.
     #[must_use]
     pub fn held(&self) -> &[u32] {
         self.file.array(HELD)
@@ -217,20 +220,20 @@ impl SegmentFile {
         self.file.array::<u32>(FOLD).first().copied()
     }
 
-    /// The range of the file with arrays of segments; the rest are tables.
+    /// The range of the file with arrays of segments; the other bytes are tables.
     #[must_use]
     pub fn arrays(&self) -> std::ops::Range<u64> {
         let (at, len) = self.file.place(ARRAYS).unwrap_or_default();
         at..at + len
     }
 
-    /// The mapped file, if it is one.
+    /// Path of the file, if it is mapped.
     #[must_use]
     pub fn path(&self) -> Option<&std::path::Path> {
         self.file.bytes().path()
     }
 
-    /// Memory range of all segments, for devices and transports that register it.
+    /// The bytes of the file with all segments, for devices and transports that register the memory.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.file.bytes().as_slice()
@@ -243,7 +246,8 @@ impl SegmentFile {
             FinderKind::Empty => KeyFinder::Empty,
             FinderKind::Intervals => {
                 let runs: &[Interval] = b.array(r.finder_at, n)?;
-                // A damaged run could claim billions of keys, and a scan would walk them all.
+                // The runs are checked, since a damaged one could claim billions of keys, and a scan would visit all of
+                // them.
                 let mut keys = 0;
                 for run in runs {
                     if run.base != keys || run.end <= run.start {
@@ -278,7 +282,7 @@ impl SegmentFile {
                 buckets: b.array(r.finder_at, n)?,
                 keys: b.array(r.keys_at, u64::from(r.keys))?,
             },
-            // A kind that only later versions write.
+            // A kind of finder that only later versions write.
             _ => return None,
         })
     }
@@ -290,7 +294,7 @@ impl SegmentFile {
             return Some(Segment::EMPTY);
         }
         let offsets = match r.offsets_at {
-            // At most one key per edge; more would make readers allocate for them.
+            // Segments without offsets have one edge per key. With more keys, readers would allocate memory for them.
             0 if u64::from(r.keys) != r.edges => return None,
             0 => None,
             at => Some(b.array(at, u64::from(r.keys) + 1)?),
@@ -365,18 +369,18 @@ impl SegmentFile {
     }
 }
 
-/// Marks the file that a record is in.
+/// Marks the file that contains a record as damaged.
 #[cold]
 fn mark_damaged(record: &SegmentRecord) {
     contradicts(std::slice::from_ref(record));
 }
 
-/// Data that a merged file holds about itself, apart from its segments.
+/// Data about itself that a merged file contains in addition to its segments.
 #[derive(Clone, Copy, Debug)]
 pub struct MergedFile<'a> {
-    /// The predicates that it holds, ascending, those without edges included.
+    /// The predicates that the file contains, ascending, including those without edges.
     pub held: &'a [u32],
-    /// Folded id of the first tail id, in folded finders.
+    /// The folded id of the tail's first id, for folded finders.
     pub fold: u32,
 }
 
@@ -396,8 +400,8 @@ pub(crate) struct ListArrays {
 }
 
 impl<W: Write + Seek> SegmentFileWriter<W> {
-    /// Starts a file for `predicates` segments, which are empty until [`Self::append`]. A file of named graphs takes
-    /// only segments that were made with its `packing`.
+    /// Starts a file for `predicates` segments, which are empty until [`Self::append`]. For a file of named graphs,
+    /// `packing` must be the one with which its segments are made.
     pub fn new(out: W, predicates: u32, packing: Option<&Packing>) -> std::io::Result<Self> {
         Self::merged(out, predicates, packing, None)
     }
@@ -464,7 +468,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         self.out.write(bytemuck::cast_slice(values)).map(drop)
     }
 
-    /// Writes a finder's arrays.
+    /// Writes the arrays of a key finder; returns a record with their locations.
     pub(crate) fn finder(&mut self, f: &FinderArrays) -> std::io::Result<SegmentRecord> {
         let mut r = SegmentRecord {
             first: f.first,
@@ -506,7 +510,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
     }
 
     pub(crate) fn array<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> std::io::Result<u64> {
-        // A list of a few lines or more starts on a line; smaller ones are packed.
+        // An array of several cache lines starts at a line; smaller ones are packed.
         self.out
             .pad(if size_of_val(values) >= 256 { 64 } else { 8 })?;
         self.out.write(bytemuck::cast_slice(values))

@@ -1,5 +1,5 @@
-//! `s<N>-delta.jd`: the state of merged changes outside the segments, in the form that memory has. Read completely when
-//! a store is opened: these are structures that the next update changes, and reading them is copying.
+//! `s<N>-delta.jd`: the state of merged changes outside the segments, in its in-memory form. The file is read
+//! completely when a store is opened, since the next update changes these structures.
 
 use super::{Bytes, SectionFile, SectionWriter, parse_prefixes, prefixes_text};
 use crate::base::MergedData;
@@ -14,28 +14,30 @@ use std::io::{Seek, Write};
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"JDDELTA\n";
-/// Snapshot number, vertices of the load, tail terms.
+/// Section: snapshot number, number of vertices of the load, number of tail terms.
 const TOTALS: u32 = 1;
 const TERM_BYTES: u32 = 2;
-/// u64 a term, counted from the first. Free ids have empty terms.
+/// Section: end of each tail term's bytes, u64. Free ids have empty terms.
 const TERM_ENDS: u32 = 3;
-/// Hash and number of each term, by hash.
+/// Section: hash and number of each term, sorted by hash.
 const TERM_ORDER: u32 = 4;
-/// `vertex << 32 | predicate`, out and in.
+/// Sections, out and in: `vertex << 32 | predicate` for predicates that updates gave to vertices.
 const MORE: [u32; 2] = [5, 6];
 const WIDE_OFFSETS: u32 = 7;
 const WIDE_PREDICATES: u32 = 8;
 const WIDE_COUNTS: u32 = 9;
-/// `[graph, predicate, subject]`
+/// Section of entries `[graph, predicate, subject]`, which say that the graph has or had such edges.
 const GRAPHS: u32 = 10;
 const SHRUNK: u32 = 11;
-/// The text of the prefixes. Only where there were any.
+/// Section: the text of the prefixes. Absent if there are none.
 const PREFIXES: u32 = 12;
-/// u64: of graphs that no update changed, of the whole store, then graph and revision by graph.
+/// Section of u64: revision of graphs that no update changed, revision of the whole store, then each changed graph and
+/// its revision.
 const REVISIONS: u32 = 13;
-/// u64. Only where there are any.
+/// Section of u64: numbers of the remembered requests. Absent if there are none.
 const REQUESTS: u32 = 14;
-/// u64: the snapshot that started it, its generation, 1 if it merges all generations. Only where one is open.
+/// Section of u64: the snapshot that started the open merge, its generation, 1 if it merges all generations. Absent if
+/// no merge is open.
 const OPEN_MERGE: u32 = 15;
 
 /// Writes the file.
@@ -104,10 +106,11 @@ pub(crate) fn write_state<W: Write + Seek>(
     w.finish()
 }
 
-/// Reads the file of a store with this many vertices in its load and this many predicates. O(its size).
+/// Reads the file of a store whose load has this many vertices, and which has this many predicates. O(bytes of the
+/// file).
 ///
 /// # Errors
-/// [`Error::Damaged`] where it does not match them or is inconsistent.
+/// [`Error::Damaged`] if the file does not match these numbers or is inconsistent.
 pub(crate) fn read_state(
     bytes: Bytes,
     name: &str,
@@ -150,7 +153,7 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedD
                 None => v <= vertices,
             }
     };
-    // Graphs may have entries of subjects that lost all edges.
+    // Graphs may have entries of subjects that lost all edges, so their predicates are not checked.
     let assigned = |v: u32| known(v) || v.checked_sub(FIRST_TAIL_ID).is_some_and(|n| n < len);
     let is_predicate = |p: u32| (p as usize) < predicates;
     let more = MORE.map(|s| file.array::<u64>(s));

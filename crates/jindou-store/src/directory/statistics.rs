@@ -1,4 +1,4 @@
-//! `statistics.jd`: the planner's statistics on disk.
+//! `statistics.jd`: the planner's statistics in a file.
 
 use super::{Bytes, SectionFile, SectionWriter};
 use bytemuck::{Pod, Zeroable};
@@ -13,10 +13,10 @@ const CLASSES: u32 = 3;
 const SETS: u32 = 4;
 const SET_CLASSES: u32 = 5;
 const SET_PREDICATES: u32 = 6;
-/// Only where there are any.
+/// Section of the keys with the longest lists. Absent if there are none.
 const HEAVY: u32 = 7;
 
-/// No `rdf:type` in the store.
+/// Stands for "the store has no `rdf:type`".
 const NO_PREDICATE: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -40,7 +40,7 @@ struct ClassRecord {
     zero: u32,
 }
 
-/// A set; its entries end where the next one's start.
+/// One of the planner's sets. Its entries end where those of the next set start.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 struct SetRecord {
@@ -58,7 +58,7 @@ struct SetPredicate {
     zero: u32,
 }
 
-/// Writes the file; the two indexes are rebuilt when it is read.
+/// Writes the file, without the two lookup tables, which are rebuilt when it is read.
 pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Result<W> {
     let sections = 6 + u32::from(!s.heavy.is_empty());
     let mut w = SectionWriter::new(out, MAGIC, sections)?;
@@ -126,8 +126,8 @@ pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Res
     w.finish()
 }
 
-/// Reads the file. Numbers of predicates that do not exist and counts beyond the store's are an error, so that nothing
-/// indexes with them and sums stay in range.
+/// Reads the file. Predicate ids that do not exist and counts larger than the store's are an error, so that indexing by
+/// these ids stays within bounds and sums do not overflow.
 pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
     let file = SectionFile::open(bytes, &MAGIC, name)?;
     let read = parse(&file, name);
@@ -159,7 +159,7 @@ fn parse(file: &SectionFile, name: &str) -> Result<Statistics> {
         })
         .collect();
     let known = |p: u64| p < predicates.len() as u64;
-    // No store has 2^48 quads: ids are 32 bits wide, and so are the offsets of a segment.
+    // Every store has fewer than 2^48 quads, since ids have 32 bits, as have the offsets of a segment.
     if quads >= 1 << 48
         || predicates
             .iter()
@@ -167,7 +167,7 @@ fn parse(file: &SectionFile, name: &str) -> Result<Statistics> {
     {
         return Err(damaged());
     }
-    // Merged statistics count vertices of the tail, too.
+    // Merged statistics also count vertices of the tail.
     let most = vertices.saturating_add(u64::from(FIRST_QUERY_ID - FIRST_TAIL_ID));
     let members_known = |c: &[ClassRecord]| c.iter().all(|c| c.members <= most);
     let rdf_type = match rdf_type {

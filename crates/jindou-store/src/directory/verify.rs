@@ -1,15 +1,15 @@
-//! Comparison of all bytes of a base's files with their hashes before anything is answered from them.
+//! Verification of all bytes of a base's files against their hashes, before the base is used.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Manifest, xxh3_of};
 use jindou_model::{Error, Result, private};
 use std::path::Path;
 
 /// Reads every file that a manifest names, on `threads` threads, and compares each mebibyte with its hash. Groups of
-/// files that `before` names as well are skipped. Calls `stop` between files. Returns the number of bytes read.
+/// files that are also in `before` are skipped. Calls `stop` between files. Returns the number of bytes read.
 ///
 /// # Errors
-/// [`Error::Damaged`] for the first file that is not as it was written, with its bytes; [`Error::Io`] with the file
-/// that cannot be read; [`Error::Cancelled`].
+/// [`Error::Damaged`] for the first file that differs from its hashes, with the affected bytes; [`Error::Io`] with the
+/// file that cannot be read; [`Error::Cancelled`].
 pub fn verify(
     folder: &Path,
     manifest: &Manifest,

@@ -1,9 +1,9 @@
-//! Third phase: characteristic sets, and the ids that follow from them.
+//! Fourth phase: characteristic sets, and the ids that follow from them.
 //!
-//! Vertices with the same classes, out-predicates and in-predicates are a cluster: a run of consecutive ids. Clusters
-//! are ordered by their classes, then out-predicates, then in-predicates, each list by descending frequency, so that a
-//! class or a predicate covers few runs. Within a cluster ids follow the lexicographic order of terms: the store does
-//! not depend on the order of the input.
+//! Vertices with the same classes, out-predicates and in-predicates form a cluster, which gets consecutive ids.
+//! Clusters are ordered by their classes, then out-predicates, then in-predicates, each list by descending frequency,
+//! so that a class or a predicate has few runs of ids. Within a cluster, ids follow the lexicographic order of terms,
+//! so that the store does not depend on the order of the input.
 
 use super::partition::Partitioned;
 use super::read::on_threads;
@@ -14,7 +14,7 @@ use jindou_model::{Invariant, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
-/// Vertices that share their three sets.
+/// Vertices with the same classes, out-predicates and in-predicates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VertexCluster {
     /// Node of the class set in [`Clusters::classes`].
@@ -23,7 +23,7 @@ pub(super) struct VertexCluster {
     pub out_set: u32,
     /// Node of the in-set in [`Clusters::in_sets`].
     pub in_set: u32,
-    /// First id.
+    /// First id of the cluster.
     pub start: u32,
     /// Number of vertices.
     pub len: u32,
@@ -34,11 +34,11 @@ pub(super) struct VertexCluster {
 pub(super) struct Clusters {
     /// The clusters in the order of their ids.
     pub clusters: Vec<VertexCluster>,
-    /// Labels are positions in `class_terms`.
+    /// Sets of classes; labels are positions in `class_terms`.
     pub class_sets: Trie,
-    /// Labels are dense predicates.
+    /// Sets of out-predicates; labels are dense predicate ids.
     pub out_sets: Trie,
-    /// Labels are dense predicates.
+    /// Sets of in-predicates; labels are dense predicate ids.
     pub in_sets: Trie,
     /// Lexicographic indexes of the classes, most frequent first.
     pub class_terms: Vec<u32>,
@@ -49,7 +49,7 @@ pub(super) struct Clusters {
 struct Labelled {
     trie: Trie,
     state: Vec<u32>,
-    /// Position of each used node in the order of clusters.
+    /// Position of each used node of the trie in the order of clusters.
     order: Vec<u32>,
 }
 
@@ -64,7 +64,7 @@ impl Labelled {
     }
 }
 
-/// Labels the subjects (or objects) of every predicate.
+/// Gives every vertex the predicates of which it is a subject (or object) as labels.
 fn by_predicate(
     edges: &Partitioned,
     predicates: usize,
@@ -91,7 +91,7 @@ fn by_predicate(
     }
     let (trie, state, last) = l.finish();
     frequency.push(last);
-    // `begin` returns the members of the previous label.
+    // `begin` returns the number of members of the previous label, so the first value belongs to no label.
     frequency.remove(0);
     Ok(Labelled::new(trie, state, &frequency))
 }
@@ -100,7 +100,7 @@ fn by_predicate(
 struct Instances {
     /// Lexicographic index of each class.
     classes: Vec<u32>,
-    /// Bounds of each class in `subjects`, and one more.
+    /// Start of each class's instances in `subjects`, and the end.
     offsets: Vec<u64>,
     subjects: Vec<u32>,
 }
@@ -148,7 +148,7 @@ impl Instances {
     }
 }
 
-/// Labels the instances of every class; returns the classes, most frequent first.
+/// Gives every instance its classes as labels; returns the classes, most frequent first.
 fn by_class(
     edges: &Partitioned,
     rdf_type: Option<usize>,
@@ -156,7 +156,7 @@ fn by_class(
 ) -> Result<(Labelled, Vec<u32>)> {
     let instances = Instances::group(edges, rdf_type)?;
     let n = instances.classes.len();
-    // Number of distinct instances of each class: the order of labels depends on it.
+    // Counts the distinct instances of each class, which decide the order of labels.
     let mut seen: Vec<u64> = vec![0; vertices.div_ceil(64)];
     let mut frequency = vec![0u64; n];
     for (i, f) in frequency.iter_mut().enumerate() {
@@ -187,7 +187,7 @@ fn by_class(
     ))
 }
 
-/// Finds the clusters of all vertices and numbers them. `rdf_type` is its dense id.
+/// Finds the clusters of all vertices and assigns ids. `rdf_type` is the dense id of that predicate.
 pub(super) fn cluster(
     edges: &Partitioned,
     predicates: usize,
@@ -197,7 +197,7 @@ pub(super) fn cluster(
 ) -> Result<Clusters> {
     let (out, into, class): (Mutex<Option<_>>, Mutex<Option<_>>, Mutex<Option<_>>) =
         Default::default();
-    // Three labellings, which read the same edges and share nothing else.
+    // The three labellings read the same edges and share nothing else, so they run in parallel.
     let tasks = std::sync::atomic::AtomicUsize::new(0);
     on_threads(threads.min(3), |_| {
         loop {
@@ -226,13 +226,13 @@ pub(super) fn cluster(
 
 type Combination = [u32; 3];
 
-/// A range of vertices while it is being numbered.
+/// A range of vertices that one thread numbers.
 struct VertexShare<'a> {
     first: usize,
-    /// First the local number of each vertex' combination, then the vertex' id.
+    /// For each vertex, first the local number of its combination of sets, then its id.
     ids: &'a mut [u32],
     combinations: Vec<Combination>,
-    /// Number of vertices of each; later the next id of each.
+    /// Number of vertices of each combination; later the next id of each.
     counts: Vec<u32>,
 }
 
@@ -268,7 +268,8 @@ impl VertexShare<'_> {
     }
 }
 
-/// Counting sort of the vertices by combination of sets.
+/// Assigns ids by a counting sort of the vertices by their combination of sets. Returns the clusters in the order of
+/// their ids, and the id of each vertex.
 fn number(
     out: &Labelled,
     into: &Labelled,
@@ -298,7 +299,7 @@ fn number(
     Ok((clusters, ids))
 }
 
-/// Calls `work` with each share, on a thread each.
+/// Calls `work` with each share, each on a thread of its own.
 fn for_each_share(
     shares: &[Mutex<VertexShare<'_>>],
     work: impl Fn(&mut VertexShare<'_>) + Sync,
@@ -324,7 +325,7 @@ fn place_clusters(
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
         })
         .collect();
-    // (combination, share, local number)
+    // Entries are `(combination, index of the share, local number in the share)`.
     let mut all: Vec<([u32; 3], u32, u32)> = Vec::new();
     for (t, share) in shares.iter().enumerate() {
         for (i, c) in share.combinations.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Last phase: index vertices, characteristic sets by run of ids, and the planner's statistics, read from the segments
-//! just written.
+//! Seventh phase: index vertices, characteristic sets by run of ids, and the planner's statistics, all read from the
+//! segments that were just written.
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
@@ -17,11 +17,11 @@ use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The files that the phase reads.
+/// The segment files that this phase reads.
 pub(super) struct SegmentFiles {
-    /// `[named][direction]`, by shard: one, or as many as the block table has.
+    /// The files of each shard, `[named][direction]`; one entry for an unsharded store.
     pub parts: Vec<[[SegmentFile; 2]; 2]>,
-    /// The block table that turns keys into ids, where they differ.
+    /// The block table that converts a shard's keys to ids; `None` for an unsharded store.
     pub blocks: Option<Blocks>,
 }
 
@@ -29,7 +29,7 @@ impl SegmentFiles {
     /// Checks that each predicate has equally many edges in both directions, over all shards.
     ///
     /// # Errors
-    /// [`Error::Internal`] if they differ: a load that lost some must not become a store.
+    /// [`Error::Internal`] if the numbers differ: a load that lost edges must not become a store.
     pub fn check(&self, predicates: u32) -> Result<()> {
         for p in 0..predicates {
             let [out, into] = [0, 1].map(|direction| {
@@ -51,7 +51,7 @@ impl SegmentFiles {
         Ok(())
     }
 
-    /// Keys are those of the shard.
+    /// The edges of a predicate on a shard, under the shard's keys.
     fn view(&self, shard: usize, p: u32, direction: usize) -> EdgeView<'_> {
         let segments = &self.parts[shard];
         EdgeView::new(
@@ -70,7 +70,8 @@ impl SegmentFiles {
     }
 }
 
-/// The index that all shards share: characteristic sets and classes. [`graphs`] adds a shard's own part.
+/// The part of the index that is the same in all shards: characteristic sets and classes. [`graphs`] adds a shard's own
+/// part.
 pub(super) fn index(
     clusters: &Clusters,
     written: &SegmentFiles,
@@ -128,8 +129,8 @@ pub(super) fn index(
     index
 }
 
-/// Groups a shard's (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort by
-/// graph suffices.
+/// Adds the index vertices of a shard's named graphs. Groups (graph, predicate, subject) by graph; predicates and
+/// subjects are read in ascending order, so a counting sort by graph suffices.
 pub(super) fn graphs(
     written: &SegmentFiles,
     shard: usize,
@@ -154,7 +155,7 @@ pub(super) fn graphs(
         }
     };
     let ids = file.graph_ids();
-    // Beginning of each graph's entries; after placing, their end.
+    // Start of each graph's entries; once they are placed, their end.
     let mut at = vec![0usize; ids.len() + 1];
     each(&mut |g, _, _| at[g + 1] += 1);
     for g in 0..ids.len() {
@@ -186,7 +187,7 @@ pub(super) fn statistics(
         ..Statistics::default()
     };
     for (p, &vertex) in terms.iter().enumerate() {
-        // Edges, keys and the longest list: over all shards, whose keys are disjoint.
+        // Sums of edges and keys, and the longest list, over all shards, whose keys are disjoint.
         let record = |named: usize, direction: usize| {
             let records = written.parts.iter().map(|part| {
                 let records = part[named][direction].records();
@@ -227,7 +228,7 @@ pub(super) fn statistics(
         }
     }
     s.sets = merge_sets(sets, &frequency, MAX_PLANNER_SETS);
-    // A single store reads no list from elsewhere.
+    // Heavy keys matter only if lists may be on another shard.
     if written.parts.len() > 1 {
         s.heavy = heavy_keys(written, terms.len() as u32);
     }
@@ -235,7 +236,8 @@ pub(super) fn statistics(
     s
 }
 
-/// The keys with the most neighbours, if these are at least [`HeavyKey::LEAST`]. O(keys of the predicates that have one).
+/// The keys with the most neighbours, if they have at least [`HeavyKey::LEAST`]. O(keys of the predicates that have
+/// such a key).
 fn heavy_keys(written: &SegmentFiles, predicates: u32) -> Vec<HeavyKey> {
     let mut all = Vec::new();
     for (shard, part) in written.parts.iter().enumerate() {
@@ -266,14 +268,14 @@ fn heavy_keys(written: &SegmentFiles, predicates: u32) -> Vec<HeavyKey> {
     all
 }
 
-/// Clusters whose subjects share a list of out-predicates, as planner's sets without edges yet.
+/// Clusters grouped by their list of out-predicates, with a planner's set for each list; edges are not counted yet.
 struct Grouped {
     sets: Vec<PlannerSet>,
-    /// Set of each cluster; `NO_SET` if no edge leaves it.
+    /// Index of each cluster's set; `NO_SET` if the cluster has no out-predicates.
     set_of: Vec<u32>,
-    /// Bounds of each predicate in `by_predicate`, and one more.
+    /// Start of each predicate's clusters in `by_predicate`, and the end.
     offsets: Vec<usize>,
-    /// Clusters that have a predicate, ascending.
+    /// Clusters that have each predicate, ascending.
     by_predicate: Vec<u32>,
 }
 
@@ -342,7 +344,7 @@ impl Grouped {
     }
 }
 
-/// One set for each distinct non-empty list of out-predicates.
+/// Creates one planner's set for each distinct non-empty list of out-predicates.
 fn exact_sets(
     clusters: &Clusters,
     written: &SegmentFiles,
@@ -356,7 +358,7 @@ fn exact_sets(
         offsets,
         by_predicate,
     } = Grouped::from_clusters(clusters, predicates, class_ids);
-    // Edges by (set, predicate): each predicate sums over its clusters.
+    // Edges by (set, predicate), summed over the clusters of each predicate.
     let sums: Vec<Mutex<Vec<(u32, u64)>>> = (0..predicates).map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -372,7 +374,7 @@ fn exact_sets(
                     for (shard, part) in written.parts.iter().enumerate() {
                         let default = part[0][0].segment(p as u32);
                         let named = part[1][0].named(p as u32);
-                        // Another shard may have some edges of a cluster.
+                        // True if no other segment or shard can have edges of the clusters with this predicate.
                         let alone =
                             written.blocks.is_none() && (default.is_empty() || named.is_empty());
                         let id = |key| written.id(shard, key);
@@ -392,7 +394,7 @@ fn exact_sets(
             });
         }
     });
-    // Predicates ascend here and in every set.
+    // Predicates ascend both in this loop and in every set.
     let mut filled = vec![0u32; sets.len()];
     for sum in sums {
         let sum = sum
@@ -426,7 +428,7 @@ fn by_cluster(
         segment.finder().keys_into(0, segment.key_count(), keys);
         keys.iter_mut().for_each(|k| *k = id(*k));
     }
-    // Ids ascend with clusters, and key numbers with ids.
+    // Ids ascend with clusters, and positions of keys with ids.
     let mut from = 0;
     for &i in own {
         let c = &clusters.clusters[i as usize];
@@ -444,7 +446,7 @@ fn by_cluster(
     }
 }
 
-/// The number of `keys` below `id`, given that it is at least `from`: O(log of the distance).
+/// The number of `keys` below `id`, given that it is at least `from`. O(log of the difference).
 fn gallop(keys: &[u32], from: u32, id: u32) -> u32 {
     let rest = &keys[from as usize..];
     let mut step = 1;

@@ -1,6 +1,7 @@
-//! The system's memory and disks.
+//! Memory and disk space of the system.
 
-/// Returns freed memory to the system between phases, so that one phase's heap does not add to the next one's peak.
+/// Returns freed memory to the system between phases, so that the heap of one phase does not add to the peak of the
+/// next.
 pub(super) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes no pointers and may be called from any thread.
@@ -9,7 +10,7 @@ pub(super) fn trim() {
     }
 }
 
-/// A field of `/proc/<what>` in KiB, as bytes; 0 if it is missing.
+/// A field in KiB of the file `/proc/<file>`, converted to bytes; 0 if it is missing.
 fn proc_bytes(file: &str, field: &str) -> u64 {
     std::fs::read_to_string(file)
         .unwrap_or_default()

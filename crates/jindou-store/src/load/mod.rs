@@ -68,7 +68,7 @@ pub const PHASES: [&str; 8] = [
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Memory limit in bytes. The required arrays of 4 bytes per term may exceed it.
+    /// Memory limit in bytes. A few arrays of 4 bytes per term are needed in any case and may exceed it.
     pub memory: u64,
     /// Number of threads, at least 1.
     pub threads: usize,
@@ -76,17 +76,18 @@ pub struct LoadOptions {
     pub replace: bool,
     /// True if queries see the union of all graphs as their default graph.
     pub union_default: bool,
-    /// Indexes to build. A database uses only those that it is opened with.
+    /// Indexes to build. A database uses only the indexes of the kinds that it is opened with.
     pub indexes: Indexes,
-    /// Prefixes that the store has before any that the data declares: when a store is numbered again.
+    /// Prefixes that the store has in addition to those that the data declares, and before them; used by a
+    /// reclustering.
     #[doc(hidden)]
     pub prefixes: Arc<PrefixTable>,
-    /// How to cut the store into shards; `None`, or one shard, creates a store that is not cut.
+    /// How to split the store into shards; `None`, or one shard, for an unsharded store.
     pub sharding: Option<Sharding>,
 }
 
 impl Default for LoadOptions {
-    /// Options for this machine, whose memory and processors are read: see [`Self::on`].
+    /// Options for this machine's memory and processors, as by [`Self::on`].
     fn default() -> Self {
         Self::on(Machine::read())
     }
@@ -125,7 +126,7 @@ impl LoadOptions {
     }
 }
 
-/// Counts, times and sizes of a load.
+/// Counts, times and sizes of a completed load.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LoadReport {
@@ -135,17 +136,17 @@ pub struct LoadReport {
     pub quads_stored: u64,
     /// Distinct terms.
     pub terms: u64,
-    /// Prefixes that the store has.
+    /// Number of the store's prefixes.
     pub prefixes: usize,
     /// True if the data declares more prefixes than a store keeps.
     pub prefixes_left_out: bool,
-    /// Seconds of each phase, in the order of [`PHASES`].
+    /// Name and duration in seconds of each phase, in the order of [`PHASES`].
     pub seconds: Vec<(&'static str, f64)>,
     /// Peak memory of the process, in bytes.
     pub peak_bytes: u64,
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub store_bytes: u64,
-    /// Bytes of each file.
+    /// Name and size in bytes of each file.
     pub files: Vec<(String, u64)>,
 }
 
@@ -180,19 +181,19 @@ pub fn load(
     Ok(report)
 }
 
-/// Starting point of a base that replaces another one.
+/// Data about the base that a load replaces by a new one.
 #[derive(Clone, Copy, Debug)]
 pub struct Successor {
-    /// Number of the snapshot whose quads the source delivers.
+    /// Number of the snapshot whose quads the source returns.
     pub snapshot: u64,
-    /// Number of times that the store was reclustered. Ids of later terms differ from those of a base with the same
-    /// quads, so each base of a store has an epoch of its own.
+    /// Number of times that the store was reclustered, for the epoch: each base of a store has an epoch of its own,
+    /// since ids of terms that updates add differ even between bases with the same quads.
     pub number: u64,
 }
 
-/// Loads a source into a new folder, as the next base of a store. Durable when it returns; after an error the folder is
-/// removed. [`LoadOptions::replace`] is ignored. `cancel` is checked while indexes are built; the source must check it
-/// itself.
+/// Loads a source into a new folder, as the next base of a store. The files are durable when this returns; after an
+/// error the folder is removed. [`LoadOptions::replace`] is ignored. `cancel` is checked while indexes are built; the
+/// source must check it itself.
 ///
 /// # Errors
 /// The source's errors; an index's errors; [`Error::Limit`] when terms run out or the disk is full; [`Error::Io`].
@@ -232,7 +233,7 @@ pub fn load_successor(
     };
     let made = made();
     if made.is_err() {
-        // The remains are removed when the store is opened.
+        // If the removal fails, the folder is removed when the store is opened.
         let _ = std::fs::remove_dir_all(folder);
     }
     made
@@ -279,8 +280,8 @@ impl<'a> LoadRun<'a> {
     }
 
     fn run(&mut self, source: &dyn QuadSource, options: &LoadOptions) -> Result<()> {
-        // Terms while reading: at most half of the memory for the workers' tables, which hold one run each; the rest
-        // for closed runs.
+        // While reading, the workers' tables take at most half of the memory; they hold one run each. Closed runs take
+        // the rest.
         let interner = (self.memory / 4 / self.threads as u64).clamp(1 << 20, MAX_INTERNER);
         let tables = 2 * interner * self.threads as u64;
         let budget = MemoryBudget::new(self.memory.saturating_sub(tables) * 3 / 4);
@@ -293,8 +294,8 @@ impl<'a> LoadRun<'a> {
         let terms = merged.terms;
         self.ended(1);
 
-        // In addition to the pairs: positions and maps of the runs (temporary), the spilled quads (temporary), and soon
-        // four arrays of 4 bytes per term.
+        // Memory needed in addition to the edges: positions and maps of the runs (temporary), the spilled quads
+        // (temporary), and later four arrays of 4 bytes per term.
         let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
         let edge_bytes = self.memory.saturating_sub(beside) / 2;
         let predicates = partition::predicates(&read.quads, &merged.maps);
@@ -328,13 +329,13 @@ impl<'a> LoadRun<'a> {
         }
     }
 
-    /// Stores the thousandths of the current phase that are done.
+    /// A function that stores the progress of the current phase, in thousandths.
     fn tick(&self) -> impl Fn(u64) + Sync + 'a {
         let progress = self.progress;
         move |permille| progress.phase_permille.store(permille, Ordering::Relaxed)
     }
 
-    /// Reads the source into runs, and takes over the prefixes that its documents declare.
+    /// Reads the source into runs, and adopts the prefixes that its documents declare.
     fn read(
         &mut self,
         source: &dyn QuadSource,
@@ -383,7 +384,7 @@ impl<'a> LoadRun<'a> {
         partition::partition(runs, maps, predicates, &place, self.threads, &self.tick())
     }
 
-    /// The dense id of `rdf:type`, if it is one of the predicates.
+    /// The dense id of `rdf:type`, if that is one of the predicates.
     fn find_rdf_type(&self, predicates: &[u32]) -> Result<Option<usize>> {
         let strings = Strings::open(self.dir)?;
         let found = strings
@@ -393,7 +394,7 @@ impl<'a> LoadRun<'a> {
         Ok(found)
     }
 
-    /// Writes dictionaries and indexes of terms: one of each, or one for every shard together with its block table.
+    /// Writes dictionary and indexes of terms. For a sharded store, writes those of every shard, and the block tables.
     /// Returns the blocks and the names of the indexes' files.
     fn write_dictionaries(
         &self,
@@ -404,7 +405,7 @@ impl<'a> LoadRun<'a> {
     ) -> Result<(Option<Blocks>, Vec<String>)> {
         let ids = &clusters.id_of_lex;
         let terms = ids.len() as u64;
-        // At least the size of the arrays of ids, which are needed anyway.
+        // Not less than the size of the arrays of ids, which are in memory anyway.
         let free = self.memory.saturating_sub(edges.held_bytes() + 12 * terms);
         let memory = free.max(4 * terms).max(LEAST_FOR_AN_INDEX);
         let kinds = &options.indexes;
@@ -422,7 +423,7 @@ impl<'a> LoadRun<'a> {
         }
     }
 
-    /// Writes the segments of each shard's folder. Returns the files, `[named][direction]` by shard.
+    /// Writes the segments into each shard's folder. Returns the files of each shard, `[named][direction]`.
     fn write_segments(
         &self,
         edges: Partitioned,
@@ -492,7 +493,7 @@ impl<'a> LoadRun<'a> {
             create(folder, STATISTICS, |f| write_statistics(&statistics, f))?;
         }
         self.report.quads_stored = statistics.quads;
-        // Index and statistics were made from them.
+        // The index and the statistics are invalid if a file failed while it was read.
         for file in written.parts.iter().flat_map(|p| p.as_flattened()) {
             file.check_file()?;
         }
@@ -519,11 +520,11 @@ impl<'a> LoadRun<'a> {
         let mut sums = Checksums::compute(self.dir, &files, self.threads)?;
         let bytes = sums.to_bytes();
         let checksums = xxh3_64(&bytes);
-        // Indexes and prefixes do not assign ids.
+        // The epoch does not depend on indexes and prefixes, which do not assign ids.
         sums.blocks.truncate(FILES.len());
         let numbered = xxh3_64(&sums.to_bytes());
         let manifest = Manifest {
-            // Equal data makes equal files, hence equal ids and epochs; any other data gets another epoch.
+            // Equal data makes equal files, hence equal ids and epochs. Different data has different epochs.
             epoch: match self.of {
                 None => numbered,
                 Some(of) => xxh3_64_with_seed(&numbered.to_le_bytes(), of.number),
@@ -562,7 +563,7 @@ fn create(
         .map_err(|e| Error::io(path, e))
 }
 
-/// Names of files in a folder, and their lengths.
+/// Names and lengths of these files in a folder.
 fn lengths(folder: &Path, names: impl Iterator<Item = String>) -> Result<Vec<(String, u64)>> {
     names
         .map(|name| {
@@ -573,7 +574,7 @@ fn lengths(folder: &Path, names: impl Iterator<Item = String>) -> Result<Vec<(St
         .collect()
 }
 
-/// Smallest memory for building an index, whatever a load's memory limit is.
+/// Least memory in bytes for building an index, even if a load's memory limit is lower.
 const LEAST_FOR_AN_INDEX: u64 = 16 << 20;
 /// Largest table of terms in bytes. A larger one results in fewer runs to merge, but its random reads miss the caches.
 const MAX_INTERNER: u64 = 256 << 20;

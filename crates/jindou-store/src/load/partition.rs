@@ -1,7 +1,7 @@
-//! Second phase: quads move from their runs to their predicates, as pairs of lexicographic indexes.
+//! Third phase: quads are moved from their runs to their predicates, as pairs of lexicographic indexes.
 //!
-//! The number of quads of each predicate in a run is known from reading, so every (predicate, run) pair owns an exact
-//! range and threads never conflict.
+//! The number of quads of each predicate in a run is known from reading, so every (predicate, run) pair has an exact
+//! range of the output, and threads never write to the same one.
 
 use super::memory;
 use super::read::{RunQuads, for_each_record, on_threads};
@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Bytes of all write buffers of one thread, when edges go to a file.
+/// Total size in bytes of one thread's write buffers when edges go to a file.
 const BUFFERS: usize = 64 << 20;
 /// Bytes read from a file at once.
 const CHUNK: usize = 1 << 20;
@@ -31,7 +31,7 @@ enum EdgeData<T> {
     Memory(Vec<Mutex<HeldEdges<T>>>),
     File {
         file: File,
-        /// First record of each predicate.
+        /// Position of each predicate's first edge in the file.
         starts: Vec<u64>,
         path: PathBuf,
     },
@@ -47,7 +47,7 @@ impl<T> EdgeData<T> {
     }
 }
 
-/// The edges of a predicate, and how often they were taken.
+/// The edges of a predicate, and the number of callers that have taken them.
 #[derive(Debug)]
 struct HeldEdges<T> {
     list: Arc<Vec<T>>,
@@ -65,7 +65,7 @@ impl<T> HeldEdges<T> {
 }
 
 impl<T: SortWords> PartitionedEdges<T> {
-    /// Number of edges of a predicate, repetitions included.
+    /// Number of edges of a predicate, counting repeated ones.
     pub fn count(&self, p: usize) -> u64 {
         self.counts[p]
     }
@@ -75,12 +75,12 @@ impl<T: SortWords> PartitionedEdges<T> {
         self.counts.iter().sum()
     }
 
-    /// Returns true when they are in memory.
+    /// True if the edges are in memory.
     pub fn in_memory(&self) -> bool {
         matches!(self.data, EdgeData::Memory(_))
     }
 
-    /// Calls `f` with the edges of a predicate, in several slices, always in the same order.
+    /// Calls `f` with the edges of a predicate, in several slices, in the same order at every call.
     pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
         match &self.data {
             EdgeData::Memory(lists) => {
@@ -106,8 +106,8 @@ impl<T: SortWords> PartitionedEdges<T> {
         }
     }
 
-    /// Moves or copies out the edges of a predicate. They are requested `times` times in total; the last caller gets
-    /// them without a copy.
+    /// Returns the edges of a predicate. If they are in memory, this must be called `times` times in total; the last
+    /// call returns them without a copy.
     pub fn take(&self, p: usize, times: usize) -> Result<Vec<T>> {
         match &self.data {
             EdgeData::Memory(lists) => {
@@ -135,7 +135,7 @@ impl<T: SortWords> PartitionedEdges<T> {
     }
 }
 
-/// Destination of the edges of one (run, predicate).
+/// Destination of the edges of one predicate in one run.
 trait EdgePut<T> {
     fn put(&mut self, value: T) -> Result<()>;
     fn finish(&mut self) -> Result<()>;
@@ -201,11 +201,11 @@ impl<T: SortWords> EdgePut<T> for FilePut<'_, T> {
     }
 }
 
-/// A run that is being moved to the predicates.
+/// A run whose quads are being moved to the predicates.
 struct PartitionJob<D, N> {
     quads: RunQuads,
     map: Vec<u32>,
-    /// Entry of `default` and `named` by run-local predicate.
+    /// Index in `default` and `named`, by run-local predicate.
     slot: Vec<u32>,
     default: Vec<D>,
     named: Vec<N>,
@@ -213,7 +213,7 @@ struct PartitionJob<D, N> {
 
 impl<D: EdgePut<u64>, N: EdgePut<[u32; 3]>> PartitionJob<D, N> {
     fn run(mut self) -> Result<()> {
-        // From here on: run-local id → lexicographic index.
+        // Converts `position` from run-local id → index in the run to run-local id → lexicographic index.
         for v in &mut self.quads.position {
             *v = self.map[*v as usize];
         }
@@ -232,7 +232,7 @@ impl<D: EdgePut<u64>, N: EdgePut<[u32; 3]>> PartitionJob<D, N> {
     }
 }
 
-/// The predicates of all runs as ascending lexicographic indexes; their positions are the dense ids.
+/// The distinct predicates of all runs as lexicographic indexes, ascending; the position of each is its dense id.
 pub(super) fn predicates(runs: &[RunQuads], maps: &[Vec<u32>]) -> Vec<u32> {
     let mut out: Vec<u32> = runs
         .iter()
@@ -248,19 +248,19 @@ pub(super) fn predicates(runs: &[RunQuads], maps: &[Vec<u32>]) -> Vec<u32> {
     out
 }
 
-/// Both kinds of edges, by dense predicate id.
+/// The edges of the default graph and those of named graphs, by dense predicate id.
 pub(super) struct Partitioned {
     pub default: PartitionedEdges<u64>,
     pub named: PartitionedEdges<[u32; 3]>,
 }
 
 impl Partitioned {
-    /// Number of dense predicates.
+    /// Number of predicates.
     pub fn predicates(&self) -> usize {
         self.default.counts.len()
     }
 
-    /// Bytes of memory that the edges take; 0 if they are in a file.
+    /// Number of bytes that the edges take in memory; 0 if they are in a file.
     pub fn held_bytes(&self) -> u64 {
         match self.default.in_memory() {
             true => 8 * self.default.total() + 12 * self.named.total(),
@@ -269,9 +269,9 @@ impl Partitioned {
     }
 }
 
-/// Where edges may be stored.
+/// Memory and folder for edges.
 pub(super) struct EdgeRoom<'a> {
-    /// Bytes of edges that fit in memory; more go to a file.
+    /// Number of bytes of edges that fit in memory; more edges go to a file.
     pub memory: u64,
     /// Folder for the file.
     pub folder: &'a Path,
@@ -319,9 +319,9 @@ impl PredicateCounts {
 struct CountedRun {
     quads: RunQuads,
     map: Vec<u32>,
-    /// (dense predicate, quads in the default graph, in named graphs).
+    /// (dense predicate, number of quads in the default graph, in named graphs).
     share: Vec<(usize, u64, u64)>,
-    /// Entry of `share` by run-local predicate.
+    /// Index in `share`, by run-local predicate.
     slot: Vec<u32>,
 }
 
@@ -352,17 +352,17 @@ impl CountedRun {
         }
     }
 
-    /// Quads in the default graph, by predicate.
+    /// Number of quads in the default graph, by dense predicate.
     fn default(&self) -> impl Iterator<Item = (usize, u64)> {
         self.share.iter().map(|s| (s.0, s.1))
     }
 
-    /// Quads in named graphs, by predicate.
+    /// Number of quads in named graphs, by dense predicate.
     fn named(&self) -> impl Iterator<Item = (usize, u64)> {
         self.share.iter().map(|s| (s.0, s.2))
     }
 
-    /// The move of the run's quads to these destinations, which are those of `share`.
+    /// The job that moves the run's quads to these destinations, which are in the order of `share`.
     fn job<D, N>(self, default: Vec<D>, named: Vec<N>) -> PartitionJob<D, N> {
         PartitionJob {
             quads: self.quads,
@@ -442,7 +442,7 @@ fn starts(counts: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// Cuts a run's ranges off the front of the predicates' remaining lists.
+/// Takes a run's ranges from the front of the predicates' remaining lists.
 fn cut<'a, T>(
     rest: &mut [&'a mut [T]],
     share: impl Iterator<Item = (usize, u64)>,
@@ -489,7 +489,7 @@ where
     N: EdgePut<[u32; 3]> + Send,
 {
     let all = jobs.len().max(1) as u64;
-    // The runs with most quads first; they were pushed in the order in which they were closed.
+    // Jobs with the most quads come first; so far they are in the order in which the runs were closed.
     let mut jobs = jobs;
     jobs.sort_by_key(|j| j.quads.default.len() + j.quads.named.len());
     let queue = Mutex::new(jobs);
@@ -519,7 +519,7 @@ mod tests {
         let once = edges();
         assert_eq!(once.take(0, 1).unwrap(), [1, 2, 3]);
         let twice = edges();
-        // Both halves at once, again and again: neither order of theirs may leave one without.
+        // Two threads take the edges at the same time, many times: in either order, both must get them.
         for _ in 0..2000 {
             let twice = edges();
             std::thread::scope(|s| {

@@ -1,4 +1,4 @@
-//! First phase: every worker interns the terms it receives and spills its quads as run-local numbers.
+//! First phase: every worker interns the terms that it receives and spills its quads as run-local ids.
 
 use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, TermRun};
@@ -8,7 +8,7 @@ use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Resource, R
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Quads of one run: everything a worker took between two closings of its interner.
+/// The quads of one run: all quads that a worker received between two closings of its interner.
 #[derive(Debug)]
 pub(super) struct RunQuads {
     /// Run-local id → index in the run's sorted terms.
@@ -17,7 +17,7 @@ pub(super) struct RunQuads {
     pub default: Spill,
     /// Named graphs: `[s, p, o, g]`, 16 bytes each.
     pub named: Spill,
-    /// (run-local predicate, its quads in the default graph, in named graphs), ascending.
+    /// Entries `(run-local predicate, number of its quads in the default graph, in named graphs)`, ascending.
     pub counts: Vec<(u32, u64, u64)>,
 }
 
@@ -43,7 +43,7 @@ struct QuadReceiver<'a> {
     triples: Vec<[u32; 3]>,
     default: SpillWriter,
     named: SpillWriter,
-    /// Quads by run-local predicate: default graph, named graphs.
+    /// Number of quads by run-local predicate: default graph, named graphs.
     counts: Vec<[u64; 2]>,
 }
 
@@ -120,7 +120,7 @@ impl QuadSink for QuadReceiver<'_> {
     }
 }
 
-/// The first error that is not a cancellation, since one worker's error cancels the others.
+/// Returns the first error that is not a cancellation, since one worker's error cancels the others.
 pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut cancelled = None;
     for r in results {
@@ -133,7 +133,7 @@ pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Resu
     cancelled.map_or(Ok(()), Err)
 }
 
-/// Runs `work(worker)` on `threads` threads; a panic in one is passed on.
+/// Runs `work(worker)` on `threads` threads; a panic of a thread is passed on to the caller.
 pub(super) fn on_threads(threads: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     if threads <= 1 {
         return work(0);
@@ -153,7 +153,7 @@ pub(super) fn on_threads(threads: usize, work: impl Fn(usize) -> Result<()> + Sy
     })
 }
 
-/// Reads a source to its end. `interner_bytes` bounds each worker's table of terms.
+/// Reads a source to its end. `interner_bytes` limits the memory of each worker's table of terms.
 pub(super) fn read(
     source: &dyn QuadSource,
     threads: usize,

@@ -1,4 +1,4 @@
-//! Fifth phase: edges get their final ids, are sorted in both directions, and become segments.
+//! Sixth phase: edges get their final ids, are sorted in both directions, and become segments.
 
 use super::partition::PartitionedEdges;
 use super::read::on_threads;
@@ -15,22 +15,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// Memory for sorting one edge and building its segment: the edge, its copy in the other buffer, and the segment's
+/// Bytes of memory per edge to sort it and build its segment: the edge, its copy in the other buffer, and the segment's
 /// neighbour, key and offset.
 const BYTES_AN_EDGE: u64 = 32;
 
 /// Constants and operations that differ between edges of the default graph and those of named graphs.
 pub(super) trait StoredEdge: SortWords {
     const NAMED: bool;
-    /// Words from the least significant one, for sorting by (key, neighbour, graph).
+    /// Indexes of the words by which edges are sorted in a direction, the least significant first: by (key, neighbour,
+    /// graph).
     fn words(direction: Direction) -> &'static [usize];
-    /// The words that remain to be sorted by when a list already sorted for `Out` is sorted for `In`.
+    /// Indexes of the words by which a list sorted for `Out` must be sorted again for `In`.
     const OUT_TO_IN: &'static [usize];
     fn with_ids(self, id_of_lex: &[u32]) -> Self;
     fn subject(self) -> u32;
     fn object(self) -> u32;
     fn graph(self) -> u32;
-    /// Packing of segments of such edges.
+    /// Packing of the segments of these edges.
     fn packing(
         edges: &PartitionedEdges<Self>,
         predicates: usize,
@@ -84,8 +85,8 @@ impl StoredEdge for u64 {
 
 impl StoredEdge for [u32; 3] {
     const NAMED: bool = true;
-    // Graphs first: the list is sorted by (subject, object, graph), and that order must survive for
-    // equal objects as (subject, graph).
+    // A list sorted by (subject, object, graph) keeps the order (subject, graph) within equal objects, since sorting is
+    // stable.
     const OUT_TO_IN: &'static [usize] = &[1];
 
     fn words(direction: Direction) -> &'static [usize] {
@@ -114,7 +115,7 @@ impl StoredEdge for [u32; 3] {
         self[2]
     }
 
-    /// O(edges): the graphs must be known before the first segment is packed.
+    /// Collects the graphs of all edges, which must be known before the first segment is packed. O(edges).
     fn packing(
         edges: &PartitionedEdges<Self>,
         predicates: usize,
@@ -138,13 +139,13 @@ impl StoredEdge for [u32; 3] {
     }
 }
 
-/// Distribution of keys over files: the file that gets a key's edges, and the key there.
+/// Distribution of keys over files: for each key, the file that contains its edges, and the key in that file.
 pub(super) trait KeySplit: Sync {
-    /// The file's number and the key in it; both ascend with ids.
+    /// The number of the file and the key in it; both ascend with ids.
     fn place(&self, key: u32) -> (usize, u32);
 }
 
-/// A single file that gets everything.
+/// A single file that contains all keys.
 pub(super) struct OneFile;
 
 impl KeySplit for OneFile {
@@ -191,13 +192,13 @@ fn builders<T: StoredEdge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
     (0..files).map(|_| builder()).collect()
 }
 
-/// A file of segments that are written in a fixed order, whichever thread finishes first: the file must not depend on
-/// timing.
+/// A file of segments that are written in a fixed order, whichever thread finishes first, so that the file does not
+/// depend on timing.
 struct Turnstile<'a> {
     state: Mutex<QueuedSegment>,
     moved: Condvar,
     path: &'a Path,
-    /// Bytes that may wait before threads stop working ahead.
+    /// Number of queued bytes above which threads wait before they continue.
     ahead: u64,
 }
 
@@ -234,8 +235,8 @@ impl Turnstile<'_> {
         })
     }
 
-    /// Waits until few enough segments are queued. The thread whose segment is next adds it before it waits here, so
-    /// there is always progress.
+    /// Waits until few enough bytes are queued. The thread whose segment is next queues it before it waits here, so one
+    /// thread can always continue.
     fn may_go_ahead(&self) {
         let mut s = lock(&self.state);
         while s.bytes > self.ahead && !s.failed {
@@ -282,7 +283,7 @@ impl Turnstile<'_> {
     }
 }
 
-/// Lets waiting threads go when this one panics.
+/// Ends the waiting of other threads if this one panics.
 struct WakeOnPanic<'a, 'b>(&'a [[Turnstile<'b>; 2]]);
 
 impl Drop for WakeOnPanic<'_, '_> {
@@ -293,10 +294,10 @@ impl Drop for WakeOnPanic<'_, '_> {
     }
 }
 
-/// Both directions, in the order in which a thread writes them.
+/// Both directions, in the order in which a thread writes their segments.
 const DIRECTIONS: [Direction; 2] = [Direction::Out, Direction::In];
 
-/// A unit of work: a predicate in both directions, or in one.
+/// A unit of work: the segments of a predicate in both directions, or in one.
 struct PredicateTask {
     /// Position of the predicate in the order in which predicates are written.
     turn: usize,
@@ -304,16 +305,16 @@ struct PredicateTask {
     directions: &'static [Direction],
 }
 
-/// Memory and threads of the phase, and its progress reports.
+/// Memory and threads of the phase, and the function that reports its progress.
 pub(super) struct PhaseResources<'a> {
-    /// Bytes besides the edges themselves.
+    /// Bytes available in addition to the edges themselves.
     pub memory: u64,
     pub threads: usize,
-    /// Progress in thousandths.
+    /// Receives the progress in thousandths.
     pub tick: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Writes the files of one kind of edges: two for each part of `split`, whose segments hold the keys of the part.
+/// Writes the segment files of one kind of edges: two for each file of `split`, which contain the keys assigned to it.
 pub(super) fn write<T: StoredEdge>(
     edges: &PartitionedEdges<T>,
     predicates: usize,
@@ -374,7 +375,7 @@ fn tasks<T: StoredEdge>(
     threads: usize,
 ) -> Vec<PredicateTask> {
     let total = edges.total();
-    // Big predicates first: the small ones then fill the gaps.
+    // The largest predicates first; small ones then keep all threads busy at the end.
     let mut order: Vec<usize> = (0..predicates).filter(|&p| edges.count(p) > 0).collect();
     order.sort_by_key(|&p| std::cmp::Reverse(edges.count(p)));
     let tasks_of = |(turn, predicate): (usize, usize)| {
@@ -396,7 +397,7 @@ struct SegmentsWriter<'a, T, S> {
     split: &'a S,
     packing: Option<&'a Packing>,
     files: Vec<[Turnstile<'a>; 2]>,
-    /// Bytes of memory in which a thread sorts a predicate.
+    /// Bytes of memory in which a thread may sort a predicate.
     sort_bytes: u64,
     /// Number of edges.
     total: u64,
@@ -410,13 +411,13 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
         self.files.iter().flatten()
     }
 
-    /// Counts the predicate's edges as sorted or written in one direction.
+    /// Adds the predicate's edges to `done`, as sorted or as written in one direction.
     fn advance(&self, p: usize) {
         let now = self.done.fetch_add(self.edges.count(p), Ordering::Relaxed) + self.edges.count(p);
         (self.tick)(1000 * now / (4 * self.total));
     }
 
-    /// Sorts a predicate's edges, and hands in its segments.
+    /// Sorts a predicate's edges, and queues its segments for writing.
     fn write(&self, task: &PredicateTask, scratch: &mut Vec<T>) -> Result<()> {
         let p = task.predicate;
         if !self.edges.in_memory() && self.edges.count(p) * BYTES_AN_EDGE > self.sort_bytes {
@@ -440,7 +441,7 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
         Ok(())
     }
 
-    /// Hands in a predicate's segment for every part, empty ones included.
+    /// Queues a predicate's segment for each file of the split, including empty ones.
     fn hand_in(
         &self,
         task: &PredicateTask,
@@ -455,7 +456,8 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
         Ok(())
     }
 
-    /// Writes a predicate that does not fit in memory: one range of keys after the other, each read from all its edges.
+    /// Writes the segments of a predicate that does not fit in memory: one range of keys after the other; for each, all
+    /// edges of the predicate are read.
     fn write_in_ranges(&self, task: &PredicateTask, scratch: &mut Vec<T>) -> Result<()> {
         for &direction in task.directions {
             let mut parts = builders::<T>(self.files.len(), 0);
@@ -474,7 +476,7 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
         to_parts: &mut [SegmentBuilder],
         scratch: &mut Vec<T>,
     ) -> Result<()> {
-        /// Ids in a histogram bucket, as a power of two.
+        /// Bucket size of a histogram of keys, as log2 of ids.
         const SHIFT: u32 = 12;
         let Self {
             edges, id_of_lex, ..
@@ -504,7 +506,7 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
                 })?;
                 sort::sort(&mut list, scratch, T::words(direction));
                 push_all(&list, direction, self.split, to_parts);
-                // The largest predicates come first: a load that cannot succeed ends here.
+                // The largest predicates come first, so a load that cannot succeed fails early.
                 to_parts.iter().try_for_each(SegmentBuilder::fits)?;
             }
             from = to;

@@ -21,12 +21,14 @@ const TERM: u64 = 16;
 /// Bytes of a neighbour in a segment.
 const EDGE: u64 = 4;
 
-/// Kinds of indexes that are built next to each dictionary, and the memory for each.
+/// Kinds of indexes to build next to each dictionary, and the memory for each index.
 pub(super) struct IndexesToBuild<'a> {
     pub kinds: &'a Indexes,
     pub memory: u64,
 }
 
+/// Checks the options of a sharded load.
+///
 /// # Errors
 /// [`Error::Limit`] for an impossible number of shards, [`Error::Unsupported`] for options that shards do not support.
 pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
@@ -45,7 +47,7 @@ pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
     Ok(())
 }
 
-/// Folders for the files of each shard: the store's own folder where it is not cut.
+/// Folders for the files of each shard; only the store's own folder for an unsharded store.
 pub(super) fn folders(dir: &Path, blocks: Option<&Blocks>) -> Vec<PathBuf> {
     match blocks {
         None => vec![dir.to_owned()],
@@ -54,8 +56,8 @@ pub(super) fn folders(dir: &Path, blocks: Option<&Blocks>) -> Vec<PathBuf> {
 }
 
 impl LoadRun<'_> {
-    /// Assigns blocks to shards, and writes each shard's table, strings, dictionary and indexes. Returns the names of the
-    /// indexes' files, too, which are the same in each shard.
+    /// Assigns blocks to shards, and writes each shard's block table, strings, dictionary and indexes. Returns the
+    /// blocks, and the names of the indexes' files, which are the same in each shard.
     pub(super) fn cut(
         &self,
         sharding: &Sharding,
@@ -85,7 +87,8 @@ impl LoadRun<'_> {
         Ok((blocks, indexes))
     }
 
-    /// Approximate bytes of each block of ids in a shard: those of its terms, and of its neighbours in both directions.
+    /// Approximate bytes that each block of ids takes in a shard: for its terms, and for its neighbours in both
+    /// directions.
     fn weights(&self, shift: u32, ids: &[u32], edges: &Partitioned) -> Result<Vec<u64>> {
         let count = (ids.len() >> shift) + 1;
         let neighbours: Vec<AtomicU64> = (0..count).map(|_| AtomicU64::new(0)).collect();
@@ -122,8 +125,8 @@ impl LoadRun<'_> {
         Ok(neighbours.into_iter().map(bytes).collect())
     }
 
-    /// Splits `strings.jd` by shard and writes the dictionaries. A shard numbers the terms that it owns in the order of
-    /// their ids, followed by the terms that all shards have. Indexes use these numbers.
+    /// Splits `strings.jd` by shard and writes the dictionaries. A shard numbers first the terms that it owns, in the
+    /// order of their ids, then the terms that all shards have. Indexes use these numbers.
     fn write_terms(
         &self,
         blocks: &Blocks,
@@ -131,7 +134,7 @@ impl LoadRun<'_> {
         folders: &[PathBuf],
         indexes: &IndexesToBuild<'_>,
     ) -> Result<Vec<String>> {
-        // Shards that have a term besides its owner, and its number there.
+        // For each term, the shards that have it without owning it, and its number in each.
         let mut others: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();
         for shard in 0..blocks.shards() {
             for (id, number) in blocks
@@ -185,7 +188,7 @@ impl LoadRun<'_> {
         Ok(built)
     }
 
-    /// Writes checksums and manifest of each shard, and the common manifest.
+    /// Writes checksums and manifest of each shard, and the manifest of the whole store.
     pub(super) fn seal_shards(
         &mut self,
         union_default: bool,
@@ -203,12 +206,12 @@ impl LoadRun<'_> {
             let files = lengths(folder, names)?;
             let mut sums = Checksums::compute(folder, &files, self.threads)?;
             let bytes = sums.to_bytes();
-            // Indexes and prefixes do not assign ids.
+            // The epoch does not depend on indexes and prefixes, which do not assign ids.
             sums.blocks.truncate(FILES.len() + 1);
             all.extend_from_slice(&xxh3_64(&sums.to_bytes()).to_le_bytes());
             sealed.push((files, bytes));
         }
-        // Equal data cut in the same way makes equal files.
+        // Equal data that is split in the same way makes equal files, hence equal epochs.
         let epoch = xxh3_64(&all);
         let mut cluster = Cluster {
             epoch,
@@ -247,7 +250,7 @@ impl LoadRun<'_> {
                 private::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
                 written.push((format!("{own}/{name}"), bytes.len() as u64));
             }
-            // The folder itself is made durable, too.
+            // Listed as a file, so that the folder itself is made durable, too.
             written.push((own, 0));
         }
         let path = self.dir.join(CLUSTER);

@@ -1,5 +1,5 @@
-//! Radix sort of edges. Edges are tiny fixed records of 32-bit words, ids are dense, and the order of
-//! words is the same for a whole segment: a counting sort on the bits that vary beats comparisons.
+//! Radix sort of edges. Edges are small fixed-size records of 32-bit words, ids are dense, and all edges of a segment
+//! are sorted by the same words: so a counting sort by the bits that vary is faster than comparisons.
 
 /// A record of 32-bit words that [`sort`] can order by.
 pub(super) trait SortWords: Copy + Default + Send + Sync + bytemuck::Pod {
@@ -7,7 +7,7 @@ pub(super) trait SortWords: Copy + Default + Send + Sync + bytemuck::Pod {
     fn word(&self, i: usize) -> u32;
 }
 
-/// An edge of the default graph, `key << 32 | neighbour`: word 0 the neighbour, word 1 the key.
+/// An edge of the default graph, `key << 32 | neighbour`: word 0 is the neighbour, word 1 the key.
 impl SortWords for u64 {
     #[inline(always)]
     fn word(&self, i: usize) -> u32 {
@@ -23,14 +23,14 @@ impl SortWords for [u32; 3] {
     }
 }
 
-/// Bits of one counting pass: 2^9 write streams of a cache line each stay in the first-level cache.
+/// Number of bits sorted by one counting pass: 2^9 write streams of a cache line each fit the first-level cache.
 const DIGIT_BITS: u32 = 9;
 const DIGITS: usize = 1 << DIGIT_BITS;
 /// Length below which a comparison sort is faster than clearing histograms.
 const SMALL: usize = 512;
 
-/// Stably sorts `data` by `words`, the least significant first. `scratch` is overwritten and may be exchanged for
-/// `data`'s memory. O(n × varying bits / 9).
+/// Stably sorts `data` by `words`, of which the least significant comes first. `scratch` is overwritten, and may be
+/// swapped with `data`. O(n × varying bits / 9).
 pub(super) fn sort<T: SortWords>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[usize]) {
     let key = |e: &T| {
         words
@@ -107,7 +107,8 @@ mod tests {
             let mut scratch = vec![];
             sort(&mut pairs, &mut scratch, &[0, 1]);
             prop_assert_eq!(&pairs, &want);
-            // By the low half alone, stable: the high halves stay ascending within equal ones.
+            // Sorted by the low half alone; being stable, the sort keeps the ascending high halves within equal low
+            // halves.
             want.sort_by_key(|&e| (e as u32, e >> 32));
             sort(&mut pairs, &mut scratch, &[0]);
             prop_assert_eq!(pairs, want);

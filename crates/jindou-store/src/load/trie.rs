@@ -1,7 +1,7 @@
-//! Construction of characteristic sets: a set of labels is a node of a trie, a vertex holds its node, and one more
-//! label moves it one level down. No edge is sorted for that.
+//! Construction of characteristic sets. A set of labels is a node of a trie; a vertex stores its node, and another
+//! label moves it one level down. Edges need not be sorted for this.
 
-/// Sets of ascending labels. Node 0 is the empty set.
+/// Distinct sets of ascending labels, as paths from the root. Node 0 is the empty set.
 #[derive(Debug)]
 pub(super) struct Trie {
     /// (parent, label) of each node.
@@ -9,7 +9,7 @@ pub(super) struct Trie {
 }
 
 impl Trie {
-    /// The labels of a node, ascending, in `out`.
+    /// Writes the labels of a node, ascending, to `out`.
     pub fn list(&self, node: u32, out: &mut Vec<u32>) {
         out.clear();
         let mut at = node;
@@ -31,21 +31,21 @@ impl Trie {
 #[derive(Debug)]
 pub(super) struct Labelling {
     trie: Trie,
-    /// Node by vertex.
+    /// Node of each vertex.
     state: Vec<u32>,
-    /// Child by node for the current label; 0 = none yet.
+    /// Child of each node for the current label; 0 if it was not created yet.
     child: Vec<u32>,
     /// Nodes whose `child` is set.
     touched: Vec<u32>,
     label: u32,
-    /// The first node made for the current label: a vertex at this or a later node already has the label.
+    /// The first node created for the current label: a vertex at this node or a later one already has the label.
     first: u32,
-    /// Vertices that have the current label.
+    /// Number of vertices that have the current label.
     members: u64,
 }
 
 impl Labelling {
-    /// Starts with no label at any of the `vertices`.
+    /// Starts with empty sets for this many vertices.
     pub fn new(vertices: usize) -> Self {
         Self {
             trie: Trie {
@@ -91,14 +91,15 @@ impl Labelling {
         *state = node;
     }
 
-    /// The trie, the node of each vertex, and the members of the last label.
+    /// The trie, the node of each vertex, and the number of members of the last label.
     pub fn finish(self) -> (Trie, Vec<u32>, u64) {
         (self.trie, self.state, self.members)
     }
 }
 
-/// The order of nodes: sets as lists of labels by `rank` (0 first), compared lexicographically, the empty set last.
-/// `used` selects the nodes to order; the positions of others are meaningless. O(total size × log).
+/// Position of each node in the order of sets. Sets are compared lexicographically, as lists of labels in the order of
+/// `rank` (0 first); the empty set is last. Only nodes selected by `used` get a meaningful position. O(total size ×
+/// log).
 pub(super) fn order(trie: &Trie, used: &[bool], rank: &[u32]) -> Vec<u32> {
     let mut flat = Vec::new();
     let mut lists: Vec<(usize, usize, u32)> = Vec::new();

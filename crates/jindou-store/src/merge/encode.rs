@@ -1,4 +1,4 @@
-//! The merge statistics of a base as bytes, for the log.
+//! Encoding of the merge statistics of a base, for the log.
 //!
 //! ```text
 //! ids of new terms without edges      runs + 1; runs: start, length
@@ -10,7 +10,8 @@
 //!                                     predicates: count, each predicate, subjects without it, edges
 //! ```
 //!
-//! Numbers that ascend are differences from the ones before. Nothing read is trusted.
+//! Ascending numbers are stored as differences from the previous ones. Decoding accepts any input and returns an error
+//! for invalid bytes.
 
 use super::statistics::{CountedClass, EdgeCounts, MergeStatistics, frequency_of};
 use crate::delta::record::{damaged, put, take, take_count, take_u32};
@@ -20,14 +21,14 @@ use jindou_graph::statistics::{MAX_PLANNER_SETS, PlannerSet, merge_sets};
 use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Resource, Result};
 use std::collections::BTreeMap;
 
-/// Most bytes of the merge statistics of all shards together.
+/// Largest size in bytes of the merge statistics of all shards together.
 pub(super) const MAX_BYTES: usize = 32 << 20;
-/// Counts of one shard are below this: a segment has less than 2^32 edges. Sums over all shards and predicates are then
-/// below 2^48, the most quads of a store.
+/// Upper bound of one shard's counts; a segment has fewer than 2^32 edges. So sums over all shards and predicates stay
+/// below 2^48, the largest number of quads of a store.
 const MAX_COUNT: u64 = 1 << 34;
 const _: () = assert!((MAX_SHARDS as u64) * MAX_COUNT < 1 << 48);
 
-/// Ascending numbers as differences.
+/// Encodes ascending numbers as differences; holds the previous number.
 #[derive(Default)]
 struct Ascending(u32);
 
@@ -37,14 +38,14 @@ impl Ascending {
         self.0 = n;
     }
 
-    /// The next number, which is not less than the one before.
+    /// Decodes the next number, which is at least the previous one.
     fn take(&mut self, from: &mut &[u8]) -> Result<u32> {
         let next = self.0.checked_add(take_u32(from)?);
         self.0 = next.ok_or_else(|| damaged("a number of its merge statistics is too large"))?;
         Ok(self.0)
     }
 
-    /// As [`Self::take`], for numbers that differ.
+    /// Decodes the next number, which is greater than the previous one unless it is the first.
     fn take_next(&mut self, from: &mut &[u8], is_first: bool) -> Result<u32> {
         let before = self.0;
         match self.take(from)? {
@@ -78,7 +79,7 @@ fn take_runs(from: &mut &[u8]) -> Result<Option<Vec<[u32; 2]>>> {
         0 => return Ok(None),
         n => n - 1,
     };
-    // Each takes at least two bytes.
+    // Each item takes at least two bytes.
     if count > from.len() as u64 / 2 {
         return Err(damaged("a count is larger than the record"));
     }
@@ -133,12 +134,12 @@ fn take_set(from: &mut &[u8], predicates: u32) -> Result<PlannerSet> {
 }
 
 impl MergeStatistics {
-    /// The bytes, at most `limit`. If they would be more, first the ids of terms without edges are dropped, which are
-    /// found again by the next merge; then the intervals of classes with the most intervals; and then similar sets are
-    /// merged, until they fit.
+    /// Encodes the statistics in at most `limit` bytes. If they are larger, first the ids of terms without edges are
+    /// dropped, which the next merge finds again; then the intervals of the classes with the most intervals; then
+    /// similar sets are combined, until the result fits.
     ///
     /// # Errors
-    /// [`Error::Limit`] if even then they do not fit.
+    /// [`Error::Limit`] if the result is still too large.
     pub fn encode_within(mut self, limit: usize) -> Result<Vec<u8>> {
         let mut bytes = self.encode();
         if bytes.len() > limit {
@@ -196,14 +197,14 @@ impl MergeStatistics {
         out
     }
 
-    /// Drops the intervals of classes, those that take the most bytes first, until `bytes` fewer are needed.
+    /// Drops the intervals of classes, largest first, until at least `bytes` bytes are saved.
     fn drop_runs(&mut self, bytes: usize) {
         let mut scratch = Vec::new();
         let mut by_size: Vec<(usize, usize)> = Vec::new();
         for (i, c) in self.classes.iter().enumerate() {
             scratch.clear();
             put_runs(&mut scratch, c.runs.as_deref());
-            // One byte says that there are none.
+            // A dropped list takes one byte.
             by_size.push((scratch.len() - 1, i));
         }
         by_size.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -217,7 +218,7 @@ impl MergeStatistics {
         }
     }
 
-    /// Merges sets that subjects joined, so that at most `most` remain.
+    /// Combines sets that subjects joined, so that at most `most` remain.
     fn merge_joined(&mut self, most: usize) {
         let sets = std::mem::take(&mut self.joined);
         let ends = sets.iter().filter_map(|set| set.predicates.last());
@@ -228,10 +229,10 @@ impl MergeStatistics {
         self.joined.sort_by_cached_key(list);
     }
 
-    /// The ids of new terms that have no edges, of encoded statistics.
+    /// The ids of new terms that have no edges, read from encoded statistics.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if they do not begin with any.
+    /// [`Error::Damaged`] if the bytes do not begin with such ids.
     pub fn idle_of(mut bytes: &[u8]) -> Result<Vec<[u32; 2]>> {
         Self::take_idle(&mut bytes)
     }
@@ -251,10 +252,10 @@ impl MergeStatistics {
         }
     }
 
-    /// Reads statistics of a merge of this snapshot that wrote `held` predicates.
+    /// Decodes the statistics of a merge of this snapshot that wrote `held` predicates.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for anything else.
+    /// [`Error::Damaged`] for any other bytes.
     pub fn decode(bytes: &[u8], snapshot: &Snapshot, held: usize) -> Result<Self> {
         let (mut from, predicates) = (bytes, snapshot.predicate_count());
         let b = &mut from;
@@ -400,7 +401,7 @@ mod tests {
                 let _ = decode(&bad);
             }
             prop_assert_eq!(MergeStatistics::idle_of(&bytes).unwrap(), statistics.idle.clone());
-            // With less room, only ids without edges and intervals are missing at first.
+            // With a lower limit, at first only ids without edges and intervals are dropped.
             let least = MergeStatistics {
                 idle: Vec::new(),
                 classes: statistics.classes.iter().map(|c| CountedClass { runs: None, ..c.clone() }).collect(),
@@ -417,7 +418,7 @@ mod tests {
                 prop_assert_eq!(&fewer.joined, &statistics.joined);
                 prop_assert_eq!(fewer.edges.len() + fewer.classes.len(), 3 + statistics.classes.len());
             }
-            // Then sets are merged: their sums stay.
+            // With an even lower limit, sets are combined, and their sums are preserved.
             let one = MergeStatistics { joined: Vec::new(), ..least };
             let limit = one.encode().len() + 300;
             let merged = decode(&statistics.clone().encode_within(limit).unwrap()).unwrap();

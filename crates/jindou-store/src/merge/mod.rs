@@ -1,11 +1,12 @@
-//! Merging: changes made by updates are folded into segments, with ids unchanged, while the store is read and changed.
+//! Merging: changes made by updates are written into new segments, without changing ids, while the store is read and
+//! updated.
 //!
 //! ```text
 //! snapshot S ─► new files of all touched predicates ─► manifest names them (one rename) ─► a new base
 //!                                                                                     └─► later snapshots over it
 //! ```
 //!
-//! Existing files are never written to. A merge that ends early, in whatever way, leaves files that no manifest names.
+//! Existing files are never written to. If a merge does not complete, for whatever reason, no manifest names its files.
 
 mod encode;
 mod options;
@@ -43,24 +44,23 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A merge whose files are in place: the new base, with the information for moving later snapshots of the old base to
-/// it.
+/// A merge whose files are in place: the new base, and the data for moving later snapshots of the old base to it.
 pub struct Merging {
     then: Snapshot,
-    /// The new base; for a shard's snapshot that of the shard.
+    /// The new base; of a sharded store, that of the snapshot's own shard.
     base: Arc<Base>,
-    /// By shard: its new base, if it is in this process. One for an unsharded store.
+    /// The new base of each shard that is open in this process; one entry for an unsharded store.
     bases: Vec<Option<Arc<Base>>>,
     gone: DroppedEntries,
-    /// Names of files that the new ones replaced, by base.
+    /// For each base in `bases`, names of the files that were replaced.
     replaced: Vec<Vec<String>>,
     report: MergeReport,
 }
 
 impl Merging {
-    /// Writes the edits over the base at `snapshot` into segments of a new generation, and names them in the manifest.
-    /// `files` must be the file layer of the store directory `dir`, and the caller must hold the store's lock. O(edges
-    /// of changed predicates).
+    /// Writes the edits of `snapshot` over its base into segments of a new generation, and names the files in the
+    /// manifest. `files` must be the file layer of the store directory `dir`, and the caller must hold the store's
+    /// lock. O(edges of changed predicates).
     ///
     /// # Errors
     /// [`Error::Conflict`] for a snapshot that is merged already, [`Error::Cancelled`], [`Error::Limit`] for memory or
@@ -97,7 +97,7 @@ impl Merging {
         let (base, replaced, gone) = match merged {
             Ok(merged) => merged,
             Err(e) => {
-                // Unless the manifest may name them.
+                // The files are removed unless the manifest may name them.
                 if names_generation(dir, plan.generation) == Some(false) {
                     remove_generation(files, plan.generation);
                 }
@@ -118,19 +118,19 @@ impl Merging {
         })
     }
 
-    /// The base that the merged snapshot lay over.
+    /// The base of the merged snapshot, before the merge.
     #[must_use]
     pub fn before(&self) -> &Arc<Base> {
         self.then.base()
     }
 
-    /// The new base; for a shard's snapshot that of the shard.
+    /// The new base; of a sharded store, that of the snapshot's own shard.
     #[must_use]
     pub fn base(&self) -> &Arc<Base> {
         &self.base
     }
 
-    /// By shard: its new base, if it is in this process. One for an unsharded store.
+    /// The new base of each shard that is open in this process; one entry for an unsharded store.
     #[must_use]
     pub fn bases(&self) -> &[Option<Arc<Base>>] {
         &self.bases
@@ -142,13 +142,13 @@ impl Merging {
         &self.report
     }
 
-    /// Removes the files that the new ones replaced. Readers have them mapped. A file that cannot be removed now is
-    /// removed when the store is opened.
+    /// Removes the files that were replaced by the new ones. Readers keep them mapped. A file that cannot be removed
+    /// now is removed when the store is opened.
     pub fn remove_replaced(&self, files: &dyn Files) {
         self.remove_replaced_in(&[Some(files)]);
     }
 
-    /// As [`Self::remove_replaced`], for the folders of the shards in this process, by shard.
+    /// As [`Self::remove_replaced`], in the folder of each shard that is open in this process.
     pub fn remove_replaced_in(&self, folders: &[Option<&dyn Files>]) {
         for (files, names) in folders.iter().zip(&self.replaced) {
             let Some(files) = files else { continue };
@@ -159,8 +159,8 @@ impl Merging {
     }
 }
 
-/// Removes the remains of earlier merges from files of which this is the manifest. Returns the newest generation that a
-/// file was of.
+/// Removes the files of earlier merges that the manifest `named` does not name. Returns the newest generation of any
+/// file.
 fn remove_remains(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) -> Result<u32> {
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
         return Err(is_another(dir));
@@ -181,7 +181,7 @@ fn remove_remains(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) 
     Ok(last)
 }
 
-/// Error if the store directory no longer has the store that was opened.
+/// The error if the store directory no longer has the store that was opened.
 fn is_another(dir: &Path) -> Error {
     let dir = dir.display();
     Error::Conflict(format!(
@@ -189,7 +189,7 @@ fn is_another(dir: &Path) -> Error {
     ))
 }
 
-/// Returns whether the manifest on disk names files of a generation; `None` if it cannot be read.
+/// True if the manifest on disk names files of a generation; `None` if the manifest cannot be read.
 fn names_generation(dir: &Path, generation: u32) -> Option<bool> {
     let manifest = Manifest::of_store(dir).ok()?;
     let mut groups = manifest.merged.groups.iter();
@@ -208,20 +208,20 @@ fn remove_generation(files: &dyn Files, generation: u32) {
 struct MergeOutput<'a> {
     dir: PathBuf,
     snapshot: &'a Snapshot,
-    /// The base that the files are merged into: the snapshot's, or that of one of its shards.
+    /// The base that is merged: the snapshot's, or that of one of its shards.
     old: &'a Arc<Base>,
     options: &'a MergeOptions,
     pace: &'a Pace<'a>,
     plan: MergePlan,
 }
 
-/// A base some of whose files are written.
+/// A new base of which only some files are written.
 struct NewBase {
     base: Base,
-    /// The new generation; `None` if no predicate is written.
+    /// The group of new segments; `None` if no segments were written.
     segments: Option<NewGroup>,
     state: NewGroup,
-    /// Generations of segments that are still used.
+    /// Generations of segments that remain in use.
     kept: Vec<u32>,
 }
 
@@ -298,7 +298,7 @@ impl MergeOutput<'_> {
         })
     }
 
-    /// Writes the merged changes that are stored outside segments. They do not depend on statistics.
+    /// Writes the merged changes that are stored outside segments, except for statistics.
     fn write_delta(&self, new: &mut NewBase, touched: VertexDelta) -> Result<()> {
         let snapshot = self.snapshot;
         let delta = snapshot.delta();
@@ -306,7 +306,7 @@ impl MergeOutput<'_> {
             number: snapshot.number(),
             tail: snapshot.tail().clone(),
             touched,
-            // A table that became empty has to be said, too.
+            // A table is written if it is not empty, or if it replaces one that was not.
             prefixes: (!snapshot.prefixes().is_empty() || !self.old.prefixes.is_empty())
                 .then(|| Arc::clone(snapshot.prefixes())),
             revisions: Some(delta.revisions.clone()),
@@ -361,7 +361,7 @@ impl MergeOutput<'_> {
         Ok((base, replaced))
     }
 
-    /// The predicates to write: those with edits, and all that were merged before when there are many generations.
+    /// The predicates to write: those with edits, and, if there are many generations, all that were merged before.
     fn held(&self) -> Vec<u32> {
         let merged = |p: u32| self.plan.all && self.old.has_merged_edges(p);
         let edited = |p: u32| {
@@ -399,7 +399,7 @@ impl MergeOutput<'_> {
         };
         let graphs = match shard {
             None => snapshot.named_graphs().to_vec(),
-            // Only the owners of their subjects know which graphs became empty.
+            // Only the owners of its subjects know whether a graph is empty, so graphs without quads may be included.
             Some(_) => snapshot.possible_graphs(),
         };
         let packing = Packing::new(last_id, graphs);
@@ -463,11 +463,11 @@ impl MergeOutput<'_> {
         Ok(files)
     }
 
-    /// The number of threads that memory allows where a predicate has at most `keys` keys; all have `edges` edges.
+    /// The number of threads that the memory allows if a predicate has at most `keys` keys. `edges` is the number of
+    /// edges of all predicates.
     ///
     /// # Errors
-    ///
-    /// [`Error::Limit`] where the memory is too little for one thread, or the disk has too little room.
+    /// [`Error::Limit`] if the memory is too small for one thread, or if the disk has too little space.
     fn segment_threads(&self, keys: u64, edges: u64) -> Result<usize> {
         let need = keys * segments::BYTES_A_KEY;
         if need > self.options.memory {
@@ -480,14 +480,14 @@ impl MergeOutput<'_> {
                 ),
             ));
         }
-        // An edge of the default graph has 4 bytes, one of a named graph 9 at most; a key at most 12.
+        // An edge takes 4 bytes in the default graph and at most 9 in a named graph; a key takes at most 12.
         let room = 9 * edges + 12 * keys + 2 * self.snapshot.tail().bytes() as u64;
         need_room(&self.dir, room, "merging")?;
         let fits = self.options.memory.checked_div(need).unwrap_or(u64::MAX);
         Ok((self.options.threads.max(1) as u64).min(fits.max(1)).min(4) as usize)
     }
 
-    /// Writes the groups' hashes, and gives the base its manifest. Returns names of files that are no longer needed.
+    /// Writes the groups' hashes, and sets the base's manifest. Returns names of files that are no longer needed.
     fn seal(
         &self,
         base: &mut Base,
@@ -515,10 +515,10 @@ impl MergeOutput<'_> {
             },
             ..old.clone()
         };
-        // Files first, then the manifest that names them.
+        // The files must be durable before the manifest names them.
         self.sync()?;
         self.pace.cancel.check()?;
-        // Checks the files from which the new ones were made, and those of the new ones that are mapped already.
+        // Checks the files that were read for the merge, and those new files that are already mapped.
         self.old.check_files()?;
         base.check_files()?;
         let now: BTreeSet<String> = base.manifest.names().into_iter().collect();
@@ -530,14 +530,13 @@ impl MergeOutput<'_> {
         synced.map_err(|e| Error::io(&self.dir, e))
     }
 
-    /// Writes a base's manifest, under this name.
     fn put_manifest(&self, base: &Base, name: &str) -> Result<()> {
         let text = base.manifest.to_text();
         let put = self.pace.files.put(name, text.as_bytes());
         put.map_err(|e| Error::io(self.pace.path(name), e))
     }
 
-    /// Makes the new base of an unsharded store the one that is found.
+    /// Makes the new base of an unsharded store the current one.
     fn put_in_place(&self, base: Base) -> Result<Base> {
         self.put_manifest(&base, MANIFEST)?;
         Manifest::date(&self.dir);
@@ -545,7 +544,7 @@ impl MergeOutput<'_> {
     }
 }
 
-/// The dense id of `rdf:type`, if it is a predicate.
+/// The dense id of `rdf:type`, if that is a predicate.
 fn rdf_type(snapshot: &Snapshot) -> Option<u32> {
     snapshot.statistics().rdf_type.or_else(|| {
         let v = snapshot.lookup(&term::rdf_type())?;
@@ -553,7 +552,7 @@ fn rdf_type(snapshot: &Snapshot) -> Option<u32> {
     })
 }
 
-/// The sets that some predicate is in, and their generations.
+/// The sets that contain the newest segments of some predicate, and their generations.
 fn without_idle(sets: Vec<Arc<SegmentSet>>, predicates: usize) -> (Vec<Arc<SegmentSet>>, Vec<u32>) {
     let place = Base::places(&sets, predicates);
     let used: BTreeSet<usize> = place.iter().map(|&at| usize::from(at)).collect();

@@ -5,18 +5,18 @@ use jindou_model::{CancelToken, setters};
 use std::fmt;
 use std::time::Duration;
 
-/// Choices that decide which files a merge writes, besides the snapshot. All servers with shards of a store have to make
-/// the same.
+/// The options that decide, together with the snapshot, which files a merge writes. All servers with shards of a store
+/// must use the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergePlan {
     /// The generation of the new files; higher than that of any file of the base.
     pub generation: u32,
-    /// True if the predicates that earlier merges wrote are written again, which leaves one generation.
+    /// True if the predicates of earlier generations are written again as well, so that one generation remains.
     pub all: bool,
 }
 
 impl MergePlan {
-    /// The plan for the next merge into a base. All generations are merged when there would be `generations` of them.
+    /// The plan of the next merge of a base. All generations are merged if this one would be number `generations`.
     #[must_use]
     pub fn next(base: &Base, generations: usize) -> Self {
         Self {
@@ -30,24 +30,23 @@ impl MergePlan {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergeOptions {
-    /// Bytes of memory that keys of predicates may take while they are written: 16 bytes per key, one predicate per
-    /// thread.
+    /// Bytes of memory for the keys of the predicates being written: 16 bytes per key, one predicate per thread.
     pub memory: u64,
-    /// Bytes per second that may be written; `None` for no limit.
+    /// Number of bytes per second that may be written; `None` for no limit.
     pub bytes_per_second: Option<u64>,
     /// Threads, at least 1; more than 4 are not used.
     pub threads: usize,
-    /// Number of generations of files from which all are merged into one.
+    /// Number of generations at which all are merged into one.
     pub generations: usize,
     /// Token that ends the merge; the store then stays as it was.
     pub cancel: CancelToken,
-    /// True if the terms that no quad uses keep their ids: for tests, which compare the two.
+    /// True if terms that no quad uses keep their ids. For tests, which compare both.
     #[doc(hidden)]
     pub keeps_terms: bool,
 }
 
 impl Default for MergeOptions {
-    /// 1 GiB, two threads, eight generations.
+    /// 1 GiB of memory, two threads, eight generations.
     fn default() -> Self {
         Self {
             memory: 1 << 30,
@@ -71,33 +70,33 @@ impl MergeOptions {
     }
 }
 
-/// Counts, sizes and times of a merge.
+/// Counts, sizes and times of a completed merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MergeReport {
-    /// The last snapshot that is now in the segments.
+    /// Number of the last snapshot that is now in the segments.
     pub snapshot: u64,
-    /// Edits that were merged.
+    /// Number of edits that were merged.
     pub edits: u64,
-    /// Predicates whose segments were written.
+    /// Number of predicates whose segments were written.
     pub predicates: usize,
-    /// Edges written, each direction counted.
+    /// Number of edges written, each direction counted.
     pub edges: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Number of generations besides the load's files.
+    /// Number of generations, without the load's files.
     pub generations: usize,
-    /// Time until the manifest named the new files.
+    /// Time from the start until the manifest named the new files.
     pub time: Duration,
-    /// Time for which updates that arrived meanwhile waited for the new base.
+    /// Time for which updates that arrived during the merge waited for the new base.
     pub pause: Duration,
-    /// Terms of updates that no quad uses any more and whose ids were freed first. Servers with a shared log free them
-    /// together, and do not count them here.
+    /// Number of terms that updates added and no quad uses any more, whose ids were freed before the merge. Servers
+    /// with a shared log free ids by a record, and do not count them here.
     pub freed: u64,
 }
 
 impl fmt::Display for MergeReport {
-    /// One line.
+    /// Prints the report on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.bytes == 0 {
             return write!(f, "snapshot {}: nothing to merge", self.snapshot);

@@ -1,4 +1,4 @@
-//! Files that a merge writes: through the file layer, as fast as the I/O budget allows, until it is cancelled.
+//! Output files of a merge, written through the file layer at a limited rate, until the merge is cancelled.
 
 use jindou_log::{File, Files};
 use jindou_model::{CancelToken, Error, Result};
@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A file is synced each time this many bytes were written: one large sync at the end would delay the log's small ones.
+/// Number of written bytes after which a file is synced: one large sync at the end would delay the small syncs of the
+/// log.
 const SYNC_EVERY: u64 = 32 << 20;
-/// Longest sleep before a check whether the merge was cancelled.
+/// Longest sleep between two checks whether the merge was cancelled.
 const NAP: Duration = Duration::from_millis(50);
 
-/// State that all files of a merge share: where they are written, how fast, and whether to stop.
+/// State that all files of a merge share: the file layer, the rate limit, and the cancel token.
 pub(super) struct Pace<'a> {
     pub files: &'a dyn Files,
     pub cancel: &'a CancelToken,
@@ -53,7 +54,7 @@ impl<'a> Pace<'a> {
     }
 
     fn wrong(&self, name: &str, e: std::io::Error) -> Error {
-        // The cancellation is reported as a write error.
+        // A cancellation is reported as a write error.
         match self.cancel.check() {
             Err(cancelled) => cancelled,
             Ok(()) => Error::io(self.files.path(name), e),
@@ -94,7 +95,7 @@ impl<'a> Pace<'a> {
 /// A file that is being written.
 pub(super) type Out<'p> = BufWriter<PacedFile<'p>>;
 
-/// See [`Out`].
+/// A file of a merge: writing to it observes the rate limit.
 pub(super) struct PacedFile<'p> {
     file: Box<dyn File>,
     at: u64,

@@ -1,5 +1,4 @@
-//! Moving snapshots that were made while a merge ran to its base: their patches keep only the edits that the merge does
-//! not contain.
+//! Moving snapshots to the base that a merge made: their patches keep only the edits that the base does not contain.
 
 use super::Merging;
 use crate::snapshot::{Delta, Snapshot};
@@ -11,8 +10,9 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 impl Merging {
-    /// The same content over the new base. `now` must be the merged snapshot or a later one of the same base. Its
-    /// number stays; its version and shape are new. O(edits since, plus the nodes of the patches' trees).
+    /// A snapshot with the content of `now` over the new base. `now` must be the merged snapshot or a later one of the
+    /// same base. The number is the same; version and shape are new. O(edits since the merged snapshot, plus the nodes
+    /// of the patches' trees).
     ///
     /// # Errors
     /// [`Error::Internal`] for a snapshot of another base, or one from before the merge.
@@ -77,7 +77,7 @@ impl Merging {
                 }
                 (Some(patch), Some(then)) if Arc::ptr_eq(then, patch) => continue,
                 (Some(patch), Some(then)) => patch.since(then),
-                // Edges that were merged and removed since are an edit, too.
+                // An edge that was merged and then removed is an edit over the new base.
                 (None, Some(then)) => Patch::default().since(then),
                 (None, None) => Patch::default(),
             };
@@ -86,8 +86,8 @@ impl Merging {
         out
     }
 
-    /// By predicate of a sharded store: the number of vertices that gained it since the merge. Only a vertex's owner
-    /// knows exactly whether the base has edges of it, and all servers have to count the same.
+    /// For each predicate of a sharded store, the number of vertices that gained it since the merge. Only a vertex's
+    /// owner knows exactly whether the base has edges of it, and all servers must count the same.
     fn gained_keys(&self, now: &Snapshot, direction: Direction) -> FxHashMap<u32, usize> {
         let mut gained = FxHashMap::default();
         if now.as_sharded().is_some() {

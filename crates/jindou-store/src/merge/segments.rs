@@ -1,5 +1,5 @@
-//! Merged segments: base and patch of each predicate are read in order, and the result is written at once. Only a
-//! predicate's keys are held in memory, not its edges.
+//! Merged segments: the base and the patch of each predicate are read in order, and the result is written at once.
+//! Memory holds only the keys of a predicate, not its edges.
 
 use super::output::{Out, Pace};
 use crate::base::Base;
@@ -14,33 +14,33 @@ use jindou_model::{Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX};
 use std::borrow::Cow;
 use std::io::{Error, ErrorKind, Result};
 
-/// Keys enumerated at once.
+/// Number of keys that are enumerated at a time.
 const PART: u32 = 1 << 16;
-/// Neighbours collected before they are written.
+/// Number of neighbours that are collected before they are written.
 const ROW_BUFFER: usize = 1 << 14;
-/// Bytes in memory for each key of the predicate being written: the key, its list's end, its part of the finder.
+/// Bytes in memory for each key of the predicate being written: the key, its list's end, and its part of the finder.
 pub(super) const BYTES_A_KEY: u64 = 16;
 
 /// Inputs of a file of merged segments.
 pub(super) struct MergeJob<'a> {
     pub snapshot: &'a Snapshot,
-    /// The base of the snapshot, or that of one of its shards.
+    /// The base that is merged: the snapshot's, or that of one of its shards.
     pub old: &'a Base,
-    /// Data about the shards in the new base, if it is one.
+    /// Data about the shard in the new base; `None` for an unsharded store.
     pub shard: Option<&'a ShardInfo>,
     /// Predicates to write, ascending.
     pub held: &'a [u32],
     pub direction: Direction,
-    /// True for edges of named graphs.
+    /// The packing for edges of named graphs; `None` for edges of the default graph.
     pub packing: Option<&'a Packing>,
 }
 
-/// The keys that segments may have.
+/// The range of keys of the new segments.
 #[derive(Clone, Copy)]
 enum MergedKeys {
-    /// Ids; those of the tail follow this number in finders.
+    /// Keys are ids. Finders fold ids of the tail: this is the folded id of the first one.
     Folded(u32),
-    /// A shard's keys, which are dense: all below this number.
+    /// Keys are a shard's dense keys, all below this number.
     Below(u32),
 }
 
@@ -69,7 +69,7 @@ fn damaged() -> Error {
 }
 
 impl MergeJob<'_> {
-    /// Writes the file.
+    /// Writes the file of merged segments.
     pub fn write<'p>(
         &self,
         out: Out<'p>,
@@ -102,7 +102,7 @@ impl MergeJob<'_> {
         file.finish()
     }
 
-    /// The edits of the base's keys: for a shard those of the vertices that it owns, under its own keys.
+    /// The edits of a predicate. For a shard, only those of the vertices that it owns, under its own keys.
     fn patch(&self, p: u32) -> Option<Cow<'_, Patch>> {
         let all = self.snapshot.patch(p, self.direction)?;
         Some(match self.shard {
@@ -112,7 +112,7 @@ impl MergeJob<'_> {
     }
 }
 
-/// A segment that is being written.
+/// A segment while it is being written.
 struct SegmentOutput<'f, 'p> {
     file: &'f mut SegmentFileWriter<Out<'p>>,
     at: u64,
@@ -138,7 +138,7 @@ impl<'f, 'p> SegmentOutput<'f, 'p> {
         })
     }
 
-    /// Counts a list that was written.
+    /// Adds a key whose list was written.
     fn key(&mut self, key: u32, degree: usize) -> Result<()> {
         if !self.allowed.has(key) || self.keys.last().is_some_and(|&last| last >= key) {
             return Err(damaged());
@@ -197,7 +197,7 @@ impl<'f, 'p> SegmentOutput<'f, 'p> {
                 entries.push(n, v);
                 entries.push(number, g);
             }
-            // The last word may still get bits.
+            // The last word is kept, since more bits may be added to it.
             if entries.words.len() > ROW_BUFFER
                 && let Some(last) = entries.words.pop()
             {
@@ -218,7 +218,7 @@ impl<'f, 'p> SegmentOutput<'f, 'p> {
         self.end(p, offsets_at, fields_at)
     }
 
-    /// Offsets of all keys and the end; `None` if every key has one edge.
+    /// Offsets of all keys, and the end; `None` if every key has one edge.
     fn offsets(&mut self) -> Option<Vec<u32>> {
         let mut ends = std::mem::take(&mut self.ends);
         if self.edges == self.keys.len() as u64 {
@@ -247,7 +247,7 @@ impl<'f, 'p> SegmentOutput<'f, 'p> {
     }
 }
 
-/// Calls `f` with each key of a segment, its number, and keys that only the patch may have; ascending.
+/// Calls `f` with each key of a segment and its number, and with keys that only the patch may have, in ascending order.
 fn each_key(
     count: u32,
     keys_into: impl Fn(u32, u32, &mut Vec<u32>),
@@ -273,7 +273,7 @@ fn each_key(
 
 type OnDefault<'f> = &'f mut dyn FnMut(u32, &[u32]) -> Result<()>;
 
-/// Calls `f` with every key of the default graph and its neighbours, ascending; some keys have none.
+/// Calls `f` with every key of the default graph and its neighbours, in ascending order; some keys have no neighbours.
 fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
     let segment: Segment<'_> = view.default;
     let patch = view.patch.filter(|p| p.has_default());
@@ -293,7 +293,7 @@ fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
 
 type OnNamed<'f> = &'f mut dyn FnMut(u32, &[(u32, u32)]) -> Result<()>;
 
-/// As above, for named graphs: (neighbour, graph).
+/// Calls `f` with every key of named graphs and its (neighbour, graph) pairs, in ascending order.
 fn named_lists(view: &EdgeView<'_>, f: OnNamed<'_>) -> Result<()> {
     let segment: NamedSegment<'_> = view.named;
     let patch = view.patch.filter(|p| p.has_named());

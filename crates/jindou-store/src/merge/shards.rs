@@ -1,4 +1,4 @@
-//! Merging the shards of a store at one snapshot, in two phases, since statistics and class intervals are about the whole
+//! Merging the shards of a store at one snapshot, in two phases, since statistics and class intervals cover the whole
 //! store.
 //!
 //! ```text
@@ -8,9 +8,10 @@
 //!                                   ─► `manifest-next.jd` becomes `manifest.jd`
 //! ```
 //!
-//! A process that opens the store in between takes, for each shard, the manifest of the base that `cluster.jd` describes.
+//! A process that opens the store in between uses, for each shard, the manifest of the base that `cluster.jd`
+//! describes.
 //!
-//! The files of a shard depend on the snapshot and the plan alone. A process may have all shards or some of them.
+//! The files of a shard depend only on the snapshot and the plan. A process may have all shards or some of them.
 
 use super::encode::MAX_BYTES;
 use super::output::Pace;
@@ -37,9 +38,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct ShardFiles<'a> {
     /// The store directory.
     pub dir: &'a Path,
-    /// Its own files.
+    /// Files of the store directory itself.
     pub root: &'a dyn Files,
-    /// By shard: the files in its folder, if it is in this process.
+    /// Files in the folder of each shard that is open in this process.
     pub shards: Vec<Option<&'a dyn Files>>,
 }
 
@@ -49,7 +50,7 @@ impl<'a> ShardFiles<'a> {
         files.ok_or_else(|| Error::Internal(format!("shard {shard} has a base and no files")))
     }
 
-    /// Completes the last merge of a shard in the directory, and removes the remains of merges that failed.
+    /// Completes the last merge of a shard in the directory, and removes files of merges that failed.
     fn prepare(&self, shard: u32, base: &Base, cluster: &Cluster, plan: MergePlan) -> Result<()> {
         let files = self.of(shard)?;
         let folder = self.dir.join(shard_folder(shard));
@@ -58,8 +59,8 @@ impl<'a> ShardFiles<'a> {
             return Err(is_another(self.dir));
         }
         if Manifest::read(&folder)? != ManifestState::Store(named.clone()) {
-            // The last merge did not complete this, and its manifest must not be overwritten. It may not even be durable
-            // that the merge is valid.
+            // The last merge did not rename this manifest, which must not be overwritten. The rename of `cluster.jd`
+            // may not be durable yet.
             let renamed = self.root.sync_directory();
             let renamed = renamed.and_then(|()| files.rename(NEXT_MANIFEST, MANIFEST));
             let done = renamed.and_then(|()| files.sync_directory());
@@ -69,7 +70,8 @@ impl<'a> ShardFiles<'a> {
         Ok(())
     }
 
-    /// Removes the files of a generation, unless the merge that wrote them may be valid. `cluster` was read before it.
+    /// Removes the files of a generation, unless its merge may be valid: `cluster.jd` must still be as it was before
+    /// that merge.
     fn discard(&self, cluster: &Cluster, plan: MergePlan) {
         if Cluster::read(self.dir).is_ok_and(|now| now.as_ref() == Some(cluster)) {
             for files in self.shards.iter().flatten() {
@@ -80,23 +82,23 @@ impl<'a> ShardFiles<'a> {
     }
 }
 
-/// One shard's base some of whose files are written.
+/// The new base of one shard, after the first phase.
 struct WrittenShard {
     number: u32,
     old: Arc<Base>,
     new: NewBase,
     result: ShardResult,
-    /// Bytes written.
+    /// Number of bytes written.
     bytes: u64,
 }
 
-/// A merge whose first phase is done: the files are written that do not depend on shards in other processes.
+/// A merge after its first phase: those files are written that do not depend on shards in other processes.
 pub struct ShardMerge {
     snapshot: Snapshot,
     plan: MergePlan,
-    /// `cluster.jd` before the merge.
+    /// Content of `cluster.jd` before the merge.
     cluster: Cluster,
-    /// Predicates that are written.
+    /// The predicates that are written.
     held: Vec<u32>,
     rdf_type: Option<u32>,
     shards: Vec<WrittenShard>,
@@ -104,9 +106,9 @@ pub struct ShardMerge {
 }
 
 impl ShardMerge {
-    /// Writes the edits over the base at `snapshot` into segments of a new generation, for the shards in this process.
-    /// `bases` are the bases under the snapshot, by shard; one of them is the snapshot's own. The caller must hold the
-    /// store's lock. Files of an earlier attempt are removed first. O(edges of changed predicates).
+    /// Writes the edits of `snapshot` over its base into segments of a new generation, for the shards in this process.
+    /// `bases` are the snapshot's bases, by shard; one of them is the snapshot's own. The caller must hold the store's
+    /// lock. Files of an earlier attempt are removed first. O(edges of changed predicates).
     ///
     /// # Errors
     /// [`Error::Conflict`] for a snapshot that is merged already, and if the directory has another store;
@@ -157,7 +159,7 @@ impl ShardMerge {
                 break;
             }
         }
-        // Of what was read of other shards for this.
+        // The result is invalid if a request to another shard failed.
         match written.and_then(|()| merge.snapshot.check_shards()) {
             Ok(()) => Ok(merge),
             Err(e) => {
@@ -178,8 +180,8 @@ impl ShardMerge {
         let output = self.output(files, (number, old), options, &pace);
         let held = output.held();
         let mut new = output.write_segments(&held, progress)?;
-        // Every shard has to come to the same result, and no shard knows what the others' segments lack. So nothing of
-        // it is dropped here; snapshots drop it when the statistics of all shards are known.
+        // Entries without edges are kept: all shards must write the same entries, and a shard does not know which edges
+        // the others have. Snapshots drop these entries when the statistics of all shards are known.
         output.write_delta(&mut new, self.snapshot.touched().clone())?;
         let both = [&**old, &new.base];
         let statistics = statistics::gather(&self.snapshot, &held, self.rdf_type, both);
@@ -222,24 +224,24 @@ impl ShardMerge {
         }
     }
 
-    /// The last snapshot that the new base contains.
+    /// Number of the last snapshot that the new base contains.
     #[must_use]
     pub fn merged(&self) -> u64 {
         self.snapshot.number()
     }
 
-    /// The shards in this process, and the result of each.
+    /// Number and result of each shard in this process.
     pub fn results(&self) -> impl Iterator<Item = (u32, &ShardResult)> {
         self.shards.iter().map(|s| (s.number, &s.result))
     }
 
-    /// Completes the merge with the statistics of all shards: writes the other files, and makes the new bases those that
-    /// are found. `files` are those of [`Self::write`].
+    /// Completes the merge with the statistics of all shards: writes the other files, and makes the new bases current.
+    /// `files` must be those given to [`Self::write`].
     ///
     /// # Errors
     /// [`Error::Damaged`] if the committed merge is another one, or a shard in this process has another result than the
-    /// committed one; [`Error::Cancelled`], [`Error::Limit`], [`Error::Io`]. The store is then unchanged; if a directory
-    /// could not be synced, the next opening finds the store either unchanged or merged.
+    /// committed one; [`Error::Cancelled`], [`Error::Limit`], [`Error::Io`]. The store is then unchanged; if a
+    /// directory could not be synced, the next opening finds the store either unchanged or merged.
     pub fn finish(
         self,
         files: &ShardFiles<'_>,
@@ -265,7 +267,7 @@ impl ShardMerge {
         let parts = committed.shards.iter();
         let parts = parts.map(|s| MergeStatistics::decode(&s.statistics, &self.snapshot, held));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        // With a shared log, the record of the commit removes them.
+        // With a shared log, the commit record removes the entries of terms without edges.
         let gone = match self.snapshot.open_merge() {
             Some(_) => DroppedEntries::default(),
             None => statistics::dropped_by(self.snapshot.touched(), &parts),
@@ -312,7 +314,7 @@ impl ShardMerge {
         })
     }
 
-    /// Checks that a committed merge is this one.
+    /// Checks that `committed` is the commit of this merge, with the same results of the shards in this process.
     fn check(&self, dir: &Path, committed: &MergeCommitted) -> Result<()> {
         let fits = committed.merged == self.snapshot.number()
             && committed.shards.len() == self.cluster.shards as usize;
@@ -330,7 +332,8 @@ impl ShardMerge {
         Ok(())
     }
 
-    /// Returns the base of a shard, the names of files that are no longer needed, and the bytes written in both phases.
+    /// Completes the base of a shard. Returns it with the names of files that are no longer needed, and the bytes
+    /// written in both phases.
     fn complete_shard(
         &self,
         files: &ShardFiles<'_>,
@@ -349,7 +352,7 @@ impl ShardMerge {
         Ok((Arc::new(base), replaced, shard.bytes + pace.written()))
     }
 
-    /// Makes the new bases of all shards valid.
+    /// Makes the new bases of all shards the current ones.
     fn put_in_place(&self, files: &ShardFiles<'_>, quads: u64) -> Result<()> {
         let merged = Cluster {
             quads,
@@ -360,7 +363,7 @@ impl ShardMerge {
         let put = files.root.put(CLUSTER, merged.to_text().as_bytes());
         put.map_err(|e| Error::io(files.root.path(CLUSTER), e))?;
         for files in files.shards.iter().flatten() {
-            // What fails is done when the store is opened.
+            // Renames that fail are repeated when the store is opened.
             let _ = files.rename(NEXT_MANIFEST, MANIFEST);
             let _ = files.sync_directory();
         }
@@ -369,10 +372,11 @@ impl ShardMerge {
 }
 
 impl Merging {
-    /// As [`Self::write`], for a sharded store all of whose shards are in this process: `bases` are theirs, by shard.
+    /// As [`Self::write`], for a sharded store all of whose shards are open in this process; `bases` are their bases,
+    /// by shard.
     ///
     /// # Errors
-    /// As [`Self::write`]; [`Error::Shard`] if a shard cannot be read, [`Error::Unsupported`] if one is not there.
+    /// As [`Self::write`]; [`Error::Shard`] if a shard cannot be read, [`Error::Unsupported`] if one is missing.
     pub fn write_shards(
         files: &ShardFiles<'_>,
         snapshot: &Snapshot,
@@ -385,7 +389,7 @@ impl Merging {
             return Err(Error::Unsupported(what.into()));
         }
         let mut plan = MergePlan::next(snapshot.base(), options.generations);
-        // A merge that failed may be valid all the same, and have files of this generation.
+        // An earlier merge may have reported an error although it is valid, and its files may have this generation.
         let cluster = Cluster::read(files.dir)?.ok_or_else(|| is_another(files.dir))?;
         let newest = manifest_of(files.dir, &cluster, 0)?.merged.newest();
         plan.generation = plan.generation.max(newest.saturating_add(1));

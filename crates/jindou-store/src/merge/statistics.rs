@@ -1,7 +1,7 @@
-//! Facts about a merged base that its segments do not hold: counts, classes, characteristic sets for the planner, and
-//! the predicates of single vertices and the subjects of graphs that were removed.
+//! Data about a merged base that its segments do not contain: counts, classes, the planner's characteristic sets, and
+//! entries of vertices and graphs that lost all their edges.
 //!
-//! In a sharded store they are gathered from each shard's segments, and then combined: they are about the whole store.
+//! For a sharded store, the data is first gathered from each shard's segments and then combined for the whole store.
 
 use crate::base::Base;
 use crate::delta::MergeCommitted;
@@ -23,7 +23,7 @@ impl Base {
         EdgeView::new(default, named, None)
     }
 
-    /// Returns true if a merge has written the predicate's edges.
+    /// True if a merge has written the predicate's edges.
     pub(crate) fn has_merged_edges(&self, p: u32) -> bool {
         self.set_of(p).generation > 0
     }
@@ -34,12 +34,12 @@ impl Base {
         known.map_or(0, |s| s.edges + s.named_edges)
     }
 
-    /// Returns true if the vertex has an edge of the predicate in a named graph, and a merge may have added it.
+    /// True if a named graph may have an edge of the predicate from the subject that a merge added.
     pub(crate) fn has_merged(&self, graph: u32, p: u32, subject: u32) -> bool {
         self.has_merged_edges(p) && self.named_segment(p, 0).has(subject, graph)
     }
 
-    /// The key under which the segments have a vertex; `None` if another shard owns it.
+    /// The key of a vertex in the segments; `None` if another shard owns the vertex.
     fn key_of(&self, v: u32) -> Option<u32> {
         match &self.shard {
             None => Some(v),
@@ -47,46 +47,45 @@ impl Base {
         }
     }
 
-    /// Returns true if the vertex with this key has an edge of the predicate, in any graph. In an unsharded store a key is
-    /// an id.
+    /// True if vertex `v` has an edge of the predicate in any graph.
     pub(crate) fn is_key(&self, v: u32, p: u32, direction: Direction) -> bool {
         let view = self.view(p, direction);
         view.default.finder.find(v) != NO_KEY || view.named.finder.find(v) != NO_KEY
     }
 }
 
-/// Counts of one predicate's edges in one base: of the default graph, and of named graphs.
+/// Counts of one predicate's edges in one base: `[default graph, named graphs]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EdgeCounts {
     pub edges: [u64; 2],
-    /// `[named][direction]`
+    /// Indexed by `[named][direction]`.
     pub keys: [[u32; 2]; 2],
     pub longest: [[u32; 2]; 2],
 }
 
-/// A class in one base.
+/// A class in one base, with its members.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CountedClass {
     pub class: u32,
-    /// 0 if it lost its last one.
+    /// Number of members; 0 if the class has lost all.
     pub members: u64,
-    /// `[start, end)`, ascending and not adjacent; `None` if there are too many.
+    /// Members as intervals `[start, end)`, ascending and not adjacent; `None` if they are too many to be stored.
     pub runs: Option<Vec<[u32; 2]>>,
 }
 
-/// Differences between the new segments of one base and its old ones: of the whole store, or of the vertices that a
-/// shard owns. A class belongs to the shard that has its incoming edges, and a subject's edges are all on one shard.
+/// Differences between the new and the old segments of one base: of the whole store, or of the vertices that a shard
+/// owns. A class belongs to the shard that has its incoming edges; the edges of a subject are all on one shard.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MergeStatistics {
-    /// By position among the predicates that were written.
+    /// Counts of each predicate that was written.
     pub edges: Vec<EdgeCounts>,
     /// The classes whose members changed, ascending.
     pub classes: Vec<CountedClass>,
-    /// By number of the planner's sets: the subjects that left it, with their classes.
+    /// For each of the planner's sets that subjects left, by its number: these subjects, with their classes.
     pub left: BTreeMap<u32, PlannerSet>,
-    /// Subjects that joined a set; ascending by its predicates.
+    /// Subjects that joined a set of predicates; ascending by these predicates.
     pub joined: Vec<PlannerSet>,
-    /// Of a shard: ids of new terms that had edges and have none, as runs `[first, end)`.
+    /// Ids of new terms of a shard that had edges and have none now, as runs `[first, end)`.
     pub idle: Vec<[u32; 2]>,
 }
 
@@ -126,8 +125,8 @@ pub(super) fn gather(
     gathered
 }
 
-/// The new terms of a shard whose entries in [`VertexDelta`] are all without an edge in its merged segments. O(entries
-/// of new terms).
+/// The new terms of a shard that have entries in [`VertexDelta`], but no edges in the shard's merged segments.
+/// O(entries of new terms).
 fn idle_ids(snapshot: &Snapshot, new: &Base) -> Vec<[u32; 2]> {
     let mut used = vec![false; snapshot.tail().len() as usize];
     let mut idle = used.clone();
@@ -165,8 +164,9 @@ fn count_edges(base: &Base, p: u32) -> EdgeCounts {
     counts
 }
 
-/// Finds the sets that vertices leave and join whose classes or predicates changed since the last merge, so that "no set
-/// has both" remains a proof. O(such vertices × their predicates).
+/// Finds the sets that vertices left and joined, for vertices whose classes or predicates changed since the last merge.
+/// All must be counted, so that the planner may conclude from the sets that no subject has two given predicates. O(such
+/// vertices × their predicates).
 fn gather_subjects(
     snapshot: &Snapshot,
     rdf_type: Option<u32>,
@@ -223,7 +223,7 @@ fn gather_subjects(
     to.joined = joined.into_values().collect();
 }
 
-/// Finds the planner's sets by their predicates.
+/// Number of each of the planner's sets, by its predicates.
 fn numbers_of(sets: &[PlannerSet]) -> FxHashMap<Vec<u32>, u32> {
     let mut known = FxHashMap::default();
     for (number, set) in (0..).zip(sets) {
@@ -243,7 +243,7 @@ fn add_class(set: &mut PlannerSet, class: u32, members: u64) {
     }
 }
 
-/// Adds subjects to a set of the same predicates.
+/// Adds the subjects of `more`, a set with the same predicates.
 fn add_subjects(set: &mut PlannerSet, more: &PlannerSet) {
     set.subjects += more.subjects;
     for (p, more) in set.predicates.iter_mut().zip(&more.predicates) {
@@ -255,7 +255,7 @@ fn add_subjects(set: &mut PlannerSet, more: &PlannerSet) {
     }
 }
 
-/// The statistics of the merged store: the previous ones, with what was gathered from each base. Also returns the
+/// The statistics of the merged store: the previous ones, updated by those gathered from each base. Also returns the
 /// classes' intervals if `rdf:type` was written.
 pub(super) fn combine(
     snapshot: &Snapshot,
@@ -306,7 +306,7 @@ pub(super) fn combine(
     (s, classes)
 }
 
-/// The statistics of a predicate from its counts in each base.
+/// The statistics of a predicate, summed over its counts in each base.
 fn sum_edges<'a>(
     vertex: u32,
     all: impl Iterator<Item = &'a EdgeCounts> + Clone,
@@ -329,7 +329,8 @@ fn sum_edges<'a>(
     }
 }
 
-/// Replaces the counts and intervals of the classes that were counted again; the others keep those of the old base.
+/// Updates the counts and intervals of the classes that were counted again; the other classes keep those of the old
+/// base.
 fn combine_classes(
     s: &mut Statistics,
     old: &Base,
@@ -358,7 +359,7 @@ fn combine_classes(
     index
 }
 
-/// Number of subjects by predicate.
+/// Number of subjects of each predicate.
 pub(super) fn frequency_of(sets: &[PlannerSet], predicates: usize) -> Vec<u64> {
     let mut frequency = vec![0u64; predicates];
     for &(p, subjects, _) in sets.iter().flat_map(|set| &set.predicates) {
@@ -389,8 +390,8 @@ fn move_subjects(
     }
 }
 
-/// Limits the counts of sets to those of each predicate and class, since sets also count edges removed from vertices
-/// that kept their lists.
+/// Limits the counts of sets to those of each predicate and class. Sets also count edges that were removed from
+/// vertices whose lists of predicates did not change.
 fn within_counts(s: &mut Statistics) {
     let mut sums = vec![0u64; s.predicates.len()];
     for set in &s.sets {
@@ -436,12 +437,12 @@ fn remove_subjects(set: &mut PlannerSet, gone: &PlannerSet) {
     }
 }
 
-/// The entries of the terms that are without edges in all shards.
+/// The entries of terms that have no edges in any shard.
 pub(super) fn dropped_by(touched: &VertexDelta, parts: &[MergeStatistics]) -> DroppedEntries {
     DroppedEntries::of_idle(touched, &together(parts.iter().map(|part| &*part.idle)))
 }
 
-/// Runs of different shards, in order.
+/// Runs of several shards, merged in ascending order.
 fn together<'a>(parts: impl Iterator<Item = &'a [[u32; 2]]>) -> Vec<[u32; 2]> {
     let mut all: Vec<[u32; 2]> = parts.flatten().copied().collect();
     all.sort_unstable();
@@ -449,8 +450,8 @@ fn together<'a>(parts: impl Iterator<Item = &'a [[u32; 2]]>) -> Vec<[u32; 2]> {
 }
 
 impl Snapshot {
-    /// Removes, at the commit of a merge whose base is this snapshot's, the entries of new terms that have no edges in
-    /// the base or since.
+    /// Removes the entries of new terms that have no edges in the merged base and gained none since then. Called when a
+    /// merge is committed; this snapshot must use the merged base.
     ///
     /// # Errors
     /// [`Error::Damaged`](jindou_model::Error::Damaged) for damaged statistics.
@@ -467,17 +468,17 @@ impl Snapshot {
     }
 }
 
-/// Entries that a snapshot's [`VertexDelta`] has and the merged segments lack.
+/// Entries of a snapshot's [`VertexDelta`] for which the merged segments have no edges.
 #[derive(Debug, Default)]
 pub(super) struct DroppedEntries {
-    /// `vertex << 32 | predicate`, by direction.
+    /// Entries `vertex << 32 | predicate`, one list per direction.
     more: [Vec<u64>; 2],
-    /// `[graph, predicate, subject]`
+    /// Entries `[graph, predicate, subject]`.
     graphs: Vec<[u32; 3]>,
 }
 
 impl DroppedEntries {
-    /// O(touched entries).
+    /// Finds the entries of a snapshot for which `base` has no edges. O(entries).
     pub fn at(snapshot: &Snapshot, base: &Base) -> Self {
         let touched = snapshot.touched();
         let more = [Direction::Out, Direction::In].map(|d| {
@@ -494,8 +495,8 @@ impl DroppedEntries {
         }
     }
 
-    /// The entries of new terms of a sharded store that lost all edges, in runs `[first, end)`. O(entries of these terms
-    /// and of named graphs).
+    /// The entries of the terms in runs `[first, end)` of a sharded store, which have lost all edges. O(entries of
+    /// these terms and of named graphs).
     pub fn of_idle(touched: &VertexDelta, idle: &[[u32; 2]]) -> Self {
         let more = [Direction::Out, Direction::In].map(|d| {
             let more = touched.more(d);
@@ -520,7 +521,7 @@ impl DroppedEntries {
         }
     }
 
-    /// [`Self::prune`] for a snapshot over the base that lacks these entries.
+    /// As [`Self::prune`], for a snapshot over the base that lacks these entries.
     pub fn prune_of(&self, snapshot: &Snapshot, touched: &mut VertexDelta) {
         let patch = |p: u32, d: Direction| snapshot.patch(p, d);
         self.prune(
@@ -536,8 +537,8 @@ impl DroppedEntries {
         );
     }
 
-    /// Removes all of these entries, except those that exist again. `has_edge` (vertex, predicate, direction) and
-    /// `in_graph` (graph, predicate, subject) tell which were added by edits since.
+    /// Removes these entries, except those for which an edit since then has added edges, according to `has_edge`
+    /// (vertex, predicate, direction) and `in_graph` (graph, predicate, subject).
     pub fn prune(
         &self,
         touched: &mut VertexDelta,

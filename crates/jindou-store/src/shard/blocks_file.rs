@@ -1,4 +1,4 @@
-//! `blocks.jd`, the table of blocks in a shard's directory.
+//! `blocks.jd`, the block table in a shard's directory.
 
 use super::Blocks;
 use crate::directory::{Bytes, SectionFile, SectionWriter};
@@ -27,7 +27,7 @@ pub(crate) fn write<W: Write + Seek>(blocks: &Blocks, shard: u32, out: W) -> std
     w.finish()
 }
 
-/// Reads `blocks.jd` into memory: the table, and the number of the shard that it belongs to.
+/// Reads `blocks.jd` into memory. Returns the table, and the number of the shard to which the file belongs.
 ///
 /// # Errors
 /// [`Error::Damaged`] for a file that [`write`] cannot have written.
@@ -65,8 +65,8 @@ mod tests {
             let mut bad = file.clone();
             bad[at] ^= 0x81;
             if let Ok((read, shard)) = read(Bytes::copy_of(&bad)) {
-                // A change of padding, of the shard's number, or of a list within its bounds: nothing that leads out of
-                // bounds.
+                // Damage that is accepted has changed padding, the shard's number, or a list within its bounds; reads
+                // stay within bounds.
                 assert!(shard < 3);
                 for v in 0..50 {
                     if let Some(p) = read.place(v) {

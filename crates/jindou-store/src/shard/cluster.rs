@@ -15,9 +15,9 @@
 //! cluster 8d2f…                      xxh3-64 of all lines above
 //! ```
 //!
-//! A load writes version 1. Merges write version 2, without hashes, which has the line `merged 17` after the quads: the
-//! last snapshot that the bases of all shards contain. To replace this file is what makes a merge valid: the files of
-//! the new bases are there by then.
+//! A load writes version 1. Merges write version 2, which has no hashes and has the line `merged 17` after the quads:
+//! the number of the last snapshot that the bases of all shards contain. A merge becomes valid when this file is
+//! replaced; the files of the new bases are complete by then.
 
 use super::Placement;
 use crate::directory::Manifest;
@@ -61,9 +61,9 @@ pub struct Cluster {
     pub terms: u64,
     /// Number of shards.
     pub shards: u32,
-    /// The last snapshot that the bases contain; 0 for a load.
+    /// Number of the last snapshot that the bases contain; 0 for a load.
     pub merged: u64,
-    /// xxh3-64 of each shard's manifest as the load wrote it; none once the shards were merged.
+    /// xxh3-64 of each shard's manifest as the load wrote it; empty once the shards were merged.
     pub hashes: Vec<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Cluster {
         t
     }
 
-    /// True if a manifest is that of a shard's files in the base that this describes.
+    /// True if this manifest belongs to the files of shard `number` in the base that `self` describes.
     pub(crate) fn has(&self, number: u32, manifest: &Manifest) -> bool {
         let of_load = self.hashes.get(number as usize);
         let same = match of_load {
@@ -107,7 +107,7 @@ impl Cluster {
         same && manifest.epoch == self.epoch && manifest.shard == Some([number, self.shards])
     }
 
-    /// Parses the text; `None` for anything but output of [`Self::to_text`].
+    /// Parses the text; `None` for anything but the output of [`Self::to_text`].
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let found = Self::parse_lines(std::str::from_utf8(text).ok()?)?;
@@ -145,17 +145,17 @@ impl Cluster {
                     let hash = rest.split_once(' ')?.1;
                     c.hashes.push(u64::from_str_radix(hash, 16).ok()?);
                 }
-                // The remaining lines are compared as text.
+                // The remaining lines are checked by comparing the whole text.
                 _ => {}
             }
         }
         Some(c)
     }
 
-    /// The manifest in a folder; `None` if there is none.
+    /// Reads the manifest in a folder; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Version`]; [`Error::Io`] when it cannot be read.
+    /// [`Error::Damaged`], [`Error::Version`]; [`Error::Io`] when the file cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(CLUSTER);
         let file = match File::open(&path) {

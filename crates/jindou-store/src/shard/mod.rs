@@ -1,9 +1,9 @@
-//! The format of a sharded store: its manifest ([`Cluster`]), how a load assigns ids to shards ([`Sharding`]), and each
-//! shard's own data ([`OwnData`]).
+//! The format of a sharded store: its manifest ([`Cluster`]), the assignment of ids to shards by a load ([`Sharding`]),
+//! and each shard's own data ([`OwnData`]).
 //!
-//! A shard is a store directory. The keys of its segments stand for the vertices that it owns, and neighbours are ids
-//! of the whole store. Statistics, characteristic sets, class intervals and the table of blocks are the same on every
-//! shard, and therefore so are plans.
+//! Each shard is a store directory. The keys of its segments are numbers of the vertices that it owns; neighbours are
+//! ids of the whole store. Statistics, characteristic sets, class intervals and the block table are the same on every
+//! shard, so every shard makes the same plans.
 
 mod blocks_file;
 mod cluster;
@@ -23,13 +23,13 @@ use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_model::{FIRST_TAIL_ID, NO_VERTEX};
 use std::sync::Arc;
 
-/// Facts that a base of one shard knows about its place among the others.
+/// Data that the base of a shard has about itself and the other shards.
 #[derive(Debug)]
 pub(crate) struct ShardInfo {
     pub blocks: Arc<Blocks>,
     /// The shard's own number.
     pub number: u32,
-    /// Ids of terms that the shard has but does not own; the dictionary numbers them after its own.
+    /// Ids of terms that the shard has but does not own. The dictionary numbers them after those that it owns.
     pub foreign: Vec<u32>,
     first_key: LocalKey,
     own_terms: u32,
@@ -46,7 +46,7 @@ impl ShardInfo {
         }
     }
 
-    /// The number of an id's term in the shard's dictionary, if it is there; terms of updates are elsewhere.
+    /// The number of an id's term in the shard's dictionary; `None` if the term is not in it, as terms of updates.
     pub fn term_number(&self, id: u32) -> Option<u32> {
         if id >= FIRST_TAIL_ID {
             return None;
@@ -59,7 +59,7 @@ impl ShardInfo {
         self.own_terms.checked_add(at as u32 + 1)
     }
 
-    /// The id of a number in the shard's dictionary; [`NO_VERTEX`] if there is none.
+    /// The id of the term with this number in the shard's dictionary; [`NO_VERTEX`] if there is none.
     pub fn term_id(&self, number: u32) -> u32 {
         match number.checked_sub(self.own_terms + 1) {
             Some(at) => self.foreign.get(at as usize).copied().unwrap_or(NO_VERTEX),
@@ -71,7 +71,7 @@ impl ShardInfo {
         }
     }
 
-    /// The same for a base with this many new ids.
+    /// The same data, for a base with this many merged ids of updates.
     pub fn with_merged(&self, merged: u32) -> Self {
         Self {
             blocks: Arc::new(self.blocks.with_merged(merged)),
@@ -82,13 +82,13 @@ impl ShardInfo {
         }
     }
 
-    /// The key of a vertex that the shard owns.
+    /// The key of a vertex that the shard owns; `None` for other vertices.
     pub fn key(&self, id: u32) -> Option<LocalKey> {
         let place = self.blocks.place(id)?;
         (place.shard == self.number).then_some(place.local)
     }
 
-    /// Terms in the shard's dictionary.
+    /// Number of terms in the shard's dictionary.
     pub fn terms(&self) -> u32 {
         self.own_terms + self.foreign.len() as u32
     }

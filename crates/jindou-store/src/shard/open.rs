@@ -1,4 +1,4 @@
-//! Opening shards, and reading those that are open in the same process.
+//! Opening shards, and access between those that are open in the same process.
 
 use super::{BLOCKS, CLUSTER, Cluster, ShardInfo, blocks_file, shard_folder};
 use crate::base::Base;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens one shard of the store at `dir`, with these indexes where it has them.
+/// Opens one shard of the store at `dir`, with indexes of these kinds if the shard has them.
 ///
 /// # Errors
 /// [`Error::Damaged`] if there is no such store, if the shard is missing or belongs to another load, and for a damaged
@@ -42,7 +42,7 @@ pub fn open_shard(
     Ok(Arc::new(base))
 }
 
-/// Opens all shards of the store at `dir` in this process, in their order.
+/// Opens all shards of the store at `dir` in this process, in the order of their numbers.
 ///
 /// # Errors
 /// As [`open_shard`].
@@ -52,11 +52,11 @@ pub fn open_shards(dir: &Path, cluster: &Cluster) -> Result<Vec<Arc<Base>>> {
     Ok(bases.into_iter().flatten().collect())
 }
 
-/// Opens some shards of the store at `dir` in this process, with these indexes where they have them. Returns the bases by
-/// shard. The other shards need not be in the directory.
+/// Opens some shards of the store at `dir` in this process, with indexes of these kinds if they have them. Returns the
+/// bases by shard. The other shards need not be in the directory.
 ///
 /// # Errors
-/// As [`open_shard`]; [`Error::Usage`] for a number that is not one of a shard.
+/// As [`open_shard`]; [`Error::Usage`] for a number that is not that of a shard.
 pub fn open_shards_with(
     dir: &Path,
     cluster: &Cluster,
@@ -73,7 +73,7 @@ pub fn open_shards_with(
             ))
         })?;
         let mut base = open_shard(dir, cluster, shard, indexes)?;
-        // Every shard has the same; it is needed once.
+        // The data of merged changes is the same in all shards, so they share the first one's.
         if let (Some(first), Some(own)) = (&first, Arc::get_mut(&mut base)) {
             own.merged = first.merged.clone();
         }
@@ -83,7 +83,7 @@ pub fn open_shards_with(
     Ok(bases)
 }
 
-/// The manifest of a shard's files in the base that `cluster.jd` describes.
+/// The manifest of a shard's files in the base that `cluster` describes.
 ///
 /// # Errors
 /// [`Error::Damaged`] if there is none; [`Error::Io`].
@@ -108,7 +108,7 @@ pub fn manifest_of(dir: &Path, cluster: &Cluster, number: u32) -> Result<Manifes
 }
 
 impl Cluster {
-    /// Names of the files of a sharded store, with their folders; of the shards that are in the directory.
+    /// Names of a sharded store's files, with their folders, for the shards that are in the directory.
     ///
     /// # Errors
     /// As [`manifest_of`].
@@ -125,9 +125,9 @@ impl Cluster {
     }
 }
 
-/// Completes or undoes, for these shards, what a process left that ended while it merged: [`NEXT_MANIFEST`] becomes the
-/// manifest if `cluster.jd` says that the merge is valid, and files that no manifest names are removed. Only for the
-/// process that holds the store's lock. What cannot be done now is done at the next opening.
+/// Completes or undoes, for these shards, a merge whose process ended early. [`NEXT_MANIFEST`] becomes the manifest if
+/// `cluster.jd` says that the merge is valid, and files that no manifest names are removed. Only for the process that
+/// holds the store's lock. Steps that fail are repeated at the next opening.
 ///
 /// # Errors
 /// As [`manifest_of`].

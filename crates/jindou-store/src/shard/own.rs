@@ -8,11 +8,11 @@ use jindou_graph::shard::{Blocks, LocalKey, OwnEdges};
 use jindou_model::{Direction, PredicateId, VertexId};
 use std::sync::Arc;
 
-/// Most keys in one page.
+/// Largest number of keys in one page.
 pub const PAGE: u32 = 1 << 20;
 
-/// The data of one shard alone: edges of the vertices that it owns, and the terms that it has. It comes from the base,
-/// which updates do not change.
+/// The data of one shard: edges of the vertices that it owns, and the terms that it has. Read from the base, so changes
+/// by updates are not included.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnData<'a> {
     base: &'a Base,
@@ -35,7 +35,7 @@ impl<'a> OwnData<'a> {
         self.shard.number
     }
 
-    /// The table of the shards' ids.
+    /// The block table, which assigns ids to shards.
     #[must_use]
     pub fn blocks(&self) -> &'a Arc<Blocks> {
         &self.shard.blocks
@@ -52,19 +52,20 @@ impl<'a> OwnData<'a> {
         )
     }
 
-    /// The key of an id that the shard owns.
+    /// The key of an id that the shard owns; `None` for other ids.
     #[must_use]
     pub fn key(&self, id: u32) -> Option<LocalKey> {
         self.shard.key(id)
     }
 
-    /// The id of a number in the shard's dictionary, as used by its indexes of terms; 0 if there is none.
+    /// The id of the term with this number in the shard's dictionary, which its indexes of terms use; 0 if there is
+    /// none.
     #[must_use]
     pub fn id_of_number(&self, number: u32) -> u32 {
         self.shard.term_id(number)
     }
 
-    /// The dense id of a predicate's term.
+    /// The dense id of a predicate, given its term's id.
     #[must_use]
     pub fn predicate_of(&self, id: u32) -> Option<PredicateId> {
         self.base.predicate_of.get(&id).copied().map(PredicateId)
@@ -76,7 +77,7 @@ impl<'a> OwnData<'a> {
         self.base.index.sets()
     }
 
-    /// True if the shard has the term.
+    /// True if the shard has the term with this id.
     #[must_use]
     pub fn has_term(&self, id: u32) -> bool {
         self.shard.term_number(id).is_some()
@@ -97,8 +98,8 @@ impl<'a> OwnData<'a> {
         }
     }
 
-    /// Appends the shard's keys of a predicate in some graphs as ascending ids, beginning at an id; at most `most` and
-    /// at most [`PAGE`]. Returns true if there are more.
+    /// Appends the ids of the shard's keys of a predicate in some graphs, ascending, beginning at `from`; at most
+    /// `most`, and at most [`PAGE`]. Returns true if there are more.
     pub fn keys(
         &self,
         p: PredicateId,
@@ -109,7 +110,7 @@ impl<'a> OwnData<'a> {
     ) -> bool {
         let most = most.clamp(1, PAGE) as usize;
         let start = out.len();
-        // One more key tells if there is another page.
+        // One more key is read, to find out whether there is another page.
         self.edges(p, direction)
             .keys_page(scope, from, most + 1, out);
         let more = out.len() - start > most;

@@ -6,16 +6,16 @@ use jindou_graph::shard::{MAX_SHARDS, MAX_SHIFT};
 use jindou_model::{Error, Invariant, Resource, Result, setters};
 use std::str::FromStr;
 
-/// Largest number of blocks in a table before blocks are made larger: 10 MiB. Blocks are small because a few ids of one
-/// class may have most of a query's triples, like the universities of LUBM.
+/// Number of blocks above which larger blocks are used; the table then takes at most 10 MiB. Blocks are small because a
+/// few ids of one class may have most of a query's triples, like the universities of LUBM.
 const MANY_BLOCKS: u32 = 1 << 21;
 
 /// Rule by which blocks are assigned to shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Each cluster of ids is cut into one piece per shard: instances of every class are spread evenly, and vertices
-    /// at the same relative places of their clusters mostly have the same owner.
+    /// Each cluster of ids is cut into one piece per shard: instances of every class are spread evenly, and vertices at
+    /// the same relative positions of their clusters mostly have the same owner.
     #[default]
     Range,
     /// Assignment by a hash of the block's number.
@@ -45,15 +45,15 @@ impl FromStr for Placement {
     }
 }
 
-/// Division of a store into shards by a load.
+/// How a load divides a store into shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sharding {
     /// Number of shards, fixed for the store's life; 1 makes an unsharded store.
     pub shards: u32,
-    /// Rule by which blocks go to shards.
+    /// Rule by which blocks are assigned to shards.
     pub placement: Placement,
-    /// log2 of the ids in a block; `None` chooses by the number of terms.
+    /// log2 of the ids in a block; `None` to choose it by the number of terms.
     pub block_shift: Option<u32>,
 }
 
@@ -78,6 +78,8 @@ impl Sharding {
         self.block_shift.unwrap_or_else(|| shift_for(vertices))
     }
 
+    /// Checks the numbers.
+    ///
     /// # Errors
     /// [`Error::Limit`] for numbers out of range.
     pub(crate) fn check(&self) -> Result<()> {
@@ -96,9 +98,8 @@ impl Sharding {
         }
     }
 
-    /// The table of blocks of a store with the ids `1..=vertices`, in clusters with these lengths. `weights` has the size of each block, in
-    /// any unit, for blocks of [`Self::shift`].
-    /// [`Self::check`] must have accepted the number of shards.
+    /// The block table of a store with the ids `1..=vertices`, in clusters of these lengths. `weights` has the size of
+    /// each block of 2^[`Self::shift`] ids, in any unit. [`Self::check`] must have accepted the number of shards.
     pub(crate) fn place(
         &self,
         vertices: u32,
@@ -121,14 +122,14 @@ impl Sharding {
     }
 }
 
-/// The block size for a graph: the smallest that does not result in too many blocks. Blocks of a small graph are single
-/// ids, so that even a graph of ten triples is spread over several shards.
+/// log2 of the smallest block size that does not result in too many blocks. Blocks of a small graph are single ids, so
+/// that even a graph of ten triples is spread over several shards.
 fn shift_for(vertices: u32) -> u32 {
     let fits = |&shift: &u32| vertices >> shift < MANY_BLOCKS;
     (0..MAX_SHIFT).find(fits).unwrap_or(MAX_SHIFT)
 }
 
-/// The finaliser of SplitMix64.
+/// The finalizer of SplitMix64, as a hash of a block's number.
 fn mixed(block: u32) -> u64 {
     let x = u64::from(block).wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -167,7 +168,7 @@ mod tests {
                 let IdPlace { shard, local } = b.place(v).unwrap();
                 prop_assert!(local > last[shard as usize]);
                 prop_assert_eq!(b.global(shard, local), v);
-                // Terms are numbered without gaps.
+                // The owned terms of a shard are numbered without gaps.
                 owned[shard as usize] += 1;
                 prop_assert_eq!(local.0 - b.first_key(shard).0 + 1, owned[shard as usize]);
                 last[shard as usize] = local;

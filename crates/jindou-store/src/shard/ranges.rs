@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// Fraction by which a shard's share of a large cluster may differ from an equal one, so that all shards have equally
+/// Fraction by which a shard's piece of a large cluster may differ from an equal one, so that all shards have equally
 /// many bytes in the end.
 const SLACK: f64 = 0.1;
-/// Blocks per shard from which on a cluster counts as large: only then does a tenth of a piece make a block.
+/// Number of blocks per shard at which a cluster counts as large: a tenth of a piece is then more than a block.
 const LARGE: u32 = 16;
 /// The fractional part of the golden ratio: the fractional parts of its multiples are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
@@ -28,14 +28,14 @@ pub(super) fn ranges(
     clusters: impl Iterator<Item = u32>,
     weights: &[u64],
 ) -> Vec<u8> {
-    // Blocks without edges have a weight, too; otherwise one shard might get all of them.
+    // Blocks without edges count as well; otherwise one shard might get all of them.
     let weight = |&b: &u32| weights.get(b as usize).map_or(1, |&w| w.max(1));
     let mut owners = vec![0u8; count as usize];
     let mut have = vec![0u64; shards as usize];
     let (mut single, mut middle, mut large) = (Vec::new(), Vec::new(), Vec::new());
     for blocks in spans(shift, count, clusters) {
         let all: u64 = blocks.clone().map(|b| weight(&b)).sum();
-        // In a large cluster pieces can be kept even, as long as every block is a small part of one.
+        // A large cluster is divided evenly, as long as every block is a small part of a piece.
         let is_large = blocks.len() as u64 >= u64::from(LARGE) * u64::from(shards);
         let parts = u128::from(if is_large { shards * LARGE / 2 } else { shards });
         let is_heavy = |b: &u32| u128::from(weight(b)) * parts > u128::from(all);
@@ -61,7 +61,7 @@ pub(super) fn ranges(
     let mut cut = |pieces: Vec<Vec<u32>>, shares: &[f64], have: &mut [u64]| {
         for (number, blocks) in pieces.iter().enumerate() {
             let all: u64 = blocks.iter().map(weight).sum();
-            // The remainder of an uneven division goes to another shard in each cluster.
+            // If the division leaves a remainder, it goes to a different shard in each cluster.
             let turn = (number as f64 + 0.5) * GOLDEN % 1.0;
             let (mut shard, mut before, mut end) = (0, 0u64, shares[0]);
             for b in blocks {
@@ -86,7 +86,7 @@ pub(super) fn ranges(
     owners
 }
 
-/// The blocks that begin in each cluster; those after the last cluster form one more.
+/// The blocks that begin in each cluster; the blocks after the last cluster form another span.
 fn spans(
     shift: u32,
     count: u32,
@@ -104,7 +104,8 @@ fn spans(
     })
 }
 
-/// Fractions of the remaining weight that make up for the shards' present weights, within [`SLACK`]. Their sum is 1.
+/// Fractions of the remaining weight for each shard, which compensate for the shards' present weights, within
+/// [`SLACK`]. Their sum is 1.
 fn shares(have: &[u64], left: u64) -> Vec<f64> {
     let n = have.len() as f64;
     let each = (have.iter().sum::<u64>() + left) as f64 / n;
@@ -147,7 +148,8 @@ mod tests {
             for (&owner, &w) in owners.iter().zip(&weights) {
                 have[usize::from(owner)] += w;
             }
-            // Block 0, before the first id, belongs to the first cluster. Blocks heavier than a piece are not cut.
+            // Block 0, before the first id, belongs to the first cluster. Blocks heavier than a piece are assigned
+            // separately.
             let (mut from, mut cut, n) = (0, 0, shards as usize);
             for (number, &(len, _)) in clusters.iter().enumerate() {
                 let len = len as usize + usize::from(number == 0);
@@ -157,13 +159,14 @@ mod tests {
                 let light = blocks.iter().filter(|&&w| w * pieces <= all);
                 let uncut = len - light.clone().count();
                 cut += light.max().unwrap_or(&0);
-                // The shards' order is broken only by blocks that are not cut, and by clusters with too few others.
+                // Owners descend only at blocks that are assigned separately, and in clusters with fewer other blocks
+                // than shards.
                 let down = span.windows(2).filter(|w| w[0] > w[1]).count();
                 prop_assert!(len - uncut < n || down <= 2 * uncut, "{owners:?}");
                 from += len;
             }
-            // The pieces of a cluster differ by one of the cut blocks; a block that is not cut goes to the lightest
-            // shard.
+            // The pieces of a cluster differ by at most one of its blocks; a block that is assigned separately goes to
+            // the lightest shard.
             let (most, least) = (have.iter().max().unwrap(), have.iter().min().unwrap());
             let heaviest = weights.iter().max().unwrap();
             prop_assert!(most - least <= 2 * cut + heaviest, "{have:?}");

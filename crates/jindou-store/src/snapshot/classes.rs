@@ -1,16 +1,16 @@
-//! The classes of a snapshot, with their members.
+//! The classes of a snapshot and their members.
 
 use super::Snapshot;
 use jindou_graph::Edges;
 use jindou_graph::segment::{GraphScope, Patch};
 use jindou_model::{Direction, PredicateId, VertexId, term};
 
-/// Number of list members that are read in the time of one lookup.
+/// Number of list entries that can be read in the time of one lookup.
 const LOOKUP: u64 = 32;
 
 impl Snapshot {
-    /// Number of members of a class in all graphs, each counted once; `None` for a term that is not a class. O(log edits); for
-    /// a class with members in named graphs, O(its edits log members).
+    /// Number of members of a class in all graphs, each counted once; `None` for a term that is not a class. O(log
+    /// edits); for a class with members in named graphs, O(its edits log members).
     #[must_use]
     pub fn class_members(&self, class: VertexId) -> Option<u64> {
         let base = self.base.statistics.classes.get(&class.0).copied();
@@ -21,7 +21,8 @@ impl Snapshot {
         (base.is_some() || count > 0).then_some(count)
     }
 
-    /// The classes that have members, each with their number as by [`Self::class_members`], in no particular order.
+    /// The classes that have members, each with their number as given by [`Self::class_members`], in no particular
+    /// order.
     #[must_use]
     pub fn classes(&self) -> Vec<(u32, u64)> {
         let known = &self.base.statistics.classes;
@@ -54,7 +55,7 @@ impl Snapshot {
         Some((p, self.patch(p.0, Direction::In)?))
     }
 
-    /// Number of members of a class that has `base` of them without the patch.
+    /// Number of members of a class, given that it has `base` members without the patch.
     fn members(
         &self,
         class: u32,
@@ -76,7 +77,7 @@ impl Snapshot {
         scratch.extend(named_added.chain(named_removed).flatten().map(|e| e[1]));
         scratch.sort_unstable();
         scratch.dedup();
-        // Looking a member up takes longer than reading one, and a list of another shard is one request.
+        // Reading the list is faster than many lookups; for another shard it is a single request.
         if scratch.len() as u64 > base / LOOKUP || self.sharded.is_some() {
             return now.read(class, GraphScope::Union, scratch).len() as u64;
         }

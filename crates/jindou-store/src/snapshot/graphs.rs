@@ -10,7 +10,8 @@ impl Snapshot {
         self.base.index.graph_ids().binary_search(&graph).is_ok()
     }
 
-    /// True if a named graph has a quad. O(log edits) if it lost none, otherwise O(its subjects) at worst.
+    /// True if a named graph has a quad. O(log edits) for a graph that lost no quads, otherwise O(its subjects) at
+    /// worst.
     #[must_use]
     pub fn has_graph(&self, graph: u32) -> bool {
         if !self.is_base_graph(graph) && !self.delta.touched.has_graph(graph) {
@@ -28,15 +29,15 @@ impl Snapshot {
         })
     }
 
-    /// Named graphs that have a quad, ascending. O(graphs) at the first call for this snapshot and all copies of it, plus
-    /// [`Self::has_graph`] for those that lost quads.
+    /// Ids of the named graphs that have a quad, ascending. O(graphs) at the first call for this snapshot and its
+    /// copies, plus [`Self::has_graph`] for each graph that lost quads.
     #[must_use]
     pub fn named_graphs(&self) -> Arc<[u32]> {
         if let Some(known) = self.named_graphs.get() {
             return Arc::clone(known);
         }
         let found: Arc<[u32]> = self.find_named_graphs().into();
-        // What was read for a query that failed does not count for the next one.
+        // The result is cached only if no request to a shard failed, since a failure must not affect the next query.
         match self.check_shards() {
             Ok(()) => Arc::clone(self.named_graphs.get_or_init(|| found)),
             Err(_) => found,
@@ -55,7 +56,8 @@ impl Snapshot {
         out
     }
 
-    /// The named graphs that have a quad, and some that had one: ascending. Does not read other shards.
+    /// Ids of the named graphs that have a quad, and possibly of some that had one, ascending. Does not read other
+    /// shards.
     pub(crate) fn possible_graphs(&self) -> Vec<u32> {
         let mut out = self.base.index.graph_ids().to_vec();
         out.extend(self.delta.touched.graphs());
@@ -64,8 +66,8 @@ impl Snapshot {
         out
     }
 
-    /// The subjects of one graph with a predicate, without reading any other graph: ascending; a superset if a patch
-    /// removed edges.
+    /// Appends the subjects of a predicate in one graph, ascending, without reading any other graph; a superset if a
+    /// patch removed edges.
     pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
         out.clear();
         if let Some(sharded) = &self.sharded {
@@ -87,7 +89,7 @@ impl Snapshot {
         }
     }
 
-    /// The predicates that occur in one graph: ascending, without duplicates; a superset if a patch removed edges.
+    /// The distinct predicates in one graph, ascending; a superset if a patch removed edges.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
         let mut out = match &self.sharded {

@@ -1,4 +1,4 @@
-//! A snapshot of one shard, with access to the others.
+//! Snapshots of a sharded store, seen from one of its shards.
 
 use super::{Delta, Snapshot};
 use crate::base::Base;
@@ -8,7 +8,7 @@ use jindou_model::{Direction, Error, PredicateId, Result};
 use std::sync::Arc;
 
 impl Snapshot {
-    /// One shard's base with access to the others: the whole store.
+    /// The snapshot of a whole store, from the base of one shard and access to the others.
     ///
     /// # Errors
     /// [`Error::Usage`](jindou_model::Error::Usage) if the base is not a shard.
@@ -23,7 +23,7 @@ impl Snapshot {
         })
     }
 
-    /// The same snapshot as another shard sees it, whose base this is: for the part of a query that runs there.
+    /// The same snapshot, seen from another shard with this base: for the part of a query that runs there.
     ///
     /// # Errors
     /// [`Error::Usage`] if the base is not a shard.
@@ -36,7 +36,7 @@ impl Snapshot {
         })
     }
 
-    /// The same content over another base; `others` are the other shards' of that base.
+    /// The same content over another base; `others` gives access to the other shards of that base.
     ///
     /// # Errors
     /// [`Error::Internal`] if one of the bases is a shard and the other is not.
@@ -83,8 +83,8 @@ impl Snapshot {
         ShardEdges::new(segments, patch.map(|p| &**p), sharded, (p, direction))
     }
 
-    /// Tests which quads exist, `[graph, dense predicate, subject, object]`, best in this order; in a sharded store in
-    /// one round.
+    /// True for each quad `[graph, dense predicate, subject, object]` that exists. Fastest if they ascend; in a sharded
+    /// store they take one round of requests.
     pub(crate) fn contain(&self, quads: &[[u32; 4]]) -> Vec<bool> {
         let groups = quads.chunk_by(|a, b| a[..2] == b[..2]);
         let edges = |p: u32| self.edges(PredicateId(p), Direction::Out);

@@ -1,4 +1,4 @@
-//! Random quads, and a comparison of a store with the quads that it was loaded from.
+//! Random quads, and a comparison of a store with the quads from which it was loaded.
 
 use super::TermQuad;
 use crate::Snapshot;
@@ -6,11 +6,11 @@ use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId, VertexId, term};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A fixed sequence of draws; its quality does not matter here.
+/// A pseudo-random sequence with a fixed seed; its quality does not matter.
 pub struct Draw(pub u64);
 
 impl Draw {
-    /// A number below `n`, which is not 0.
+    /// A number below `n`, which must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
@@ -27,7 +27,8 @@ pub fn iri(s: &str) -> Vec<u8> {
     out
 }
 
-/// Quads with repetitions, several classes a subject, literals, and (if asked) named graphs.
+/// Random quads: some are repeated, subjects have several classes, objects may be literals, and with `graphs` > 0 some
+/// are in named graphs.
 pub fn quads(seed: u64, n: usize, graphs: u64) -> Vec<TermQuad> {
     let mut d = Draw(seed);
     (0..n)
@@ -63,10 +64,10 @@ pub fn quads(seed: u64, n: usize, graphs: u64) -> Vec<TermQuad> {
         .collect()
 }
 
-/// Compares every answer of a store with the quads that went in.
+/// Compares every kind of answer of a store with the quads that were loaded.
 ///
 /// # Panics
-/// When one differs.
+/// When an answer differs.
 pub fn agree(quads: &[TermQuad], snapshot: &Snapshot) {
     let expected = Expected {
         quads: quads.iter().collect(),
@@ -81,7 +82,7 @@ pub fn agree(quads: &[TermQuad], snapshot: &Snapshot) {
     expected.has_graphs();
 }
 
-/// The quads that went in, and the store that must have them.
+/// The quads that were loaded, and the store that must have them.
 struct Expected<'a> {
     quads: BTreeSet<&'a TermQuad>,
     snapshot: &'a Snapshot,
@@ -139,7 +140,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Characteristic sets are exact.
+    /// Checks that characteristic sets are exact.
     fn has_characteristic_sets(&self) {
         for t in self.terms() {
             let v = self.snapshot.lookup(t).unwrap().0;
@@ -157,7 +158,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// The number of instances of each class, and the intervals of those that have any.
+    /// Checks the number of instances of each class, and the intervals of those that have any.
     fn has_classes(&self) {
         let rdf_type = term::rdf_type();
         let mut classes: BTreeMap<&Vec<u8>, BTreeSet<&Vec<u8>>> = BTreeMap::new();
@@ -202,7 +203,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// The planner's sets: subjects by exact set of predicates.
+    /// Checks the planner's sets, which count subjects by their exact set of predicates.
     fn has_planner_sets(&self) {
         let mut sets: BTreeMap<&Vec<u8>, BTreeSet<&Vec<u8>>> = BTreeMap::new();
         for q in &self.quads {
@@ -231,7 +232,7 @@ impl<'a> Expected<'a> {
 
     fn has_graphs(&self) {
         let (snapshot, graphs) = (self.snapshot, self.snapshot.named_graphs());
-        // Found once for all copies, also those that were made before.
+        // The graphs are computed once for all copies, including those made before.
         let copy = snapshot.clone();
         assert!(std::sync::Arc::ptr_eq(&graphs, &copy.named_graphs()));
         let got: BTreeSet<Vec<u8>> = graphs.iter().map(|&g| self.name(g)).collect();

@@ -18,16 +18,16 @@ use jindou_log::LogPart;
 use std::fmt::Write as _;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The beginning of every backup's name.
+/// Prefix of every backup's name.
 const NAME: &str = "backup-";
 const FIRST_LINE: &str = "jindou-backup 1";
 
-/// True for the names that [`BackupDocument::name`] gives.
+/// True for names in the form that [`BackupDocument::name`] returns.
 pub(super) fn is_name(name: &str) -> bool {
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     let parts = name.strip_prefix(NAME).and_then(|n| n.split_once('-'));
     parts.is_some_and(|(time, number)| {
-        // Numbers with more than ten digits have no zeros in front.
+        // Numbers with more than ten digits have no leading zeros.
         let fits = match number.len() {
             10 => true,
             n => n > 10 && !number.starts_with('0'),
@@ -36,7 +36,7 @@ pub(super) fn is_name(name: &str) -> bool {
     })
 }
 
-/// True for the names that [`BackupDocument::name_of_log`] gives.
+/// True for names in the form that [`BackupDocument::name_of_log`] returns.
 pub(super) fn is_log_name(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();
     let hex = |s: &str| s.len() == 16 && s.bytes().all(|b| b.is_ascii_hexdigit());
@@ -49,7 +49,7 @@ pub(super) fn is_log_name(name: &str) -> bool {
 pub(super) struct BaseFile {
     pub name: String,
     pub length: u64,
-    /// Names of its parts, in order.
+    /// Names of the file's parts, in order.
     pub parts: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct BackupDocument {
     pub log: Vec<LogPart>,
 }
 
-/// True for a name that cannot be a path out of the folder: no separators, no leading dot.
+/// True for a plain file name, which cannot lead out of the folder: no separators, no leading dot.
 fn is_plain(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
@@ -123,7 +123,7 @@ impl BackupDocument {
         t
     }
 
-    /// Parses the text; `None` for anything but output of [`Self::to_text`], so also if the checksum is wrong.
+    /// Parses the text; `None` for anything but output of [`Self::to_text`], in particular if the checksum is wrong.
     pub fn parse(name: &str, text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut found = Self {
@@ -176,7 +176,7 @@ impl BackupDocument {
                         next: next.parse().ok()?,
                     });
                 }
-                // The line with the checksum. The comparison of the whole text below verifies it.
+                // The line with the checksum, which is verified below by comparing the whole text.
                 "backup" => {}
                 _ => return None,
             }

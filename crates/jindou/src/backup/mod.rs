@@ -60,24 +60,24 @@ impl std::fmt::Debug for BackupTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupInfo {
-    /// Its name in the backup target.
+    /// The backup's name in the backup target.
     pub name: String,
     /// Time at which the backup was taken, in microseconds since 1970 (UTC).
     pub time: u64,
-    /// The last snapshot in it.
+    /// Number of the last snapshot in the backup.
     pub snapshot: u64,
-    /// The first snapshot that can be restored from it: its base.
+    /// Number of the snapshot in the backup's base, the first one that can be restored.
     pub base: u64,
-    /// Earliest time to which it can be restored; any later time is possible as well, up to [`Self::time`].
+    /// Earliest time to which the backup can be restored; every time from then on up to [`Self::time`] is possible.
     pub from: u64,
-    /// Id epoch of its base.
+    /// Id epoch of the backup's base.
     pub epoch: u64,
-    /// Total bytes of its files, including those that it shares with other backups.
+    /// Total bytes of the backup's files, including those that it shares with other backups.
     pub bytes: u64,
 }
 
 impl BackupTarget {
-    /// A folder, which is created with its parents; also as `file://` and an absolute path.
+    /// A target in a folder, which is created with its parents; given as a path, or as `file://` and an absolute path.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other URLs, [`Error::Io`].
@@ -122,7 +122,8 @@ impl BackupTarget {
         Ok(path)
     }
 
-    /// Any storage in which files are written as a whole: `Objects` (feature `object-store`) for an object store.
+    /// A target in any storage that writes files as a whole, such as `Objects` (feature `object-store`) for an object
+    /// store.
     #[must_use]
     pub fn of(files: Arc<dyn Files>) -> Self {
         Self {
@@ -201,7 +202,7 @@ impl BackupTarget {
         Ok(Some(lock))
     }
 
-    /// Refuses a target folder inside the store that is backed up.
+    /// Returns an error if the target is a folder inside the store that is backed up.
     fn outside(&self, dir: &Path) -> Result<()> {
         let inside = |a: &Path| Some(a.canonicalize().ok()?.starts_with(dir.canonicalize().ok()?));
         let path = self.files.path("");

@@ -1,4 +1,4 @@
-//! Files of a base in parts of up to 64 MiB, named by their content.
+//! Parts of up to 64 MiB into which files of a base are divided; a part's name is derived from its content.
 
 use jindou_model::{Error, Result};
 use jindou_store::directory::BLOCK;
@@ -35,18 +35,18 @@ fn name(length: u64, blocks: &[u64]) -> String {
     format!("part-{:032x}", xxh3_128(&all))
 }
 
-/// True for the names that [`names`] gives.
+/// True for names in the form that [`names`] returns.
 pub(super) fn is_name(name: &str) -> bool {
     let digits = name.strip_prefix("part-");
     digits.is_some_and(|d| d.len() == 32 && d.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// True if a part of this name has these bytes as its content.
+/// True if `called` is the name of a part with these bytes as its content.
 pub(super) fn is_part(called: &str, bytes: &[u8]) -> bool {
     name(bytes.len() as u64, &blocks_of(bytes)) == called
 }
 
-/// Reads part `i` of a file and compares it with its name.
+/// Reads part `i` of a file and verifies it against its name.
 ///
 /// # Errors
 /// [`Error::Damaged`] if the file has changed since it was written; [`Error::Io`].

@@ -6,13 +6,13 @@ use super::parts;
 use jindou_model::{Error, Result};
 use std::collections::HashSet;
 
-/// Backups and bytes that were removed from a backup target.
+/// Numbers of backups and bytes that were removed from a backup target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {
-    /// Number of backups.
+    /// Number of backups removed.
     pub backups: u64,
-    /// Number of files that belonged to no other backup.
+    /// Number of files removed, which belonged to no remaining backup.
     pub files: u64,
 }
 

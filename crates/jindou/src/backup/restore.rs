@@ -24,7 +24,7 @@ pub enum RestoreTo {
     /// The newest state: the last snapshot of the newest backup, or the end of a shared log.
     #[default]
     Newest,
-    /// This snapshot.
+    /// The snapshot with this number.
     Snapshot(u64),
     /// Everything that was committed up to this time, in microseconds since 1970 (UTC), and nothing later.
     Time(u64),
@@ -36,22 +36,22 @@ pub enum RestoreTo {
 pub struct RestoreReport {
     /// Name of the backup, or location of the shared log, from which the store was restored.
     pub backup: String,
-    /// Number of the restored snapshot in the backup. For a log that several servers share, the number of its group;
-    /// the restored store numbers its snapshots independently.
+    /// Number of the restored snapshot in the backup. For a shared log, the number of the group; the restored store
+    /// numbers its snapshots independently.
     pub snapshot: u64,
-    /// Commit time of that snapshot, if the log has it: microseconds since 1970 (UTC).
+    /// Commit time of that snapshot in microseconds since 1970 (UTC); `None` if the log does not contain it.
     pub committed: Option<u64>,
     /// Quads of the restored store.
     pub quads: u64,
     /// Bytes that were read from the backup.
     pub bytes: u64,
-    /// Doubts about the choice of the backup, a sentence each.
+    /// Doubts about the choice of the backup, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl Database {
     /// Restores a store from a backup into a folder that does not exist yet or is empty; all or nothing. Every byte is
-    /// compared with its checksum, and every transaction is replayed before the store appears in its place.
+    /// verified against its checksum, and every transaction is replayed, before the store appears at its final path.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the folder is not empty; [`Error::Usage`] if no backup reaches the requested point,
@@ -67,8 +67,8 @@ impl Database {
     }
 }
 
-/// Warnings, a sentence each, if the clock was set back between backups, so that another backup than the chosen one may
-/// be meant. `whole` holds the intact backups in the order in which they were taken.
+/// Warnings, one sentence each, if the clock was set back between backups, so that another backup than the chosen one
+/// may be meant. `whole` has the intact backups in the order in which they were taken.
 fn doubts(whole: &[BackupDocument], to: RestoreTo) -> Vec<String> {
     let of = |d: &BackupDocument| {
         let i = &d.info;
@@ -281,7 +281,7 @@ pub(crate) struct NewLog {
 }
 
 impl NewLog {
-    /// An empty log in the folder of a base, for records after number `after`.
+    /// Creates an empty log in the folder of a base, for records after number `after`.
     pub fn begin(dir: &Path, epoch: u64, after: u64) -> Result<Self> {
         let own = dir.join(LOG);
         let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;

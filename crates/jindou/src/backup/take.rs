@@ -27,13 +27,14 @@ const PROOF: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// The backup.
+    /// Description of the backup.
     pub info: BackupInfo,
-    /// Files that the backup target did not have yet.
+    /// Number of files that the backup target did not have yet.
     pub new_files: u64,
-    /// Bytes of those files.
+    /// Total bytes of the files that the backup target did not have yet.
     pub new_bytes: u64,
-    /// Records at the log's end that another process had not yet made durable. The backup does not contain them.
+    /// Number of records at the log's end that another process had not yet made durable. The backup does not contain
+    /// them.
     pub left_out: u64,
     /// Duration of the backup.
     pub time: Duration,
@@ -70,8 +71,8 @@ impl Database {
         guarded(|| copy.run())
     }
 
-    /// Backs up a store that another process may have open: its files never change once they are written. Only those
-    /// log records are copied that are proven to be durable; for records that are in the log when the copying reaches
+    /// Backs up a store that another process may have open; files of a store never change once they are written. Only
+    /// log records that are proven to be durable are copied. For records that are in the log when the copying reaches
     /// it, this waits some seconds for the proof.
     ///
     /// # Errors
@@ -106,7 +107,8 @@ pub(crate) fn in_the_log() -> Error {
 struct Copy<'a> {
     dir: &'a Path,
     target: &'a BackupTarget,
-    /// Returns the number of the last acknowledged snapshot; `None` if another process may be writing to the store.
+    /// Function that returns the number of the last acknowledged snapshot; `None` if another process may be writing to
+    /// the store.
     acknowledged: &'a dyn Fn() -> Option<u64>,
     cancel: &'a CancelToken,
     progress: &'a Progress,
@@ -128,8 +130,8 @@ impl Copy<'_> {
             tries += 1;
             let seen = current(self.dir)?;
             let done = self.once(&seen.0, &seen.1);
-            // Another process may have installed another base, or trimmed the log; a failure to find the old files is
-            // then no error, and the copying starts again.
+            // Another process may have replaced the base or trimmed the log. Old files that are missing are then not an
+            // error, and the copying starts again.
             let moved = !matches!(current(self.dir), Ok(now) if now == seen);
             match done {
                 Err(e @ (Error::Cancelled | Error::Limit(_))) => return Err(e),
@@ -203,7 +205,7 @@ impl Copy<'_> {
         self.cancel.check()?;
         let target = &*self.target.files;
         match target.put(name, bytes) {
-            // Another backup at the same time wrote the same file.
+            // Another backup that runs at the same time has written the same file.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(Error::io(target.path(name), e)),
             Ok(()) => {
@@ -307,7 +309,7 @@ impl Copy<'_> {
         let mut parts = take(acknowledged)?;
         let mut left_out = 0;
         if acknowledged.is_none() {
-            // Number of the last complete record that is in the log now, proven durable or not.
+            // Number of the last complete record that is now in the log, proven durable or not.
             let wanted = last(&take(Some(u64::MAX))?);
             let begun = Instant::now();
             while last(&parts) < wanted && begun.elapsed() < PROOF {

@@ -43,18 +43,18 @@ impl FoundCandidates {
 
 /// Largest number of objects that are decoded, the most frequent ones.
 const DECODED: usize = 2_000;
-/// Longest term that is offered, in bytes of its canonical form: a list of suggestions cannot show longer ones.
+/// Longest term that is offered, in bytes of its canonical form. Lists of suggestions cannot show longer ones.
 pub(crate) const LONGEST_TERM: usize = 2048;
-/// Estimated bytes per candidate without its text, and the number of copies of the text, such as the ones in lower case
-/// and for sorting.
+/// Estimated bytes per candidate without its text, and the number of copies that are made of the text, such as for
+/// lower case and for sorting.
 const CANDIDATE: usize = 160;
 const COPIES: usize = 4;
 /// Largest number of neighbours of one subject that are counted.
 const NEIGHBOURS: usize = 1_000;
-/// If a predicate has at most this many objects, all of them are counted.
+/// Largest number of objects of a predicate for which all of them are counted.
 const FEW_OBJECTS: u32 = 4_000;
 
-/// The graphs that are read by the group of patterns that the cursor is in.
+/// The graphs that the group of patterns at the cursor reads.
 pub(crate) enum Graphs {
     Default,
     Named(u32),
@@ -85,7 +85,7 @@ pub(crate) struct Look<'a> {
     pub request: &'a Request<'a>,
     pub graphs: Graphs,
     begin: Instant,
-    /// Memory of the candidates.
+    /// Charge for the memory of the candidates.
     charge: RefCell<Charge>,
 }
 
@@ -158,13 +158,13 @@ impl<'a> Look<'a> {
         (!chosen.iter().all(Vec::is_empty)).then(|| chosen.each_ref().map(iris))
     }
 
-    /// Charges the memory of a candidate whose text has this many bytes; false if the budget does not allow it.
+    /// Charges the memory of a candidate with a text of this many bytes; false if the budget does not allow it.
     pub(crate) fn has_room(&self, text: usize) -> bool {
         let bytes = (CANDIDATE + COPIES * text) as u64;
         self.charge.borrow_mut().add(bytes).is_ok()
     }
 
-    /// A candidate with this IRI; `None` if there is no memory for it, or if it cannot be offered.
+    /// A candidate with this IRI; `None` if memory is exhausted, or if the IRI cannot be offered.
     fn named(&self, iri: &str, count: u64) -> Option<Candidate> {
         self.has_room(iri.len()).then(|| named(iri, count))?
     }
@@ -185,13 +185,13 @@ impl<'a> Look<'a> {
         self.vertex(&self.names.iri(name)?)
     }
 
-    /// The dense id of the predicate with this name in the text.
+    /// The dense id of the predicate with this name in the query's text.
     pub(crate) fn predicate(&self, name: &str) -> Option<PredicateId> {
         let v = self.vertex_of_name(name)?;
         Graph::predicate_of(self.snapshot, VertexId(v))
     }
 
-    /// True if counts over all graphs of the store are also right for the graphs at the cursor.
+    /// True if counts over all graphs of the store are exact for the graphs at the cursor.
     fn sees_all(&self) -> bool {
         match self.graphs {
             Graphs::Default => !self.lists.has_named,
@@ -200,7 +200,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Candidates for the slot, in no particular order.
+    /// Candidates for the position of the cursor, in no particular order.
     pub(crate) fn candidates(&self, word: &str) -> FoundCandidates {
         // A term is not useful while a variable is being typed.
         if word.starts_with(['?', '$']) {
@@ -224,7 +224,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The patterns that constrain the subject, directly or through variables that they share with others.
+    /// The patterns that constrain the subject, directly or through shared variables.
     pub(crate) fn about(&self, subject: &str) -> Vec<&Pattern> {
         let patterns = &self.place.patterns;
         let mut known: FxHashSet<&str> = FxHashSet::default();
@@ -249,8 +249,8 @@ impl<'a> Look<'a> {
         chosen.map(|(p, _)| p).take(sample::MOST_PATTERNS).collect()
     }
 
-    /// The star that the patterns form; `None` if they contain anything else, or if counts of characteristic sets do
-    /// not apply to the graphs at the cursor or to a store with updates.
+    /// The star that the patterns form. `None` if they contain other patterns, if the graphs at the cursor are not
+    /// those that characteristic sets count, or if the store has updates.
     fn star(&self, subject: &str, about: &[&Pattern]) -> Option<SubjectStar> {
         if !self.sees_all() || !Graph::is_as_loaded(self.snapshot) {
             return None;
@@ -337,8 +337,8 @@ impl<'a> Look<'a> {
     /// within the time limit are not counted.
     fn predicates_of(&self, vertices: &Sample, direction: Direction) -> FoundCandidates {
         let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
-        // A vertex's list of predicates covers all graphs, and may include edges that a patch removed. Unless neither
-        // can change the counts, the edges themselves are read.
+        // A vertex's list of predicates covers all graphs, and may include predicates whose edges a patch removed. If
+        // that could change the counts, the edges themselves are read.
         let sure = self.sees_all() && Graph::is_as_loaded(self.snapshot);
         let mut scratch = Vec::new();
         let counting = Instant::now();
@@ -538,14 +538,14 @@ fn counts(exact: bool) -> Counts {
     }
 }
 
-/// `found`, or if it is empty the candidates that `other` makes.
+/// Returns `found`, or, if it is empty, the candidates that `other` returns.
 fn or(found: FoundCandidates, other: impl FnOnce() -> FoundCandidates) -> FoundCandidates {
     if !found.all.is_empty() {
         return found;
     }
     let partial = found.partial;
     let mut other = other();
-    // These counts are over the whole data, and say little about this subject.
+    // These counts are about the whole data, not about the subject at the cursor.
     if other.counts == Counts::Exact {
         other.counts = Counts::Whole;
     }

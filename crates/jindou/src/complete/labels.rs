@@ -22,7 +22,7 @@ const MOST_READ: usize = 20_000;
 /// Largest number of resources that a search of labels adds.
 const MOST_SEARCHED: usize = 20;
 
-/// An IRI that is offered for its label.
+/// An IRI that is offered because of its label.
 pub(crate) struct Labelled {
     pub candidate: Candidate,
     /// True if the candidate's count has the same meaning as those of the other candidates.
@@ -30,9 +30,9 @@ pub(crate) struct Labelled {
     pub label: Option<String>,
 }
 
-/// IRIs that fit the slot and whose label matches the word, best first. `by_name` is true for terms that are offered
-/// anyway because their name matches. Reads labels of all graphs within the remaining time, and omits labels that
-/// cannot be read by then.
+/// IRIs that fit the position of the cursor and whose label matches the word, best first. `by_name` is true for terms
+/// that are offered anyway because their name matches. Reads labels of all graphs within the remaining time, and omits
+/// labels that cannot be read by then.
 pub(crate) fn found(
     look: &Look<'_>,
     word: &str,
@@ -62,7 +62,7 @@ pub(crate) fn found(
     });
     let mut made = finder.among(candidates, true).unwrap_or_default();
     if made.is_empty() && !known.iter().any(|c| by_name(&c.term)) {
-        // Nothing fits this subject: offer predicates or classes that other subjects have.
+        // If no property of this subject matches, predicates or classes of other subjects are offered.
         let list = match look.place.slot {
             Slot::Predicate => &look.lists.predicates[..],
             Slot::Object if is_type => &look.lists.classes[..],
@@ -129,7 +129,7 @@ impl LabelFinder<'_> {
             .with_query(query)
     }
 
-    /// The IRIs, of those given with their counts, whose label matches the word; best first.
+    /// The given IRIs (with their counts) whose label matches the word; best first.
     fn among<'c>(
         &self,
         iris: impl Iterator<Item = (&'c str, u64)>,
@@ -168,7 +168,7 @@ impl LabelFinder<'_> {
         Ok(made.into_iter().filter_map(labelled).collect())
     }
 
-    /// Resources whose label matches the word and that may stand at the cursor, except those that are offered already.
+    /// Resources whose label matches the word and that may stand at the cursor, except those in `offered`.
     fn searched(&self, word: &str, offered: &FxHashSet<Term>) -> Result<Vec<Labelled>> {
         let look = self.look;
         let elsewhere = look.place.slot == Slot::Object || look.place.graph.is_some();
@@ -178,7 +178,7 @@ impl LabelFinder<'_> {
             .with_labels(self.options(elsewhere));
         let answer = look.db.search(&asked)?;
         let objects = self.objects();
-        // Without a known predicate at the cursor, ids are not needed.
+        // Ids are needed only for a known predicate at the cursor.
         let mut ids = match &objects {
             Some(objects) => objects.ids_of(look, &answer.found),
             None => Vec::new(),
@@ -245,10 +245,10 @@ impl ObjectsHere<'_> {
         ids
     }
 
-    /// False if the predicate certainly has no edge with this key in the graphs at the cursor.
+    /// False only if the predicate has no edge with this key in the graphs at the cursor.
     fn may_have(&self, look: &Look<'_>, id: u32) -> bool {
         match look.graphs.scope() {
-            // On a sharded store the list may be on another shard, and long, so only its length was fetched.
+            // In a sharded store the list may be long and on another shard, so only its length was fetched.
             GraphScope::Default if self.0.is_sharded() => self.0.default_degree(id) > 0,
             GraphScope::Union if self.0.is_sharded() => {
                 self.0.default_degree(id) > 0 || self.0.named_degree(id) > 0

@@ -6,7 +6,7 @@ use jindou_graph::{Graph, Identity};
 use jindou_model::{PredicateId, VertexId, term};
 use rustc_hash::FxHashMap;
 
-/// A name and how often it occurs.
+/// A name and the number of its occurrences.
 #[derive(Clone, Debug)]
 pub(crate) struct NameCount {
     pub iri: String,
@@ -25,11 +25,11 @@ pub(crate) struct NameLists {
     pub has_named: bool,
 }
 
-/// Largest number of named graphs that are offered: more do not help, and decoding them takes time.
+/// Largest number of named graphs that are offered. More would not help, and decoding them would take too long.
 const GRAPHS: usize = 1000;
 
 impl NameLists {
-    /// O(predicates + classes + characteristic sets).
+    /// Decodes the names of a snapshot's predicates, classes and graphs. O(predicates + classes + characteristic sets).
     pub(crate) fn from_snapshot(snapshot: &Snapshot, db: &Database) -> Self {
         let summary = db.summary();
         let counted = |list: Vec<(String, u64)>| {
@@ -63,7 +63,6 @@ impl NameLists {
     }
 }
 
-/// The IRI of a vertex.
 fn iri(graph: &dyn Graph, v: VertexId) -> Option<String> {
     let mut bytes = Vec::new();
     if !graph.term(v, &mut bytes) || bytes.len() > LONGEST_TERM {

@@ -49,14 +49,13 @@ pub const PATIENCE: Duration = Duration::from_millis(25);
 pub struct Request<'t> {
     /// The text before the cursor.
     pub before: &'t str,
-    /// The text after it; may be empty.
+    /// The text after the cursor; may be empty.
     pub after: &'t str,
     /// Largest number of items to return.
     pub limit: usize,
-    /// The longest time for running a query and then counting the properties of its subjects; results found by then are
-    /// used.
+    /// Time limit for running a query and then counting the properties of its subjects; results found by then are used.
     pub patience: Duration,
-    /// The memory, default graph, dataset and undeclared prefixes of that query.
+    /// The memory, default graph, dataset and undeclared prefixes of the query.
     pub options: QueryOptions,
     /// The properties whose objects are searched as labels, best first. If empty, or without the feature `text`, only
     /// names are searched.
@@ -131,12 +130,12 @@ pub struct Item {
     pub kind: Kind,
     /// The IRI that the text stands for; `None` if the item is not an IRI.
     pub iri: Option<String>,
-    /// Number of subjects that have the item. If nothing is known about the subject: number of statements with a
+    /// Number of subjects that have the item. If the patterns do not constrain the subject: number of statements with a
     /// predicate, or of instances of a class. `None` if unknown.
     pub count: Option<u64>,
-    /// A well-known prefix that the text uses without declaring it, and its IRI: the caller should add a declaration.
+    /// A well-known prefix that the text uses without declaring it, with its IRI: the caller should add a declaration.
     pub declare: Option<(String, String)>,
-    /// The label that matches the word, if the item is offered because of it.
+    /// The matching label, if the item is offered because of its label.
     pub label: Option<String>,
 }
 
@@ -147,7 +146,7 @@ pub enum Counts {
     Nothing,
     /// Exact counts.
     Exact,
-    /// Counts close to the exact ones.
+    /// Estimates that are close to the exact counts.
     Estimate,
     /// Counts of the whole data, regardless of the query's graphs and patterns; only useful for ranking.
     Whole,
@@ -225,7 +224,7 @@ impl Completer {
         {
             return Arc::clone(lists);
         }
-        // The lock is released while lists are built. Several threads may then build the same lists, but none waits for
+        // The lock is released while lists are built. Several threads may build the same lists, but none waits for
         // another.
         drop(known);
         let made = Arc::new(NameLists::from_snapshot(snapshot, &self.db));

@@ -10,20 +10,20 @@ use jindou_syntax::{COMMON_PREFIXES, prefixes_of};
 use oxrdf::NamedNode;
 use rustc_hash::FxHashMap;
 
-/// The prefixes that apply to a text; those that it declares itself take precedence.
+/// The prefixes that apply to a text. Declarations in the text take precedence.
 pub(crate) struct Names<'p> {
     /// IRI of each prefix that the query may use without a new declaration: the store's, the options' and the text's
     /// own.
     declared: FxHashMap<&'p str, &'p str>,
-    /// Namespace to prefix, and whether that prefix is declared.
+    /// For each namespace, its prefix, and true if that prefix is declared.
     spaces: FxHashMap<&'p str, (&'p str, bool)>,
     base: Option<Iri<&'p str>>,
 }
 
 impl<'p> Names<'p> {
-    /// `options` contains prefixes in addition to the store's and the common ones. If a namespace has several prefixes,
-    /// one that `text` declares is preferred, then one that `text` uses, then the options', the store's and the common
-    /// ones.
+    /// The prefixes at a cursor; `options` contains prefixes in addition to the store's and the common ones. If a
+    /// namespace has several prefixes, one that `text` declares is preferred, then one that `text` uses, then the
+    /// options', the store's and the common ones.
     pub(crate) fn at(
         place: &'p CursorPlace,
         text: &str,
@@ -33,7 +33,7 @@ impl<'p> Names<'p> {
         let store = Some(store).filter(|_| options.store_prefixes);
         let store = store.into_iter().flat_map(PrefixTable::iter);
         let pair = |(name, iri): &'p (String, String)| (name.as_str(), iri.as_str());
-        // Later tiers override earlier ones, both where they redefine a prefix and where they name the same namespace.
+        // Later tiers override earlier ones, both for a prefix that both define and for a namespace that both name.
         let tiers: [Vec<(&str, &str)>; 3] = [
             store.map(|(name, iri, _)| (name, iri)).collect(),
             options.prefixes.iter().map(pair).collect(),
@@ -83,7 +83,7 @@ impl<'p> Names<'p> {
         self.declared.get(prefix).copied().or_else(common)
     }
 
-    /// All prefixes with their IRIs, and whether they are declared; declared ones come first.
+    /// All prefixes with their IRIs, and true for declared ones, which come first.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str, bool)> {
         let own = self.declared.iter().map(|(name, iri)| (*name, *iri, true));
         let common = COMMON_PREFIXES
@@ -120,8 +120,8 @@ impl<'p> Names<'p> {
         Some(iri)
     }
 
-    /// An IRI as a query would write it, and the prefix with its namespace that must be declared first, if any; `None`
-    /// if the IRI cannot be written in a query.
+    /// An IRI in the form in which a query would write it, and the prefix with its namespace that must be declared
+    /// first, if any; `None` if the IRI cannot be written in a query.
     pub(crate) fn short(&self, iri: &str) -> Option<(String, Option<(String, String)>)> {
         for space in namespaces(iri) {
             let local = &iri[space.len()..];

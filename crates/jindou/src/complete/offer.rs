@@ -1,4 +1,4 @@
-//! Makes suggestions of candidates and keywords: filtered by the word so far, best first.
+//! Makes suggestions from candidates and keywords: filtered by the word so far, best first.
 
 use super::data::{Candidate, FoundCandidates, Look};
 use super::labels;
@@ -32,10 +32,10 @@ const FUNCTIONS: &[&str] = &[
 
 /// The longest literal that is offered, in bytes.
 const LONGEST_LITERAL: usize = 200;
-/// How objects and variables alternate in suggestions for an object: this many objects first, then this many variables,
-/// then the remaining objects, then the remaining variables.
+/// How objects and variables alternate in suggestions for an object: this many objects, then this many variables, then
+/// the remaining objects, then the remaining variables.
 const AMONG_OBJECTS: [usize; 2] = [7, 3];
-/// The same for classes, where a variable is unlikely to be wanted.
+/// How classes and variables alternate in suggestions for a class, where a variable is unlikely to be wanted.
 const AMONG_CLASSES: [usize; 2] = [9, 1];
 
 /// Rank of an item's match with the word so far; lower is better.
@@ -54,7 +54,8 @@ pub(crate) fn completion(
     let is_type = place.predicate.as_ref().and_then(|p| names.iri(p));
     let is_type = is_type.is_some_and(|p| p == rdf::TYPE.as_str());
     let said = said(place, names);
-    // If the patterns do not constrain the subject yet, `rdf:type` comes first: most queries state the class first.
+    // If the patterns do not constrain the subject yet, `rdf:type` comes first, since most queries state the class
+    // first.
     let unknown = place.slot == Slot::Predicate
         && !place.inverse
         && place
@@ -123,7 +124,8 @@ pub(crate) fn completion(
     }
     words(place.slot, word, &mut items);
     prefixes(place.slot, word, names, &mut items);
-    // Resources found by label come last as subjects, since few triple patterns have a constant subject.
+    // Resources found by label come last in suggestions for a subject, since few triple patterns have a constant
+    // subject.
     items.append(&mut labelled);
     items.truncate(limit);
     let counted = items.iter().any(|i| i.count.is_some());
@@ -157,7 +159,7 @@ fn said(place: &CursorPlace, names: &Names<'_>) -> FxHashSet<Term> {
         .collect()
 }
 
-/// The word so far, by the syntax with which it begins.
+/// The word so far, classified by the syntax with which it begins.
 enum PartialWord<'w> {
     Anything,
     /// `<…`: the beginning of an IRI.
@@ -191,7 +193,7 @@ impl<'w> PartialWord<'w> {
         Self::Part(labels::folded(word))
     }
 
-    /// `None` if the term does not match.
+    /// The rank of a term's match with the word; `None` if the term does not match.
     fn fit(&self, term: &Term) -> Option<Fit> {
         let iri = match term {
             Term::NamedNode(n) => Some(n.as_str()),
@@ -238,7 +240,7 @@ impl<'w> PartialWord<'w> {
     }
 }
 
-/// Matches the word at the beginning of a name (better), or anywhere in it.
+/// The rank of a name's match with the word: better at the name's beginning than inside it.
 fn fit(name: &str, part: &str) -> Option<Fit> {
     if name.starts_with(part) {
         Some(0)
@@ -293,8 +295,8 @@ fn item(
     }
 }
 
-/// A literal as a query writes it, and the prefix that it needs, if undeclared. Numbers and booleans are written
-/// without quotes if that denotes the same term.
+/// A literal in the form in which a query writes it, and the undeclared prefix that it needs, if any. Numbers and
+/// booleans are written without quotes if that denotes the same term.
 fn literal(l: &Literal, names: &Names<'_>) -> (String, Option<(String, String)>) {
     let value = l.value();
     let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
@@ -328,7 +330,7 @@ fn variables(place: &CursorPlace, word: &str) -> Vec<Item> {
         place.slot,
         Slot::Subject | Slot::Object | Slot::Variable | Slot::Expression | Slot::Graph
     );
-    // Variables are offered as predicates only after something was typed, since they are rare there.
+    // As predicates, variables are offered only after something was typed, since they are rare there.
     let wanted = takes || place.slot == Slot::Predicate && !word.is_empty();
     if !begins || !wanted {
         return Vec::new();
@@ -377,7 +379,7 @@ fn words(slot: Slot, word: &str, items: &mut Vec<Item>) {
     };
     let wanted = word.to_ascii_uppercase();
     let fits = |w: &&str| w.to_ascii_uppercase().starts_with(&wanted);
-    // Functions that are not in the list of frequent ones come after it.
+    // Functions that are not in the list of frequent ones are offered after those.
     let functions = Function::all().iter().filter(|_| kind == Kind::Function);
     let others = functions.flat_map(|d| d.names).copied();
     let others = others.filter(|w| !all.contains(w));

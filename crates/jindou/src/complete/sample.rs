@@ -14,14 +14,14 @@ use std::fmt::Write as _;
 
 /// Largest number of subjects in a sample.
 pub(crate) const SIZE: usize = 1000;
-/// Largest number of patterns in the query that finds a sample, since planning many takes too long.
+/// Largest number of patterns in the query that finds a sample, since planning more takes too long.
 pub(crate) const MOST_PATTERNS: usize = 24;
-/// A predicate with more edges than this is not sampled by listing its keys; a list takes 4 bytes per key.
+/// Largest number of edges of a predicate whose keys are listed to draw a sample; a list takes 4 bytes per key.
 const MOST_LISTED: u64 = 2_000_000;
 /// Largest number of intervals of ids from which a sample is drawn.
 const MOST_RUNS: usize = 200_000;
 
-/// A set of vertices that match patterns, and whether it is complete.
+/// Vertices that match patterns: all of them, or a sample.
 #[derive(Default)]
 pub(crate) struct Sample {
     pub ids: Vec<u32>,
@@ -69,7 +69,7 @@ pub(crate) fn subjects(look: &Look<'_>, subject: &str, about: &[&Pattern]) -> Sa
 /// A sample of the targets of a path from the subjects that match the patterns. A target is listed once for each way in
 /// which it is reached.
 pub(crate) fn ends(look: &Look<'_>, subject: &str, path: &str, about: &[&Pattern]) -> Sample {
-    // Neither `?_from` nor `?_to` occurs in a pattern: the parser's own variables are named by underscores and a
+    // Neither `?_from` nor `?_to` occurs in a pattern: variables created by the parser are named by underscores and a
     // number, or by `b` and a label.
     let subject = if subject.len() > 1 { subject } else { "?_from" };
     let graph = look.place.graph.as_deref();
@@ -209,7 +209,7 @@ pub(crate) fn of_star(snapshot: &Snapshot, star: &SubjectStar) -> Sample {
     evenly(&runs)
 }
 
-/// The intersection of two ascending lists of intervals.
+/// The intersection of two ascending lists of disjoint intervals.
 fn both(a: &[[u32; 2]], b: &[[u32; 2]]) -> Vec<[u32; 2]> {
     let mut out = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -265,7 +265,7 @@ pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction
                 segment.keys_into(range, range + 1, &mut keys);
             }
         }
-        // Listing all keys would take too long; the completion then has no counts.
+        // Listing all keys would take too long, so the completion has no counts.
         None if edges.default_edges() + edges.named_edges() > MOST_LISTED => {
             return Sample {
                 partial: true,

@@ -13,7 +13,7 @@ pub(crate) struct SubjectStar {
     pub classes: Vec<u32>,
 }
 
-/// Counts by id, and whether they are exact.
+/// Counts by id, and whether the counts are exact.
 pub(crate) struct Sums {
     pub counts: FxHashMap<u32, u64>,
     pub exact: bool,
@@ -27,13 +27,13 @@ impl SubjectStar {
             for &(p, having, _) in &set.predicates {
                 add(p, part(subjects, having, set.subjects));
             }
-            // Exact if all subjects of the set have all its predicates. In a set merged from several it is unknown
-            // which have which.
+            // Exact if all subjects of the set have all its predicates. For a set merged from several ones it is
+            // unknown which subject has which predicate.
             set.predicates.iter().all(|p| p.1 == set.subjects)
         })
     }
 
-    /// Number of the star's subjects in each class, by vertex id. Costs as much as [`Self::predicates`].
+    /// Number of the star's subjects in each class, by vertex id. As expensive as [`Self::predicates`].
     pub(crate) fn classes(&self, statistics: &Statistics) -> Sums {
         let others = self.classes.is_empty();
         self.sums(statistics, |set, subjects, add| {
@@ -57,7 +57,7 @@ impl SubjectStar {
         let of_class = |c: &u32| statistics.sets_of_class.get(c);
         let lists = self.predicates.iter().map(of_predicate);
         let lists = lists.chain(self.classes.iter().map(of_class));
-        // If no set contains one of the members, no subject has all of them.
+        // If some member occurs in no set, no subject has all members.
         let Some(lists) = lists.collect::<Option<Vec<_>>>() else {
             return sums;
         };

@@ -11,7 +11,7 @@ use jindou_store::Snapshot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Devices with an open GPU; the GPU is the shim.
+/// Devices with an open GPU, which is the shim with these speeds.
 fn devices(speeds: Option<Calibration>) -> Devices {
     let devices = unopened(speeds);
     assert!(devices.gpu(true).unwrap().is_some());
@@ -80,7 +80,7 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     assert!(!is_there(&fast, &plan, &snapshot, 1));
 }
 
-/// Plans running on the CPU share its threads, so another plan is expected to take longer there.
+/// Plans that run on the CPU share its threads, so a further plan is expected to take longer there.
 #[test]
 fn a_busy_cpu_leaves_more_to_the_card() {
     let (_folder, snapshot) = ring(3000);
@@ -177,7 +177,7 @@ fn the_choice_follows_what_runs_took() {
     let warm = choose();
     assert!(is_gpu(&warm));
     warm.ran(true, Duration::from_secs_f64(3.0 * before.cpu), 81_000);
-    // A time on the CPU is ignored, because this choice predicted a run on the device.
+    // This time on the CPU is ignored, because the choice predicted a run on the device.
     warm.ran(false, Duration::from_secs(1000), 81_000);
     let after = gpu.predict(&plan, &snapshot, 1).unwrap();
     assert_eq!(after.cpu, before.cpu);
@@ -277,7 +277,8 @@ fn first_queries_run_on_the_cpu_while_the_device_opens() {
     );
 }
 
-/// The first heavy plan runs on the CPU while the device's speeds are measured; then it is known how slow the shim is.
+/// The first heavy plan runs on the CPU while the device's speeds are measured. Afterwards the shim is known to be
+/// slow.
 #[test]
 fn speeds_are_measured_in_the_background() {
     let (_folder, snapshot) = ring(300);

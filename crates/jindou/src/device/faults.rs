@@ -1,4 +1,4 @@
-//! Tests of queries on a device of which one call fails, for calls at every position.
+//! Tests of queries on a device with a fault: every call of the device, at any position, may be the one that fails.
 
 use super::{Devices, GpuChoice};
 use crate::default_graph::DefaultGraph;
@@ -51,7 +51,7 @@ fn options(gpu: GpuChoice) -> QueryOptions {
         .with_memory(MemoryBudget::new(64 << 20))
 }
 
-/// The rows (or the boolean) as sorted text, and the number of rows reported.
+/// The rows (or the boolean) of the answer as sorted text, and the number of rows reported.
 fn answer(
     runtime: &Runtime,
     plan: &Plan,
@@ -76,14 +76,14 @@ fn answer(
 }
 
 const QUERIES: [&str; 12] = [
-    // Two plans that run completely on the device or with their aggregation on the CPU, one whose last steps run on the
-    // CPU, one with two explorations, and an ASK.
+    // Two plans that run completely on the device or with their aggregation on the CPU; one whose last steps run on the
+    // CPU; one with two explorations; and an ASK.
     "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
     "SELECT ?b (COUNT(*) AS ?n) { ?a :p ?b . ?b :q ?c } GROUP BY ?b",
     "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :q ?d FILTER(STR(?a) < STR(?d)) }",
     "SELECT ?a ?b { { ?a :p ?b . ?b :p ?c } UNION { ?a :q ?b . ?b :q ?c } }",
     "ASK { ?a :p ?b . ?b :q ?c }",
-    // Plans whose aggregation or LIMIT runs on the device, and one of which a part does.
+    // Plans whose aggregation or LIMIT runs on the device, and one of which only a part does.
     "SELECT ?b (SUM(?v) AS ?n) (COUNT(*) AS ?m) { ?a :p ?b . ?b :q ?c . ?c :v ?v } GROUP BY ?b",
     "SELECT ?a ?v { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?a LIMIT 7",
     "SELECT ?x ?y { :n0 :p+ ?x . ?x :q ?y }",
@@ -104,8 +104,8 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
     faults(1);
 }
 
-/// Tests faults at every `every`-th call of the device. The first failing call differs between queries and kinds of
-/// fault, so that together they cover most positions.
+/// Injects a fault at every `every`-th call of the device. The first of these calls differs between queries and kinds
+/// of faults, so that together they cover most positions.
 fn faults(every: usize) {
     let (_folder, snapshot) = ring(30);
     let mut first = 0;

@@ -1,4 +1,4 @@
-//! Chooses whether a query runs on the CPU or a GPU, and returns the executor.
+//! Choice between the CPU and a GPU for a query, and the executor that follows from it.
 
 #[cfg(all(test, feature = "gpu"))]
 mod choice;
@@ -48,7 +48,7 @@ impl FromStr for GpuChoice {
 pub(crate) struct Devices {
     #[cfg(feature = "gpu")]
     gpus: Arc<jindou_gpu::Fleet>,
-    /// Number of running plans that could have run on a GPU, but were predicted to be faster on the CPU.
+    /// Number of running plans that could run on a GPU, but were predicted to be faster on the CPU.
     #[cfg(feature = "gpu")]
     here: Arc<AtomicUsize>,
 }
@@ -74,7 +74,7 @@ impl Drop for RunHere {
 
 #[cfg(feature = "gpu")]
 type Gpu = jindou_gpu::GpuExecutor;
-/// Uninhabited stand-in for a GPU in builds without the feature `gpu`.
+/// Uninhabited type in place of a GPU, for builds without the feature `gpu`.
 #[cfg(not(feature = "gpu"))]
 enum Gpu {}
 
@@ -94,7 +94,7 @@ impl Executor for Gpu {
     }
 }
 
-/// A GPU, or the reason in one sentence why there is none; `None` while it is being opened.
+/// A GPU, or the reason in one sentence why there is none; `Ok(None)` while the GPU is being opened.
 type Found = std::result::Result<Option<Arc<Gpu>>, String>;
 
 /// The executor chosen for a plan, and the prediction to compare with the measured time.
@@ -111,7 +111,7 @@ struct PredictedRun {
     gpu: Arc<Gpu>,
     prediction: jindou_gpu::Prediction,
     there: bool,
-    /// Set if the plan is executed on the CPU.
+    /// Set if the CPU was chosen for the plan.
     _here: Option<RunHere>,
 }
 
@@ -138,7 +138,8 @@ impl Chosen {
     }
 
     /// Records the time and number of rows of a run on the device (`there`) or on the CPU, to improve later
-    /// predictions. Ignored if the plan ran elsewhere than predicted, for example on the CPU after the device failed.
+    /// predictions. Ignored if the plan did not run where it was predicted to, for example on the CPU after the device
+    /// failed.
     #[cfg(feature = "gpu")]
     pub(crate) fn ran(&self, there: bool, elapsed: Duration, rows: u64) {
         if let Some(run) = self.predicted.as_ref().filter(|r| r.there == there) {
@@ -192,7 +193,7 @@ fn is_measured(_gpu: &Arc<Gpu>) -> bool {
     true
 }
 
-/// Text for `explain` while nothing can be predicted for the reason `why`.
+/// Text for `explain` if nothing can be predicted, because of `why`.
 fn not_known(why: &str, plan: &Plan, choice: GpuChoice) -> String {
     let chosen = match choice {
         _ if plan.weight == Weight::Light => "the CPU, since the query is light",
@@ -298,8 +299,8 @@ impl Devices {
         }
     }
 
-    /// The predicted times of a plan on a GPU and on the CPU, and the resulting choice, as lines of text; only the
-    /// choice while the GPU is being opened or measured. Empty if GPUs are off or there is none. Does not wait.
+    /// The predicted times of a plan on a GPU and on the CPU, and the resulting choice, as lines of text. Only the
+    /// choice, while the GPU is being opened or measured. Empty if GPUs are off or there is none. Does not wait.
     pub(crate) fn explain(
         &self,
         plan: &Plan,
@@ -318,7 +319,7 @@ impl Devices {
     }
 
     /// True if the GPU is open and its speeds are known, or if no GPU can be used. Otherwise starts to open and measure
-    /// it in the background.
+    /// the GPU in the background.
     pub(crate) fn are_known(&self) -> bool {
         match self.gpu(false) {
             Ok(Some(gpu)) => is_measured(&gpu),

@@ -50,7 +50,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector that has received nothing yet.
+    /// An empty collector.
     #[must_use]
     pub fn new(budget: MemoryBudget) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Drop for Collector {
     }
 }
 
-/// Approximate bytes of a decoded term in addition to its text: the enum, and the allocation's header.
+/// Approximate bytes of a decoded term in addition to its text: the enum, and the header of the allocation.
 const TERM_BYTES: u64 = 96;
 
 impl AnswerSink for Collector {

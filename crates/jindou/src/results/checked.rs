@@ -4,7 +4,8 @@ use super::{AnswerSink, RowText, Rows};
 use jindou_model::Result;
 use oxrdf::Triple;
 
-/// Checks the store's files before passing on parts of an answer: quickly before each piece, completely before the end.
+/// Checks the store's files before it passes on parts of an answer: quickly before each piece, completely before the
+/// end.
 pub(crate) struct CheckedSink<'a> {
     pub sink: &'a mut dyn AnswerSink,
     pub check: &'a (dyn Fn() -> Result<()> + Sync),

@@ -1,12 +1,12 @@
 //! Search for bytes that must be escaped, eight bytes at a time, since most texts contain none.
 
-/// A word with this value in every byte.
+/// A 64-bit word with this value in every byte.
 const fn each(b: u8) -> u64 {
     u64::from_ne_bytes([b; 8])
 }
 
-/// Sets the highest bit of each byte of the word that is below `n` (at most 128); lower bits are arbitrary. Only the
-/// lowest byte that is marked is certain: a borrow may mark bytes above it (Warren, Hacker's Delight, section 6-1).
+/// Sets the highest bit of each byte of `word` that is below `n` (at most 128); lower bits are arbitrary. Only the
+/// lowest marked byte is certain, since a borrow may mark bytes above it (Warren, Hacker's Delight, section 6-1).
 #[inline(always)]
 const fn below(word: u64, n: u8) -> u64 {
     word.wrapping_sub(each(n)) & !word
@@ -64,7 +64,7 @@ pub(super) fn first_of<const N: usize>(
     }
     let from = text.len() - rest.len();
     if let Some(last) = text.last_chunk::<8>() {
-        // The last eight bytes at once, including some that were searched already.
+        // The last eight bytes are searched at once, including some that were searched already.
         let found = marks(u64::from_le_bytes(*last));
         return (found != 0).then(|| text.len() - 8 + found.trailing_zeros() as usize / 8);
     }

@@ -1,6 +1,6 @@
 //! Writers of RDF documents. N-Triples, N-Quads, Turtle and TriG are written here, with the same text as `oxttl` would
-//! write, but with long literals in pieces and checks of the time limit between these. Other formats are written by
-//! libraries.
+//! write, but with long literals in pieces and with checks of the time limit between the pieces. Other formats are
+//! written by libraries.
 
 use super::find::{Needle, first_of};
 use super::out::{Pieces, TextOut, controls, push_escaped};
@@ -55,14 +55,14 @@ pub struct GraphWriter<W: Write> {
 
 enum WriterKind<W: Write> {
     Text(W, GraphText),
-    /// A format that a library writes, before the first statement.
+    /// The writer of a library, before the first statement.
     New(W),
     Library(Box<WriterQuadSerializer<Returns<Polled<W>>>>),
     Failed,
 }
 
 impl<W: Write> GraphWriter<W> {
-    /// A writer that has written nothing yet.
+    /// A writer at the start of a document.
     pub fn new(out: W, format: RdfFormat, prefixes: Prefixes) -> Self {
         use RdfFormat::{NQuads, NTriples, TriG, Turtle};
         let kind = match format {
@@ -88,9 +88,9 @@ impl<W: Write> GraphWriter<W> {
         self.prefixes.want(name.into());
     }
 
-    /// Declares the prefixes that this statement uses before the next written statement, without writing this one; so
-    /// the prefixes of many statements can be declared together. Only Turtle and TriG allow that after the first
-    /// statement; in other formats it has no effect there.
+    /// Requests that the prefixes of this statement be declared before the next written statement, without writing this
+    /// one; so the prefixes of many statements can be declared together. Only Turtle and TriG allow declarations after
+    /// the first statement; in other formats this has no effect then.
     pub fn note<'q>(&mut self, quad: impl Into<QuadRef<'q>>) {
         self.prefixes.note(quad.into());
     }
@@ -103,7 +103,7 @@ impl<W: Write> GraphWriter<W> {
         }
     }
 
-    /// Creates a library's writer, if that was not done yet, with the prefixes requested so far.
+    /// Creates a library's writer with the prefixes requested so far, if that was not done yet.
     fn begin(&mut self) {
         self.kind = match std::mem::replace(&mut self.kind, WriterKind::Failed) {
             WriterKind::New(out) => {
@@ -139,7 +139,7 @@ impl<W: Write> GraphWriter<W> {
                 }
                 text.quad(quad, out)
             }
-            // If the token stopped the library, that is reported as an I/O error; the scope has the true reason.
+            // A library that the token has stopped returns an I/O error; the scope has the true reason.
             WriterKind::Library(library) => library
                 .serialize_quad(quad)
                 .map_err(|e| scope::worked(0).err().unwrap_or_else(|| closed(e))),
@@ -147,7 +147,7 @@ impl<W: Write> GraphWriter<W> {
         }
     }
 
-    /// Ends the document, and returns the output.
+    /// Completes the document, and returns the output.
     ///
     /// # Errors
     /// Those of the output.
@@ -173,7 +173,7 @@ impl<W: Write> GraphWriter<W> {
     }
 }
 
-/// The error for a writer that is used after it failed.
+/// The error for a writer that is used again after an error.
 fn given_up() -> Error {
     Error::Usage("the document cannot be continued: writing it has failed before".into())
 }
@@ -415,7 +415,8 @@ fn push_local(local: &str, out: &mut Pieces<'_, '_>) {
 /// Appends a string in quotation marks.
 fn push_quoted(text: &[u8], out: &mut Pieces<'_, '_>) {
     static CONTROLS: [[u8; 6]; 32] = controls(b"0123456789ABCDEF");
-    /// U+FFFE and U+FFFF must be escaped. They are found by their first byte in UTF-8, which few other characters have.
+    /// Bytes that are searched for. U+FFFE and U+FFFF must be escaped as well; they are found by their first byte in
+    /// UTF-8, which few other characters have.
     const SPECIAL: [Needle; 4] = [
         Needle::one(b'"'),
         Needle::one(b'\\'),

@@ -1,4 +1,4 @@
-//! How each format for rows builds a row from cells.
+//! How each text format for rows joins the cells of a row.
 
 use super::out::{FULL, HandOn, PIECE, Pieces, TextOut};
 use super::rows::{push_json_term, push_xml_term};
@@ -23,10 +23,10 @@ pub(crate) trait CellLayout {
     /// If the format cannot express the term.
     fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()>;
 
-    /// Appends a bound cell in pieces; for a term with which the text would be longer than a piece.
+    /// Appends a bound cell in pieces, which `hand_on` writes; for a term whose text would be longer than a piece.
     ///
     /// # Errors
-    /// As [`Self::cell`], and those of `hand_on`, which writes a piece of text.
+    /// As [`Self::cell`], and those of `hand_on`.
     #[cold]
     #[inline(never)]
     fn long_cell(

@@ -30,10 +30,11 @@ use jindou_model::Result;
 use oxrdf::Triple;
 use std::sync::Arc;
 
-/// Bytes that a library which writes RDF may allocate per byte of a term: each byte may become an escape of six bytes,
-/// in a vector whose capacity doubles.
+/// Number of bytes that a library which writes RDF may allocate per byte of a term: each byte may become an escape of
+/// six bytes, in a vector whose capacity doubles.
 const HELD_BY_LIBRARY: u64 = 12;
-/// The same for formats that this crate writes itself, in pieces: there are a few copies of a term.
+/// Number of bytes that formats written by this crate may allocate per byte of a term: a few copies of a term, since
+/// text is written in pieces.
 const HELD_BY_PIECES: u64 = 3;
 
 /// Receives one answer: `solutions` then `rows` or `raw` any number of times, or `boolean`, or `graph` then `triple`
@@ -48,7 +49,7 @@ pub trait AnswerSink: Send {
     fn row_text(&self) -> Option<RowText> {
         None
     }
-    /// Adds text of rows; `rows` is the number of rows that end in it.
+    /// Adds the text of rows; `rows` is the number of rows that end in this text.
     fn raw(&mut self, text: &[u8], rows: u64) -> Result<()>;
     /// The whole answer of ASK.
     fn boolean(&mut self, value: bool) -> Result<()>;
@@ -89,7 +90,7 @@ impl RowText {
         Self::Json(rows::json_keys(variables).into())
     }
 
-    /// Lines of JSON for these variables.
+    /// Rows as lines of JSON for these variables.
     #[must_use]
     pub fn json_lines(variables: &[String]) -> Self {
         Self::JsonLines(rows::json_keys(variables).into())
@@ -136,14 +137,14 @@ impl RowText {
     }
 }
 
-/// Some rows of decoded terms: canonical bytes ([`jindou_model::term`]) in row order, `None` for unbound.
+/// Some rows of terms: canonical bytes ([`jindou_model::term`]) in row order, `None` for unbound.
 #[derive(Debug, Default)]
 pub struct Rows {
     /// Canonical bytes of the terms of all rows.
     pub bytes: Vec<u8>,
     /// End of each cell in `bytes`; a cell starts where the previous one ends, and an empty cell is unbound.
     pub ends: Vec<usize>,
-    /// Cells per row.
+    /// Number of cells per row.
     pub width: usize,
     /// Number of rows; needed for rows without cells.
     pub rows: usize,

@@ -25,7 +25,7 @@ pub(crate) trait TextOut {
     fn append(&mut self, text: &[u8]) {
         self.extend_from_slice(text);
     }
-    /// Counts a block of this many bytes as work. Returns true if an error, such as the time limit, has ended the
+    /// Counts a block of this many bytes as work. Returns true if an error, such as a passed time limit, has ended the
     /// answer, so that the remaining text is not needed.
     fn is_over(&mut self, _bytes: usize) -> bool {
         false
@@ -44,7 +44,7 @@ impl TextOut for Vec<u8> {
     }
 }
 
-/// Collects text and writes it whenever a piece is full. After an error further text is ignored.
+/// Collects text and writes it whenever a piece is full. After an error, further text is ignored.
 pub(crate) struct Pieces<'o, 'h> {
     buffer: &'o mut Vec<u8>,
     hand_on: &'o mut HandOn<'h>,
@@ -52,7 +52,7 @@ pub(crate) struct Pieces<'o, 'h> {
 }
 
 impl<'o, 'h> Pieces<'o, 'h> {
-    /// Appends to the piece that begins in `buffer`.
+    /// A destination that appends to the text in `buffer`, and writes full pieces by `hand_on`.
     pub(crate) fn new(buffer: &'o mut Vec<u8>, hand_on: &'o mut HandOn<'h>) -> Self {
         Self {
             buffer,
@@ -121,7 +121,7 @@ pub(super) fn push_escaped<T: TextOut>(
     escape: impl FnMut(&[u8]) -> Option<(usize, &'static [u8])>,
     out: &mut T,
 ) {
-    // Short texts are searched as a whole, since most need no escape.
+    // The first block is searched at once, since most short texts need no escape.
     let mut from = 0;
     if text.len() <= BLOCK {
         match special(text) {
@@ -153,7 +153,7 @@ fn push_escaped_from<T: TextOut>(
                 from += run;
             }
             let before = from;
-            // Escaped bytes often follow each other, so the next byte is tried before searching again.
+            // Bytes that need an escape often follow each other, so the next byte is tried before searching again.
             while from < end
                 && let Some((bytes, escaped)) = escape(&text[from..])
             {

@@ -1,13 +1,13 @@
-//! A writer that checks the query's time limit on behalf of the RDF libraries that write to it.
+//! A writer that checks the query's time limit, since the RDF libraries that write to it do not.
 
 use jindou_model::scope;
 use std::io::{self, Write};
 
-/// Work that each call counts in addition to its bytes: some libraries write character by character.
+/// Work counted for each call in addition to its bytes, since some libraries write character by character.
 const CALL: usize = 16;
 
-/// Checks the query's token at each write. Once the query must end, writing fails with [`io::ErrorKind::BrokenPipe`],
-/// and the library's caller asks the token for the reason.
+/// Checks the query's token at each write. Once the query must end, writing fails with [`io::ErrorKind::BrokenPipe`];
+/// the caller of the library then gets the reason from the token.
 pub(super) struct Polled<W>(pub W);
 
 impl<W: Write> Write for Polled<W> {

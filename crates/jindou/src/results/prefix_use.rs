@@ -11,19 +11,20 @@ pub(super) struct PrefixUse {
     prefixes: Prefixes,
     /// Prefixes that are declared, or that were refused because [`MOST`] were declared already.
     declared: BTreeSet<String>,
-    /// Number of prefixes declared because a statement uses them.
+    /// Number of prefixes that were declared because a statement uses them.
     lines: usize,
-    /// Prefixes to declare before the next statement; true if the caller requested it, whether they are used or not.
+    /// Prefixes to declare before the next statement; true for those that the caller requested whether they are used or
+    /// not.
     wanted: BTreeMap<String, bool>,
-    /// Namespaces that need no further declaration: their prefix was declared, or they have none.
+    /// Namespaces that need no further declaration, since their prefix was declared or they have none.
     settled: FxHashSet<Box<str>>,
 }
 
-/// Largest number of prefixes that a document declares because they are used. Limited because each IRI is compared with
-/// all declared prefixes.
+/// Largest number of prefixes that a document declares because statements use them. Limited, because each IRI is
+/// compared with all declared prefixes.
 const MOST: usize = 256;
 
-/// Largest size of `settled`, which saves searching for the prefix of an IRI.
+/// Largest size of `settled`, which is a cache that avoids searching for the prefix of an IRI again.
 const MOST_SETTLED: usize = 4096;
 
 impl PrefixUse {

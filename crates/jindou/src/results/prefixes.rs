@@ -110,12 +110,12 @@ impl Prefixes {
 }
 
 /// Longest namespace that is looked up, in bytes. Without a limit, an IRI with many `_` would have as many candidates
-/// as bytes, and looking them all up would take quadratic time.
+/// as bytes, and looking up all of them would take quadratic time.
 const LONGEST: usize = 2048;
 
 /// The beginnings of an IRI that may be a namespace, longest first: the whole IRI, and those that end in `_`, down to
-/// the first one that ends in `#`, `/` or `:`. After a shorter one, the remaining text would need an escape. O(length),
-/// without what the caller does with each.
+/// the first one that ends in `#`, `/` or `:`. After a shorter beginning, the remaining text would need an escape.
+/// O(length), without the caller's work for each.
 pub(crate) fn namespaces(iri: &str) -> impl Iterator<Item = &str> {
     const ENDS: [char; 3] = ['#', '/', ':'];
     let mut ended = false;
@@ -127,7 +127,8 @@ pub(crate) fn namespaces(iri: &str) -> impl Iterator<Item = &str> {
         .filter(|namespace| namespace.len() <= LONGEST)
 }
 
-/// True for text that can be a local name without escapes. Accepts fewer forms than SPARQL, so some IRIs stay long.
+/// True for text that can be a local name without escapes. Accepts fewer forms than SPARQL, so some IRIs are not
+/// abbreviated.
 fn is_local(local: &str) -> bool {
     let inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let ends = |c: char| inner(c) && c != '.';

@@ -7,7 +7,7 @@ use jindou_model::{Error, Result};
 
 const XSD: &[u8] = b"http://www.w3.org/2001/XMLSchema#";
 
-/// The JSON text before each variable's term, which is the same in every row. Made once per answer.
+/// The JSON text before each variable's term, which is the same in every row. Computed once per answer.
 pub(super) fn json_keys(variables: &[String]) -> Vec<Vec<u8>> {
     let key = |v: &String| {
         let mut out = Vec::new();
@@ -136,7 +136,7 @@ pub(super) fn push_json_string<T: TextOut>(text: &[u8], out: &mut T) {
 pub(super) fn push_xml_term<T: TextOut>(cell: &[u8], out: &mut T) -> Result<()> {
     match cell.first() {
         Some(&term::IRI) => {
-            // Unlike texts, IRIs contain no spaces that would have to be protected.
+            // IRIs contain no spaces, so none need to be written as character references.
             out.extend_from_slice(b"<uri>");
             push_xml_inner(&cell[1..], out)?;
             out.extend_from_slice(b"</uri>");
@@ -200,15 +200,15 @@ fn push_element<T: TextOut>(open: &[u8], text: &[u8], close: &[u8], out: &mut T)
 
 /// Appends the name of a variable, which has only characters that XML can express.
 pub(super) fn push_xml_name(name: &str, out: &mut Vec<u8>) {
-    // SPARQL's variable names have no characters that XML cannot express, so this does not fail.
+    // Cannot fail, since variable names of SPARQL have no characters that XML cannot express.
     let _ = push_xml_text(name.as_bytes(), out);
 }
 
-/// Appends text for an element's content or an attribute, such that a reader gets the same text back. Spaces at its
-/// ends are written as character references, since many readers trim text between elements.
+/// Appends text for an element's content or an attribute, such that a reader gets the same text back. Spaces at either
+/// end are written as character references, since many readers trim text between elements.
 ///
 /// # Errors
-/// If it has a character that XML 1.0 cannot express.
+/// If the text has a character that XML 1.0 cannot express.
 pub(super) fn push_xml_text<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> {
     let spaces = |n: usize, out: &mut T| {
         for at in 0..n {

@@ -97,7 +97,7 @@ const OF_XML: [&str; 2] = [
 /// True if RDF/XML can express a triple with the labels that its blank nodes have.
 ///
 /// # Errors
-/// The reason why RDF/XML cannot express it at all.
+/// The reason why RDF/XML cannot express the triple at all.
 fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
     if let TermRef::NamedNode(class) = triple.object
         && triple.predicate == rdf::TYPE
@@ -108,7 +108,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
         );
     }
     let mut named = true;
-    // Goes from a triple to the triple term that is its object.
+    // Continues with the triple term that is the object, if there is one.
     loop {
         if !is_element(triple.predicate.as_str(), &SYNTAX) {
             return Err(
@@ -141,7 +141,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
 /// Prefix of replacement labels.
 const OTHERWISE: &str = "x.";
 
-/// True if a label can be written unchanged: it is an XML name, and not like a replacement.
+/// True if a label can be written unchanged: it is an XML name, and does not look like a replacement.
 fn is_own(label: &str) -> bool {
     is_name(label) && !label.starts_with(OTHERWISE)
 }
@@ -182,7 +182,7 @@ fn with_names(triple: TripleRef<'_>) -> Triple {
     }
 }
 
-/// True if this IRI can be written as an element's name; `kept` are the names that RDF/XML reserves.
+/// True if this IRI can be written as an element's name; `kept` has the names that RDF/XML reserves.
 fn is_element(iri: &str, kept: &[&str]) -> bool {
     let is_kept = |name| kept.contains(&name);
     ends_with_name(iri)

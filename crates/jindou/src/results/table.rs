@@ -1,4 +1,4 @@
-//! A table for people, printed while rows arrive. Column widths are determined by the first rows. Wider cells in later
+//! A table for people, printed while rows arrive. The first rows determine the widths of columns. Wider cells in later
 //! rows make their lines longer, or are truncated if the table must fit a screen.
 
 use super::Prefixes;
@@ -9,10 +9,10 @@ use std::borrow::Cow;
 /// Number of rows that determine the column widths, or fewer if their cells have more than [`SAMPLE_BYTES`].
 const SAMPLE: usize = 200;
 const SAMPLE_BYTES: usize = 1 << 20;
-/// Largest width to which columns are padded if there is no screen to fit.
+/// Largest width to which columns are padded if there is no screen that the table must fit.
 const MAX_WIDTH: usize = 60;
 
-/// The text, truncated to this many characters if it is longer; then the last one is `…`.
+/// The text, truncated to this many characters if it is longer; its last character is then `…`.
 fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     match text.char_indices().nth(columns) {
         None => Cow::Borrowed(text),
@@ -32,7 +32,7 @@ fn fit(widths: &mut [usize], screen: usize) {
     if taken(usize::MAX) <= room {
         return;
     }
-    // The largest width at which all columns fit; at width 1 they always do.
+    // The largest width at which all columns fit; with width 1 they always do.
     let cap = (1..=room)
         .rev()
         .find(|cap| taken(*cap) <= room)
@@ -172,7 +172,7 @@ impl TextTable {
                     Some(Parts::Typed(_, iri)) => iri.to_owned(),
                     _ => return,
                 };
-                // If Turtle's syntax has written the datatype's IRI (not for numbers and booleans), it is abbreviated.
+                // The datatype's IRI, which Turtle's syntax writes except for numbers and booleans, is abbreviated.
                 let long = format!("<{datatype}>");
                 if let Some(short) = self.prefixes.shorten(&datatype)
                     && out[start..].ends_with(long.as_bytes())

@@ -157,7 +157,7 @@ fn needs_quotes<T: TextOut>(term: &[u8], out: &mut T) -> bool {
     false
 }
 
-/// Passes text on; if it is inside quotes, with each quote doubled.
+/// Passes text on; inside quotes, with each quote doubled.
 struct Doubled<'o> {
     quoted: bool,
     out: &'o mut dyn TextOut,

@@ -76,14 +76,14 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
 enum WriterState<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, FormatKind),
-    /// A graph. Its first triples are held until enough are known to declare the prefixes that they use.
+    /// A graph. Its first triples are held back until the prefixes that they use can be declared.
     Graph(Box<GraphWriter<W>>, RdfFormat, Option<HeldTriples>),
     Done,
 }
 
 enum FormatKind {
     Table(TextTable),
-    /// Rows of a text format, and whether a row was written already.
+    /// Rows in a text format, and true if a row was written already.
     Rows(RowText, bool),
 }
 
@@ -159,7 +159,7 @@ pub(super) fn closed(e: std::io::Error) -> Error {
 }
 
 impl<W: Write> ResultWriter<W> {
-    /// A writer that has written nothing yet.
+    /// A writer at the start of an answer.
     pub fn new(out: W, format: ResultFormat) -> Self {
         Self {
             state: WriterState::Ready(out),
@@ -241,8 +241,8 @@ impl<W: Write> ResultWriter<W> {
 }
 
 impl<W: Write + Send> ResultWriter<W> {
-    /// Writes the held triples of a graph after the prefixes that they use. From then on triples are written as they
-    /// come.
+    /// Writes the triples of a graph that were held back, after the prefixes that they use. From then on, triples are
+    /// written as they arrive.
     fn release(&mut self) -> Result<()> {
         let WriterState::Graph(graph, format, held) = &mut self.state else {
             return Ok(());
@@ -411,7 +411,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 }
 
-/// A graph's first triples are held, to declare the prefixes that they use, until there are this many or their terms
+/// Number of a graph's first triples that are held back to declare the prefixes that they use; fewer if their terms
 /// have this many bytes.
 const HELD: usize = 256;
 const HELD_BYTES: usize = 1 << 16;
@@ -423,7 +423,7 @@ struct HeldTriples {
 }
 
 impl HeldTriples {
-    /// Adds a triple; true if no more should be held.
+    /// Adds a triple; true if no more triples should be held back.
     fn push(&mut self, triple: &Triple) -> bool {
         self.bytes += triple_length(triple);
         self.triples.push(triple.clone());
@@ -431,7 +431,7 @@ impl HeldTriples {
     }
 }
 
-/// Bytes of a triple's terms.
+/// Length in bytes of the texts of a triple's terms.
 pub(crate) fn triple_length(triple: &Triple) -> usize {
     let subject = match &triple.subject {
         NamedOrBlankNode::NamedNode(n) => n.as_str().len(),
@@ -440,7 +440,7 @@ pub(crate) fn triple_length(triple: &Triple) -> usize {
     subject + triple.predicate.as_str().len() + term_length(&triple.object)
 }
 
-/// Bytes of a term.
+/// Length in bytes of a term's text.
 pub(crate) fn term_length(term: &Term) -> usize {
     match term {
         Term::NamedNode(n) => n.as_str().len(),

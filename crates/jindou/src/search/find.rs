@@ -67,21 +67,21 @@ struct Taker<'f> {
     scratch: Vec<u32>,
     end: Instant,
     terms: usize,
-    /// No more terms are taken once there are this many candidates.
+    /// Number of candidates at which no more terms are accepted.
     most: usize,
-    /// True once a literal was the label of more resources than [`MOST_EACH`].
+    /// True once a literal was the label of more than [`MOST_EACH`] resources, so that some were left out.
     cut: bool,
     failed: Option<jindou_model::Error>,
 }
 
 impl Taker<'_> {
-    /// Takes a term that matches; false if no more terms are wanted.
+    /// Accepts a term that matches; false if no more terms are wanted.
     fn take(&mut self, id: u32) -> bool {
         if !self.seen.insert(id) {
             return true;
         }
         self.terms += 1;
-        // The clock is read for each term, because that costs little compared with a term that may have millions of
+        // The time is checked for each term, since that costs little compared with a term that may have millions of
         // edges.
         if Instant::now() >= self.end || self.sight.cancel.is_cancelled() {
             return false;
@@ -99,8 +99,8 @@ impl Taker<'_> {
         if !self.sight.snapshot.term(VertexId(id), &mut self.canonical) {
             return Ok(());
         }
-        // The term is compared again: an index may contain terms that this snapshot lacks, or give wrong ones if it is
-        // damaged.
+        // The term is compared with the words again, since an index may contain terms that this snapshot lacks, or
+        // return wrong ones if it is damaged.
         let kind = folded(&self.canonical, &mut self.folder, &mut self.text);
         let fit = kind.and_then(|kind| Some((kind, self.asked.fit(&self.text)?)));
         let Some((kind, fit)) = fit else {
@@ -180,6 +180,8 @@ impl<'a> ResourceFinder<'a> {
         }
     }
 
+    /// Runs the search.
+    ///
     /// # Errors
     /// `Limit`, `Cancelled`, `Damaged`.
     pub fn run(
@@ -204,7 +206,7 @@ impl<'a> ResourceFinder<'a> {
     fn take_iri(&mut self, text: &str, charge: &mut Charge) -> Result<()> {
         let trimmed = text.trim();
         let bare = trimmed.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
-        // Every IRI contains a colon. Without one, other shards are not asked.
+        // Every IRI contains a colon. For a text without one, no requests are sent to other shards.
         if !trimmed.contains(':') {
             return Ok(());
         }
@@ -240,8 +242,8 @@ impl<'a> ResourceFinder<'a> {
             if self.sight.is_as_loaded() {
                 return Ok(());
             }
-            // Shards answer from their bases. Terms of a base that became labels by updates, or whose edges are in
-            // other graphs since, are missing from these answers.
+            // Shards answer from their bases. Their answers lack terms that became labels only by updates, or whose
+            // edges are now in other graphs.
             self.complete = false;
             parts = vec![true];
         }
@@ -297,7 +299,7 @@ impl<'a> ResourceFinder<'a> {
         let complete = self.complete && all.len() <= MOST_COUNTED;
         all.truncate(MOST_COUNTED);
         let ids: Vec<u32> = all.iter().map(|(id, _)| *id).collect();
-        // The number of uses only orders candidates with equal keys.
+        // The number of uses decides only the order of candidates with equal keys.
         let uses = sight.uses_of_many(&ids, MOST_FOUND, self.end + GRACE);
         let mut ranked = Vec::with_capacity(all.len());
         for ((id, candidate), uses) in all.into_iter().zip(uses) {
@@ -356,7 +358,7 @@ pub(super) fn tail_id(n: u32) -> u32 {
     FIRST_TAIL_ID + n
 }
 
-/// Upper bound on the number of labels to scan: a label of two properties, or of default and named graphs, counts
+/// Upper bound on the number of labels to scan: a label of two properties, or of both default and named graphs, counts
 /// twice.
 pub(super) fn label_keys(sight: &LabelSight<'_>) -> u64 {
     let keys = |p: &(usize, PredicateId)| {

@@ -88,7 +88,7 @@ pub(super) fn of(
     charge: &mut Charge,
 ) -> Result<Vec<Option<Label>>> {
     let scope = sight.graphs.scope();
-    // The best label so far of each vertex, with the ranks of its language and of its property.
+    // The best label of each vertex so far, with the ranks of its language and of its property.
     let mut best: Vec<Option<((usize, usize), Label)>> = Vec::new();
     best.resize_with(ids.len(), || None);
     let mut scratch = Vec::new();
@@ -106,13 +106,13 @@ pub(super) fn of(
                 let objects = edges.read(id, scope, &mut scratch);
                 let objects = &objects[..objects.len().min(MOST_EACH)];
                 for (i, &o) in objects.iter().enumerate() {
-                    // Not for shards: their terms were fetched above, and prefetching would only copy them.
+                    // Not for a sharded store: terms were fetched above, and prefetching would only copy them.
                     if i.is_multiple_of(AHEAD) && !sight.snapshot.is_sharded() {
                         decoding.prefetch(&objects[i..objects.len().min(i + AHEAD)]);
                     }
                     let (text, tag) = match decoding.term(VertexId(o)).and_then(term::parts) {
                         Some(Parts::String(text)) => (text, None),
-                        // The base direction of a literal follows the language after two hyphens.
+                        // In a language tag, the base direction follows the language after two hyphens.
                         Some(Parts::Lang(text, tag)) => (text, tag.split("--").next()),
                         _ => continue,
                     };
@@ -141,8 +141,8 @@ pub(super) fn of(
         .collect())
 }
 
-/// Number of vertices between two checks of the time limit; for a sharded store [`FETCHED`], since labels are fetched
-/// from other shards once per that many.
+/// Number of vertices between two checks of the time limit. For a sharded store [`FETCHED`], the number of vertices
+/// whose labels are fetched in one round trip.
 const LOOK: usize = 64;
 const FETCHED: usize = 1024;
 
@@ -161,12 +161,12 @@ pub(super) fn with(
     let scope = sight.graphs.scope();
     let mut charge = Charge::new(Holder::Rest, memory);
     charge.set((40 * ids.len()) as u64)?;
-    // The best label so far of each vertex, with its fit and its number of words.
+    // The best label of each vertex so far, with the rank of its match and its number of words.
     let mut best: Vec<Option<((Fit, usize), String)>> = vec![None; ids.len()];
     let (mut scratch, mut text, mut folder) = (Vec::new(), String::new(), Folder::default());
     let vocabulary = Graph::vocabulary(sight.snapshot);
     let mut decoding = vocabulary.decoding();
-    // A round trip to other shards should serve many vertices.
+    // Vertices are processed in larger groups, since a round trip to other shards should serve many.
     let look = match sight.snapshot.is_sharded() {
         true => FETCHED,
         false => LOOK,

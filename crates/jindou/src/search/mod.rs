@@ -107,7 +107,7 @@ pub struct Search<'t> {
     pub words: &'t str,
     /// Largest number of resources to return; at most [`MOST_FOUND`].
     pub limit: usize,
-    /// Time limit. The search then ends with what it has found.
+    /// Time limit, after which the search returns the resources found so far.
     pub patience: Duration,
     /// Options for the labels that are searched and returned.
     pub labels: LabelOptions,
@@ -153,11 +153,11 @@ pub struct Searched {
     /// Resources, best first: texts that equal the searched one, then those that begin with it, then those that contain
     /// the words; among these, texts with fewer words first, then resources with more uses.
     pub found: Vec<Found>,
-    /// True if all terms that may match were examined. False if the time limit was reached, if very many terms match,
-    /// or if terms of updates are not indexed yet; then there may be more and better resources.
+    /// True if all terms that may match were examined. False if the time limit was reached, if too many terms match, or
+    /// if terms of updates are not indexed yet; then there may be more and better resources.
     pub complete: bool,
-    /// False if the store has no index of words ([`Text`]) for the terms in its files, so that the search had to scan
-    /// them.
+    /// False if the search had to scan the terms in the store's files, since the store has no index of their words
+    /// ([`Text`]).
     pub indexed: bool,
 }
 
@@ -286,8 +286,8 @@ impl Database {
     }
 
     /// Starts a thread that makes later searches fast: it verifies the hash of the store's word index, and indexes the
-    /// terms that updates added, within a part of the runtime's memory. Every search calls this; a program may do so
-    /// before the first one. Does nothing if everything is prepared.
+    /// terms that updates added, within a part of the runtime's memory. Every search calls this; a program may call it
+    /// before the first search. Does nothing if all of this is done.
     pub fn prepare_search(&self) {
         let snapshot = self.snapshot();
         TailTexts::catch_up(&self.inner.texts, &snapshot, self.runtime().memory());

@@ -1,4 +1,4 @@
-//! Candidates where there is no index: reads all terms, as long as there is time.
+//! Candidates where there is no index: reads all terms, until the time limit.
 
 use super::find::{label_keys, labels_of, tail_id};
 use super::sight::LabelSight;
@@ -8,10 +8,10 @@ use jindou_text::{SearchedTerms, TermJudge, WordQuery};
 
 /// Number of terms between two calls of `stop`.
 const CHECK: u32 = 256;
-/// Labels are listed and read one by one only if there are fewer than this many.
+/// Number of labels below which they are listed and read one by one.
 const MOST_LISTED: u64 = 1 << 20;
 
-/// Scans the terms of the tail with these numbers. Returns true if it reached the end.
+/// Scans the terms of the tail with these numbers. Returns true unless it was stopped before the end.
 pub(super) fn tail(
     snapshot: &Snapshot,
     numbers: impl Iterator<Item = u32>,
@@ -35,7 +35,7 @@ pub(super) fn tail(
     true
 }
 
-/// Scans the terms of the base. Returns true if it reached the end.
+/// Scans the terms of the base. Returns true unless it was stopped before the end.
 ///
 /// # Errors
 /// `Damaged`.
@@ -50,8 +50,7 @@ pub(super) fn base(
     let mut judge = TermJudge::new(asked, kind);
     let ranges = judge.tags().iter().map(|&tag| dictionary.tag_range(tag));
     let all: u64 = ranges.clone().map(|r| r.len() as u64).sum();
-    // Reading the labels one by one means random accesses; reading all terms in order is some ten times as fast per
-    // term.
+    // Reading labels one by one means random accesses; reading all terms in order is some ten times as fast per term.
     if kind == SearchedTerms::Literals && label_keys(sight) < (all / 8).min(MOST_LISTED) {
         let mut ids = Vec::new();
         labels_of(sight, &mut ids);

@@ -1,5 +1,5 @@
-//! Candidates from all shards of a store. Each shard searches its own terms ([`OtherShards::search_words`]); here the
-//! results become one list of candidates, as for a store without shards.
+//! Candidates from all shards of a store. Each shard searches its own terms ([`OtherShards::search_words`]). This
+//! module combines the results into one list of candidates, as for an unsharded store.
 //!
 //! [`OtherShards::search_words`]: jindou_graph::shard::OtherShards::search_words
 
@@ -46,7 +46,7 @@ impl ResourceFinder<'_> {
                 return true;
             }
             let before = self.candidates.len();
-            // The term is compared again, since a shard or its index may return wrong ones.
+            // The term is compared with the words again, since a shard or its index may return wrong ones.
             let taken = match judge.fit(found.canonical) {
                 Some(how) => self.take_found(kind, how, &found, charge),
                 None => Ok(()),

@@ -21,7 +21,6 @@ pub(super) struct LabelSight<'a> {
     pub cancel: CancelToken,
 }
 
-/// The id of an IRI.
 pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
     let mut canonical = Vec::with_capacity(iri.len() + 1);
     term::push_iri(iri, &mut canonical);
@@ -47,7 +46,7 @@ pub(crate) fn ids_of<'i>(
     ids.into_iter().map(known).collect()
 }
 
-/// The predicate with this IRI. No other shard is asked, since each shard has the terms of all predicates.
+/// The predicate with this IRI. Sends no requests, since each shard has the terms of all predicates.
 pub(super) fn predicate_of(snapshot: &Snapshot, iri: &str) -> Option<PredicateId> {
     let id = match snapshot.base().own_data() {
         None => id_of(snapshot, iri)?.0,
@@ -90,13 +89,13 @@ impl<'a> LabelSight<'a> {
         Graph::edges(self.snapshot, p, direction)
     }
 
-    /// True if there were no updates since the load, so that other shards' counts of occurrences are right.
+    /// True if there were no updates since the load, so that the numbers of occurrences that shards return are exact.
     pub fn is_as_loaded(&self) -> bool {
         Graph::is_as_loaded(self.snapshot)
     }
 
-    /// The vertices that have the term as their label. `of_base` are the ones that another shard found in its base;
-    /// they are returned if no update has changed this term's edges.
+    /// The vertices that have the term as their label. `of_base` are those that another shard found in its base; they
+    /// are the result if no update has changed this term's edges.
     pub fn labelled<'s>(&self, term: u32, of_base: &'s [u32]) -> Cow<'s, [u32]> {
         let edges = |&(_, p): &(usize, PredicateId)| self.edges(p, Direction::In);
         let is_edited = |edges: Edges<'_>| edges.patch().is_some_and(|p| p.is_dirty(term));
@@ -137,8 +136,8 @@ impl<'a> LabelSight<'a> {
         uses_of(predicates, edges, as_predicate)
     }
 
-    /// As [`Self::uses`] for many resources; 0 for those that do not occur. The first `first` are always counted, those
-    /// after them only until `end`.
+    /// As [`Self::uses`] for many resources; 0 for those that do not occur. The first `first` resources are always
+    /// counted, the others only until `end`.
     pub fn uses_of_many(&self, ids: &[u32], first: usize, end: Instant) -> Vec<u64> {
         let mut all = Vec::with_capacity(ids.len());
         if let Some(sharded) = self.snapshot.as_sharded()
@@ -190,8 +189,8 @@ impl<'a> LabelSight<'a> {
         sharded.fetch_terms(classes.into_iter());
     }
 
-    /// Fetches the labels of vertices from other shards, in two round trips; of each property at most `most_each`
-    /// labels per vertex.
+    /// Fetches the labels of vertices from other shards, in two round trips. Of each property, at most `most_each`
+    /// labels per vertex are fetched.
     pub fn fetch_labels(&self, ids: &[u32], most_each: usize) {
         let Some(sharded) = self.snapshot.as_sharded() else {
             return;

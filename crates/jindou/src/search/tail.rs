@@ -7,7 +7,7 @@ use jindou_text::{BLOCK, Growing, OpenText};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The index may use the runtime's memory divided by this number.
+/// Divisor of the runtime's memory that gives the memory limit of the index.
 const SHARE: u64 = 8;
 
 /// Word index of the tail's terms, which a background thread extends. Each database has one.
@@ -18,16 +18,16 @@ pub(crate) struct TailTexts {
     working: AtomicBool,
 }
 
-/// The index, and the terms that were in it: ids of freed terms get others.
+/// The index, and the identity of the terms in it, since freed ids are assigned to other terms.
 #[derive(Clone, Default)]
 pub(super) struct IndexedTail {
     pub words: Growing,
-    /// Identity of the indexed terms, by part.
+    /// For each part of the tail, the identity of its terms when they were indexed.
     marks: Arc<Vec<TermsMark>>,
 }
 
 impl IndexedTail {
-    /// The parts, of [`TailTerms::PART`] numbers each, that had other terms when they were indexed. O(parts).
+    /// The parts, of [`TailTerms::PART`] numbers each, whose terms have changed since they were indexed. O(parts).
     fn changed<'t>(&'t self, tail: &'t TailTerms) -> impl Iterator<Item = u32> + 't {
         let marks = (0u32..).zip(self.marks.iter());
         marks.filter_map(|(part, mark)| (!tail.is_marked(part, mark)).then_some(part))
@@ -62,7 +62,7 @@ impl IndexedTail {
         changed.saturating_add(tail.len().saturating_sub(self.words.len()))
     }
 
-    /// The index with one more block, or with one made again; `None` if neither is worth it.
+    /// The index with one more block, or with one block indexed again; `None` if neither pays.
     fn improved(&self, tail: &TailTerms, memory: &MemoryBudget) -> Result<Option<Self>> {
         let term = |n: u32| tail.term(VertexId(FIRST_TAIL_ID + n));
         let grown = self.words.grown(tail.len(), FIRST_TAIL_ID, &term, memory)?;
@@ -100,13 +100,13 @@ struct State {
     /// Id epoch of the indexed terms.
     epoch: u64,
     index: IndexedTail,
-    /// The index's part of the runtime's budget; `None` until the index begins.
+    /// The part of the runtime's budget for the index; `None` until indexing begins.
     memory: Option<MemoryBudget>,
-    /// Number of terms in the tail when memory was last too small to index more.
+    /// Number of terms in the tail when memory was last too small to index more of them.
     full: Option<u32>,
 }
 
-/// True if the base has no word index, or one that has been verified and can be searched; in a sharded store, for the
+/// True if the base has no word index, or has one that was verified and can be searched; in a sharded store, for the
 /// shards of this process.
 pub(super) fn ready(snapshot: &Snapshot) -> bool {
     if let Some(sharded) = snapshot.as_sharded() {
@@ -116,7 +116,7 @@ pub(super) fn ready(snapshot: &Snapshot) -> bool {
     index.is_none_or(OpenText::is_ready)
 }
 
-/// True if searches need not scan the base's terms; in a sharded store, those of this process.
+/// True if searches need not scan the base's terms; in a sharded store, for the shards of this process.
 pub(super) fn has_index(snapshot: &Snapshot) -> bool {
     if let Some(sharded) = snapshot.as_sharded() {
         return sharded.others().has_word_index();
@@ -135,7 +135,7 @@ impl TailTexts {
         }
     }
 
-    /// True if a whole block of terms is not indexed yet, and memory may suffice for it.
+    /// True if a whole block of terms is not indexed yet, and the memory may suffice to index it.
     pub fn is_behind(&self, snapshot: &Snapshot) -> bool {
         let tail = snapshot.tail();
         let (index, full) = {
@@ -181,7 +181,8 @@ impl TailTexts {
         }
     }
 
-    /// Indexes a further block of terms, or one whose terms changed; false if there is none, or no memory for it.
+    /// Indexes a further block of terms, or one whose terms changed. False if there is no such block, or if memory is
+    /// exhausted.
     fn grow(&self, snapshot: &Snapshot, memory: &MemoryBudget) -> bool {
         let epoch = snapshot.base().epoch();
         let (part, index) = {

@@ -9,7 +9,7 @@ use ureq::http::Uri;
 pub struct Allowed {
     /// Host name in lower case, or IP address; an IPv6 address without brackets.
     host: String,
-    /// `None` means the usual port of `http` (80) or `https` (443).
+    /// The port; `None` for the default port of `http` (80) or `https` (443).
     port: Option<u16>,
 }
 
@@ -47,7 +47,7 @@ impl FromStr for Allowed {
     }
 }
 
-/// A host in the form in which hosts are compared: names in lower case, addresses in their canonical form.
+/// A host in the form in which hosts are compared: names in lower case, IP addresses in their canonical form.
 fn spelled(host: &str) -> String {
     match host.parse::<Ipv6Addr>() {
         Ok(ip) => ip.to_string(),
@@ -69,7 +69,7 @@ impl FromIterator<Allowed> for AllowList {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAllowed {
-    /// Not an http or https URL with a host, or a URL with a user name.
+    /// The endpoint's IRI is not an http or https URL with a host, or it contains a user name.
     #[error("it is not an http or https URL with a host")]
     NoUrl,
     /// The host is not on the list.
@@ -140,7 +140,7 @@ impl AllowList {
     ) -> Result<(), NotAllowed> {
         let ip = at.ip();
         let named = || self.has(&ip.to_string(), target);
-        // `localhost` is the one name that states that it is this machine, so listing the name is enough.
+        // The name `localhost` states that it means this machine, so it is enough that the name is on the list.
         let says_so = target.host == "localhost" && ip.is_loopback();
         if !is_inside(ip) || says_so || named() {
             return Ok(());
@@ -149,7 +149,7 @@ impl AllowList {
     }
 }
 
-/// True for internal addresses, which mean nothing or another machine elsewhere: loopback, private and link-local ones,
+/// True for internal addresses, which refer to this machine or its own network: loopback, private and link-local ones,
 /// multicast, and those reserved for special use.
 fn is_inside(ip: IpAddr) -> bool {
     match ip {
@@ -161,15 +161,16 @@ fn is_inside(ip: IpAddr) -> bool {
                 || ip.is_broadcast()
                 || ip.is_multicast()
                 || a == 0
-                // Addresses shared by a provider's customers (RFC 6598), for benchmarks (RFC 2544), and reserved ones
-                // (RFC 1112).
+                // Addresses that a provider's customers share (RFC 6598), addresses for benchmarks (RFC 2544), and
+                // reserved ones (RFC 1112).
                 || (a == 100 && (64..128).contains(&b))
                 || (a == 198 && (b == 18 || b == 19))
                 || a >= 240
         }
         IpAddr::V6(ip) => {
             let s = ip.segments();
-            // IPv4 addresses inside IPv6 ones: mapped, and translated by a network (RFC 6052, RFC 3056).
+            // IPv4 addresses embedded in IPv6 ones: mapped addresses, and those translated by a network (RFC 6052, RFC
+            // 3056).
             let v4 = |a: u16, b: u16| {
                 let ([a, b], [c, d]) = (a.to_be_bytes(), b.to_be_bytes());
                 is_inside(IpAddr::from([a, b, c, d]))

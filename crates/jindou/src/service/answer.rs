@@ -54,18 +54,18 @@ pub struct XmlAnswer<'r> {
 /// State of the reader between two events of the XML parser.
 #[derive(Default)]
 struct ReaderState {
-    /// Open elements.
+    /// The open elements, outermost first.
     open: Vec<ResultsElement>,
-    /// Prefix of the label of each blank node.
+    /// Prefix for the labels of blank nodes.
     own: String,
     /// Text of the element being read.
     text: String,
-    /// Attributes of the literal being read.
+    /// Language tag, and further attributes, of the literal being read.
     language: String,
     datatype: String,
     /// Triple terms that have begun, outermost first, with the components read so far.
     triples: Vec<[Option<Vec<u8>>; 3]>,
-    /// The last term that was read and not used yet.
+    /// The last term that was read, until it becomes part of a row or a triple term.
     term: Option<Vec<u8>>,
     cells: Vec<Option<Vec<u8>>>,
     column: usize,
@@ -225,7 +225,7 @@ impl ReaderState {
                 self.variables.push(name.to_owned());
                 ResultsElement::Variable
             }
-            // Links and other metadata that endpoints add are ignored.
+            // Ignores links and other metadata that endpoints add.
             (Some(ResultsElement::Head | ResultsElement::Variable), _) => ResultsElement::Other,
             (Some(ResultsElement::Results), "result") => ResultsElement::Result,
             (Some(ResultsElement::Result), "binding") => {

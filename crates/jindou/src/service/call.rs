@@ -27,17 +27,18 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 /// Size of the pieces of the body, in bytes, and the capacity of the channel, in pieces.
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 4;
-/// How often a waiting query checks its time limit and cancel token.
+/// Time between two checks of the time limit and the cancel token while a query waits.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait for a connection, and for the next bytes, so that a thread whose query has ended does not live for
-/// ever.
+/// Longest wait for a connection, and for the next bytes. Without a limit, a thread whose query has ended could wait
+/// for ever.
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
-/// Longer time limits are treated as none: the HTTP client adds a limit to the current time, which could overflow.
+/// Time limits from this on are treated as none: the HTTP client adds the limit to the current time, which could
+/// overflow.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// Largest number of redirects that are followed.
 const HOPS: usize = 5;
-/// Largest number of bytes between two rows, since the parser holds a whole row in memory.
+/// Largest number of bytes between two rows, since the parser keeps a whole row in memory.
 const ROW: u64 = 64 << 20;
 const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 
@@ -74,8 +75,8 @@ impl HttpCaller {
     }
 }
 
-/// Resolves names, and returns only addresses that may be contacted. The connection uses one of these addresses, so a
-/// second resolution of the name cannot bypass the check.
+/// Resolves names to addresses that may be contacted. The connection uses one of these addresses, so resolving the name
+/// a second time cannot bypass the check.
 #[derive(Debug)]
 struct AllowedResolver {
     list: Arc<AllowList>,
@@ -118,7 +119,7 @@ pub(crate) enum ReplyPiece {
 /// Reason why an endpoint gave no answer.
 pub(crate) struct EndpointFailure {
     pub message: String,
-    /// False if the endpoint may not be contacted at all.
+    /// False if the endpoint must not be contacted at all.
     pub allowed: bool,
 }
 
@@ -173,7 +174,7 @@ impl ServiceCaller for HttpCaller {
         let ask = Ask::Query(query.to_owned());
         let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
-        // If reading the body failed, its error is more precise than the parser's.
+        // If reading the body failed, the body's error is more precise than the parser's.
         let explain = |e: AnswerError| {
             let why = why
                 .take()
@@ -191,7 +192,8 @@ impl ServiceCaller for HttpCaller {
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
             Err(e) => return Err(e),
         };
-        // A label identifies a blank node within one answer only, so each answer's labels get a new prefix.
+        // A label identifies a blank node within one answer only, so the labels of each answer get a prefix of their
+        // own.
         let own = BlankNode::default();
         let named = |names: Vec<&str>| -> Vec<Option<usize>> {
             let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
@@ -242,7 +244,7 @@ impl HttpCaller {
         &self.list
     }
 
-    /// Starts a thread that sends the request; returns the body that it receives.
+    /// Starts a thread that sends the request; returns the body, which yields what the thread receives.
     pub(crate) fn start<'c>(
         &self,
         url: Uri,
@@ -250,7 +252,8 @@ impl HttpCaller {
         cancel: &'c CancelToken,
     ) -> Result<Body<'c>> {
         let (send, receive) = sync_channel(PIECES);
-        // The query itself reports its timeout. The thread gets a second more, so that it ends soon after.
+        // The query reports its timeout itself. The thread's limit is a second longer, so that the thread ends soon
+        // after.
         let left = cancel.left().filter(|left| *left < FOREVER);
         let limit = left.map(|left| left + Duration::from_secs(1));
         let caller = self.clone();
@@ -409,13 +412,13 @@ pub(crate) struct Body<'c> {
     piece: Vec<u8>,
     at: usize,
     ended: bool,
-    /// Bytes since the last row.
+    /// Number of bytes since the last row.
     since_row: Rc<Cell<u64>>,
     why: Rc<Cell<Option<Why>>>,
 }
 
 impl Body<'_> {
-    /// Waits for the next piece; `None` if the connection's thread has ended without one.
+    /// Waits for the next piece; `None` if the connection's thread has ended.
     pub(crate) fn next(&mut self) -> Result<Option<ReplyPiece>> {
         loop {
             self.cancel.check()?;

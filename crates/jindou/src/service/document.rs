@@ -9,7 +9,7 @@ use ureq::http::Uri;
 /// The media types that LOAD accepts, best first.
 const ACCEPT: &str = "application/n-triples, application/n-quads;q=0.9, text/turtle;q=0.8, application/trig;q=0.7, application/rdf+xml;q=0.6, application/ld+json;q=0.5";
 
-/// Bytes charged while a document is received; released when it is complete or fails.
+/// Charge for the bytes of a document that is being received; released when the document is complete or fails.
 struct DocumentCharge<'b> {
     budget: &'b MemoryBudget,
     bytes: u64,
@@ -58,7 +58,8 @@ impl DocumentSource for HttpCaller {
                 }
                 Some(ReplyPiece::Bytes(piece)) if piece.is_empty() => break,
                 Some(ReplyPiece::Bytes(piece)) => {
-                    // A growing vector may have twice the capacity, and the complete text is copied once.
+                    // Three times the length: a growing vector may have twice the capacity, and the complete text is
+                    // copied once.
                     let more = piece.len() as u64 * 3;
                     memory.charge(more)?;
                     charge.bytes += more;

@@ -23,12 +23,12 @@ type Row = Vec<(usize, Vec<u8>)>;
 /// An answer in JSON: its head, and its rows, which are read on demand.
 pub struct JsonAnswer<R: Read> {
     events: Events<R>,
-    /// Prefix of the label of each blank node.
+    /// Prefix for the labels of blank nodes.
     own: String,
     names: Vec<String>,
     numbers: HashMap<String, usize>,
     boolean: Option<bool>,
-    /// Rows that came before the head, which names the variables.
+    /// Rows that came before the head, whose variables are not known yet.
     held: VecDeque<Row>,
     /// True while the document's array of rows is being read.
     in_rows: bool,
@@ -202,7 +202,7 @@ impl<R: Read> JsonAnswer<R> {
         Ok(Some(&mut self.cells))
     }
 
-    /// Reads a member `head`. Returns true if this or an earlier one has named the variables.
+    /// Reads the member `head`. Returns true if this or an earlier head has named the variables.
     fn head(&mut self, mut has_variables: bool, has_rows: bool) -> Result<bool> {
         self.events.begin(&JsonEvent::StartObject, "its head")?;
         while let Some(name) = self.events.member()? {
@@ -235,7 +235,7 @@ impl<R: Read> JsonAnswer<R> {
         Ok(has_variables)
     }
 
-    /// Sets the variables from the head. If rows came before it, their columns are renumbered.
+    /// Sets the variables, as the head names them. If rows came before the head, their columns are renumbered.
     fn named(&mut self, list: Vec<String>, has_rows: bool) -> Result<()> {
         let numbers: HashMap<String, usize> = list.iter().cloned().zip(0..).collect();
         if numbers.len() < list.len() {
@@ -259,7 +259,7 @@ impl<R: Read> JsonAnswer<R> {
     }
 
     /// Reads the member `results` up to its first row and returns true. If the head has not named the variables yet,
-    /// reads and holds all rows and returns false.
+    /// reads all rows, keeps them in memory, and returns false.
     fn results(&mut self, has_head: bool) -> Result<bool> {
         self.events.begin(&JsonEvent::StartObject, "`results`")?;
         while let Some(name) = self.events.member()? {
@@ -309,7 +309,7 @@ impl<R: Read> JsonAnswer<R> {
         }
     }
 
-    /// Reads a row; `None` after the last one. If the head comes later, new variables are numbered as they occur.
+    /// Reads a row; `None` after the last one. If the head has not been read yet, variables are numbered as they occur.
     fn next_row(&mut self, is_before_head: bool) -> Result<Option<Row>> {
         match self.events.next()? {
             JsonEvent::StartObject => {}

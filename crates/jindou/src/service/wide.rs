@@ -1,6 +1,6 @@
-//! Limits on the numbers of variables and cells in an answer. In tab-separated tables they are checked while bytes
-//! arrive, since the library's parser takes quadratic time in the number of variables: 300,000 took a quarter of an
-//! hour, during which the time limit was not checked.
+//! Limits on the numbers of variables and cells in an answer. In tab-separated tables, they are checked while bytes
+//! arrive, since the library's parser takes quadratic time in the number of variables: 300,000 variables took a quarter
+//! of an hour, during which the time limit was not checked.
 
 use std::io::{self, Read};
 use thiserror::Error;
@@ -8,8 +8,8 @@ use thiserror::Error;
 /// Largest number of variables that an answer may name, and of cells in a row.
 pub const MOST_VARIABLES: usize = 10_000;
 
-/// Reason why reading an answer stops: it exceeds a limit, or it is truncated. The messages continue a sentence that
-/// begins with "its answer".
+/// Reason why reading an answer stops: the answer exceeds a limit, or is truncated. The messages continue a sentence
+/// that begins with "its answer".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WideAnswer {
     /// Too many variables.
@@ -22,7 +22,7 @@ pub enum WideAnswer {
         "has a row of more than the {MOST_VARIABLES} cells allowed: name only the needed variables after SELECT"
     )]
     Cells,
-    /// The table's last line has no end, so the table is truncated.
+    /// The table's last line is not terminated, so the table is truncated.
     #[error("ends in the middle of a line: it was cut off")]
     Cut,
     /// Values are nested too deeply.
@@ -31,7 +31,7 @@ pub enum WideAnswer {
 }
 
 /// Reads a table of tab-separated values. Fails with a [`WideAnswer`] if a line has too many cells, or if the last line
-/// has no end.
+/// is not terminated.
 pub(super) struct CheckedTable<R> {
     inner: R,
     /// Number of tabs in the current line.
@@ -93,7 +93,7 @@ mod tests {
         QueryResultsFormat::Tsv,
     ];
 
-    /// Upper bound on the processor time for reading; without the limits, 300,000 variables took 15 minutes.
+    /// Upper bound on the processor time for reading. Without the limits, reading 300,000 variables took 15 minutes.
     const SOON: Duration = Duration::from_secs(3);
 
     /// Processor time of this thread, which does not depend on other load. If the system does not report it, the time

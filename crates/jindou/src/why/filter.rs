@@ -16,7 +16,8 @@ const CONDITIONS: usize = 16;
 /// Largest number of a variable's values that a message shows.
 const SHOWN: usize = 3;
 
-/// The conditions that `&&` combines; the last one may be a conjunction if there are more than [`CONDITIONS`].
+/// The conditions that `&&` combines in an expression. The last one is a conjunction if there are more than
+/// [`CONDITIONS`].
 fn conditions(e: &Arc<Expression>) -> Vec<Arc<Expression>> {
     let mut open = vec![e];
     let mut out = Vec::new();
@@ -91,7 +92,7 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// The range in the text of the FILTER that contains this condition, and whether the condition is the whole FILTER.
+    /// The range in the text of the FILTER that contains this condition, and true if the condition is the whole FILTER.
     /// `None` if no FILTER contains it.
     fn filter_place(&self, e: &Expression) -> Option<(bool, Range<usize>)> {
         let is_part = |whole: &Expression| {
@@ -129,7 +130,7 @@ impl PatternWalk<'_, '_> {
             Some((false, range)) => format!("a condition of {}", self.text.piece(range)),
             None => "HAVING".to_owned(),
         };
-        // The best explanation of EXISTS is the reason why its pattern has no match.
+        // For EXISTS, the best explanation is the reason why its pattern has no match.
         let exists = match &**e {
             Expression::Exists(p) => Some((p, false)),
             Expression::Not(n) => match &**n {
@@ -153,7 +154,7 @@ impl PatternWalk<'_, '_> {
         }
         let mut variables = variables(e);
         let of_nothing = variables.is_empty() && !has_exists(e);
-        // Conditions of HAVING use internal variables, which are not in the text.
+        // HAVING conditions may use internal variables, which are not in the text.
         variables.retain(|v| {
             let name = v.as_str();
             let marks = ['?', '$'];
@@ -207,7 +208,7 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// For a condition such as `?v = "text"`: suggests values of the variable with the same text, but another language,
+    /// For a condition such as `?v = "text"`, suggests values of the variable with the same text, but another language,
     /// datatype or case.
     fn equal_values(
         &self,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Largest number of graphs that a message lists.
 const LISTED: usize = 3;
-/// A suggestion to use FROM is made only if there are at most this many graphs.
+/// Largest number of graphs for which FROM is suggested.
 const NAMED: usize = 5;
 
 impl PatternWalk<'_, '_> {
@@ -110,7 +110,8 @@ impl PatternWalk<'_, '_> {
             .find(|n| !text.contains(&format!("?{n}")) && !text.contains(&format!("${n}")));
         if let (Some(body), Some(written), Some(name)) = (body, written, name) {
             let graph = NamedNodePattern::from(Variable::new_unchecked(name));
-            // GRAPH is suggested only if that gives an answer; it does not if matching triples are in different graphs.
+            // GRAPH is suggested only if it leads to an answer; it does not if matching triples are in different
+            // graphs.
             if self
                 .probe
                 .has(&within(inner_of(root), Some(&graph)), ProbedGraphs::Own)
@@ -208,7 +209,7 @@ impl PatternWalk<'_, '_> {
         self.push(reason);
     }
 
-    /// Reports why a GRAPH part has no graph to read. Returns false if it has one.
+    /// Reports why a GRAPH part has no graph to read. Returns false if there is a graph.
     pub(super) fn no_graph(&mut self, name: &NamedNodePattern) -> bool {
         let named = self.probe.dataset.as_ref().map(|d| d.named.as_deref());
         match name {

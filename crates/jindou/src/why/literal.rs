@@ -21,11 +21,12 @@ const LANGUAGES: &[&str] = &[
 const LONGEST: usize = 300;
 /// Largest number of similar literals that are returned.
 const FOUND: usize = 3;
-/// The values of a predicate with more statements than this are not scanned.
+/// Largest number of statements of a predicate whose values are scanned.
 const LOOKED_THROUGH: u64 = 2_000_000;
 
 impl PatternWalk<'_, '_> {
-    /// Reports that a literal has no match, with similar literals of the store, if any, or with an example.
+    /// Reports that a literal has no match. Mentions similar literals of the store, or else an example of the
+    /// predicate's values.
     pub(super) fn other_literal(
         &mut self,
         t: &Term,
@@ -94,7 +95,7 @@ impl PatternWalk<'_, '_> {
         self.push(reason);
     }
 
-    /// A sentence part with an example of the predicate's values; `None` if there is no suitable one.
+    /// Part of a sentence with an example of the predicate's values; `None` if no value is suitable.
     fn example(&self, predicate: &str, not: &TermPattern) -> Option<String> {
         let text = format!("SELECT ?o {{ ?s <{predicate}> ?o }} LIMIT 1");
         let row = self
@@ -157,7 +158,7 @@ impl PatternWalk<'_, '_> {
         self.probe.has(&pattern, ProbedGraphs::All) == Some(true)
     }
 
-    /// Scans a predicate's values for one that is equal, or has the same text except for case.
+    /// Scans a predicate's values for one that is equal to the literal, or has the same text except for case.
     fn looked_through(&self, l: &Literal, predicate: &str) -> Vec<Term> {
         let text = Literal::new_simple_literal(l.value().trim().to_lowercase());
         let query = format!(

@@ -54,7 +54,7 @@ pub enum ReasonKind {
     OtherLiteral,
     /// A term that occurs in the store, but not as predicate, class, subject or object as the query requires.
     OtherPosition,
-    /// A triple pattern or path without matches, though each of its terms occurs.
+    /// A triple pattern or path without matches, although each of its terms occurs.
     NoMatch,
     /// Patterns that have matches each, but not together.
     Join,

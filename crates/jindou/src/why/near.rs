@@ -1,5 +1,5 @@
-//! IRIs in the store that are similar to a given one: misspelt by a letter, in another namespace, `http` instead of
-//! `https`.
+//! IRIs in the store that are similar to a given one: misspelt by a letter, in another namespace, or with `http`
+//! instead of `https`.
 
 use super::probe::{ProbedGraphs, Prober};
 use jindou_graph::Graph;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 const MOST: usize = 20_000;
 /// Number of IRIs between two checks of the time limit.
 const LOOK: usize = 256;
-/// Longer local names, in bytes, are not compared letter by letter.
+/// Longest local name, in bytes, that is compared letter by letter.
 const LONGEST: usize = 48;
 /// Largest number of IRIs that are suggested.
 const SUGGESTED: usize = 2;
@@ -49,7 +49,7 @@ impl NameSearch<'_> {
 
     fn done(self) -> Vec<SimilarName> {
         let best = self.found.first().map_or(0, |f| f.0);
-        // A second suggestion that is much less similar would be confusing.
+        // A second suggestion that is much less similar than the first would be confusing.
         let close = self.found.into_iter().filter(|f| f.0 <= best + 1);
         close.map(|f| f.1).collect()
     }
@@ -80,7 +80,7 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
         return match () {
             () if same => Some(0),
             () if space.len() <= 2 * LONGEST && near() => Some(1),
-            // The same local name in any other namespace, unless it is very short.
+            // The same local name in any other namespace, unless the name is very short.
             () if local.chars().count() > 2 => Some(3),
             () => None,
         };

@@ -30,7 +30,7 @@ pub(super) enum TermRole {
     Anywhere,
 }
 
-/// A variable that the query does not use.
+/// A variable that does not occur in the query.
 fn any(n: usize) -> TermPattern {
     Variable::new_unchecked(format!("jindou_any_{n}")).into()
 }
@@ -177,7 +177,7 @@ impl PatternWalk<'_, '_> {
         all.into_iter().map(suggestion).collect()
     }
 
-    /// True if an IRI occurs where the query has a similar one: as `role` of the pattern `of`.
+    /// True if an IRI occurs in the position of the similar one in the query: as `role` of the pattern `of`.
     fn occurs_like(&self, iri: &str, role: TermRole, of: Option<&TriplePattern>) -> bool {
         let t = Term::from(NamedNode::new_unchecked(iri));
         if !self.probe.knows(&t) {
@@ -196,7 +196,7 @@ impl PatternWalk<'_, '_> {
         self.probe.has(&pattern, ProbedGraphs::All) == Some(true)
     }
 
-    /// For subject, predicate and object: true if the term occurs in that position of any quad. `None` if time ran out.
+    /// For subject, predicate and object: true if any quad has the term in that position. `None` if time ran out.
     pub(super) fn positions(&self, part: &TermPattern) -> Option<[bool; 3]> {
         let has = |p| self.probe.has(&p, ProbedGraphs::All);
         let is_object = has(with_predicate(any(0), &any(1), part.clone()))?;
@@ -223,7 +223,7 @@ impl PatternWalk<'_, '_> {
         is_graph.then(|| "only as the name of a graph".to_owned())
     }
 
-    /// Reports why a pattern has no match in any graph, although each of its terms is known.
+    /// Reports why a pattern has no match in any graph, although each of its terms occurs in the store.
     fn no_match(
         &mut self,
         t: &TriplePattern,
@@ -259,7 +259,7 @@ impl PatternWalk<'_, '_> {
         }
     }
 
-    /// Reports that a known term does not occur in the position that it has in the pattern `of`.
+    /// Reports that a term of the store does not occur in the position that it has in the pattern `of`.
     fn misplaced(
         &mut self,
         part: &TermPattern,
@@ -335,7 +335,7 @@ impl PatternWalk<'_, '_> {
         self.push(reason);
     }
 
-    /// Some predicates of edges that leave a term (`from`), or enter it.
+    /// Some predicates of edges that leave a term (`from`), or that enter it.
     fn predicates_beside(&self, part: &TermPattern, from: bool) -> Vec<String> {
         let Some(t) = constant(part) else {
             return Vec::new();
@@ -450,8 +450,8 @@ impl PatternWalk<'_, '_> {
     }
 }
 
-/// Collects predicates whose absence explains why a path has no match: all that are not in an optional part. Recurses
-/// as deep as the path nests, up to a limit.
+/// Collects the predicates whose absence explains why a path has no match: all that are not in an optional part.
+/// Recurses as deep as the path nests, up to a limit.
 fn required<'p>(
     path: &'p PropertyPathExpression,
     out: &mut Vec<&'p jindou_plan::sparql::NamedNode>,

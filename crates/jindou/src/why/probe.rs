@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Percentage of the total time that one query may take, so that a slow one leaves time for others.
+/// Percentage of the total time that one query may take, so that a slow query leaves time for others.
 const ONE: u32 = 30;
 /// Largest number of queries in total.
 const MOST: usize = 400;
@@ -78,7 +78,7 @@ impl<'a> Prober<'a> {
         self.failed.borrow().is_none() && self.asked.get() < MOST && Instant::now() < self.end
     }
 
-    /// Runs a query; `None` if it had no answer within the limits.
+    /// Runs a query; `None` if there was no answer within the limits.
     fn run(&self, query: &Query, sight: ProbedGraphs) -> Option<Collector> {
         if !self.goes_on() {
             return None;
@@ -209,7 +209,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// True if the dictionary has the term, even if no quad has it any more.
+    /// True if the dictionary has the term, even if no quad has it any longer.
     pub(super) fn knows(&self, t: &Term) -> bool {
         self.snapshot.lookup(&term::encode(t)).is_some()
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const PARTS: usize = 64;
 /// Largest nesting depth of the algebra that is examined.
 const DEPTH: usize = 100;
-/// If a join has more operands, the set without common solutions is not minimised.
+/// Largest number of operands of a join for which the set without common solutions is minimised.
 const FEW: usize = 16;
 
 /// The name or variable of the GRAPH that contains a part; `None` outside of GRAPH.
@@ -28,7 +28,7 @@ pub(super) enum PartVerdict {
     Empty,
     /// A solution exists.
     Some,
-    /// Not known, because the limits were reached.
+    /// Unknown, because the limits were reached.
     Unknown,
 }
 
@@ -154,7 +154,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         })
     }
 
-    /// Reports why a pattern has no solutions. If it turns out to have some, the reports about its parts are removed.
+    /// Reports why a pattern has no solutions. If it turns out to have solutions, reports about its parts are removed.
     pub(super) fn explain(
         &mut self,
         p: &Arc<GraphPattern>,
@@ -267,7 +267,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         self.probe.has(&p, ProbedGraphs::Own)
     }
 
-    /// Reports that a part of the query leaves no row, whatever the data.
+    /// Reports that a part of the query leaves no row, whatever the data is.
     fn nothing_asked(&mut self, message: impl Into<String>) -> PartVerdict {
         let reason = self.text.reason(K::NothingAsked, message.into(), None);
         self.push(reason);
@@ -354,7 +354,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         // any.
         let (mut some, mut none) = (1, all.len());
         if !is_empty(&all) {
-            // The join of all operands may take too long to test; then the first few are tried.
+            // Testing the join of all operands may exceed the limits; then only the first few are joined.
             none = all.len().min(4);
             if none == all.len() || !is_empty(&all[..none]) {
                 return false;
@@ -385,8 +385,8 @@ impl<'w, 't> PatternWalk<'w, 't> {
         true
     }
 
-    /// Reports that these operands have no common solution. `each_matches` is true if each is known to have some on its
-    /// own.
+    /// Reports that these operands have no common solution. `each_matches` is true if each is known to have solutions
+    /// on its own.
     fn say_apart(&mut self, kept: &[&JoinOperand], each_matches: bool) {
         let patterns: Vec<Arc<GraphPattern>> = kept.iter().map(|p| p.pattern()).collect();
         let told: Vec<String> = patterns.iter().map(|p| self.text.pattern(p)).collect();
@@ -461,7 +461,7 @@ fn verdict_of(has: Option<bool>) -> PartVerdict {
     }
 }
 
-/// The first operands of a join, without optional ones, and true if nothing was left out.
+/// The first operands of a join, without optional ones, and true if no operand was left out.
 fn parts_of(p: &Arc<GraphPattern>) -> (Vec<JoinOperand>, bool) {
     let mut open = vec![p];
     let mut whole = true;

@@ -26,12 +26,12 @@ pub(super) fn number(n: u64) -> String {
     out
 }
 
-/// A number of things, with singular or plural.
+/// A number with the singular or plural of a noun.
 pub(super) fn counted(n: u64, one: &str) -> String {
     format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
 }
 
-/// A message that is safe to print: without control characters, including those that change the direction of writing.
+/// A message that is safe to print: without control characters, including those that change the direction of text.
 pub(super) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -70,7 +70,7 @@ pub(super) fn constant(t: &TermPattern) -> Option<Term> {
     }
 }
 
-/// A term as a position of a pattern; `None` for a blank node, which would be a variable there.
+/// A term in the form of a pattern's position; `None` for a blank node, which would be a variable there.
 pub(super) fn pattern_of(t: &Term) -> Option<TermPattern> {
     use jindou_plan::sparql::{Canonical, Literal as L, NamedNode as N};
     let bytes = Canonical::from(term::encode(t));
@@ -82,7 +82,7 @@ pub(super) fn pattern_of(t: &Term) -> Option<TermPattern> {
 }
 
 impl QueryText<'_> {
-    /// An IRI in the shortest form that the query could use.
+    /// An IRI in the shortest form that a query with these prefixes could use.
     pub(super) fn iri(&self, iri: &str) -> String {
         match self.names.short(iri) {
             Some((text, None)) => text,
@@ -91,7 +91,7 @@ impl QueryText<'_> {
         }
     }
 
-    /// A term in the shortest form that the query could use.
+    /// A term in the shortest form that a query with these prefixes could use.
     pub(super) fn term(&self, t: &Term) -> String {
         match t {
             Term::NamedNode(n) => self.iri(n.as_str()),
@@ -137,7 +137,7 @@ impl QueryText<'_> {
         shortened(&out)
     }
 
-    /// A constant as the query's text has it in this range, or without a range in its shortest form.
+    /// A constant as the query's text has it in this range; without a range, in its shortest form.
     pub(super) fn told(&self, t: &Term, range: Option<&Range<usize>>) -> String {
         match range {
             Some(range) => self.piece(range),

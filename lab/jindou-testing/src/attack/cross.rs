@@ -1,10 +1,10 @@
-//! Groups with many rows and many conditions on them. These are the smallest texts that show work or copies that are
+//! Groups with many rows and many conditions on these rows. They are the smallest texts that reveal time or memory
 //! quadratic in the text's length.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
-/// Branches of a UNION.
+/// Branches of a UNION, of which one is chosen and repeated; `§` is replaced by the number of the repetition.
 const BRANCHES: [&str; 14] = [
     "{ ?s ?p ?o }",
     "{ ?s ?p ?o }",
@@ -35,7 +35,7 @@ const ROWS: [&str; 9] = [
     "VALUES ?x§ { § }",
 ];
 
-/// Elements that follow rows in a group.
+/// Elements that follow rows in a group. In a repeated element, `§` is replaced by the number of the repetition.
 const BEHIND: [&str; 16] = [
     "FILTER(?o != §)",
     "FILTER(?o != §)",
@@ -55,7 +55,7 @@ const BEHIND: [&str; 16] = [
     "?s <http://e/p1> ?y§ .",
 ];
 
-/// Operands of `&&` or `||` in one condition.
+/// Operands of `&&` or `||` in one condition. In a repeated operand, `§` is replaced by the number of the repetition.
 const OPERANDS: [&str; 8] = [
     "?o != §",
     "?o = §",

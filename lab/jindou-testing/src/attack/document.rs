@@ -18,7 +18,7 @@ pub(super) const MEDIA: [&str; 9] = [
 ];
 
 impl Maker<'_> {
-    /// A document of this media type with about `bytes` bytes.
+    /// A document of this media type with a length of about `bytes` bytes.
     pub fn document(&mut self, media: &str, bytes: usize) -> Recipe {
         (self.variables, self.blanks) = (false, true);
         match media {

@@ -72,7 +72,7 @@ impl Maker<'_> {
             }
             14 => all!["?o = ", self.term(bytes, true)],
             15 => all!["IRI(", self.term(bytes, true), ") = ?s"],
-            // CONCAT accepts terms that are not strings; only the length of the text matters here.
+            // CONCAT may get arguments that are not strings, since only the length of the text matters here.
             16 => all![
                 "STRLEN(CONCAT(\"",
                 self.filler(bytes, &["a", "é"]),

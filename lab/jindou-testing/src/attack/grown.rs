@@ -1,4 +1,4 @@
-//! Queries and updates that compute much longer values than their own text: long strings, many rows of these, numbers
+//! Queries and updates that compute values much longer than their own text: long strings, many rows of them, numbers
 //! with many digits, and long values that are [stored](super::data).
 
 use super::maker::Maker;

@@ -3,16 +3,16 @@
 use super::recipe::Recipe;
 use crate::random::Rng;
 
-/// For fewer bytes than this, generators return the smallest construct of its kind.
+/// Length in bytes below which generators return the smallest construct of its kind.
 pub(super) const SMALL: usize = 120;
 
 /// Largest number of levels of nested constructs, not counting those of [`Maker::deep`].
 const DEEPEST: usize = 12;
 
-/// Generates one text.
+/// Generator of one text.
 pub(super) struct Maker<'a> {
     pub rng: &'a mut Rng,
-    /// Number of constructs around the current one.
+    /// Number of constructs that contain the current one.
     pub depth: usize,
     /// Declarations of prefixes and bases, which are written before the text.
     pub prologue: Vec<Recipe>,
@@ -20,11 +20,11 @@ pub(super) struct Maker<'a> {
     pub short: Vec<&'static str>,
     /// Values of variables that are passed with the query.
     pub values: Vec<(String, Recipe)>,
-    /// True if variables are allowed here: they are not in data.
+    /// True if variables are allowed at this point; data cannot contain them.
     pub variables: bool,
-    /// True if property paths are allowed here: they are not in templates.
+    /// True if property paths are allowed at this point; templates cannot contain them.
     pub paths: bool,
-    /// True if blank nodes are allowed here: they are not in deletions.
+    /// True if blank nodes are allowed at this point; deletions cannot contain them.
     pub blanks: bool,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Maker<'a> {
         (low + self.rng.below(low)).min(most)
     }
 
-    /// Divides bytes among parts: two parts get most of them, or one part does, or all parts get the same.
+    /// Divides bytes among parts: two parts get most of the bytes, or one part does, or all parts get equally many.
     pub fn split(&mut self, bytes: usize, parts: usize) -> Vec<usize> {
         if parts <= 1 {
             return vec![bytes; parts];
@@ -61,7 +61,7 @@ impl<'a> Maker<'a> {
         };
         let mut out = vec![bytes / 20 / parts; parts];
         let from = self.rng.below(parts);
-        // One of two large parts may be much larger than the other.
+        // The first of the two large parts may be much smaller than the second.
         let first = match self.rng.below(3) {
             0 => self.magnitude(bytes / 2),
             _ => bytes / 2,
@@ -77,7 +77,7 @@ impl<'a> Maker<'a> {
         out
     }
 
-    /// Repeats one construct: as often as fits, or a few large ones, or a number in between.
+    /// Repeats one construct: as often as it fits, or a few large ones, or a number in between.
     pub fn many(
         &mut self,
         bytes: usize,
@@ -102,7 +102,7 @@ impl<'a> Maker<'a> {
         Recipe::times(n, one, between)
     }
 
-    /// Nests a construct in itself, as deep as fits or less deep.
+    /// Nests a construct in itself, as deep as the bytes allow or less deep.
     pub fn deep(
         &mut self,
         bytes: usize,

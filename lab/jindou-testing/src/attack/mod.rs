@@ -1,6 +1,6 @@
-//! Random hostile texts: queries, updates and documents that consist of all constructs of the languages, with very
-//! many, very long, deeply nested, wide or repeated parts, of up to megabytes. A text is described by a [`Recipe`] of
-//! one line, so that a text that shows a fault can be reported, replayed and reduced.
+//! Random hostile texts: queries, updates and documents that use all constructs of the languages, with very many, very
+//! long, deeply nested, wide or repeated parts, and lengths of up to megabytes. A text is described by a [`Recipe`] of
+//! one line, so that a text that reveals a fault can be reported, replayed and reduced.
 //!
 //! Texts use the IRIs of [`data`].
 
@@ -109,8 +109,8 @@ impl Attack {
         }
     }
 
-    /// Smaller attacks, the smallest first. To reduce an attack that shows a fault, the caller tries which of them
-    /// still show it.
+    /// Smaller attacks, the smallest first. To reduce an attack that reveals a fault, the caller tests which of them
+    /// still reveal it.
     #[must_use]
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = vec![];

@@ -10,7 +10,7 @@ impl Maker<'_> {
         all!["{ ", self.elements(bytes), " }"]
     }
 
-    /// The content of a group: a few elements, some of them large.
+    /// The elements of a group: a few, some of them large.
     pub fn elements(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             return self.small();
@@ -18,7 +18,7 @@ impl Maker<'_> {
         if self.depth < 3 && bytes > 2000 && self.rng.chance(50) {
             return self.cross(bytes);
         }
-        // Few elements: each further one may make the result empty, or an error, before any part becomes large.
+        // Few elements, since each further one may make the result empty, or an error, before any part becomes large.
         let n = self.rng.one(&[1, 1, 1, 2, 2, 2, 2, 2, 3, 4]);
         let mut parts = vec![];
         for (i, part) in self.split(bytes, n).into_iter().enumerate() {
@@ -27,7 +27,7 @@ impl Maker<'_> {
             }
             parts.push(self.deeper(|m| m.element(part)));
         }
-        // Produces rows for the elements that follow.
+        // Adds an element that produces rows for the elements after it.
         if self.rng.chance(50) {
             parts.insert(0, "?s ?p ?o . ".into());
         }
@@ -114,7 +114,7 @@ impl Maker<'_> {
                 self.wrapped(open, left)
             }
             26 => {
-                // No server listens at the address.
+                // An address at which no server listens.
                 let silent = self
                     .rng
                     .one(&["SERVICE SILENT ", "SERVICE SILENT ", "SERVICE "]);

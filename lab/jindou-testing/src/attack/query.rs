@@ -17,7 +17,7 @@ impl Maker<'_> {
             15 | 16 => self.describe(left),
             17 => all!["ASK ", self.dataset(left / 20), self.group(left)],
             _ => {
-                // A large prologue before the smallest query.
+                // A large prologue in front of the smallest query.
                 self.declare(left);
                 "SELECT * { ?s <http://e/p1> ?o }".into()
             }
@@ -25,7 +25,7 @@ impl Maker<'_> {
         self.with_prologue(body)
     }
 
-    /// Puts the declarations made so far before a text.
+    /// Puts the declarations made so far in front of a text.
     pub fn with_prologue(&mut self, body: Recipe) -> Recipe {
         let mut parts = vec!["PREFIX e: <http://e/> BASE <http://e/>\n".into()];
         parts.append(&mut self.prologue);
@@ -60,7 +60,7 @@ impl Maker<'_> {
         }
         let groups = self.rng.chance(25);
         let sizes = match self.rng.below(10) {
-            // Either the pattern gets all bytes, or one other part is large, too.
+            // The pattern gets all bytes, or another part is large as well.
             0..5 => vec![bytes, 0, 0, 0, 0],
             5..9 => {
                 let mut sizes = vec![bytes / 40; 5];
@@ -161,7 +161,7 @@ impl Maker<'_> {
         all!["(", name, "(", distinct, value, ") AS ", self.fresh(), ")"]
     }
 
-    /// FROM clauses, sometimes very many.
+    /// FROM and FROM NAMED clauses, sometimes very many.
     fn dataset(&mut self, bytes: usize) -> Recipe {
         if !self.rng.chance(12) {
             return "".into();

@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// repeated piece, `§` is replaced by the number of the repetition, and `¶` by the number of the enclosing repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipe {
-    /// A literal text.
+    /// A text that is written as it is, except for `§` and `¶`.
     Text(String),
     /// Recipes in sequence.
     All(Vec<Recipe>),
@@ -56,7 +56,7 @@ impl Recipe {
         Self::Nested(n, Box::new([open.into(), inner.into()]), close.into())
     }
 
-    /// The text, cut off after at most `most` bytes. O(length of the text).
+    /// The text of the recipe, truncated after at most `most` bytes. O(length of the text).
     #[must_use]
     pub fn text(&self, most: usize) -> String {
         let mut out = String::new();
@@ -135,8 +135,8 @@ impl Recipe {
         }
     }
 
-    /// Smaller recipes, the smallest first: with a number of repetitions reduced to a tenth, half or three quarters, or
-    /// without one part of a sequence.
+    /// Smaller recipes, the smallest first. In each, one number of repetitions is reduced to a tenth, half or three
+    /// quarters, or one part of a sequence is left out.
     #[must_use]
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = vec![];
@@ -159,7 +159,7 @@ impl Recipe {
         out
     }
 
-    /// Calls `visit` with each number of repetitions, always in the same order.
+    /// Calls `visit` with each number of repetitions, in the same order at every call.
     fn each_count(&mut self, visit: &mut dyn FnMut(&mut usize)) {
         match self {
             Self::Text(_) => {}
@@ -175,7 +175,8 @@ impl Recipe {
         }
     }
 
-    /// Calls `to` with each recipe that lacks one part of one sequence. Recursive: recipes have few levels.
+    /// Calls `to` with each recipe that results from leaving out one part of one sequence. Recursive; recipes have few
+    /// levels.
     fn each_without(&self, to: &mut dyn FnMut(Self)) {
         match self {
             Self::Text(_) => {}
@@ -250,7 +251,7 @@ impl FromStr for Recipe {
     }
 }
 
-/// Reads up to the character that ends the part, which is not consumed.
+/// Parses a recipe up to the character that ends it, which is not consumed.
 fn read(rest: &mut &str) -> Result<Recipe, String> {
     let mut parts = vec![];
     loop {

@@ -70,7 +70,7 @@ impl Maker<'_> {
         }
         match self.rng.below(if object { 14 } else { 8 }) {
             0..5 => self.variable(),
-            // Rare in queries: a label that occurs in two groups is an error.
+            // Rarely in queries, since a label that occurs in two groups is an error.
             5 if self.blanks && (!self.variables || self.rng.chance(5)) => {
                 self.rng.one(&["[]", "_:a", "_:b§"]).into()
             }
@@ -115,8 +115,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Declares a prefix, base or variable value with a long IRI, which the text then uses by its short forms. Returns
-    /// the number of bytes that are left.
+    /// Declares a prefix, base or variable value with a long IRI, so that the text can use the IRI by a short form.
+    /// Returns the number of bytes that are left for the text.
     pub fn shorten(&mut self, bytes: usize) -> usize {
         let length = match self.rng.below(3) {
             0 => bytes / 2,
@@ -141,7 +141,7 @@ impl Maker<'_> {
                 };
                 self.values.push(("v".into(), value));
                 self.short.push("$v");
-                // The value is passed outside the text, so it uses none of the bytes.
+                // The value is passed separately from the text, so it uses none of the bytes.
                 return bytes;
             }
             _ => {

@@ -1,4 +1,5 @@
-//! Tests that random texts are repeatable, have all sizes, are mostly accepted by a parser, and contain all constructs.
+//! Tests that random texts are reproducible, vary in length, are mostly accepted by a parser, and contain all
+//! constructs.
 
 use super::*;
 

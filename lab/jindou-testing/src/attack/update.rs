@@ -1,4 +1,4 @@
-//! Random updates: every operation, and many operations in one request.
+//! Random updates, with every operation, and with many operations in one request.
 
 use super::maker::Maker;
 use super::recipe::{Recipe, all};

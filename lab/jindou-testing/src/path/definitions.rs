@@ -3,13 +3,13 @@
 use super::{Edge, NAMED, Path, PatternEnd, PatternPart, VARIABLES};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest number of solutions; queries with more are not used.
+/// Largest number of solutions of a query; queries with more are not used.
 const MOST: usize = 20_000;
 
-/// A solution: nodes by variable, first `?x0 …`, then `?g0 …`. Nodes above 100 are graphs.
+/// A solution, as node by variable: first the variables `?x0 …`, then `?g0 …`. Nodes above 100 are graphs.
 pub(super) type Row = BTreeMap<usize, usize>;
 
-/// The query has more than [`MOST`] solutions.
+/// Error for a query with more than [`MOST`] solutions.
 pub(super) struct TooMany;
 
 pub(super) type Rows = Result<Vec<Row>, TooMany>;
@@ -30,7 +30,7 @@ impl World<'_> {
         self.edges().flat_map(|e| [e.1, e.3]).collect()
     }
 
-    /// The pairs of ends that a path connects (§18.4). If an end is a variable, all nodes are allowed there.
+    /// The pairs of ends that a path connects (§18.4). An end that is a variable may be any node.
     fn path(&self, s: PatternEnd, path: &Path, o: PatternEnd) -> Vec<(usize, usize)> {
         let fits =
             |e: PatternEnd, n: usize| matches!(e, PatternEnd::Var(_)) || e == PatternEnd::Node(n);
@@ -130,7 +130,7 @@ impl World<'_> {
         seen
     }
 
-    /// The solutions of a group. In a body of EXISTS, `outer` is the solution that is substituted (§18.6).
+    /// The solutions of a group. For a group inside EXISTS, `outer` is the solution that is substituted (§18.6).
     pub fn group(&self, parts: &[PatternPart], outer: &Row) -> Rows {
         let mut rows = vec![Row::new()];
         // Filters are applied to the solutions of the whole group, so they are evaluated last.

@@ -15,7 +15,7 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use spargebra::algebra::Function;
 
-/// Evaluates a function call, none of whose arguments is an error. `None` is an error.
+/// Evaluates a function call without errors in its arguments. `None` is an error.
 pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     let one = args.first();
     let number = |g: fn(&Number) -> Number| match one?.kind() {

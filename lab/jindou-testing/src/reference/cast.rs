@@ -10,7 +10,8 @@ use super::typed;
 use super::value::{Value, ValueKind, XSD};
 use num_traits::Zero;
 
-/// Evaluates `xsd:local(value)`. `None` for an error, and for an unknown function.
+/// Evaluates the cast `xsd:local(value)`, where `iri` is the datatype. `None` for an error, and for an unknown
+/// function.
 pub(super) fn cast(iri: &str, value: &Value, free: &Free) -> Option<Value> {
     let local = iri.strip_prefix(XSD)?;
     if let (ValueKind::Text(_, Some(_)), false) = (value.kind(), local == "string") {

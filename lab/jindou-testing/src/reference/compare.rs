@@ -19,7 +19,7 @@ pub(super) fn effective(value: &Value) -> Option<bool> {
     }
 }
 
-/// `=` by SPARQL 1.1 §17.3 and RDFterm-equal, in the wording of SPARQL 1.2. Compares values if both terms have one.
+/// `=` by SPARQL 1.1 §17.3 and RDFterm-equal, in the wording of SPARQL 1.2. Compares values if both terms have a value.
 /// Terms of different kinds are not equal. `None`, an error, if a literal has no value and the terms differ.
 pub(super) fn equal(a: &Value, b: &Value, free: &Free) -> Option<bool> {
     let same = a.term() == b.term();
@@ -73,7 +73,7 @@ fn triples(a: &Triple, b: &Triple, free: &Free) -> Option<bool> {
     objects
 }
 
-/// The order of two values: `None` (an error) if such values have no order, `Some(None)` if one is NaN.
+/// The order of two values: `None` (an error) if their kinds have no order, `Some(None)` if one is NaN.
 fn order(a: &Value, b: &Value, free: &Free) -> Option<Option<Ordering>> {
     Some(match (a.kind(), b.kind()) {
         (ValueKind::Number(a), ValueKind::Number(b)) => a.order(&b),

@@ -1,13 +1,14 @@
-//! Types derived from `xsd:string` (XSD 1.1 Part 2 §3.4), by the patterns and facets that define them.
+//! Datatypes derived from `xsd:string` (XSD 1.1 Part 2 §3.4), by the patterns and facets that define them.
 
 use regex::Regex;
 
-/// Character classes of NameStartChar in XML 1.0, fifth edition, without the colon.
+/// The content of a regular expression's character class for NameStartChar of XML 1.0, fifth edition, without the
+/// colon.
 const START: &str = r"A-Z_a-z\xC0-\xD6\xD8-\xF6\xF8-\u{2FF}\u{370}-\u{37D}\u{37F}-\u{1FFF}\u{200C}-\u{200D}\u{2070}-\u{218F}\u{2C00}-\u{2FEF}\u{3001}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFFD}\u{10000}-\u{EFFFF}";
-/// Characters that NameChar adds to NameStartChar.
+/// The characters that NameChar has in addition to NameStartChar.
 const MORE: &str = r"\-.0-9\xB7\u{300}-\u{36F}\u{203F}-\u{2040}";
 
-/// Returns true if a text is in the lexical space of the type; `None` for types not derived from `xsd:string`.
+/// True if a text is in the lexical space of the datatype; `None` for datatypes not derived from `xsd:string`.
 pub(super) fn is_lexical(local: &str, text: &str) -> Option<bool> {
     let pattern = match local {
         "normalizedString" => r"[^\t\n\r]*".to_owned(),
@@ -22,7 +23,7 @@ pub(super) fn is_lexical(local: &str, text: &str) -> Option<bool> {
     Some(whole.is_match(text))
 }
 
-/// A text after the white space processing of the type.
+/// A text after the white space processing of the datatype.
 pub(super) fn processed(local: &str, text: &str) -> String {
     let space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     if local == "normalizedString" {

@@ -1,4 +1,4 @@
-//! Durations, which consist of months and seconds, of three datatypes.
+//! Durations of three datatypes, which consist of months and seconds.
 
 use super::number::{decimal, decimal_text};
 use super::typed;
@@ -42,8 +42,8 @@ impl DurationKind {
     }
 }
 
-/// Parses `<number><letter>` parts. Letters must be from `letters`, in this order, each at most once. Numbers must be
-/// whole, except before `S`.
+/// Parses parts of the form `<number><letter>`. Letters must be from `letters`, in this order, each at most once.
+/// Numbers must be whole, except before `S`.
 fn parts<'a>(mut text: &'a str, letters: &str) -> Option<Vec<(char, &'a str)>> {
     let mut out = vec![];
     let mut allowed = letters;
@@ -135,7 +135,7 @@ impl Duration {
         }
     }
 
-    /// The part of the duration that a datatype can represent: months, seconds, or both.
+    /// The components that a datatype can represent: months, seconds, or both. Other components are dropped.
     pub fn of_kind(&self, kind: DurationKind) -> Self {
         let mut out = self.clone();
         out.kind = kind;
@@ -147,7 +147,7 @@ impl Duration {
         out
     }
 
-    /// XPath's canonical lexical form.
+    /// The canonical lexical form by XPath.
     pub fn text(&self) -> String {
         let mut out = String::new();
         if self.months.is_negative() || self.seconds.is_negative() {

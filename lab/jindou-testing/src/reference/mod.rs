@@ -1,10 +1,10 @@
 //! An evaluator of SPARQL expressions written from the specifications alone: SPARQL 1.1 §17 and the additions of SPARQL
 //! 1.2, XPath Functions and Operators 3.1, XML Schema 1.1 Datatypes.
 //!
-//! It is slow and simple: each step parses the lexical forms of its arguments again, numbers are exact rationals, dates
-//! are numbers of days. It shares only the algebra and the terms with the engine under test. If a specification lets
-//! implementations choose a result, the outcome says so ([`Outcome::free`]). Tests can then only check that the engine
-//! gives the same result wherever the expression occurs in a query.
+//! The evaluator is slow and simple: each step parses the lexical forms of its arguments again, numbers are exact
+//! rationals, dates are numbers of days. It shares only the algebra and the terms with the engine under test. If a
+//! specification lets implementations choose a result, [`Outcome::free`] says so. Tests can then only check that the
+//! engine gives the same result wherever the expression occurs in a query.
 
 mod call;
 mod cast;
@@ -32,16 +32,16 @@ use std::cell::Cell;
 pub struct Outcome {
     /// The value; `None` for an error.
     pub value: Option<Value>,
-    /// If implementations may return another value, the reason.
+    /// The reason why implementations may return another value; `None` if the specification determines the value.
     pub free: Option<&'static str>,
 }
 
 /// The effective boolean value of an expression for one row.
 #[derive(Clone, Copy, Debug)]
 pub struct Truth {
-    /// `None` for an error.
+    /// The effective boolean value; `None` for an error.
     pub value: Option<bool>,
-    /// If implementations may return another value, the reason.
+    /// The reason why implementations may return another value; `None` if the specification determines the value.
     pub free: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ pub fn effective(value: &Value) -> Option<bool> {
     compare::effective(value)
 }
 
-/// Returns true for a well-typed numeric literal.
+/// True for a well-typed numeric literal.
 #[must_use]
 pub fn is_numeric(term: &Term) -> bool {
     matches!(Value::from_term(term).kind(), value::ValueKind::Number(_))
@@ -105,7 +105,7 @@ pub fn less(a: &Term, b: &Term) -> Truth {
     }
 }
 
-/// `a + b`, as SUM adds.
+/// `a + b`, as SUM computes it.
 #[must_use]
 pub fn add(a: &Value, b: &Value) -> Outcome {
     let free = Free(Cell::new(None));
@@ -116,7 +116,7 @@ pub fn add(a: &Value, b: &Value) -> Outcome {
     }
 }
 
-/// `a / b`, as AVG divides.
+/// `a / b`, as AVG computes it.
 #[must_use]
 pub fn divide(a: &Value, b: &Value) -> Outcome {
     let free = Free(Cell::new(None));
@@ -142,7 +142,7 @@ struct Reference<'r> {
 }
 
 impl Reference<'_> {
-    /// Runs a step of the evaluation, and stores the reason that it noted.
+    /// Runs a step of the evaluation, and stores the reason that the step has noted.
     fn noting<T>(&self, f: impl FnOnce(&Free) -> T) -> T {
         let free = Free(Cell::new(None));
         let out = f(&free);

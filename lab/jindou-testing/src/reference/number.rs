@@ -7,7 +7,7 @@ use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use std::cmp::Ordering;
 
-/// Number of fractional digits beyond which implementations may round a decimal: XPath F&O 3.1 §4.2 requires 18 digits
+/// Number of fractional digits above which implementations may round a decimal: XPath F&O 3.1 §4.2 requires 18 digits
 /// in total.
 pub(crate) const DIGITS: usize = 18;
 
@@ -28,7 +28,7 @@ pub(crate) enum Pair {
     Double(f64, f64),
 }
 
-/// Derived integer types, each with its smallest and largest value; `None` if unlimited.
+/// Derived integer datatypes, each with its smallest and largest value; `None` if unlimited.
 const DERIVED: [(&str, Option<&str>, Option<&str>); 12] = [
     ("nonPositiveInteger", None, Some("0")),
     ("negativeInteger", None, Some("-1")),
@@ -239,7 +239,7 @@ impl Number {
     }
 }
 
-/// `whole` as a double with the sign of `was`, the number before rounding.
+/// `whole` as a double that has the sign of `was`, the number before rounding.
 fn signed(was: f64, whole: &BigRational) -> f64 {
     let magnitude: f64 = whole.abs().to_integer().to_f64().expect("a double");
     magnitude.copysign(was)

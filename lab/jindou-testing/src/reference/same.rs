@@ -4,9 +4,9 @@ use super::number::Number;
 use super::value::{Value, ValueKind};
 use oxrdf::Term;
 
-/// Returns true if the term `got` is a correct result for the expected value `want`: the same term, or, if a
+/// True if the term `got` is a correct result for the expected value `want`. It must be the same term, or, if a
 /// computation chose the lexical form, a literal of the same datatype with an identical value (XML Schema 1.1 §2.2.1:
-/// zeros have signs, NaN is identical to NaN, and time zones count). All blank nodes are the same.
+/// zeros have signs, NaN is identical to NaN, and time zones matter). All blank nodes are the same.
 #[must_use]
 pub fn same(got: &Term, want: &Value) -> bool {
     if let (Term::Triple(a), Term::Triple(b)) = (got, want.term()) {

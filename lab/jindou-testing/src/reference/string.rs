@@ -111,7 +111,7 @@ pub(super) fn lang_matches(tag: &str, range: &str) -> bool {
     }
 }
 
-/// Compiles a pattern. Callers may only use syntax that means the same in XPath and in the `regex` crate.
+/// Compiles a pattern. Callers must use only syntax that has the same meaning in XPath and in the `regex` crate.
 fn compiled(pattern: &str, flags: &str) -> Option<Regex> {
     let quoted = flags.contains('q');
     let source = if quoted {

@@ -1,4 +1,4 @@
-//! Dates and times: seconds since the start of the year 0 in local time, and a time zone.
+//! Dates and times, as seconds since the start of the year 0 in local time, and a time zone.
 
 use super::duration::Duration;
 use super::number::{decimal, decimal_text};
@@ -22,8 +22,8 @@ pub(crate) enum TemporalKind {
     Day,
 }
 
-/// A point in time. Components that the datatype lacks are those of 1972-12-31; if it has a year or month but no day,
-/// the day is the first (XPath F&O 3.1 §9.4).
+/// A point in time. Components that the datatype lacks are those of 1972-12-31. If the datatype has a year or month but
+/// no day, the day is the first (XPath F&O 3.1 §9.4).
 #[derive(Clone, Debug)]
 pub(crate) struct Temporal {
     pub kind: TemporalKind,
@@ -97,7 +97,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 fn date_of(days: i64) -> (i64, i64, i64) {
-    // An estimate that is never too late: a year has at most 366 and at least 365 days.
+    // An estimate that is not too late, since a year has 365 or 366 days.
     let mut year = days.div_euclid(if days < 0 { 365 } else { 366 });
     while days_before(year + 1) <= days {
         year += ((days - days_before(year + 1)) / 366).max(1);

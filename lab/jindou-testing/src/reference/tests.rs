@@ -41,7 +41,7 @@ fn term(text: &str) -> Term {
     Term::from_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Checks lines `expression => term` or `expression => error`.
+/// Checks lines of the form `expression => term` or `expression => error`.
 fn check(lines: &str) {
     for line in lines.lines().map(str::trim).filter(|l| !l.is_empty()) {
         let (expression, want) = line.split_once(" => ").expect("an arrow");
@@ -202,7 +202,7 @@ fn dates_and_durations_are_as_xpath_has_them() {
     );
 }
 
-/// Examples of SPARQL 1.1 §17.4.3, and W3C's expected results.
+/// Examples of SPARQL 1.1 §17.4.3, and expected results from the W3C's tests.
 #[test]
 fn strings_are_as_sparql_has_them() {
     check(
@@ -301,7 +301,7 @@ fn truths_are_as_sparql_has_them() {
     );
 }
 
-/// Converts days to dates and back, over eight centuries and across the year 0.
+/// Converts days to dates and back, over eight centuries that include the year 0.
 #[test]
 fn every_day_has_one_date() {
     use super::temporal::{Temporal, days_in};

@@ -1,4 +1,4 @@
-//! Terms and their values.
+//! The results of expressions as terms, and the values of terms.
 
 use super::derived;
 use super::duration::Duration;
@@ -41,7 +41,7 @@ impl Value {
         &self.term
     }
 
-    /// Returns true if a computation chose the lexical form, so that only the value counts.
+    /// True if a computation chose the lexical form, so that only the value is compared.
     #[must_use]
     pub fn is_computed(&self) -> bool {
         self.computed
@@ -121,7 +121,7 @@ pub(crate) enum ValueKind {
     Other,
 }
 
-/// Families of recognised datatypes, which rules for ill-typed literals distinguish.
+/// Families of recognised datatypes, which the rules for ill-typed literals distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Boolean,

@@ -1,4 +1,4 @@
-//! Manifests of tests of queries and updates.
+//! Manifests of the test suites for queries and updates.
 
 use oxrdf::vocab::rdf;
 use oxrdf::{Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, TermRef};
@@ -41,7 +41,7 @@ fn path_of(iri: &str) -> PathBuf {
     PathBuf::from(iri.strip_prefix("file://").unwrap_or(iri))
 }
 
-/// All tests of a manifest and the manifests it includes.
+/// Reads all tests of a manifest and of the manifests that it includes.
 pub fn read(path: &Path) -> Result<Vec<Test>, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = std::fs::read(path).map_err(|e| wrong(&e))?;
@@ -114,7 +114,7 @@ fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {
     })
 }
 
-/// The files of a node's default graph and named graphs, in one of the two vocabularies of manifests.
+/// The files of the default graph and of named graphs that a node of the manifest lists, in one of two vocabularies.
 fn files(
     graph: &Graph,
     node: &NamedOrBlankNode,

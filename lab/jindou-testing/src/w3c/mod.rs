@@ -1,4 +1,4 @@
-//! The W3C's test suites: their manifests, their data, and their requests of protocol tests.
+//! The W3C's test suites: their manifests and data, and the requests of their protocol tests.
 
 pub mod manifest;
 pub mod requests;
@@ -38,7 +38,7 @@ fn add(data: &mut Dataset, file: &Path, graph: GraphName) -> Result<(), String> 
     Ok(())
 }
 
-/// Converts a literal's language tag to lower case, as the store does. Tags compare without case.
+/// The quad with language tags in lower case, as the store returns them; tags compare without case.
 pub fn lower_tags(mut quad: Quad) -> Quad {
     if let Term::Literal(l) = &quad.object
         && let (Some(tag), None) = (l.language(), l.direction())
@@ -61,7 +61,7 @@ pub fn quads_of(text: &[u8], format: RdfFormat) -> Result<Dataset, String> {
     quads.collect::<Result<_, _>>().map_err(|e| e.to_string())
 }
 
-/// Returns true if two datasets are the same up to labels of blank nodes.
+/// True if two datasets are the same up to the labels of blank nodes.
 pub fn same(a: &Dataset, b: &Dataset) -> bool {
     let canonical = |d: &Dataset| {
         let mut d = d.clone();

@@ -27,8 +27,8 @@ pub struct Test {
 pub struct Exchange {
     /// The request's method.
     pub method: String,
-    /// The path. It may contain names for locations that earlier answers returned; [`Self::target`] converts it to a
-    /// path of our server.
+    /// The path of the request. It may contain names for locations that earlier answers returned; [`Self::target`]
+    /// converts it to a path of the server under test.
     pub path: String,
     /// Names and values of headers.
     pub headers: Vec<(String, String)>,
@@ -39,7 +39,7 @@ pub struct Exchange {
     boolean: Option<String>,
     /// The answer must contain this RDF document, in this format.
     document: Option<(RdfFormat, Vec<u8>)>,
-    /// The name by which later paths refer to the `Location` header of this answer.
+    /// The name by which later paths refer to the `Location` header of this request's answer.
     pub location: Option<String>,
 }
 
@@ -82,8 +82,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// The path on our server, with `/store`, `/query` or `/update` for the suite's address. An error for paths that
-    /// are unknown.
+    /// The path on the server under test, with `/store`, `/query` or `/update` in place of the suite's address. An
+    /// error for unknown paths.
     pub fn target(&self, path: &str) -> Result<String, String> {
         if let Some(rest) = path.strip_prefix("/gsp") {
             return Ok(format!("/store{rest}"));
@@ -117,7 +117,7 @@ fn is_expected(status: u16, expected: &str) -> bool {
     }
 }
 
-/// All tests of a kind in a manifest, sorted by name.
+/// Reads all tests of a kind in a manifest, sorted by name.
 pub fn read(path: &Path, kind: &str) -> Result<Vec<Test>, String> {
     let text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let parser = RdfParser::from_format(RdfFormat::Turtle)

@@ -1,4 +1,4 @@
-//! Records are read as they were written, and damaged ones are refused.
+//! Tests that records are decoded as they were encoded, and that damaged ones are refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ proptest! {
             prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
         }
         prop_assert!(from.is_empty());
-        // A time after them is skipped, and is not a part.
+        // The time after the parts is skipped, and is not itself a part.
         prop_assert_eq!(committed_at(&twice), None);
         stamp(&mut twice, number >> 3);
         prop_assert_eq!(committed_at(&twice), Some(number >> 3));
@@ -101,7 +101,7 @@ proptest! {
         }
         prop_assert!(parts(&twice[bytes.len() * 2..]).any(|p| p.is_err()));
         prop_assert!(parts(&[]).any(|p| p.is_err()));
-        // Damage gives an error or other numbers, never a panic.
+        // Damage leads to an error or to other numbers, never to a panic.
         let mut bad = bytes.clone();
         for (at, b) in damage {
             let at = at.index(bad.len());

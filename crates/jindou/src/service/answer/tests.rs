@@ -147,7 +147,7 @@ fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
     }
 }
 
-/// Truncated answers in JSON and TSV are errors.
+/// Checks that truncated answers in JSON and TSV are errors.
 #[test]
 fn json_and_tables_that_are_cut_off_are_errors() {
     use crate::service::EndpointAnswer;
