@@ -53,6 +53,10 @@ if [ "${1:-}" = --run ]; then
   note=$2
   name=$(name_of "$note")
   code=0
+  # Most tests of these programs wait: for servers, their heartbeats, and their disks.
+  case "$name" in
+    "jindou all" | "jindou-replicas driver") export RUST_TEST_THREADS=$((2 * $(nproc))) ;;
+  esac
   TIMEFORMAT='%R %U %S'
   { time bash "$note" >"$note.out" 2>&1 || code=$?; } 2>"$note.time"
   # A signal that ended the program is named above.
