@@ -135,6 +135,12 @@ impl Servers {
         let replica = server.replica().unwrap();
         let is_ready = replica.wait_until_ready(Duration::from_secs(60));
         assert!(is_ready, "{:?}", replica.ended());
+        // The others read its new certificate within a quarter of a second, or later on a busy machine.
+        let begun = Instant::now();
+        while replica.shard_figures().iter().any(|of| of.holders == 0) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "not connected");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         server
     }
 
