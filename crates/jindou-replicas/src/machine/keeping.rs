@@ -4,6 +4,7 @@ use super::{Machine, Phase, planted};
 use crate::machine::event::{Action, Base, KnownKey};
 use crate::machine::group::{Blob, Group, RequestKey, ServerName};
 use crate::machine::settings::Time;
+use jindou_model::Invariant;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 pub(super) struct Known {
     pub number: u64,
     pub fingerprint: u64,
-    pub report: Blob,
+    report: ReportPlace,
 }
 
 /// Requests executed in the last minutes, remembered for deduplication.
@@ -20,6 +21,70 @@ pub(super) struct Known {
 pub(super) struct Keys {
     known: BTreeMap<RequestKey, Known>,
     learned: VecDeque<(Time, RequestKey)>,
+    reports: Reports,
+}
+
+/// Where a report is.
+#[derive(Clone, Copy, Debug)]
+struct ReportPlace {
+    block: u64,
+    start: u32,
+    end: u32,
+}
+
+/// Reports in blocks, in the order in which they were added, which is mostly the order of their removal. Hundreds of
+/// thousands of allocations of their own would each keep a part of the allocator's memory from other uses.
+#[derive(Debug, Default)]
+struct Reports {
+    blocks: VecDeque<ReportBlock>,
+    /// Number of the first of these blocks.
+    first: u64,
+}
+
+#[derive(Debug, Default)]
+struct ReportBlock {
+    bytes: Vec<u8>,
+    /// Number of its reports that were not removed.
+    count: usize,
+}
+
+impl Reports {
+    fn add(&mut self, report: &[u8]) -> ReportPlace {
+        let is_full = |block: &ReportBlock| block.bytes.len() + report.len() > REPORT_BLOCK;
+        if self.blocks.back().is_none_or(is_full) {
+            self.blocks.push_back(ReportBlock {
+                bytes: Vec::with_capacity(REPORT_BLOCK.max(report.len())),
+                count: 0,
+            });
+        }
+        let block = self.first + self.blocks.len() as u64 - 1;
+        let last = self.blocks.len() - 1;
+        let to = &mut self.blocks[last];
+        let start = to.bytes.len() as u32;
+        to.bytes.extend_from_slice(report);
+        to.count += 1;
+        ReportPlace {
+            block,
+            start,
+            end: to.bytes.len() as u32,
+        }
+    }
+
+    fn get(&self, at: ReportPlace) -> &[u8] {
+        let block = self.blocks.get((at.block - self.first) as usize);
+        let bytes = block.and_then(|b| b.bytes.get(at.start as usize..at.end as usize));
+        bytes.invariant("a report is in its block until it is removed")
+    }
+
+    fn remove(&mut self, at: ReportPlace) {
+        if let Some(block) = self.blocks.get_mut((at.block - self.first) as usize) {
+            block.count -= 1;
+        }
+        while self.blocks.front().is_some_and(|block| block.count == 0) {
+            self.blocks.pop_front();
+            self.first += 1;
+        }
+    }
 }
 
 impl Keys {
@@ -39,11 +104,17 @@ impl Keys {
         let known = Known {
             number,
             fingerprint,
-            report,
+            report: self.reports.add(&report),
         };
-        if self.known.insert(key, known).is_none() {
-            self.learned.push_back((now, key));
+        match self.known.insert(key, known) {
+            Some(before) => self.reports.remove(before.report),
+            None => self.learned.push_back((now, key)),
         }
+    }
+
+    /// The answer to an executed request.
+    pub fn report(&self, known: &Known) -> Blob {
+        self.reports.get(known.report).into()
     }
 
     /// Forgets requests older than `keys_for` plus a quarter, which allows for clocks that run at different speeds.
@@ -52,7 +123,9 @@ impl Keys {
         while let Some((at, key)) = self.learned.front()
             && now.since(*at) > limit
         {
-            self.known.remove(key);
+            if let Some(known) = self.known.remove(key) {
+                self.reports.remove(known.report);
+            }
             self.learned.pop_front();
         }
     }
@@ -67,7 +140,7 @@ impl Keys {
                 key: *key,
                 fingerprint: known.fingerprint,
                 number: known.number,
-                report: known.report.clone(),
+                report: self.report(known),
             })
             .collect()
     }
@@ -192,7 +265,47 @@ impl Machine {
     }
 }
 
+/// Bytes of a block of reports.
+const REPORT_BLOCK: usize = 1 << 16;
 /// Number of pairs (time, `committed`) that are remembered within `keep`.
 const MARKS: u32 = 32;
 /// Number of groups whose hashes are remembered: more than can be committed but not yet applied.
 const HASHES: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(key: u128, number: u64, report: &[u8]) -> KnownKey {
+        KnownKey {
+            key: RequestKey(key),
+            fingerprint: 0,
+            number,
+            report: report.into(),
+        }
+    }
+
+    #[test]
+    fn reports_are_found_until_their_requests_are_forgotten() {
+        let mut keys = Keys::default();
+        let report = |n: u64| vec![n as u8; (n as usize * 37) % 500];
+        for n in 0..10_000u64 {
+            keys.learn(known(n.into(), n, &report(n)), Time(n));
+            // Learned again, as after a start from a base.
+            keys.learn(known((n / 2).into(), n, &report(n)), Time(n));
+            keys.forget(Time(n), Duration::from_micros(800));
+            assert!(keys.known.len() <= 2004 && keys.learned.len() == keys.known.len());
+            let blocks: usize = keys.reports.blocks.iter().map(|b| b.count).sum();
+            assert_eq!(blocks, keys.known.len());
+        }
+        assert!(keys.reports.blocks.len() < 20);
+        let all = keys.up_to(u64::MAX);
+        assert!(
+            all.iter()
+                .all(|known| *known.report == report(known.number))
+        );
+        assert_eq!(all.len(), keys.known.len());
+        keys.forget(Time(1 << 40), Duration::ZERO);
+        assert!(keys.reports.blocks.is_empty());
+    }
+}
