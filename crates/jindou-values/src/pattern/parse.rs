@@ -3,6 +3,7 @@
 use super::class::{self, NamedSet};
 use super::{Error, Flags, case};
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Deepest nesting of groups and of subtracted classes.
@@ -80,6 +81,8 @@ struct PatternParser {
     open: Vec<u32>,
     refers: bool,
     lines: bool,
+    /// The variants of each character that has some, once it was found: a set takes hundreds of bytes.
+    cased: BTreeMap<char, Arc<ClassUnicode>>,
 }
 
 /// Parses a pattern.
@@ -93,9 +96,11 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<ParsedPattern, Error>
         open: vec![],
         refers: false,
         lines: false,
+        cased: BTreeMap::new(),
     };
     let root = if flags.quote {
-        let chars = parser.text.iter().map(|(c, _)| parser.single(*c));
+        let text = std::mem::take(&mut parser.text);
+        let chars = text.iter().map(|(c, _)| parser.single(*c));
         RegexNode::Concat(chars.collect())
     } else {
         let root = parser.either()?;
@@ -172,15 +177,20 @@ impl PatternParser {
     }
 
     /// A node for one character; if case is ignored, it also matches the character's variants.
-    fn single(&self, c: char) -> RegexNode {
+    fn single(&mut self, c: char) -> RegexNode {
         if !self.flags.case {
             return RegexNode::Char(c);
         }
-        let set = class::from_ranges(case::variants(c).chain([c]).map(|c| (c, c)));
-        match set.ranges() {
-            [_] => RegexNode::Char(c),
-            _ => RegexNode::Set(Set::Own(Arc::new(set))),
+        if let Some(set) = self.cased.get(&c) {
+            return RegexNode::Set(Set::Own(Arc::clone(set)));
         }
+        let set = class::from_ranges(case::variants(c).chain([c]).map(|c| (c, c)));
+        if set.ranges().len() == 1 {
+            return RegexNode::Char(c);
+        }
+        let set = Arc::new(set);
+        self.cased.insert(c, Arc::clone(&set));
+        RegexNode::Set(Set::Own(set))
     }
 
     /// Parses branches separated by `|`.

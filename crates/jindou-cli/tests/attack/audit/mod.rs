@@ -62,7 +62,7 @@ const LIBRARY: &str = "one long triple in RDF/XML or JSON-LD: the libraries esca
 const DOUBLED: &str = "a list or table that doubles, of the parts of a text of at most --max-request-bytes: charged by what is measured";
 
 /// All accepted places. Computed strings in these texts have ten megabytes, stored ones two or four.
-const EXCEPTIONS: [Exception; 37] = [
+const EXCEPTIONS: [Exception; 39] = [
     exception(
         "",
         "pattern::case",
@@ -108,7 +108,9 @@ const EXCEPTIONS: [Exception; 37] = [
     exception("time", "StringCursor", 50 * MS, ONE),
     exception("time", "oxrdf::triple::Term as core::clone", 60 * MS, ONE),
     exception("time", "sayable::expressible", 60 * MS, ONE),
-    exception("time", "oxrdfxml", 150 * MS, LIBRARY),
+    exception("time", "graph_forms::Construct", 60 * MS, ONE),
+    exception("time", "quick_xml::writer", 150 * MS, LIBRARY),
+    exception("outside", "quick_xml::writer", 40 * MIB, LIBRARY),
     exception("time", "json_event_parser", 150 * MS, LIBRARY),
     exception("time", "ops::drop::Drop", 200 * MS, FREED),
     exception("time", "Parser>::outcome", 200 * MS, FREED),
