@@ -108,7 +108,8 @@ host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 env "CARGO_TARGET_${host}_RUNNER=$self --note" cargo test "$@"
 
 # The longest first, so that none is left over at the end.
-long=" limits driver all servers http jindou hostile jindou_syntax commands fuzz jindou_bench words "
+long=" jindou/all jindou/limits jindou-replicas/driver jindou-gpu/all jindou-engine/all jindou-server/http jindou-cli/commands \
+  jindou-workloads/all jindou-syntax/jindou_syntax jindou/jindou jindou-cli/hostile jindou-bench/jindou_bench jindou-store/all "
 packages=${JINDOU_PACKAGES:-}
 notes=$(for note in "$JINDOU_NOTES"/*@*; do
   package=$(sed -n 's/^cd //p' "$note")
@@ -123,7 +124,7 @@ done
 ordered=$(while read -r package note; do
   case " ${packages:-$package} " in *" $package "*) ;; *) continue ;; esac
   name=${note##*/}
-  name=${name%@*}
+  name=$package/${name%@*}
   before=${long%% "$name" *}
   [ "$before" = "$long" ] && echo "9999 $note" || echo "${#before} $note"
 done <<<"$notes" | sort -n | cut -d' ' -f2-)
