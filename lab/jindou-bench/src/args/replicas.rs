@@ -92,6 +92,9 @@ pub struct ReplicasFaults {
     /// LUBM's data of this many universities in the store, and L1 to L7 at each server after each fault.
     #[arg(long, short = 'n', value_name = "N")]
     pub universities: Option<u32>,
+    /// Writes each update and each strict read as a line of JSON, for scripts/porcupine.sh. Strict reads then read any client's count.
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
     /// Pause between faults.
     #[arg(long, value_parser = parse_duration, default_value = "2s")]
     pub pause: Duration,

@@ -27,10 +27,12 @@ pub(super) fn update(client: usize, n: u64) -> String {
     )
 }
 
-/// The only number in an answer as TSV.
+/// The only number in an answer as TSV; 0 if nothing was counted yet.
 pub(super) fn number(text: &str) -> Option<u64> {
     let mut rows = text.lines().skip(1);
-    let row = rows.next()?;
+    let Some(row) = rows.next() else {
+        return Some(0);
+    };
     let digits = row.trim_start_matches('"').split('"').next()?;
     rows.next().is_none().then(|| digits.parse().ok())?
 }
@@ -54,12 +56,16 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
                 Ok(answer) if answer.is_success() => break answer.snapshot().unwrap_or_default(),
                 Ok(answer) if answer.status == 503 => said.push(answer.text()),
                 Ok(answer) => {
+                    let is_certain = said.is_empty() && (400..500).contains(&answer.status);
+                    let outcome = if is_certain { "failed" } else { "unknown" };
+                    shared.update_ends(client, n, begun, outcome);
                     shared.bad(format!("client {client}, update {n}: {}", answer.text()));
                     return n - 1;
                 }
                 Err(e) => said.push(e.to_string()),
             }
             if begun.elapsed() > HOPELESS {
+                shared.update_ends(client, n, begun, "unknown");
                 said.dedup();
                 shared.bad(format!(
                     "client {client}, update {n} was not made: {said:?}"
@@ -70,6 +76,7 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
             shared.repeated.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(5));
         };
+        shared.update_ends(client, n, begun, "ok");
         shared.updates.fetch_add(1, Ordering::Relaxed);
         if snapshot < newest {
             shared.bad(format!(
@@ -85,24 +92,36 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
             1 => Some(at_least.as_str()),
             _ => None,
         };
-        let request = Request::query(count_of(client), consistency);
+        let is_strict = consistency == Some("strict");
+        // A strict read of another client's count is checked by the history alone.
+        let of = match &shared.history {
+            Some(history) if is_strict => splitmix64(&mut state) as usize % history.registers,
+            _ => client,
+        };
+        let request = Request::query(count_of(of), consistency);
         // One that is stopped or cut off when it is asked may answer from what is this old (docs/replicas.md, the third guarantee).
         let (moves, may_be_old) = (shared.moves(i), shared.is_apart(i));
         shared.reads.fetch_add(1, Ordering::Relaxed);
         let asked = Instant::now();
-        match readers[i].send(&request) {
+        let sent = readers[i].send(&request);
+        let answered = sent.as_ref().ok().filter(|a| a.is_success());
+        let read = answered.map(|a| number(&a.text()));
+        if is_strict {
+            shared.read_ends(client, of, asked, read);
+        }
+        match sent {
             Ok(answer) if answer.is_success() => {
-                let read = number(&answer.text());
+                let read = read.flatten();
                 let from = answer.snapshot().unwrap_or_default();
                 let least = match may_be_old && consistency.is_none() {
                     true => acknowledged.partition_point(|&at| at + FOUND_OUT <= asked) as u64,
                     false => n,
                 };
-                let is_right = read.is_some_and(|read| (least..=n).contains(&read))
+                let is_right = read.is_some_and(|read| of != client || (least..=n).contains(&read))
                     && (from >= newest || least < n);
                 if !is_right {
                     shared.bad(format!(
-                        "client {client} reads {:?} of snapshot {from} at server {i} ({consistency:?}, moves {moves}) after {n} was acknowledged as snapshot {snapshot}",
+                        "client {client} reads {:?} of {of} of snapshot {from} at server {i} ({consistency:?}, moves {moves}) after {n} was acknowledged as snapshot {snapshot}",
                         answer.text()
                     ));
                 }
@@ -125,14 +144,17 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
 }
 
 /// Reads everything at one server: each client's numbers and its count.
-pub(super) fn all_there(server: &Server, counted: &[u64]) -> Result<Vec<String>> {
+pub(super) fn all_there(server: &Server, shared: &Shared, counted: &[u64]) -> Result<Vec<String>> {
     let mut wrongs = Vec::new();
     let mut client = server.client(PATIENCE);
     for (c, &n) in counted.iter().enumerate() {
         let failed = |e: std::io::Error| wrong(format!("{}: {e}", server.name));
+        let asked = Instant::now();
         let answer = client.send(&Request::query(count_of(c), Some("strict")));
         let answer = answer.map_err(failed)?;
-        let count = number(&answer.text()).unwrap_or_default();
+        let read = answer.is_success().then(|| number(&answer.text()));
+        shared.read_ends(counted.len(), c, asked, read);
+        let count = read.flatten().unwrap_or_default();
         let text = format!("SELECT ?n {{ <http://e/c{c}> <http://e/n> ?n }}");
         let answer = client.send(&Request::query(text, Some("strict")));
         let mut numbers: Vec<u64> = answer

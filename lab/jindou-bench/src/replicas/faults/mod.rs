@@ -4,6 +4,7 @@
 //! count to two vertices, and no read may see two.
 
 mod clients;
+mod history;
 mod shards;
 mod watch;
 
@@ -12,6 +13,7 @@ use super::lubm::wrong_rows;
 use super::servers::{PATIENCE, Place, Server};
 use crate::args::replicas::ReplicasFaults;
 use clients::{all_there, count};
+use history::History;
 use jindou::{Error, Result};
 use jindou_model::random::splitmix64;
 use jindou_model::sync::lock;
@@ -147,10 +149,11 @@ struct Shared {
     /// Longest time for which a server that is not away did not answer a read.
     reads_away: Mutex<Duration>,
     bad: Mutex<Vec<String>>,
+    history: Option<History>,
 }
 
 impl Shared {
-    fn new(servers: &[Server]) -> Self {
+    fn new(servers: &[Server], history: Option<History>) -> Self {
         let counters = || servers.iter().map(|_| AtomicU64::new(0)).collect();
         Self {
             addresses: servers.iter().map(|s| s.address.clone()).collect(),
@@ -165,6 +168,7 @@ impl Shared {
             updates_away: Mutex::default(),
             reads_away: Mutex::default(),
             bad: Mutex::default(),
+            history,
         }
     }
 
@@ -196,6 +200,21 @@ impl Shared {
             println!("bad: {what}");
         }
         bad.push(what);
+    }
+
+    /// Adds an update of a client that ended just now to the history.
+    fn update_ends(&self, client: usize, n: u64, called: Instant, outcome: &str) {
+        if let Some(history) = &self.history {
+            history.add((client, client), ("update", Some(n)), called, outcome);
+        }
+    }
+
+    /// Adds a strict read of a count that ended just now to the history: what it read, or that it failed.
+    fn read_ends(&self, client: usize, of: usize, called: Instant, read: Option<Option<u64>>) {
+        if let Some(history) = &self.history {
+            let outcome = if read.is_some() { "ok" } else { "failed" };
+            history.add((client, of), ("read", read.flatten()), called, outcome);
+        }
     }
 
     fn clients(&self, limit: Duration) -> Vec<Client> {
@@ -460,6 +479,12 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
         return Err(Error::Usage("faults needs at least two servers".into()));
     }
     let kinds = chosen_kinds(a)?;
+    let registers = a.setup.servers * (a.clients + 1);
+    let history = a
+        .history
+        .as_ref()
+        .map(|path| History::create(path, registers));
+    let history = history.transpose()?;
     let place = match a.isolated {
         true => Place::isolated(&a.setup)?,
         false => Place::new(&a.setup)?,
@@ -474,7 +499,7 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
     };
     let mut servers = place.replicas(a.setup.servers, more)?;
     watch::prepare(&servers[0])?;
-    let shared = Shared::new(&servers);
+    let shared = Shared::new(&servers, history);
     let mut state = a.seed;
     let begun = Instant::now();
     let (done, counted) = std::thread::scope(|scope| {
@@ -500,7 +525,7 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
     });
     let worst = done?;
     for server in &servers {
-        for what in all_there(server, &counted)? {
+        for what in all_there(server, &shared, &counted)? {
             shared.bad(what);
         }
     }
@@ -513,10 +538,11 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
     }
     for last in &mut servers[..needed] {
         last.ready(PATIENCE)?;
-        for what in all_there(last, &counted)? {
+        for what in all_there(last, &shared, &counted)? {
             shared.bad(format!("from the log alone: {what}"));
         }
     }
+    shared.history.as_ref().map_or(Ok(()), History::finish)?;
     print_worst(&worst, has_shards);
     let n = |c: &AtomicU64| c.load(Ordering::Relaxed);
     let bad = lock(&shared.bad).len();

@@ -96,13 +96,18 @@ pub(super) fn reads(shared: &Shared, i: usize) {
 pub(super) fn updates(shared: &Shared, client: usize, i: usize) -> u64 {
     let mut connection = Client::new(shared.addresses[i].clone(), READ);
     let (mut n, mut done) = (1, 0);
+    // When the first request of update `n` was sent.
+    let mut called = None;
     let mut send = || {
+        let begun = *called.get_or_insert_with(Instant::now);
         let request = Request::update(update(client, n))
             .with("Idempotency-Key", format!("c{client}-{n}"))
             .with("Accept", "application/json");
         match connection.send(&request) {
             Ok(answer) if answer.is_success() => {
+                shared.update_ends(client, n, begun, "ok");
                 shared.updates.fetch_add(1, Ordering::Relaxed);
+                called = None;
                 done = n;
                 n += 1;
                 Ok(())
@@ -127,6 +132,8 @@ pub(super) fn updates(shared: &Shared, client: usize, i: usize) -> u64 {
     let begun = Instant::now();
     while send().is_err() {
         if begun.elapsed() > READ * 6 {
+            let called = called.unwrap_or(begun);
+            shared.update_ends(client, n, called, "unknown");
             shared.bad(format!("watcher {i}, update {n} was not made"));
             break;
         }
