@@ -15,6 +15,7 @@
 //! changes to the store) and `bucket/mod.rs`.
 
 mod application;
+mod bases;
 mod bucket;
 mod clock;
 mod downloads;
@@ -34,6 +35,7 @@ mod turns;
 mod uploads;
 
 pub use application::{Application, Evaluated, Local, Report, ShardFiles};
+pub use bases::HeldBases;
 pub use bucket::{
     BaseFiles, BaseInBucket, Beginning, Bucket, Examined, Failure, FileInBase, Finding,
     FirstObject, FoundServer, Identity, Incoming, Limits, Put, Remains, ServerEntry, ShardInBase,

@@ -1,12 +1,14 @@
 //! The simulated bucket, and requests to it.
 
 use super::Counted;
-use super::state::{Random, State};
+use super::shards::{Files, Snapshot};
+use super::state::Random;
 use super::world::{EPOCH, Happening, MS, S, World};
 use crate::machine::event::{Base, Event, Fetch, Fetched, Listing, PutResult};
 use crate::machine::group::{Blob, Group};
 use crate::machine::names::Name;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Time after which a driver treats a request as timed out, in microseconds.
 const TIME_OUT: u64 = 2 * S;
@@ -18,7 +20,9 @@ pub(super) enum Op {
     List(u64, u64, bool),
     Fetch(Fetch),
     Span(u64, u64, Blob),
-    Upload(Base, State),
+    Upload(Base, Snapshot),
+    /// Uploads the files of a shard of the base with this group.
+    Shard(u64, usize, Rc<Files>),
     Download,
     Trim(u64),
 }
@@ -33,7 +37,7 @@ impl Op {
             Self::List(look, ..) => Some(Event::Listed(*look, None)),
             Self::Fetch(fetch) => Some(Event::Fetched(*fetch, Fetched::Unknown)),
             Self::Download => Some(Event::Downloaded(None)),
-            Self::Span(..) | Self::Upload(..) | Self::Trim(_) => None,
+            Self::Span(..) | Self::Upload(..) | Self::Shard(..) | Self::Trim(_) => None,
         }
     }
 }
@@ -43,7 +47,7 @@ impl Op {
 pub(super) struct Bucket {
     groups: BTreeMap<u64, Blob>,
     spans: BTreeMap<(u64, u64), Blob>,
-    bases: BTreeMap<u64, (Base, State)>,
+    bases: BTreeMap<u64, (Base, Snapshot)>,
     /// The first object created under each group's name, with its creation time.
     first: BTreeMap<u64, (Blob, u64)>,
     pub trimmed: u64,
@@ -80,6 +84,10 @@ impl Bucket {
     /// True if the bucket has ever lost a group.
     pub fn has_lost(&self) -> bool {
         self.losses > 0
+    }
+
+    pub fn has_base(&self, number: u64) -> bool {
+        self.bases.contains_key(&number)
     }
 
     fn second_base(&self) -> u64 {
@@ -280,17 +288,18 @@ impl World<'_> {
                 self.bucket.spans.entry((first, last)).or_insert(bytes);
                 return;
             }
-            Op::Upload(base, state) => {
+            Op::Shard(group, shard, files) => return self.shard_arrived((group, shard), files),
+            Op::Upload(base, snapshot) => {
                 let number = base.number;
                 self.note([9, number, 0], || {
                     format!("bucket: base {number} by {server}")
                 });
-                self.bucket.bases.entry(number).or_insert((base, state));
+                self.bucket.bases.entry(number).or_insert((base, snapshot));
                 Event::Uploaded(number)
             }
             Op::Download => {
                 let newest = self.bucket.bases.last_key_value();
-                store = newest.map(|(_, (_, state))| *state);
+                store = newest.map(|(_, (_, snapshot))| snapshot.clone());
                 Event::Downloaded(newest.map(|(_, (base, _))| base.clone()))
             }
             Op::Trim(number) => {

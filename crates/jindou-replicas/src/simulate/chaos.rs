@@ -80,6 +80,16 @@ impl Weather {
     }
 }
 
+impl Weather {
+    pub fn is_cut(&self, from: usize, to: usize, now: u64) -> bool {
+        self.cut[from][to] > now
+    }
+
+    pub fn is_bad(&self, from: usize, to: usize, now: u64) -> bool {
+        self.bad[from][to] > now
+    }
+}
+
 impl World<'_> {
     fn some_server(&mut self) -> usize {
         self.random.below(self.servers.len() as u64) as usize
@@ -112,6 +122,9 @@ impl World<'_> {
                 if self.random.chance(30) {
                     self.count(Counted::Emptied);
                     self.servers[index].disk = None;
+                }
+                if self.shards.is_some() && self.random.chance(20) {
+                    self.add_shard(index);
                 }
                 let time = self.random.delay(100 * MS, 10 * S);
                 self.after(time, Happening::Start(index));

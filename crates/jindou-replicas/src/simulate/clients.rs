@@ -2,6 +2,8 @@
 
 use super::oracle::{Ack, ReadAnswer};
 use super::server::Server;
+use super::shards::NO_HOLDER;
+use super::state::CONSTANT;
 use super::world::{Happening, MS, S, World};
 use crate::machine::event::{Consistency, Outcome, Refusal};
 use crate::machine::group::{Blob, RequestKey};
@@ -33,7 +35,7 @@ pub(super) struct Reading {
     pub asked: u64,
     pub consistency: Consistency,
     pub refused: Option<Refusal>,
-    answered: bool,
+    pub answered: bool,
     /// True if the query was sent after all faults had ended, so that it must be answered.
     last: bool,
 }
@@ -62,7 +64,10 @@ impl World<'_> {
     fn new_update(&mut self) {
         let number = self.updates.len() as u128 + 1;
         // Register 4 does not exist; an update of it is rejected.
-        let register = self.random.below(41) as u8 / 10;
+        let mut register = self.random.below(41) as u8 / 10;
+        if self.shards.is_some() && self.random.chance(40) {
+            register |= CONSTANT;
+        }
         let size = self.random.delay(1, 120) as usize;
         let mut body = vec![register; 1];
         body.resize(size, 0);
@@ -122,6 +127,9 @@ impl World<'_> {
 
     /// Handles a server's answer to an update.
     pub fn answered(&mut self, server: usize, key: RequestKey, outcome: Outcome) {
+        if Self::is_proposal(key) {
+            return;
+        }
         let Some(index) = (key.0 as usize)
             .checked_sub(1)
             .filter(|i| *i < self.updates.len())
@@ -136,7 +144,9 @@ impl World<'_> {
             format!("client {index}: {outcome:?} by {server}")
         });
         let unknown = matches!(outcome, Outcome::Unknown | Outcome::Missing(_));
-        if !unknown {
+        // Another server may have a holder that this one lacks, and execute an earlier attempt.
+        let is_local = matches!(&outcome, Outcome::Refused(why) if **why == *NO_HOLDER);
+        if !(unknown || is_local && self.updates[index].attempt > 1) {
             let now = self.now;
             let calm = |server: &Server| now.saturating_sub(server.disturbed) >= 3 * S;
             self.history.acks.push(Ack {
@@ -205,12 +215,13 @@ impl World<'_> {
     /// Handles a server's answer to a query.
     pub fn served(&mut self, index: usize, query: u64) {
         let server = &self.servers[index];
-        let (number, digest) = (server.published.0, server.published.1.digest());
+        let (number, digest) = (server.published.0, server.published.1.state.digest());
         let cut_off = server.cut_off;
         let Some(reading) = self.queries.get_mut(query as usize) else {
             return self.fail(format!("{index} answers a query that was not asked"));
         };
-        reading.answered = true;
+        let is_sharded = self.shards.is_some();
+        reading.answered = !is_sharded;
         let reading = *reading;
         self.note([14, query, number], || {
             format!(
@@ -228,6 +239,10 @@ impl World<'_> {
             digest,
             bucket: reading.asked.saturating_sub(cut_off) >= 5 * S,
         });
+        if is_sharded {
+            let place = self.history.reads.len() - 1;
+            self.begin_query(index, query, place);
+        }
     }
 
     /// Sends an update, and a strict query to every server, after all faults have ended.

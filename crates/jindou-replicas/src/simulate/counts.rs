@@ -60,9 +60,29 @@ pub enum Counted {
     Gaps,
     /// Groups that servers were asked to write back.
     WrittenBack,
+    /// Bases that servers with shards took into use.
+    Merges,
+    /// Bases that were released.
+    Released,
+    /// Shards uploaded.
+    ShardsUploaded,
+    /// Servers that got another shard.
+    Moved,
+    /// Requests for data of bases.
+    BaseRequests,
+    /// Requests for bases that were refused.
+    BasesRefused,
+    /// Parts of queries.
+    Parts,
+    /// Queries that were run again.
+    RunAgain,
+    /// Queries and evaluations that ended without data of a shard.
+    Unavailable,
+    /// Actions that waited for the files of a merge.
+    HeldBack,
 }
 
-const ALL: [(Counted, &str); 27] = [
+const ALL: [(Counted, &str); 37] = [
     (Counted::Servers, "servers"),
     (Counted::Events, "events"),
     (Counted::Groups, "groups"),
@@ -90,11 +110,27 @@ const ALL: [(Counted, &str); 27] = [
     (Counted::Lost, "groups lost"),
     (Counted::Gaps, "gaps reported"),
     (Counted::WrittenBack, "groups to write back"),
+    (Counted::Merges, "bases taken into use"),
+    (Counted::Released, "bases released"),
+    (Counted::ShardsUploaded, "shards uploaded"),
+    (Counted::Moved, "shards moved"),
+    (Counted::BaseRequests, "requests for bases"),
+    (Counted::BasesRefused, "requests for bases refused"),
+    (Counted::Parts, "parts of queries"),
+    (Counted::RunAgain, "queries run again"),
+    (Counted::Unavailable, "queries and updates without a holder"),
+    (Counted::HeldBack, "actions that waited for a merge"),
 ];
 
 /// Number of occurrences of each event, in one or several seeds.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts([u64; ALL.len()]);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self([0; ALL.len()])
+    }
+}
 
 impl Counts {
     /// Adds the counts of other seeds.

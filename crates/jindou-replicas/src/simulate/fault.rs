@@ -36,16 +36,63 @@ pub enum Fault {
     GapIsTheEnd,
     /// Updates are put although the log has a gap.
     WriterTrustsGap,
+    /// A holder answers from its newest base, whatever base the request names.
+    AnsweredFromNewest,
+    /// A part of a query runs at the server's own newest snapshot.
+    PartsReadNewest,
+    /// A part of a query finds a snapshot that is not published.
+    HeadIsRead,
+    /// Lookups for evaluations are kept when the base is replaced that they are about.
+    LookupsKept,
+    /// A server merges its newest snapshot instead of the one that started the merge.
+    MergesOwnSnapshot,
+    /// A merge is committed before all holders have its files, and those without them read the old ones.
+    CommittedTooEarly,
+    /// A base is released as soon as it is replaced.
+    ReleasedInUse,
+    /// A server that starts while a merge is open does not upload its shards once that is committed.
+    UploadForgotten,
+    /// The rows of a shard lack those of keys that its base does not have.
+    NewKeysLost,
+    /// A base's document names the newest uploads of its shards.
+    DocumentOfTwoBases,
+    /// A query that is run again keeps rows of its first run.
+    RowsOfFirstRun,
+    /// The statistics of a merge are those of one shard.
+    StatisticsOfOneShard,
+    /// Terms of ids are those that the server has published last, so an id is reused while an older snapshot is read.
+    ReusedWhileRead,
+    /// A server that opens a base does not reuse the ids that were free in it.
+    FreeListDiffers,
 }
 
 impl Fault {
     /// The fault with this name (as printed by `Debug`).
     pub fn named(name: &str) -> Option<Self> {
         let named = |fault: &Self| format!("{fault:?}") == name;
-        Self::ALL.into_iter().find(named)
+        let mut all = Self::ALL.into_iter().chain(Self::OF_SHARDS);
+        all.find(named)
     }
 
-    /// All faults.
+    /// The faults of servers that each have some shards.
+    pub const OF_SHARDS: [Self; 14] = [
+        Self::AnsweredFromNewest,
+        Self::PartsReadNewest,
+        Self::HeadIsRead,
+        Self::LookupsKept,
+        Self::MergesOwnSnapshot,
+        Self::CommittedTooEarly,
+        Self::ReleasedInUse,
+        Self::UploadForgotten,
+        Self::NewKeysLost,
+        Self::DocumentOfTwoBases,
+        Self::RowsOfFirstRun,
+        Self::StatisticsOfOneShard,
+        Self::ReusedWhileRead,
+        Self::FreeListDiffers,
+    ];
+
+    /// The faults of servers that have the whole store.
     pub const ALL: [Self; 16] = [
         Self::NextNumberAfterUnknown,
         Self::NotEvaluatedAgain,

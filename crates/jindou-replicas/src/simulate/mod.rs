@@ -12,6 +12,7 @@ mod fault;
 mod oracle;
 mod seeds;
 mod server;
+mod shards;
 mod state;
 mod world;
 
@@ -33,14 +34,32 @@ pub struct Run {
     pub violation: Option<String>,
 }
 
+/// The subject of a simulation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Setup {
+    /// True if each server has some shards of the store, false if each has the whole store.
+    pub shards: bool,
+    /// The injected fault.
+    pub fault: Option<Fault>,
+}
+
+impl From<Fault> for Setup {
+    fn from(fault: Fault) -> Self {
+        Self {
+            shards: Fault::OF_SHARDS.contains(&fault),
+            fault: Some(fault),
+        }
+    }
+}
+
 /// Simulates a seed.
-pub fn run(seed: u64, fault: Option<Fault>) -> Run {
-    world::World::new(seed, fault, None).play()
+pub fn run(seed: u64, setup: Setup) -> Run {
+    world::World::new(seed, setup, None).play()
 }
 
 /// Simulates a seed and returns its trace, one line per event and action.
-pub fn trace(seed: u64, fault: Option<Fault>) -> (Run, Vec<String>) {
+pub fn trace(seed: u64, setup: Setup) -> (Run, Vec<String>) {
     let mut lines = Vec::new();
-    let run = world::World::new(seed, fault, Some(&mut lines)).play();
+    let run = world::World::new(seed, setup, Some(&mut lines)).play();
     (run, lines)
 }

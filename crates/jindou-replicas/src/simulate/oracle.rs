@@ -1,11 +1,12 @@
 //! The oracle: checks the four guarantees. Its input are the requests, the answers, and the first object of each name
 //! in the bucket.
 
+use super::shards::{is_nothing, is_proposal_record};
 use super::state::{State, fingerprint};
 use super::world::{EPOCH, MS};
 use crate::machine::event::Consistency;
 use crate::machine::group::{Blob, Group, Record, RequestKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An answer to an update.
 #[derive(Clone, Debug)]
@@ -133,7 +134,7 @@ pub fn judge(history: &History) -> Result<(), String> {
 fn replay(history: &History) -> Result<Snapshots, String> {
     let mut state = State::default();
     let mut digests = vec![(state.digest(), 0)];
-    let mut done = BTreeMap::new();
+    let (mut done, mut proposals) = (BTreeMap::new(), BTreeSet::new());
     for (number, (bytes, created)) in &history.log {
         if *number != digests.len() as u64 {
             return Err(format!(
@@ -143,6 +144,14 @@ fn replay(history: &History) -> Result<Snapshots, String> {
         }
         let group = Group::read(EPOCH, bytes).map_err(|e| format!("group {number}: {e}"))?;
         for record in group.records {
+            // What servers proposed for their shards changes no register, and takes effect once.
+            if is_proposal_record(&record.bytes) {
+                state.apply(&record);
+                if !is_nothing(&record.bytes) && !proposals.insert(record.key) {
+                    return Err(format!("1: {:?} in {number} is done twice", record.key));
+                }
+                continue;
+            }
             // A record contains the register and the length of the request's body.
             let mut body = vec![0; record.bytes.len().saturating_sub(9)];
             if let (Some(place), Some(register)) = (body.first_mut(), record.bytes.first()) {

@@ -1,6 +1,6 @@
 //! Simulation of many seeds on several threads.
 
-use super::{Counts, Fault, Run, run};
+use super::{Counts, Run, Setup, run};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,7 +39,7 @@ impl Seeds {
 /// seeds simulated so far.
 pub fn seeds(
     range: Range<u64>,
-    fault: Option<Fault>,
+    setup: Setup,
     threads: usize,
     played: impl Fn(u64) + Sync,
 ) -> Seeds {
@@ -53,7 +53,7 @@ pub fn seeds(
             if seed >= end.load(Ordering::Relaxed) {
                 return seen;
             }
-            let run = run(seed, fault);
+            let run = run(seed, setup);
             match run.violation {
                 Some(_) => {
                     end.fetch_min(seed, Ordering::Relaxed);

@@ -3,7 +3,8 @@
 use super::Counted;
 use super::bucket::Op;
 use super::clients::Attached;
-use super::state::{State, fingerprint};
+use super::shards::Snapshot;
+use super::state::fingerprint;
 use super::world::{EPOCH, Happening, MS, S, SERVERS, World};
 use crate::machine::Machine;
 use crate::machine::event::{Action, Base, Evaluation, Event, Message, Problem};
@@ -26,13 +27,13 @@ pub(super) struct Server {
     offset: u64,
     wake_at: u64,
     /// The base in the server's folder; survives crashes.
-    pub disk: Option<(Base, State)>,
-    pub published: (u64, State),
-    head: State,
+    pub disk: Option<(Base, Snapshot)>,
+    pub published: (u64, Snapshot),
+    pub head: Snapshot,
     /// State of the head after each evaluated record that is in no group yet.
-    layers: VecDeque<State>,
+    layers: VecDeque<Snapshot>,
     /// State of the head after each group that is not published yet.
-    groups: BTreeMap<u64, State>,
+    groups: BTreeMap<u64, Snapshot>,
     /// Updates being evaluated, one after another.
     evaluating: VecDeque<(u64, RequestKey, Blob)>,
     /// Encoded objects of the newest groups applied to the head.
@@ -46,7 +47,21 @@ pub(super) struct Server {
 }
 
 impl Server {
-    fn local(&self, at: u64) -> Time {
+    /// All snapshots, those that are not published first.
+    pub fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
+        let ahead = self.layers.iter().chain(self.groups.values());
+        ahead.chain([&self.head, &self.published.1])
+    }
+
+    pub fn is_evaluating(&self, ticket: u64) -> bool {
+        (self.evaluating.front()).is_some_and(|(of, ..)| *of == ticket)
+    }
+
+    pub fn next_evaluation(&mut self) -> Option<(u64, RequestKey, Blob)> {
+        self.evaluating.pop_front()
+    }
+
+    pub fn local(&self, at: u64) -> Time {
         let drift =
             at as i64 / 1_000_000 * self.drift + at as i64 % 1_000_000 * self.drift / 1_000_000;
         Time(self.offset.saturating_add_signed(at as i64 + drift))
@@ -71,7 +86,11 @@ impl World<'_> {
         if self.servers.len() == SERVERS {
             return;
         }
-        let disk = (first && self.random.chance(80)).then(|| (Base::default(), State::default()));
+        if let Some(shards) = &mut self.shards {
+            shards.add(self.copies);
+        }
+        let empty = self.empty_store(self.servers.len());
+        let disk = (first && self.random.chance(80)).then(|| (Base::default(), empty));
         let server = Server {
             machine: None,
             start: 0,
@@ -82,8 +101,8 @@ impl World<'_> {
             offset: self.random.below(1 << 40),
             wake_at: u64::MAX,
             disk,
-            published: (0, State::default()),
-            head: State::default(),
+            published: (0, Snapshot::default()),
+            head: Snapshot::default(),
             layers: VecDeque::new(),
             groups: BTreeMap::new(),
             evaluating: VecDeque::new(),
@@ -102,6 +121,7 @@ impl World<'_> {
         let (now, fault) = (self.now, self.fault);
         let settings = self.settings.clone();
         let name = self.names[index].clone();
+        let empty = self.empty_store(index);
         let server = &mut self.servers[index];
         if server.machine.is_some() || !server.member {
             return;
@@ -110,9 +130,11 @@ impl World<'_> {
         server.disturbed = server.disturbed.max(now);
         server.wake_at = u64::MAX;
         let base = server.disk.clone();
-        let state = base.as_ref().map(|(_, state)| *state).unwrap_or_default();
-        server.published = (base.as_ref().map_or(0, |(base, _)| base.number), state);
-        server.head = state;
+        let snapshot = base
+            .as_ref()
+            .map_or(empty, |(_, snapshot)| snapshot.clone());
+        server.published = (base.as_ref().map_or(0, |(base, _)| base.number), snapshot);
+        server.head = server.published.1.clone();
         server.layers.clear();
         server.groups.clear();
         server.evaluating.clear();
@@ -123,6 +145,7 @@ impl World<'_> {
         };
         server.machine = Some(Machine::new(settings, EPOCH, author, seed, local).with_fault(fault));
         self.note([2, index as u64, start], || format!("{index} starts"));
+        self.start_shards(index);
         self.deliver(index, Event::Opened(base.map(|(base, _)| base)));
         self.deliver_peers(index);
     }
@@ -175,6 +198,7 @@ impl World<'_> {
         });
         for other in 0..self.servers.len() {
             if other != index && self.random.chance(80) {
+                self.lose_peer(other, index);
                 let event = Event::Disconnected(self.names[index].clone());
                 let (start, time) = (self.servers[other].start, self.random.between(1, 50 * MS));
                 self.after(time, Happening::Deliver(other, start, event, None));
@@ -273,6 +297,7 @@ impl World<'_> {
         let (index, start) = match &happening {
             Happening::Deliver(index, start, ..) => (*index, Some(*start)),
             Happening::Evaluated(index, start, ..) => (*index, Some(*start)),
+            Happening::Shard(index, start, _) => (*index, Some(*start)),
             Happening::Message { to, start, .. } => (*to, Some(*start)),
             Happening::Ask(index, ..) => (*index, None),
             Happening::Query(query) => (self.queries[*query].server, None),
@@ -287,12 +312,19 @@ impl World<'_> {
             return;
         }
         match happening {
-            Happening::Deliver(_, _, event, state) => {
-                if let (Event::Downloaded(Some(base)), Some(state)) = (&event, state) {
-                    self.install(index, base.clone(), state);
+            // The store is replaced when everything before that is done.
+            Happening::Deliver(_, start, event @ Event::Downloaded(_), state)
+                if self.is_waiting(index) =>
+            {
+                self.after(100 * MS, Happening::Deliver(index, start, event, state));
+            }
+            Happening::Deliver(_, _, event, snapshot) => {
+                if let (Event::Downloaded(Some(base)), Some(snapshot)) = (&event, snapshot) {
+                    self.install(index, base.clone(), snapshot);
                 }
                 self.deliver(index, event);
             }
+            Happening::Shard(_, _, event) => self.handle_shard_event(index, event),
             Happening::Evaluated(_, _, ticket) => self.evaluated(index, ticket),
             Happening::Message { from, message, .. } => {
                 let name = self.names[from].clone();
@@ -323,17 +355,28 @@ impl World<'_> {
 
     /// Completes an evaluation, unless the head was rolled back, and starts the next one.
     fn evaluated(&mut self, index: usize, ticket: u64) {
-        let server = &mut self.servers[index];
-        if (server.evaluating.front()).is_none_or(|(of, ..)| *of != ticket) {
-            return;
+        let next = self.servers[index].evaluating.front();
+        if let Some((_, _, body)) = next.filter(|(of, ..)| *of == ticket).cloned()
+            && self.is_looked_up(index, ticket, &body)
+        {
+            self.finish_evaluation(index);
         }
-        let Some((_, key, body)) = server.evaluating.pop_front() else {
+    }
+
+    pub fn finish_evaluation(&mut self, index: usize) {
+        let server = &mut self.servers[index];
+        let Some((ticket, key, body)) = server.next_evaluation() else {
             return;
         };
-        let evaluation = match server.head.evaluate(key, &body) {
+        let record = match Self::is_proposal(key) {
+            true => self.evaluate_proposal(index, key, &body),
+            false => server.head.state.evaluate(key, &body),
+        };
+        let evaluation = match record {
             Some(record) => {
-                server.head.apply(&record);
-                server.layers.push_back(server.head);
+                self.apply_to_head(index, &record);
+                let server = &mut self.servers[index];
+                server.layers.push_back(server.head.clone());
                 let Record { report, bytes, .. } = record;
                 Evaluation::Record { bytes, report }
             }
@@ -343,7 +386,7 @@ impl World<'_> {
         self.deliver(index, Event::Evaluated(ticket, evaluation));
     }
 
-    fn begin_evaluation(&mut self, index: usize) {
+    pub fn begin_evaluation(&mut self, index: usize) {
         let server = &self.servers[index];
         let Some(&(ticket, ..)) = server.evaluating.front() else {
             return;
@@ -358,16 +401,20 @@ impl World<'_> {
         self.after(time, Happening::Evaluated(index, start, ticket));
     }
 
-    fn install(&mut self, index: usize, base: Base, state: State) {
+    fn install(&mut self, index: usize, base: Base, mut snapshot: Snapshot) {
         self.count(Counted::Downloads);
+        if base.number >= self.servers[index].published.0 {
+            self.received(index, &mut snapshot);
+        }
         let server = &mut self.servers[index];
         if base.number >= server.published.0 {
-            server.published = (base.number, state);
-            server.head = state;
+            server.published = (base.number, snapshot.clone());
+            server.head = snapshot.clone();
             server.layers.clear();
             server.groups.clear();
             server.evaluating.clear();
-            server.disk = Some((base, state));
+            server.disk = Some((base, snapshot));
+            self.published_view(index);
         }
     }
 
@@ -412,19 +459,19 @@ impl World<'_> {
             return;
         }
         let count = group.records.len();
-        let state = match server.layers.len() >= count {
+        let snapshot = match server.layers.len() >= count {
             true => server.layers.drain(..count).next_back(),
             // Reached only with injected faults.
             false => {
                 for record in &group.records {
-                    server.head.apply(record);
+                    self.apply_to_head(index, record);
                 }
                 None
             }
         };
-        server
-            .groups
-            .insert(group.number, state.unwrap_or(server.head));
+        let server = &mut self.servers[index];
+        let snapshot = snapshot.unwrap_or_else(|| server.head.clone());
+        server.groups.insert(group.number, snapshot);
     }
 
     /// Merges the store of a random server into the server's folder.
@@ -434,15 +481,25 @@ impl World<'_> {
         if let Some(machine) = &server.machine
             && server.paused.is_none()
         {
-            let (number, state) = server.published;
-            server.disk = Some((machine.base(number), state));
-            self.deliver(index, Event::Merged(number));
+            if self.shards.is_some() {
+                self.start_merge(index);
+            } else {
+                let (number, snapshot) = server.published.clone();
+                server.disk = Some((machine.base(number), snapshot));
+                self.deliver(index, Event::Merged(number));
+            }
         }
         let time = self.random.between(100 * MS, self.weather.merges);
         self.after(time, Happening::Merge);
     }
 
     fn act(&mut self, index: usize, action: Action) {
+        if let Some(action) = self.hold_back(index, action) {
+            self.act_now(index, action);
+        }
+    }
+
+    pub fn act_now(&mut self, index: usize, action: Action) {
         if let Action::Send(to, message) = action {
             return self.send_message(index, &to, message);
         }
@@ -472,11 +529,11 @@ impl World<'_> {
                 self.request(index, Op::Put(group.number, attempt, bytes));
             }
             Action::Lay(group) => {
-                let server = &mut self.servers[index];
                 for record in &group.records {
-                    server.head.apply(record);
+                    self.apply_to_head(index, record);
                 }
-                server.groups.insert(group.number, server.head);
+                let server = &mut self.servers[index];
+                server.groups.insert(group.number, server.head.clone());
                 if let Ok(bytes) = group.write(EPOCH) {
                     server.keep_object(group.number, bytes);
                 }
@@ -484,7 +541,7 @@ impl World<'_> {
             Action::Publish(number) => self.publish(index, number),
             Action::Fall => {
                 let server = &mut self.servers[index];
-                server.head = server.published.1;
+                server.head = server.published.1.clone();
                 server.layers.clear();
                 server.groups.clear();
                 server.evaluating.clear();
@@ -505,10 +562,12 @@ impl World<'_> {
                 }
             }
             Action::Upload(base) => {
-                if let Some((there, state)) = self.servers[index].disk.clone()
+                if self.shards.is_some() {
+                    self.create_document(index, base);
+                } else if let Some((there, snapshot)) = self.servers[index].disk.clone()
                     && there.number == base.number
                 {
-                    self.request(index, Op::Upload(base, state));
+                    self.request(index, Op::Upload(base, snapshot));
                 }
             }
             Action::Download => self.request(index, Op::Download),
@@ -529,9 +588,10 @@ impl World<'_> {
     fn publish(&mut self, index: usize, number: u64) {
         let server = &mut self.servers[index];
         match server.groups.get(&number) {
-            Some(state) => {
-                server.published = (number, *state);
+            Some(snapshot) => {
+                server.published = (number, snapshot.clone());
                 server.groups = server.groups.split_off(&(number + 1));
+                self.published_view(index);
             }
             None if server.published.0 == number => {}
             None => self.fail(format!("{index} publishes {number}, which is not laid")),
@@ -560,11 +620,14 @@ impl World<'_> {
             // This put is not an attempt of the machine, so the machine is not informed of its outcome.
             return self.request(index, Op::Put(number, u32::MAX, bytes));
         }
-        if let Some(machine) = &server.machine {
-            let (number, state) = server.published;
+        // A store in shards is merged by all servers or none.
+        if let Some(machine) = &server.machine
+            && self.shards.is_none()
+        {
+            let (number, snapshot) = server.published.clone();
             let base = machine.base(number);
-            server.disk = Some((base.clone(), state));
-            self.request(index, Op::Upload(base, state));
+            server.disk = Some((base.clone(), snapshot.clone()));
+            self.request(index, Op::Upload(base, snapshot));
         }
     }
 }

@@ -2,21 +2,28 @@
 
 use crate::machine::group::{Blob, Record, RequestKey};
 
-/// A store of four registers. Each update replaces a register by a function of its old value.
+/// Bit in the first byte of an update that sets a register to one of a few values, whatever it was; 0 is one of them.
+pub(super) const CONSTANT: u8 = 16;
+
+/// A store of four registers. Each other update replaces a register by a function of its old value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
     registers: [u64; 4],
-    count: u64,
+    /// Number of updates so far.
+    pub(super) count: u64,
     order: u64,
 }
 
 impl State {
     /// Evaluates an update. Returns the record, which includes the answer; `None` if the update is rejected.
     pub fn evaluate(&self, key: RequestKey, body: &[u8]) -> Option<Record> {
-        let register = usize::from(*body.first()?);
-        let old = *self.registers.get(register)?;
-        let new = mix(old ^ mix(key.0 as u64));
-        let mut bytes = vec![register as u8];
+        let first = *body.first()?;
+        let old = *self.registers.get(usize::from(first & 15))?;
+        let new = match first & CONSTANT {
+            0 => mix(old ^ mix(key.0 as u64)),
+            _ => body.len() as u64 % 7,
+        };
+        let mut bytes = vec![first];
         bytes.extend_from_slice(&new.to_le_bytes());
         // Padding, so that records have different sizes.
         bytes.resize(9 + body.len(), 0);
@@ -30,7 +37,7 @@ impl State {
 
     /// Applies a record without checks, as a replica does.
     pub fn apply(&mut self, record: &Record) {
-        let register = record.bytes.first().map_or(0, |r| usize::from(*r));
+        let register = record.bytes.first().map_or(0, |r| usize::from(r & 15));
         let new = record.bytes.get(1..9).and_then(|b| b.try_into().ok());
         let new = u64::from_le_bytes(new.unwrap_or_default());
         if let Some(place) = self.registers.get_mut(register) {
@@ -38,6 +45,13 @@ impl State {
         }
         self.count += 1;
         self.order = mix(self.order ^ new ^ record.key.0 as u64);
+    }
+
+    /// Sets a register.
+    pub(super) fn set(&mut self, register: u8, value: u64) {
+        if let Some(place) = self.registers.get_mut(usize::from(register)) {
+            *place = value;
+        }
     }
 
     /// Encodes the store as a file.

@@ -5,8 +5,9 @@ use super::chaos::Weather;
 use super::clients::{Reading, Update};
 use super::oracle::History;
 use super::server::Server;
-use super::state::{Random, State, mix};
-use super::{Counted, Counts, Fault, Run};
+use super::shards::{ShardEvent, Shards, Snapshot};
+use super::state::{Random, mix};
+use super::{Counted, Counts, Fault, Run, Setup};
 use crate::machine::event::{Event, Message};
 use crate::machine::group::ServerName;
 use crate::machine::settings::Settings;
@@ -25,7 +26,9 @@ pub(super) const SERVERS: usize = 6;
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     /// An event for the process of a server that has this start number. A base is accompanied by its store.
-    Deliver(usize, u64, Event, Option<State>),
+    Deliver(usize, u64, Event, Option<Snapshot>),
+    /// An event for such a process that is about its shards.
+    Shard(usize, u64, ShardEvent),
     /// An evaluation with this ticket has finished at a process of a server.
     Evaluated(usize, u64, u64),
     Message {
@@ -99,6 +102,10 @@ pub(super) struct World<'a> {
     pub names: Vec<ServerName>,
     pub bucket: Bucket,
     pub weather: Weather,
+    /// None if all servers have the whole store.
+    pub shards: Option<Shards>,
+    /// Servers at the beginning, and how many of them have each shard.
+    pub copies: (usize, usize),
     pub updates: Vec<Update>,
     pub queries: Vec<Reading>,
     pub history: History,
@@ -108,7 +115,7 @@ pub(super) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    pub fn new(seed: u64, fault: Option<Fault>, lines: Option<&'a mut Vec<String>>) -> Self {
+    pub fn new(seed: u64, setup: Setup, lines: Option<&'a mut Vec<String>>) -> Self {
         let mut random = Random(mix(seed ^ 0x6a69_6e64_6f75));
         let settings = Settings {
             // These values are shorter than the defaults, so that runs of some minutes include trims and pauses longer
@@ -125,7 +132,7 @@ impl<'a> World<'a> {
             now: 0,
             random,
             settings,
-            fault,
+            fault: setup.fault,
             queue: BinaryHeap::new(),
             order: 0,
             hash: 0,
@@ -136,12 +143,20 @@ impl<'a> World<'a> {
             bucket: Bucket::default(),
             until: weather.length,
             weather,
+            shards: None,
+            copies: (1, 1),
             updates: Vec::new(),
             queries: Vec::new(),
             history: History::default(),
             violation: None,
         };
         let count = [1, 2, 3, 3, 3, 4][world.random.below(6) as usize];
+        if setup.shards {
+            let shards = world.random.between(1, 4) as usize;
+            world.shards = Some(Shards::new(shards));
+            let replicas = if world.random.chance(80) { 2 } else { 1 };
+            world.copies = (count, replicas.min(count));
+        }
         for _ in 0..count {
             world.add_server(true);
         }
@@ -209,6 +224,7 @@ impl<'a> World<'a> {
             self.check_last();
         }
         self.history.log = self.bucket.first_groups();
+        self.drop_unanswered();
         let judged = super::oracle::judge(&self.history);
         if let Err(why) = judged {
             self.fail(why);
@@ -242,6 +258,7 @@ impl<'a> World<'a> {
             Happening::Wake(server, at) => self.wake(server, at),
             Happening::Deliver(..)
             | Happening::Evaluated(..)
+            | Happening::Shard(..)
             | Happening::Message { .. }
             | Happening::Ask(..)
             | Happening::Query(_) => self.reach(happening),
@@ -263,7 +280,7 @@ impl<'a> World<'a> {
             Happening::Start(server) => self.start(server),
             Happening::Leave(server) => {
                 let members = self.servers.iter().filter(|server| server.member).count();
-                if members > 1 && self.now < self.until {
+                if members > 1 && self.now < self.until && self.is_spare(server) {
                     self.crash(server, true);
                 }
             }
@@ -289,10 +306,13 @@ impl<'a> World<'a> {
                 self.fail(format!("{index} ends at {number}, the log at {head}"));
                 return;
             }
-            let digest = server.published.1.digest();
-            self.history.ends.push((index, number, digest));
+            if self.shards.is_none() {
+                let digest = server.published.1.state.digest();
+                self.history.ends.push((index, number, digest));
+            }
         }
         if !self.bucket.is_broken() {
+            self.check_uploads();
             self.check_last_requests();
         }
     }

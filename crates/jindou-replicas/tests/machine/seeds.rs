@@ -1,6 +1,6 @@
 //! Seeds of the simulator, and faults that it must find.
 
-use jindou_replicas::simulate::{Counted, Fault, Seeds, run, seeds, trace};
+use jindou_replicas::simulate::{Counted, Fault, Seeds, Setup, run, seeds, trace};
 use jindou_replicas::*;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn held(seeds: &Seeds) {
 
 #[test]
 fn guarantees_hold() {
-    let seeds = seeds(0..200, None, 1, |_| ());
+    let seeds = seeds(0..200, Setup::default(), 1, |_| ());
     held(&seeds);
     // What the seeds are for did happen.
     let counts = seeds.counts;
@@ -57,6 +57,33 @@ fn guarantees_hold() {
     }
 }
 
+/// Servers that each have some shards.
+const SHARDS: Setup = Setup {
+    shards: true,
+    fault: None,
+};
+
+#[test]
+fn guarantees_hold_with_shards() {
+    let seeds = seeds(0..100, SHARDS, 1, |_| ());
+    held(&seeds);
+    let counts = seeds.counts;
+    for (what, least) in [
+        (Counted::Merges, 1000),
+        (Counted::Released, 1000),
+        (Counted::ShardsUploaded, 500),
+        (Counted::Downloads, 10),
+        (Counted::Moved, 2),
+        (Counted::BaseRequests, 1000),
+        (Counted::Parts, 1000),
+        (Counted::RunAgain, 20),
+        (Counted::HeldBack, 20),
+        (Counted::Answered, 10 * counts[Counted::Unavailable]),
+    ] {
+        assert!(counts[what] > least, "{what:?}: {counts}");
+    }
+}
+
 /// The first seed that finds each fault. After a change of machine or simulator other seeds find them:
 /// `planted_faults_are_found` prints which.
 #[test]
@@ -79,28 +106,51 @@ fn planted_faults_are_found_in_their_seeds() {
         (Fault::GapIsTheEnd, 40),
         (Fault::WriterTrustsGap, 143),
     ];
+    let of_shards = [
+        (Fault::AnsweredFromNewest, 6),
+        (Fault::PartsReadNewest, 6),
+        (Fault::HeadIsRead, 11),
+        (Fault::LookupsKept, 6),
+        (Fault::MergesOwnSnapshot, 1),
+        (Fault::CommittedTooEarly, 6),
+        (Fault::ReleasedInUse, 937),
+        (Fault::UploadForgotten, 5),
+        (Fault::NewKeysLost, 0),
+        (Fault::DocumentOfTwoBases, 1),
+        (Fault::RowsOfFirstRun, 6),
+        (Fault::StatisticsOfOneShard, 0),
+        (Fault::ReusedWhileRead, 3),
+        (Fault::FreeListDiffers, 1),
+    ];
     assert_eq!(table.map(|(fault, _)| fault), Fault::ALL);
-    for (fault, seed) in table {
-        let found = run(seed, Some(fault)).violation;
+    assert_eq!(of_shards.map(|(fault, _)| fault), Fault::OF_SHARDS);
+    for (fault, seed) in table.into_iter().chain(of_shards) {
+        let setup = Setup::from(fault);
+        let found = run(seed, setup).violation;
         assert!(found.is_some(), "{fault:?} is not found in seed {seed}");
-        assert_eq!(run(seed, None).violation, None, "seed {seed}");
+        let setup = Setup {
+            fault: None,
+            ..setup
+        };
+        assert_eq!(run(seed, setup).violation, None, "seed {seed}");
     }
 }
 
 #[test]
 fn a_seed_replays_to_the_byte() {
-    for seed in 0..8 {
-        let first = trace(seed, None);
-        assert_eq!(first, trace(seed, None));
-        assert_eq!(first.0, run(seed, None));
+    for (seed, setup) in (0..8).flat_map(|seed| [(seed, Setup::default()), (seed, SHARDS)]) {
+        let first = trace(seed, setup);
+        assert_eq!(first, trace(seed, setup));
+        assert_eq!(first.0, run(seed, setup));
     }
 }
 
-/// Prints what happens in a seed, with the fault of `JINDOU_FAULT`.
+/// Prints what happens in a seed, with the fault of `JINDOU_FAULT`; of servers with shards if that is one of theirs.
 #[test]
 #[ignore = "for people"]
 fn one_seed() {
-    let (run, lines) = trace(number("JINDOU_SEED", 0), fault_asked_for());
+    let setup = fault_asked_for().map_or_else(Setup::default, Setup::from);
+    let (run, lines) = trace(number("JINDOU_SEED", 0), setup);
     println!("{}\n{run:?}", lines.join("\n"));
 }
 
@@ -253,13 +303,15 @@ fn guarantees_hold_in_many_seeds() {
     let count = number("JINDOU_RUNS", 10_000);
     let begun = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let seeds = seeds(from..from + count, None, threads, |_| ());
-    println!(
-        "{} in {:?} on {threads} threads",
-        seeds.counts,
-        begun.elapsed()
-    );
-    held(&seeds);
+    for setup in [Setup::default(), SHARDS] {
+        let seeds = seeds(from..from + count, setup, threads, |_| ());
+        println!(
+            "{} in {:?} on {threads} threads",
+            seeds.counts,
+            begun.elapsed()
+        );
+        held(&seeds);
+    }
 }
 
 #[test]
@@ -269,12 +321,10 @@ fn planted_faults_are_found() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut missed = Vec::new();
     let asked = fault_asked_for();
-    for fault in Fault::ALL
-        .into_iter()
-        .filter(|fault| asked.is_none_or(|asked| asked == *fault))
-    {
+    let all = Fault::ALL.into_iter().chain(Fault::OF_SHARDS);
+    for fault in all.filter(|fault| asked.is_none_or(|asked| asked == *fault)) {
         let begun = Instant::now();
-        match seeds(0..count, Some(fault), threads, |_| ()).failure() {
+        match seeds(0..count, Setup::from(fault), threads, |_| ()).failure() {
             Some(why) => println!("{fault:?}: {why}, in {:?}", begun.elapsed()),
             None => missed.push(fault),
         }

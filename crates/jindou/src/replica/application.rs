@@ -18,7 +18,7 @@ use jindou_store::{MergeReport, Snapshot};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 /// Callback that receives messages for the operator.
 pub type Told = Arc<dyn Fn(&str) + Send + Sync>;
@@ -77,9 +77,8 @@ pub(super) trait LogFolder: Send + Sync {
         Err(not_of_shards())
     }
 
-    /// The open merge, if it should be committed now. `seen` keeps the time of the first call at which a commit was
-    /// possible.
-    fn due_commit(&self, _: &Snapshot, _: &mut Option<Instant>) -> Result<Option<DueCommit>> {
+    /// The open merge, if this server should propose now to commit it.
+    fn due_commit(&self, _: &Snapshot, _: bool) -> Result<Option<DueCommit>> {
         Ok(None)
     }
 

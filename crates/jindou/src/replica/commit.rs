@@ -14,13 +14,11 @@ use jindou_model::{Error, Resource, Result};
 use jindou_replicas::{Handle, Request, RequestKey};
 use jindou_store::Snapshot;
 use std::sync::Weak;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Interval at which a server checks if a merge can be committed, or a base released.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time for which the other servers leave the proposal to the writer.
-const WRITER_FIRST: Duration = Duration::from_secs(2);
 
 /// Request key of a change that several servers may propose and that takes effect once.
 pub(super) fn key(what: &str, base: u64) -> u128 {
@@ -44,7 +42,6 @@ pub(super) fn propose_after_merges(db: &Database, frees_terms: bool) -> Result<(
 }
 
 fn run(state: &Weak<DatabaseState>, frees_terms: bool) {
-    let mut seen = None;
     let mut freed = 0;
     loop {
         std::thread::sleep(LOOK);
@@ -54,7 +51,7 @@ fn run(state: &Weak<DatabaseState>, frees_terms: bool) {
         // A failed proposal is tried again later: another server may have proposed the same change, or use the base
         // already.
         let db = Database { inner };
-        let _ = propose(&db, &mut seen);
+        let _ = propose(&db);
         let freeing = Freeing::after_merge(&db, &mut freed).filter(|_| frees_terms);
         // Dropped before the wait, so that this thread does not keep the database open.
         drop(db);
@@ -103,17 +100,14 @@ fn is_writer(replica: &Replica) -> bool {
 }
 
 /// Proposes the commit of the open merge if that is due.
-fn propose(db: &Database, seen: &mut Option<Instant>) -> Result<()> {
+fn propose(db: &Database) -> Result<()> {
     let Some(replica) = db.replica() else {
         return Ok(());
     };
     replica.folder.tidy();
     let snapshot = db.inner.writer.published();
-    let due = replica.folder.due_commit(&snapshot, seen)?;
-    let Some((base, result)) = due else {
-        return Ok(());
-    };
-    if is_writer(replica) || seen.is_some_and(|since| since.elapsed() > WRITER_FIRST) {
+    let due = replica.folder.due_commit(&snapshot, is_writer(replica))?;
+    if let Some((base, result)) = due {
         let options = UpdateOptions::default();
         replica.send(
             &SentChange::CommitMerge(base, &result),

@@ -169,7 +169,7 @@ pub struct ReplicasSoak {
     pub updates: u64,
 }
 
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct ReplicasSimulate {
     /// Number of seeds; with --plant, the most for each fault [default: 10000, with --plant 2000].
     #[arg(

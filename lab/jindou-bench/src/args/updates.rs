@@ -1,7 +1,7 @@
 //! The command line of `jindou bench cluster updates`.
 
 use super::replicas::{
-    ReplicasCheck, ReplicasCommits, ReplicasFaults, ReplicasRoll, ReplicasSetup,
+    ReplicasCheck, ReplicasCommits, ReplicasFaults, ReplicasRoll, ReplicasSetup, ReplicasSimulate,
 };
 use clap::{Args as ClapArgs, Subcommand};
 use jindou_model::units::parse_duration;
@@ -31,6 +31,9 @@ pub enum BenchUpdates {
     Roll(ReplicasRoll),
     /// The store comes back from the log alone, as it is and as it was at a moment.
     Restore(UpdatesRestore),
+    /// Seeds of a simulator of servers with some shards each: merges, uploads, downloads, requests for bases, freed ids. Time, network and
+    /// bucket are simulated.
+    Simulate(ReplicasSimulate),
 }
 
 #[derive(ClapArgs, Clone, Debug)]
@@ -103,9 +106,9 @@ pub struct UpdatesRestore {
 }
 
 impl BenchUpdates {
-    /// The setup, whose store is sharded.
-    pub fn setup(&mut self) -> &mut ReplicasSetup {
-        match self {
+    /// The setup, whose store is sharded; `None` without servers.
+    pub fn setup(&mut self) -> Option<&mut ReplicasSetup> {
+        Some(match self {
             Self::Check(a) => &mut a.setup,
             Self::Faults(a) => &mut a.setup,
             Self::Commits(a) => &mut a.setup,
@@ -115,6 +118,7 @@ impl BenchUpdates {
             Self::Move(a) => &mut a.setup,
             Self::Roll(a) => &mut a.setup,
             Self::Restore(a) => &mut a.setup,
-        }
+            Self::Simulate(_) => return None,
+        })
     }
 }

@@ -12,7 +12,7 @@ mod queries;
 pub(crate) mod reads;
 pub(crate) mod roll;
 pub(crate) mod servers;
-mod simulate;
+pub(crate) mod simulate;
 mod soak;
 mod steps;
 mod suites;
@@ -30,7 +30,7 @@ pub fn run(a: &BenchReplicas) -> Result<ExitCode> {
         BenchReplicas::Reads(a) => reads::run(a),
         BenchReplicas::Roll(a) => roll::run(a),
         BenchReplicas::Follow(a) => follow::run(a),
-        BenchReplicas::Simulate(a) => simulate::run(a),
+        BenchReplicas::Simulate(a) => simulate::run(a, false),
         BenchReplicas::Soak(a) => soak::run(a),
     }
 }

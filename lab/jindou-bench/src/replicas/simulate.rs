@@ -1,10 +1,10 @@
-//! `jindou bench replicas simulate`: seeds of the simulator in `jindou-replicas`, on all cores: the guarantees hold in each. With
-//! `--plant`, mistakes that it must find.
+//! `jindou bench replicas simulate`, `jindou bench cluster updates simulate`: seeds of the simulator in `jindou-replicas`, on all cores:
+//! the guarantees hold in each. With `--plant`, mistakes that it must find.
 
 use super::servers::wrong;
 use crate::args::replicas::ReplicasSimulate;
 use jindou::{Error, Result};
-use jindou_replicas::simulate::{Fault, Seeds, seeds, trace};
+use jindou_replicas::simulate::{Fault, Seeds, Setup, seeds, trace};
 use std::io::Write;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -13,42 +13,53 @@ use std::time::Instant;
 /// Seeds after which a line says how far it is.
 const EACH: u64 = 1000;
 
-/// Status 3 if a guarantee does not hold, or a planted fault is not found.
-pub fn run(a: &ReplicasSimulate) -> Result<ExitCode> {
+/// Status 3 if a guarantee does not hold, or a planted fault is not found. With `shards`, each server has some shards.
+pub fn run(a: &ReplicasSimulate, shards: bool) -> Result<ExitCode> {
+    let (all, command) = match shards {
+        true => (
+            Fault::OF_SHARDS.to_vec(),
+            "jindou bench cluster updates simulate",
+        ),
+        false => (Fault::ALL.to_vec(), "jindou bench replicas simulate"),
+    };
     let end = (a.seed.checked_add(a.seeds)).ok_or_else(|| Error::Usage("no such seeds".into()))?;
     let planted = match a.plant.as_deref() {
         None => None,
-        Some("all") => Some(Fault::ALL.to_vec()),
-        Some(name) => Some(vec![Fault::named(name).ok_or_else(|| {
-            Error::Usage(format!("{name} is none of the faults: {:?}", Fault::ALL))
-        })?]),
+        Some("all") => Some(all),
+        Some(name) => {
+            let fault = Fault::named(name).filter(|fault| all.contains(fault));
+            let unknown = || Error::Usage(format!("{name} is none of the faults: {all:?}"));
+            Some(vec![fault.ok_or_else(unknown)?])
+        }
     };
     if a.trace {
-        return show(a.seed, planted.as_deref());
+        return show(a.seed, shards, planted.as_deref());
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     match planted {
-        None => Ok(hold(a.seed..end, threads)),
+        None => Ok(hold(a.seed..end, (shards, command), threads)),
         Some(faults) => Ok(find(&faults, a.seed..end, threads)),
     }
 }
 
 /// The seeds without a fault.
-fn hold(range: Range<u64>, threads: usize) -> ExitCode {
+fn hold(range: Range<u64>, (shards, command): (bool, &str), threads: usize) -> ExitCode {
     let begun = Instant::now();
     let played = |n: u64| {
         if n.is_multiple_of(EACH) {
             println!("{n} seeds after {:.0} s", begun.elapsed().as_secs_f64());
         }
     };
-    let all = seeds(range.clone(), None, threads, played);
+    let setup = Setup {
+        shards,
+        fault: None,
+    };
+    let all = seeds(range.clone(), setup, threads, played);
     println!("simulated: {}", all.counts);
     let time = begun.elapsed().as_secs_f64();
     if let Some((seed, why)) = failure(&all) {
         println!("{} seeds held; {why}", all.held);
-        println!(
-            "again, with all that happens: jindou bench replicas simulate --seed {seed} --trace"
-        );
+        println!("again, with all that happens: {command} --seed {seed} --trace");
         return ExitCode::from(3);
     }
     println!(
@@ -67,7 +78,7 @@ fn failure(all: &Seeds) -> Option<(u64, String)> {
 fn find(faults: &[Fault], range: Range<u64>, threads: usize) -> ExitCode {
     let (begun, mut missed) = (Instant::now(), 0);
     for &fault in faults {
-        let all = seeds(range.clone(), Some(fault), threads, |_| ());
+        let all = seeds(range.clone(), Setup::from(fault), threads, |_| ());
         match all.failure() {
             Some(why) => println!("{fault:?}: {why}"),
             None => {
@@ -90,13 +101,13 @@ fn find(faults: &[Fault], range: Range<u64>, threads: usize) -> ExitCode {
 }
 
 /// All that happens in one seed.
-fn show(seed: u64, planted: Option<&[Fault]>) -> Result<ExitCode> {
+fn show(seed: u64, shards: bool, planted: Option<&[Fault]>) -> Result<ExitCode> {
     let fault = match planted {
         None => None,
         Some([fault]) => Some(*fault),
         Some(_) => return Err(Error::Usage("--trace with one fault, --plant NAME".into())),
     };
-    let (run, lines) = trace(seed, fault);
+    let (run, lines) = trace(seed, Setup { shards, fault });
     let mut out = std::io::stdout().lock();
     for line in lines {
         writeln!(out, "{line}").map_err(|e| wrong(e.to_string()))?;

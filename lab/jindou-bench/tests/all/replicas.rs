@@ -3,8 +3,12 @@
 use std::process::Command;
 
 fn bench(arguments: &[&str]) -> String {
+    run(&["replicas"], arguments)
+}
+
+fn run(command: &[&str], arguments: &[&str]) -> String {
     let ran = Command::new(env!("CARGO_BIN_EXE_jindou-bench"))
-        .arg("replicas")
+        .args(command)
         .args(arguments)
         .output()
         .unwrap();
@@ -47,6 +51,8 @@ fn seeds_hold_and_a_planted_fault_is_found() {
     assert!(said.contains("hold in 40 seeds from 0"), "{said}");
     let said = bench(&["simulate", "--plant", "KeysForgotten"]);
     assert!(said.contains("1 of 1 planted faults found"), "{said}");
+    let said = run(&["cluster", "updates"], &["simulate", "--seeds", "20"]);
+    assert!(said.contains("hold in 20 seeds from 0"), "{said}");
     let trace = || bench(&["simulate", "--seed", "3", "--trace"]);
     let first = trace();
     assert!(first.contains("hash "), "{first}");

@@ -5,7 +5,7 @@ use crate::replica::notes::write_durably;
 use jindou_cluster::servers::Holding;
 use jindou_log::{Directory, Files};
 use jindou_model::{Error, Invariant, Progress, Result, private};
-use jindou_replicas::Base as LogBase;
+use jindou_replicas::{Base as LogBase, now};
 use jindou_store::directory::{BaseLocation, MANIFEST, NEXT_MANIFEST};
 use jindou_store::shard::{Cluster, shard_folder};
 use jindou_store::{Base, MergeCommitted, ShardFiles, ShardMerge, ShardResult, Snapshot};
@@ -15,9 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Interval at which a merge polls for the results of other servers.
 const LOOK: Duration = Duration::from_millis(20);
-/// Once each shard of a new base is complete at some server, the time for which the writer waits for the remaining
-/// holders.
-const SLOW_HOLDERS: Duration = Duration::from_secs(60);
 /// Longest time for which applying the log waits for this server's files of a committed merge.
 const OWN_FILES: Duration = Duration::from_secs(3600);
 
@@ -203,29 +200,26 @@ impl ShardFolder {
         Ok(())
     }
 
-    /// The results of the open merge, once it can be committed: each shard of the new base is complete at a server, and
-    /// either all connected servers are done or [`SLOW_HOLDERS`] has passed since `seen`.
+    /// The results of the open merge, once this server should propose to commit it.
     pub(super) fn result_of_merge(
         &self,
         number: u64,
-        seen: &mut Option<Instant>,
+        is_writer: bool,
     ) -> Result<Option<MergeCommitted>> {
         let shards = self.cluster()?.shards;
-        let members = self.members.members();
-        let mut all: Vec<Holding> = self.members.holdings();
-        let connected = members.iter().filter_map(|m| m.holdings.as_ref());
-        all.extend(connected.clone().flatten());
-        let is_new = |h: &&Holding| h.is_open && h.base == number;
-        let complete = (0..shards).all(|s| all.iter().filter(is_new).any(|h| h.shard == s));
-        if !complete {
-            return Ok(None);
-        }
-        let is_behind = |held: &Vec<Holding>| {
-            held.iter()
-                .any(|h| !held.iter().filter(is_new).any(|n| n.shard == h.shard))
+        let members = self.members.members().into_iter();
+        let connected = members.filter_map(|m| m.holdings);
+        let open = |all: Vec<Holding>| -> Vec<(u32, u64)> {
+            let open = all.into_iter().filter(|h| h.is_open);
+            open.map(|h| (h.shard, h.base)).collect()
         };
-        let since = seen.get_or_insert_with(Instant::now);
-        if connected.clone().any(is_behind) && since.elapsed() < SLOW_HOLDERS {
+        let servers = std::iter::once(self.members.holdings()).chain(connected);
+        let servers: Vec<_> = servers.map(open).collect();
+        let mut state = self.state();
+        let base = (number, shards);
+        let due = (state.bases).proposes_commit(base, &servers, is_writer, now());
+        drop(state);
+        if !due {
             return Ok(None);
         }
         let own = self.read_results(number)?;

@@ -12,7 +12,6 @@
 
 mod held;
 mod merge;
-mod old;
 mod receive;
 
 pub use held::{HeldShards, shards_in};
@@ -31,19 +30,18 @@ use jindou_engine::Hub;
 use jindou_graph::shard::{Far, OtherShards};
 use jindou_log::StoreLock;
 use jindou_model::{CancelToken, Error, Invariant, Result, private, sync};
-use jindou_replicas::Base as LogBase;
-use jindou_replicas::{BaseFiles, Incoming, Local, ShardFiles};
+use jindou_replicas::{Base as LogBase, now};
+use jindou_replicas::{BaseFiles, HeldBases, Incoming, Local, ShardFiles};
 use jindou_store::directory::{BaseLocation, MANIFEST, Manifest, ManifestState, verify};
 use jindou_store::shard::{
     CLUSTER, Cluster, manifest_of, open_shards_with, shard_folder, tidy_shards,
 };
 use jindou_store::{Base, MergeCommitted, MergeOptions, MergePlan, MergeReport, Merging, Snapshot};
 use merge::result_to_bytes;
-use old::OldBases;
 use receive::{INCOMING, ReceivedShards};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A store directory with some shards of a store.
 pub(super) struct ShardFolder {
@@ -88,10 +86,8 @@ struct State {
     /// The merge that is complete on this server but not committed, with the connections from its base to the other
     /// shards.
     done: Option<(Arc<Merging>, Arc<dyn OtherShards>)>,
-    /// Number of the base that new queries read.
-    current: u64,
-    /// Bases that merges replaced and that are still served.
-    old: OldBases,
+    /// Decides when bases are committed, uploaded and released.
+    bases: HeldBases,
     /// Results of all shards of the last committed merge, from the log.
     committed: Option<MergeCommitted>,
     /// Report of the last merge on this server.
@@ -419,11 +415,7 @@ impl LogFolder for ShardFolder {
         self.commit(head, &committed, false)
     }
 
-    fn due_commit(
-        &self,
-        snapshot: &Snapshot,
-        seen: &mut Option<Instant>,
-    ) -> Result<Option<DueCommit>> {
+    fn due_commit(&self, snapshot: &Snapshot, is_writer: bool) -> Result<Option<DueCommit>> {
         let Some((base, _)) = self.state().newest.clone() else {
             return Ok(None);
         };
@@ -432,10 +424,9 @@ impl LogFolder for ShardFolder {
             .open_merge()
             .is_some_and(|open| open.started <= base.number());
         if !is_open {
-            *seen = None;
             return Ok(None);
         }
-        let due = self.result_of_merge(number, seen)?;
+        let due = self.result_of_merge(number, is_writer)?;
         Ok(due.map(|committed| (number, committed.to_record(number))))
     }
 
@@ -443,8 +434,8 @@ impl LogFolder for ShardFolder {
         self.parts.publish(snapshot);
         let mut state = self.state();
         let base = snapshot.base().number();
-        let before = std::mem::replace(&mut state.current, base);
-        if snapshot.open_merge().is_some() || base <= before {
+        let open = snapshot.open_merge().map(|open| open.started);
+        if !state.bases.published(base, open) {
             return;
         }
         let newest = state.newest.as_ref().filter(|(b, _)| b.number() == base);
@@ -463,13 +454,8 @@ impl LogFolder for ShardFolder {
     fn tidy(&self) {
         self.parts.forget_old();
         let (in_use, served) = (self.members.oldest_in_use(), self.members.served());
-        let mut state = self.state();
-        let current = state.current;
-        let old = served.into_iter().filter(|base| *base < current);
-        let released = state
-            .old
-            .due((old, in_use), self.base_patience, Instant::now());
-        drop(state);
+        let served = (served, in_use);
+        let released = (self.state().bases).due(served, self.base_patience, now());
         for base in released {
             self.members.release(base);
         }

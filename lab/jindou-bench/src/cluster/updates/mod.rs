@@ -7,7 +7,7 @@ mod moving;
 mod restoring;
 
 use crate::args::updates::BenchUpdates;
-use crate::replicas::{check, commits, faults, roll};
+use crate::replicas::{check, commits, faults, roll, simulate};
 use jindou::Result;
 use std::process::ExitCode;
 
@@ -15,7 +15,9 @@ use std::process::ExitCode;
 const SHARDS: u32 = 6;
 
 pub fn run(mut a: BenchUpdates) -> Result<ExitCode> {
-    a.setup().shards.get_or_insert(SHARDS);
+    if let Some(setup) = a.setup() {
+        setup.shards.get_or_insert(SHARDS);
+    }
     match &a {
         BenchUpdates::Check(a) => check::run(a),
         BenchUpdates::Faults(a) => faults::run(a),
@@ -26,6 +28,7 @@ pub fn run(mut a: BenchUpdates) -> Result<ExitCode> {
         BenchUpdates::Move(a) => moving::run(a),
         BenchUpdates::Roll(a) => roll::run(a),
         BenchUpdates::Restore(a) => restoring::run(a),
+        BenchUpdates::Simulate(a) => simulate::run(a, true),
     }
 }
 
